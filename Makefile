@@ -1,0 +1,90 @@
+# The words a newcomer needs. Everything lives in .venv, made on first use from exact pins; a second call installs nothing.
+
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv
+PY := $(VENV)/bin/python
+
+# The name of a stamp carries the checksum of what was installed, so a changed pin asks for a new install and nothing else does.
+RUN_READY := $(VENV)/.run-$(shell cksum < requirements.txt | cut -d' ' -f1)
+DEV_READY := $(VENV)/.dev-$(shell cksum < requirements-dev.txt | cut -d' ' -f1)
+
+.DEFAULT_GOAL := help
+.PHONY: help run worker demo test test-long check fix bench lock clean
+MAKEFLAGS += --no-print-directory
+
+help: ## Show these words
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+run: $(RUN_READY) ## Start Metalake (http://127.0.0.1:8090 unless METALAKE_HOST and METALAKE_PORT say otherwise)
+	@exec $(PY) manage.py serve
+
+worker: $(RUN_READY) ## Start a Celery worker; needs METALAKE_BROKER_URL and METALAKE_DATABASE_URL
+	@exec $(PY) manage.py worker
+
+demo: $(DEV_READY) ## Fill a metalake with example data through the public API
+	@$(PY) -m pipelines.demo $(ARGS)
+
+test: $(DEV_READY) ## Run the tests on SQLite, then those of the store on PostgreSQL; ARGS="tests/authz -k grant" narrows
+	@$(PY) -m tests.run $(ARGS)
+
+test-long: $(DEV_READY) ## Run the tests that are too long for every day
+	@$(PY) -m tests.run --long $(ARGS)
+
+check: $(DEV_READY) ## Lint, formatting, types, imports between folders, missing migrations
+	@$(PY) -m ruff check . || { echo "ruff found problems: 'make fix' repairs what it can."; exit 1; }
+	@$(PY) -m ruff format --check --quiet . || { echo "Some files are not formatted: 'make fix' formats them."; exit 1; }
+	@$(PY) -m mypy . || { echo "mypy found type errors, listed above."; exit 1; }
+	@$(VENV)/bin/lint-imports --no-cache \
+		|| { echo "An import crosses the contracts in pyproject.toml, see above."; exit 1; }
+	@DJANGO_SETTINGS_MODULE=tests.settings $(PY) manage.py makemigrations --check --dry-run \
+		|| { echo "The models differ from the migrations: run '$(PY) manage.py makemigrations'."; exit 1; }
+
+fix: $(DEV_READY) ## Repair and format what ruff can
+	@$(PY) -m ruff check --fix --quiet . ; $(PY) -m ruff format .
+
+bench: $(DEV_READY) ## Run every program in benchmarks/; ARGS go to each of them
+	@set -e; for program in $$(grep -ls __main__ benchmarks/*.py); do \
+		echo "== $$program"; $(PY) -m "benchmarks.$$(basename $$program .py)" $(ARGS); \
+	done
+
+lock: $(DEV_READY) ## Resolve requirements*.in into exact pins; what runs gets the pins that are tested
+	@$(VENV)/bin/uv --version >/dev/null 2>&1 || $(PY) -m pip install --quiet uv
+	@$(VENV)/bin/uv pip compile --quiet --no-header --python-version 3.11 $(ARGS) \
+		--override requirements-overrides.txt requirements-dev.in -o requirements-dev.txt
+	@$(VENV)/bin/uv pip compile --quiet --no-header --python-version 3.11 \
+		--constraint requirements-dev.txt requirements.in -o requirements.txt
+
+clean: ## Remove the environment and every cache; keeps var/, the data
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The pins of the tests contain the pins of the server, so installing the former readies both.
+$(RUN_READY):
+	$(call install,requirements.txt)
+	@rm -f $(VENV)/.run-* $(VENV)/.dev-*; touch $@
+
+$(DEV_READY):
+	$(call install,requirements-dev.txt)
+	@rm -f $(VENV)/.run-* $(VENV)/.dev-*; touch $@ $(RUN_READY)
+
+define install
+	@test -x $(PY) || { $(make_venv); }
+	@$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "$(VENV) was made with a Python older than 3.11: run 'make clean', then call make with PYTHON=/path/to/python3.11."; exit 1; }
+	@echo "Installing $(1) into $(VENV) (once; a minute or two the first time)"
+	@if uv --version >/dev/null 2>&1; then uv pip install --quiet --python $(PY) --no-deps -r $(1); \
+	elif $(VENV)/bin/uv --version >/dev/null 2>&1 || $(PY) -m pip install --quiet uv >/dev/null 2>&1; \
+	then $(VENV)/bin/uv pip install --quiet --python $(PY) --no-deps -r $(1); \
+	else $(PY) -m pip install --quiet --disable-pip-version-check --no-deps -r $(1); fi \
+		|| { echo "Could not install $(1): is a Python package index reachable from here? Nothing else was changed; call make again."; exit 1; }
+endef
+
+define make_venv
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+		|| { echo "Metalake needs Python 3.11 or newer, and '$(PYTHON)' is not: install one, or call make with PYTHON=/path/to/python3.11."; exit 1; }; \
+	if uv --version >/dev/null 2>&1; then uv venv --quiet --clear --seed --python "$$(command -v $(PYTHON))" $(VENV); \
+	elif $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then $(PYTHON) -m venv --clear $(VENV); \
+	else echo "'$(PYTHON)' cannot make virtual environments: install its venv module (Debian, Ubuntu: apt install python3-venv) or uv."; exit 1; fi \
+		|| { echo "Could not create $(VENV); is the folder writable?"; exit 1; }
+endef

@@ -1,0 +1,150 @@
+"""Who there is (users, members, groups), what they hold (roles, grants, tokens), and what was done (audit)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
+from django.contrib.auth.models import Group as GuardianGroup
+from django.db import models
+from django.utils import timezone
+from guardian.models import GroupObjectPermissionBase
+
+from metalake.models import AuditInfo, Metalake, Securable
+from metalake.privileges import Effect
+
+
+class UserManager(BaseUserManager["User"]):
+    def create_user(self, username: str, password: str | None = None, **extra: Any) -> User:
+        """An account; without a password it cannot sign in until one is set."""
+        user = self.model(username=username, **extra)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def create_superuser(self, username: str, password: str | None = None, **extra: Any) -> User:
+        return self.create_user(username, password, is_staff=True, is_superuser=True, **extra)
+
+
+class User(AbstractBaseUser, PermissionsMixin):
+    """A global account; belonging to a metalake is a Member, and roles are the `groups` that guardian grants to."""
+
+    username = models.CharField(max_length=128, unique=True)
+    is_active = models.BooleanField(default=True, help_text="A disabled account is out at once and keeps what it owns.")
+    is_staff = models.BooleanField(default=False, help_text="May open the operators' admin.")
+    date_joined = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = UserManager()
+    USERNAME_FIELD = "username"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    def __str__(self) -> str:
+        return self.username
+
+
+class Member(AuditInfo):
+    """A user in a metalake; whoever is none sees nothing of it."""
+
+    metalake = models.ForeignKey(Metalake, models.CASCADE, related_name="members")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
+    external_id = models.CharField(max_length=255, null=True, blank=True)
+    enabled = models.BooleanField(default=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["metalake", "user"], name="member_is_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.metalake.name}"
+
+
+class Role(Securable):
+    """A named set of grants in a metalake; `group` is what guardian grants to and users belong to."""
+
+    group = models.OneToOneField(GuardianGroup, models.PROTECT, related_name="role")
+
+
+class Group(AuditInfo):
+    """A stored group of a metalake's users; it holds roles and may own."""
+
+    metalake = models.ForeignKey(Metalake, models.CASCADE, related_name="groups")
+    name = models.CharField(max_length=128)
+    external_id = models.CharField(max_length=255, null=True, blank=True)
+    users = models.ManyToManyField(settings.AUTH_USER_MODEL, related_name="metalake_groups", blank=True)
+    roles = models.ManyToManyField(Role, related_name="groups", blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["metalake", "name"], name="group_name_is_unique")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Grant(GroupObjectPermissionBase):
+    """guardian's permission of a role on a securable, with an effect, who granted it and when."""
+
+    content_object = models.ForeignKey(Securable, models.CASCADE, related_name="grants")
+    effect = models.CharField(max_length=5, choices=[(effect.value, effect.value) for effect in Effect],
+                              default=Effect.ALLOW.value)
+    grantor = models.CharField(max_length=255)
+    granted_at = models.DateTimeField(default=timezone.now)
+
+    class Meta(GroupObjectPermissionBase.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["group", "permission", "content_object"], name="grant_is_unique")
+        ]
+        unique_together = ()
+        indexes = [models.Index(fields=["content_object", "group"], name="grant_object_group")]
+
+    def __str__(self) -> str:
+        return f"{self.effect} {self.permission.codename} on {self.content_object} to {self.group.name}"
+
+
+class Token(models.Model):
+    """A personal access token: only its SHA-256 is kept."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")
+    name = models.CharField(max_length=128)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.user}"
+
+
+class PolicyEpoch(models.Model):
+    """The one row that every change of rights moves, in its own transaction; requests compare it with their snapshot."""
+
+    value = models.PositiveBigIntegerField()
+    stamp = models.CharField(max_length=16)
+
+
+class PolicyChange(models.Model):
+    """What one epoch changed, so that snapshots follow by difference."""
+
+    epoch = models.PositiveBigIntegerField(primary_key=True)
+    stamp = models.CharField(max_length=16)
+    changes = models.JSONField()
+
+
+class AuditEntry(models.Model):
+    """One change, written in its own transaction; never updated, never deleted by us."""
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField(db_index=True)
+    actor = models.CharField(max_length=255, db_index=True)
+    event = models.CharField(max_length=64)
+    kind = models.CharField(max_length=16)
+    object_id = models.BigIntegerField(db_index=True)
+    full_name = models.TextField()
+    metalake_id = models.BigIntegerField(null=True, db_index=True)
+    details = models.JSONField(default=dict)
+    request_id = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        verbose_name_plural = "audit entries"
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor} {self.event} {self.full_name}"

@@ -1,0 +1,304 @@
+"""The one evaluator: who may do what, and what they see.
+
+Every question is answered from the lineage of an object (its ids and owners, metalake first) and the policy snapshot
+the actor carries. `permits` decides, `require` raises what the caller may know, `visible_*` say the same in SQL for
+lists. The rules are data in `operations`; their meaning is docs/authorization.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+from django.conf import settings
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Concat
+
+from authz import operations, snapshot
+from authz.models import Grant
+from authz.operations import Operation, Traversal
+from authz.snapshot import DENY_SHIFT, Snapshot
+from metalake.errors import Forbidden, NotFound
+from metalake.models import Securable
+from metalake.privileges import Effect, Kind, Privilege
+
+
+class Node(NamedTuple):
+    """One object on a lineage: all that rights depend on."""
+
+    id: int
+    kind: str
+    name: str
+    owner_user_id: int | None
+    owner_group_id: int | None
+
+
+class Lineage(Protocol):
+    """An object and all above it, the metalake first and itself last."""
+
+    @property
+    def nodes(self) -> Sequence[Node]: ...
+
+    @property
+    def full_name(self) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who asks, with the policy as of the request's start; `id` is None for a name without an account."""
+
+    id: int | None
+    name: str
+    policy: Snapshot
+    service_admin: bool = False
+
+    @cached_property
+    def roles(self) -> tuple[int, ...]:
+        return self.policy.roles_of(self.id) if self.id is not None else ()
+
+    @cached_property
+    def groups(self) -> tuple[int, ...]:
+        return self.policy.groups_of(self.id) if self.id is not None else ()
+
+    def refreshed(self) -> Actor:
+        """The same actor on the policy as of now: a write reads it again inside its transaction."""
+        return replace(self, policy=snapshot.latest())
+
+    def owns(self, node: Node) -> bool:
+        if node.owner_user_id is not None:
+            return node.owner_user_id == self.id
+        return node.owner_group_id in self.groups
+
+    def is_member(self, metalake_id: int) -> bool:
+        return self.id is not None and self.policy.is_member(self.id, metalake_id)
+
+
+@dataclass(frozen=True)
+class Rights:
+    """What an actor holds on one lineage."""
+
+    member: bool
+    mask: int
+    owned: frozenset[str]
+
+    def allows(self, privilege: Privilege) -> bool:
+        """ALLOW somewhere on the lineage, in any role."""
+        return bool(self.mask & privilege.bit)
+
+    def denies(self, privilege: Privilege) -> bool:
+        """DENY somewhere on the lineage, in any role."""
+        return bool(self.mask >> DENY_SHIFT & privilege.bit)
+
+    def holds(self, privilege: Privilege) -> bool:
+        return self.allows(privilege) and not self.denies(privilege)
+
+
+def rights(actor: Actor, lineage: Lineage) -> Rights:
+    nodes = lineage.nodes
+    if not actor.is_member(nodes[0].id):
+        return Rights(member=False, mask=0, owned=frozenset())
+    owned = {node.kind for node in nodes if actor.owns(node)}
+    if actor.owns(nodes[-1]):
+        owned.add(operations.SELF)
+    return Rights(
+        member=True, mask=actor.policy.mask(actor.roles, [node.id for node in nodes]), owned=frozenset(owned)
+    )
+
+
+def decide(operation: Operation, held: Rights, kind: str) -> bool:
+    """Whether these rights suffice for an operation on an object of this kind."""
+    if settings.METALAKE_AUTHORIZATION == "off":
+        return True
+    if not held.member:
+        return False
+    owned = held.owned & operation.owners
+    if Kind.METALAKE in owned or Kind.CATALOG in owned:
+        return True
+    if operation.traversal is not Traversal.NONE and not held.holds(Privilege.USE_CATALOG):
+        return False
+    if Kind.SCHEMA in owned:
+        return True
+    if operation.traversal is Traversal.SCHEMA and not held.holds(Privilege.USE_SCHEMA):
+        return False
+    if operations.SELF in owned:
+        return True
+    if operation.blocked_by and kind == Kind.SCHEMA and held.denies(operation.blocked_by):
+        return False
+    return any(all(map(held.holds, needed)) for needed in operation.sufficient)
+
+
+def may_bootstrap(held: Rights, kind: str) -> bool:
+    """Whether missing parent schemas below this container may be made without CREATE_SCHEMA (rule 5)."""
+    return (
+        held.member
+        and held.holds(Privilege.USE_CATALOG)
+        and held.holds(Privilege.BOOTSTRAP_NAMESPACE)
+        and not held.denies(Privilege.CREATE_SCHEMA)
+        and not (kind == Kind.SCHEMA and held.denies(Privilege.USE_SCHEMA))
+    )
+
+
+def permits(actor: Actor, operation: Operation, lineage: Lineage) -> bool:
+    return decide(operation, rights(actor, lineage), lineage.nodes[-1].kind)
+
+
+def require(actor: Actor, operation: Operation, lineage: Lineage) -> None:
+    """Raise NotFound where the object is unseen, Forbidden where only the act is denied."""
+    held = rights(actor, lineage)
+    kind = lineage.nodes[-1].kind
+    if decide(operation, held, kind):
+        return
+    if sees(actor, lineage, held):
+        raise Forbidden(f"{actor.name} may not {operation.name.replace('_', ' ')}: {describe(lineage)}.", kind=kind)
+    raise NotFound(missing(lineage), kind=kind)
+
+
+def require_member(actor: Actor, lineage: Lineage) -> None:
+    require(actor, operations.LOAD_METALAKE, lineage)
+
+
+def sees(actor: Actor, lineage: Lineage, held: Rights | None = None) -> bool:
+    """Whether the actor may know that the object exists: it can be loaded, or something below it can be."""
+    held = held or rights(actor, lineage)
+    kind = lineage.nodes[-1].kind
+    if not held.member:
+        return False
+    if kind in (Kind.METALAKE, Kind.ROLE):
+        return True
+    if decide(operations.load_of(kind), held, kind):
+        return True
+    return kind == Kind.SCHEMA and held.holds(Privilege.USE_CATALOG) and is_path(actor, lineage)
+
+
+def describe(lineage: Lineage) -> str:
+    return f"{lineage.nodes[-1].kind} {'.'.join(lineage.full_name)}"
+
+
+def missing(lineage: Lineage) -> str:
+    """What a miss and a hidden object are both answered with."""
+    return f"{lineage.nodes[-1].kind.capitalize()} {'.'.join(lineage.full_name)} does not exist."
+
+
+# Lists: the same rules as filters.
+
+
+def visible_catalogs(actor: Actor, lineage: Lineage, catalogs: QuerySet) -> QuerySet:
+    """The catalogs of a metalake that the actor may load."""
+    held = rights(actor, lineage)
+    if decide(operations.ALTER_METALAKE, held, Kind.METALAKE):
+        return catalogs
+    return catalogs.filter(_owned(actor) | _effective(actor, held, [Privilege.USE_CATALOG]))
+
+
+def visible_tables(actor: Actor, lineage: Lineage, tables: QuerySet) -> QuerySet:
+    """The tables of a schema that the actor may load."""
+    held = rights(actor, lineage)
+    if decide(operations.ALTER_SCHEMA, held, Kind.SCHEMA):
+        return tables
+    if not decide(operations.LIST_TABLES, held, Kind.SCHEMA):
+        return tables.none()
+    return tables.filter(
+        _owned(actor) | _effective(actor, held, [Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE])
+    )
+
+
+def visible_schemas(actor: Actor, lineage: Lineage, schemas: QuerySet) -> QuerySet:
+    """The child schemas that the actor may load, or that lead to one."""
+    held = rights(actor, lineage)
+    kind = lineage.nodes[-1].kind
+    everything = operations.ALTER_CATALOG if kind == Kind.CATALOG else operations.ALTER_SCHEMA
+    if decide(everything, held, kind):
+        return schemas
+    if not (held.member and held.holds(Privilege.USE_CATALOG)):
+        return schemas.none()
+    loadable = _owned(actor) | _effective(actor, held, [Privilege.USE_SCHEMA])
+    below = Securable.objects.filter(
+        _owned(actor),
+        kind=Kind.SCHEMA,
+        lineage__gt=Concat(OuterRef("lineage"), Value("/")),
+        lineage__lt=Concat(OuterRef("lineage"), Value("0")),
+    )
+    return schemas.filter(loadable | Exists(below) | Q(pk__in=_steps_to_granted(actor, lineage)))
+
+
+def is_path(actor: Actor, lineage: Lineage) -> bool:
+    """Whether a schema that cannot be loaded leads to one that can."""
+    if settings.METALAKE_AUTHORIZATION == "off":
+        return True
+    prefix = lineage_text(lineage)
+    owned = Securable.objects.filter(_owned(actor), kind=Kind.SCHEMA, **_strictly_below(prefix))
+    return bool(_steps_to_granted(actor, lineage)) or owned.exists()
+
+
+def lineage_text(lineage: Lineage) -> str:
+    return "".join(f"/{node.id}" for node in lineage.nodes)
+
+
+def _strictly_below(prefix: str) -> dict[str, str]:
+    return {"lineage__gt": f"{prefix}/", "lineage__lt": f"{prefix}0"}
+
+
+def _owned(actor: Actor) -> Q:
+    return Q(owner_user_id=actor.id) | Q(owner_group_id__in=actor.groups) if actor.groups else Q(owner_user_id=actor.id)
+
+
+def _granted(actor: Actor, privilege: Privilege, effect: Effect) -> QuerySet:
+    return Grant.objects.filter(
+        group__role__in=actor.roles, permission__codename=privilege.value, effect=effect.value
+    ).values("content_object_id")
+
+
+def _effective(actor: Actor, held: Rights, privileges: list[Privilege]) -> Q:
+    """Rows on which one of the privileges is effective, given what the container's lineage already says."""
+    found = Q(pk__in=[])
+    for privilege in privileges:
+        if held.denies(privilege):
+            continue
+        not_denied = ~Q(pk__in=_granted(actor, privilege, Effect.DENY))
+        if held.allows(privilege):
+            found |= not_denied
+        else:
+            found |= Q(pk__in=_granted(actor, privilege, Effect.ALLOW)) & not_denied
+    return found
+
+
+def _steps_to_granted(actor: Actor, lineage: Lineage) -> set[int]:
+    """The children of an object on the way to a schema below where a grant of USE_SCHEMA is effective."""
+    depth = len(lineage.nodes)
+    granted = Grant.objects.filter(
+        group__role__in=actor.roles,
+        permission__codename=Privilege.USE_SCHEMA.value,
+        effect=Effect.ALLOW.value,
+        content_object__kind=Kind.SCHEMA,
+        **{f"content_object__{field}": value for field, value in _strictly_below(lineage_text(lineage)).items()},
+    )
+    steps = set()
+    for text in granted.values_list(F("content_object__lineage"), flat=True):
+        ids = [int(part) for part in text[1:].split("/")]
+        if not actor.policy.mask(actor.roles, ids) >> DENY_SHIFT & Privilege.USE_SCHEMA.bit:
+            steps.add(ids[depth])
+    return steps
+
+
+def require_no_escape(actor: Actor, found: Lineage, home: Lineage) -> None:
+    """A move must not shed a DENY that the mover could not lift (detail g): it stands on an object left behind."""
+    kept = {node.id for node in home.nodes}
+    left = [node.id for node in found.nodes[:-1] if node.id not in kept]
+    denied = Grant.objects.filter(content_object__in=left, effect=Effect.DENY.value)
+    for securable_id in denied.values_list("content_object_id", flat=True).distinct():
+        depth = next(place for place, node in enumerate(found.nodes) if node.id == securable_id)
+        if not may_grant(actor, _Above(found.nodes[:depth], found.full_name)):
+            raise Forbidden(f"Moving {describe(found)} would shed a DENY that {actor.name} may not lift.", kind="table")
+
+
+def may_grant(actor: Actor, lineage: Lineage) -> bool:
+    """Whether the actor may grant and revoke on this object."""
+    return permits(actor, operations.grant_on(lineage.nodes[-1].kind), lineage)
+
+
+
+class _Above(NamedTuple):
+    nodes: Sequence[Node]
+    full_name: Sequence[str]

@@ -1,0 +1,231 @@
+"""The policy of all metalakes in memory, immutable, keyed by the policy epoch.
+
+A request reads the epoch with its identity in one statement; where the epoch moved, one more statement brings the
+changes since, so that no request ever decides on an older policy than was acknowledged when it began. Owners are
+columns of the objects and are not in here. Every granting transaction calls `publish`, which moves the epoch under
+a row lock: epochs are ordered as their commits are.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from secrets import token_hex
+from typing import Any
+
+from django.db import connection
+from django.db.models import F
+
+from authz.models import PolicyChange, PolicyEpoch
+from metalake.privileges import Effect, Privilege
+
+DENY_SHIFT = 64
+KEPT_CHANGES = 10_000
+
+_NOTHING: Mapping[int, int] = {}
+
+
+def mask_of(privilege: Privilege, effect: Effect | str) -> int:
+    """The privilege's bit: allows low, denies high."""
+    return privilege.bit << (DENY_SHIFT if effect == Effect.DENY else 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Who belongs where, who holds which roles, and each role's grants as securable id -> mask."""
+
+    epoch: int
+    stamp: str
+    members: Mapping[int, frozenset[int]]
+    user_roles: Mapping[int, tuple[int, ...]]
+    user_groups: Mapping[int, tuple[int, ...]]
+    group_roles: Mapping[int, tuple[int, ...]]
+    grants: Mapping[int, Mapping[int, int]]
+    _roles: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
+
+    def roles_of(self, user_id: int) -> tuple[int, ...]:
+        """Roles held directly or through a group."""
+        roles = self._roles.get(user_id)
+        if roles is None:
+            held = set(self.user_roles.get(user_id, ()))
+            for group_id in self.user_groups.get(user_id, ()):
+                held.update(self.group_roles.get(group_id, ()))
+            roles = self._roles[user_id] = tuple(sorted(held))
+        return roles
+
+    def groups_of(self, user_id: int) -> tuple[int, ...]:
+        return self.user_groups.get(user_id, ())
+
+    def is_member(self, user_id: int, metalake_id: int) -> bool:
+        return user_id in self.members.get(metalake_id, ())
+
+    def mask(self, roles: Iterable[int], lineage: Iterable[int]) -> int:
+        """Everything allowed and denied to these roles anywhere on the lineage."""
+        found = 0
+        for role in roles:
+            grants = self.grants.get(role, _NOTHING)
+            for securable in lineage:
+                if securable in grants:
+                    found |= grants[securable]
+        return found
+
+    def after(self, epoch: int, stamp: str, changes: Iterable[list[Any]]) -> Snapshot:
+        """The snapshot with these changes; what did not change is shared."""
+        tables: dict[str, dict[int, Any]] = {}
+        fresh_roles: set[int] = set()
+        for name, key, *rest in changes:
+            table = tables.setdefault(name, dict(getattr(self, name)))
+            if name == "grants":
+                _change_grants(table, key, rest, fresh_roles)
+            elif name == "members":
+                user, is_in = rest
+                users = table.get(key, frozenset())
+                table[key] = users | {user} if is_in else users - {user}
+            else:
+                table[key] = tuple(rest[0])
+        return replace(self, epoch=epoch, stamp=stamp, _roles={}, **tables)
+
+
+def _change_grants(table: dict[int, Any], role: int, rest: list[Any], fresh_roles: set[int]) -> None:
+    if role not in fresh_roles:
+        table[role] = dict(table.get(role, _NOTHING))
+        fresh_roles.add(role)
+    if not rest:
+        table[role] = {}
+        return
+    securable, mask = rest
+    if mask:
+        table[role][securable] = mask
+    else:
+        table[role].pop(securable, None)
+
+
+# Changes say what is true now, so that applying one twice does no harm.
+
+
+def grants_change(role_id: int, securable_id: int, mask: int) -> list[Any]:
+    return ["grants", role_id, securable_id, mask]
+
+
+def role_gone(role_id: int) -> list[Any]:
+    return ["grants", role_id]
+
+
+def member_change(metalake_id: int, user_id: int, is_in: bool) -> list[Any]:
+    return ["members", metalake_id, user_id, is_in]
+
+
+def roles_change(holder: str, holder_id: int, role_ids: Iterable[int]) -> list[Any]:
+    """`holder` is "user" or "group"."""
+    return [f"{holder}_roles", holder_id, sorted(role_ids)]
+
+
+def groups_change(user_id: int, group_ids: Iterable[int]) -> list[Any]:
+    return ["user_groups", user_id, sorted(group_ids)]
+
+
+def publish(changes: list[list[Any]]) -> None:
+    """Move the epoch; must be called inside the transaction that made the changes, after its last check of rights."""
+    if not changes:
+        return
+    stamp = token_hex(8)
+    PolicyEpoch.objects.filter(pk=1).update(value=F("value") + 1, stamp=stamp)
+    epoch = PolicyEpoch.objects.values_list("value", flat=True).get(pk=1)
+    PolicyChange.objects.create(epoch=epoch, stamp=stamp, changes=changes)
+    if epoch % 1000 == 0:
+        PolicyChange.objects.filter(epoch__lt=epoch - KEPT_CHANGES).delete()
+
+
+_current: Snapshot | None = None
+_lock = threading.Lock()
+
+
+def at(epoch: int, stamp: str) -> Snapshot:
+    """The snapshot of an epoch that was just read, or of a later one."""
+    global _current
+    snapshot = _current
+    if snapshot is not None and snapshot.epoch == epoch and snapshot.stamp == stamp:
+        return snapshot
+    with _lock:
+        snapshot = _current
+        if snapshot is None or (snapshot.epoch, snapshot.stamp) != (epoch, stamp):
+            _current = snapshot = _follow(snapshot) or load()
+    return snapshot
+
+
+def latest() -> Snapshot:
+    """One statement, and one more where the epoch moved."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT value, stamp FROM authz_policyepoch WHERE id = 1")
+        return at(*cursor.fetchone())
+
+
+def forget() -> None:
+    """Drop the snapshot of this process; the next request loads it anew."""
+    global _current
+    _current = None
+
+
+def _follow(snapshot: Snapshot | None) -> Snapshot | None:
+    """The snapshot brought up to date by its missing changes; None where they are not all kept."""
+    if snapshot is None:
+        return None
+    rows = list(
+        PolicyChange.objects.filter(epoch__gte=snapshot.epoch).order_by("epoch").values_list("epoch", "stamp", "changes")
+    )
+    if not rows or rows[0][:2] != (snapshot.epoch, snapshot.stamp):
+        return None
+    for epoch, stamp, changes in rows[1:]:
+        snapshot = snapshot.after(epoch, stamp, changes)
+    return snapshot
+
+
+def load() -> Snapshot:
+    """The whole policy: five statements, streamed."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT value, stamp FROM authz_policyepoch WHERE id = 1")
+        epoch, stamp = cursor.fetchone()
+        members: dict[int, set[int]] = {}
+        cursor.execute("SELECT metalake_id, user_id FROM authz_member WHERE enabled")
+        for metalake_id, user_id in cursor:
+            members.setdefault(metalake_id, set()).add(user_id)
+        return Snapshot(
+            epoch=epoch,
+            stamp=stamp,
+            members={metalake_id: frozenset(users) for metalake_id, users in members.items()},
+            user_roles=_pairs(
+                cursor,
+                "SELECT ug.user_id, r.securable_ptr_id FROM authz_user_groups ug "
+                "JOIN authz_role r ON r.group_id = ug.group_id",
+            ),
+            user_groups=_pairs(cursor, "SELECT user_id, group_id FROM authz_group_users"),
+            group_roles=_pairs(cursor, "SELECT group_id, role_id FROM authz_group_roles"),
+            grants=_grants(cursor),
+        )
+
+
+def _pairs(cursor: Any, sql: str) -> dict[int, tuple[int, ...]]:
+    found: dict[int, list[int]] = {}
+    cursor.execute(sql)
+    for left, right in cursor:
+        found.setdefault(left, []).append(right)
+    return {left: tuple(sorted(rights)) for left, rights in found.items()}
+
+
+def _grants(cursor: Any) -> dict[int, dict[int, int]]:
+    grants: dict[int, dict[int, int]] = {}
+    masks: dict[tuple[str, str], int] = {}
+    shared: dict[int, int] = {}
+    cursor.execute(
+        "SELECT r.securable_ptr_id, g.content_object_id, p.codename, g.effect FROM authz_grant g "
+        "JOIN authz_role r ON r.group_id = g.group_id JOIN auth_permission p ON p.id = g.permission_id"
+    )
+    for role_id, securable_id, codename, effect in cursor:
+        bit = masks.get((codename, effect))
+        if bit is None:
+            bit = masks[codename, effect] = mask_of(Privilege(codename), effect)
+        of_role = grants.setdefault(role_id, {})
+        mask = of_role.get(securable_id, 0) | bit
+        of_role[securable_id] = shared.setdefault(mask, mask)
+    return grants

@@ -1,0 +1,196 @@
+"""HierarchicalSchema: the one place where a schema's name is split, joined or checked.
+
+A logical name joins segments with the separator of the server (`A:B:C`); a physical name joins the same segments,
+percent-encoded where needed, with U+0001. The Iceberg wire carries the segments themselves.
+Sources: the nested-namespace design (as merged), decisions 1 to 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from metalake.errors import Invalid
+
+PHYSICAL_SEPARATOR = "\x01"
+DEFAULT_SEPARATOR = ":"
+RESTRICTED_SEPARATORS = (":", ";", "$", "|", "~")
+MAX_DEPTH = 16
+MAX_SEGMENT_BYTES = 255
+MAX_PHYSICAL_BYTES = 1024
+
+STRICT_NAME = re.compile(r"\w[\w/=-]{0,63}")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+RESERVED_NAMES = frozenset({"", ".", "..", "*"})
+
+_ENCODED = re.compile(r"[%\x00-\x1f\x7f-\x9f]")
+_DECODED = re.compile(r"%([0-9A-F]{2})")
+
+
+class SeparatorPolicy(StrEnum):
+    """Option 1 and option 2 of the design's delimiter governance."""
+
+    RESTRICTED = "restricted"
+    UNRESTRICTED = "unrestricted"
+
+
+def check_separator(separator: str, policy: str = SeparatorPolicy.RESTRICTED) -> None:
+    """Refuse a separator that could not be told apart from a name, a path or the storage form.
+
+    Raises Invalid with the rejected character, the reason and what to use instead.
+    """
+    instead = "Try one of " + " ".join(RESTRICTED_SEPARATORS) + "."
+    if policy not in set(SeparatorPolicy):
+        raise Invalid(f"Separator policy {policy!r} is not known. It is 'restricted' or 'unrestricted'.")
+    if len(separator) != 1:
+        raise Invalid(f"Separator {separator!r} is not allowed because it must be exactly one character. {instead}")
+    reason = _unsafe(separator)
+    if reason is None and policy == SeparatorPolicy.RESTRICTED and separator not in RESTRICTED_SEPARATORS:
+        reason = "the restricted policy does not list it"
+    if reason:
+        raise Invalid(f"Separator {separator!r} is not allowed because {reason}. {instead}")
+
+
+def _unsafe(separator: str) -> str | None:
+    if separator == ".":
+        return "a dot divides catalog, schema and table in full names"
+    if separator == PHYSICAL_SEPARATOR:
+        return "it is reserved for the stored form"
+    if separator == "/":
+        return "it conflicts with path parsing"
+    if separator == "%":
+        return "it conflicts with percent-encoding"
+    if separator.isspace() or CONTROL.match(separator) or not separator.isprintable():
+        return "white space and control characters cannot be read or typed safely"
+    if separator.isalnum():
+        return "letters and digits are part of names"
+    return None
+
+
+def configured_separator() -> str:
+    """The separator of this server."""
+    from django.conf import settings
+
+    return settings.METALAKE_SCHEMA_SEPARATOR
+
+
+@dataclass(frozen=True, slots=True)
+class HierarchicalSchema:
+    """A schema's place in its catalog: one to sixteen segments, outermost first."""
+
+    segments: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, logical: str, separator: str | None = None) -> HierarchicalSchema:
+        """Split a logical name. Raises Invalid for a blank name or an empty segment."""
+        if not logical.strip():
+            raise Invalid("A schema name must not be empty.", kind="schema")
+        return cls.of(split_logical(logical, separator), separator)
+
+    @classmethod
+    def of(cls, segments: Iterable[str], separator: str | None = None) -> HierarchicalSchema:
+        """The checked path of these segments, as the Iceberg wire carries them."""
+        path = cls(tuple(segments))
+        path.check(separator if separator is not None else configured_separator())
+        return path
+
+    @classmethod
+    def flat(cls, name: str) -> HierarchicalSchema:
+        """The one-segment path of a schema in a flat catalog."""
+        if not name.strip():
+            raise Invalid("A schema name must not be empty.", kind="schema")
+        path = cls((name,))
+        path.check(None)
+        return path
+
+    @classmethod
+    def from_physical(cls, physical: str) -> HierarchicalSchema:
+        """The path that was stored; stored names were checked when they were written."""
+        return cls(tuple(decode_segment(segment) for segment in physical.split(PHYSICAL_SEPARATOR)))
+
+    def check(self, separator: str | None) -> None:
+        """Raise Invalid unless every segment can be stored and given back, and the whole is within the limits."""
+        if not self.segments:
+            raise Invalid("A schema name must not be empty.", kind="schema")
+        if len(self.segments) > MAX_DEPTH:
+            raise Invalid(f"A schema may be nested {MAX_DEPTH} levels deep, not {len(self.segments)}.", kind="schema")
+        for segment in self.segments:
+            check_segment(segment, "schema")
+            if separator and separator in segment:
+                raise Invalid(
+                    f"A schema level must not contain {separator!r}, which separates levels: {segment!r}.",
+                    kind="schema",
+                )
+        if len(self.physical.encode()) > MAX_PHYSICAL_BYTES:
+            raise Invalid(f"A schema's whole name may take {MAX_PHYSICAL_BYTES} bytes.", kind="schema")
+
+    def logical(self, separator: str | None = None) -> str:
+        return (separator or configured_separator()).join(self.segments)
+
+    @property
+    def physical(self) -> str:
+        return PHYSICAL_SEPARATOR.join(encode_segment(segment) for segment in self.segments)
+
+    @property
+    def leaf(self) -> str:
+        return self.segments[-1]
+
+    @property
+    def parent(self) -> HierarchicalSchema | None:
+        return HierarchicalSchema(self.segments[:-1]) if self.is_nested else None
+
+    @property
+    def is_nested(self) -> bool:
+        return len(self.segments) > 1
+
+    @property
+    def ancestors(self) -> list[HierarchicalSchema]:
+        """Outermost first, without itself."""
+        return [HierarchicalSchema(self.segments[:depth]) for depth in range(1, len(self.segments))]
+
+    @property
+    def scopes(self) -> list[HierarchicalSchema]:
+        """Itself first, then its ancestors to the outermost."""
+        return [self, *reversed(self.ancestors)]
+
+
+def split_logical(logical: str, separator: str | None = None) -> list[str]:
+    """Every segment between separators, empty ones too: `A::B` is [A, "", B]."""
+    return logical.split(separator or configured_separator())
+
+
+def encode_segment(segment: str) -> str:
+    """Percent-encode `%` and control characters only, so that a plain name is stored as it is."""
+    return _ENCODED.sub(lambda found: f"%{ord(found[0]):02X}", segment)
+
+
+def decode_segment(segment: str) -> str:
+    return _DECODED.sub(lambda found: chr(int(found[1], 16)), segment)
+
+
+def check_segment(name: str, kind: str) -> None:
+    """The name rule of Iceberg catalogs (decision 4): whatever the Iceberg wire carries and gives back."""
+    if not isinstance(name, str):
+        raise Invalid(f"A {kind} name must be a string.", kind=kind)
+    if name in RESERVED_NAMES:
+        raise Invalid(f"{name!r} cannot be a {kind} name.", kind=kind)
+    if CONTROL.search(name):
+        raise Invalid(f"A {kind} name must not contain control characters: {name!r}.", kind=kind)
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise Invalid(f"A {kind} name must be valid Unicode: {name!r}.", kind=kind) from None
+    if size > MAX_SEGMENT_BYTES:
+        raise Invalid(f"A {kind} name may take {MAX_SEGMENT_BYTES} bytes, not {size}.", kind=kind)
+
+
+def check_strict(name: str, kind: str) -> None:
+    """The name rule of metalakes, catalogs, roles and flat schemas: a word character, then up to 63 of `\\w / = -`."""
+    if not isinstance(name, str) or not STRICT_NAME.fullmatch(name):
+        raise Invalid(
+            f"{name!r} cannot be a {kind} name: use up to 64 letters, digits or any of _ / = - and start with a letter, "
+            "a digit or _.",
+            kind=kind,
+        )

@@ -1,0 +1,310 @@
+"""A table's metadata files: where a catalog's storage is opened, and where they are read, checked and written.
+
+A FileIO is built from the catalog's own settings alone: a table's properties never choose a class, an endpoint
+or a key. pyiceberg and pyarrow are imported on first use; a server that starts does not need them yet.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import logging
+import re
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from io import SEEK_END, BytesIO
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import orjson
+
+from catalogs.iceberg.guard import loads_class
+from catalogs.iceberg.locations import normalise
+from metalake.errors import AlreadyExists, Invalid, MetalakeError, NotFound, ProviderUnavailable, TooLarge
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+
+log = logging.getLogger(__name__)
+
+# 64 MiB is some 100,000 snapshots; reading more would cost a request seconds and a gigabyte of memory.
+MAX_METADATA_BYTES = 64 * 1024 * 1024
+MAX_GZIP_RATIO = 20
+GZIP_RATIO_FLOOR = 16 * 1024 * 1024  # below this a file may unfold as it likes
+GZIP_MAGIC = b"\x1f\x8b"
+
+IO_SETTINGS = ("s3.", "gcs.", "adls.", "hdfs.", "oss.", "client.")
+REMOTE_DEFAULTS = {"s3.connect-timeout": "3", "s3.request-timeout": "10"}
+
+# A path that cannot exist is a missing file, not a storage in trouble.
+NO_SUCH_PATH = {errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
+
+METADATA_FILE = re.compile(r"(?:v(\d{1,9})|(\d{1,9})-[^/]*?)(?:\.gz)?\.metadata\.json(?:\.gz)?")
+AZURE = re.compile(r"^((?:abfs|wasb)s?)://([^/@]+)@[^/]+", re.IGNORECASE)
+
+TEXT, NUMBER, LIST, OBJECT = str, int, list, dict
+SHAPES = {TEXT: "text", NUMBER: "a whole number", LIST: "a list of objects", OBJECT: "an object"}
+EVERY_VERSION = {"location": TEXT, "last-updated-ms": NUMBER, "last-column-id": NUMBER}
+VERSION_1 = EVERY_VERSION | {"schema": OBJECT, "partition-spec": LIST}
+VERSION_2 = EVERY_VERSION | {
+    "table-uuid": TEXT,
+    "last-sequence-number": NUMBER,
+    "schemas": LIST,
+    "current-schema-id": NUMBER,
+    "partition-specs": LIST,
+    "default-spec-id": NUMBER,
+    "last-partition-id": NUMBER,
+    "sort-orders": LIST,
+    "default-sort-order-id": NUMBER,
+}
+TABLE_FIELDS = {1: VERSION_1, 2: VERSION_2, 3: VERSION_2 | {"next-row-id": NUMBER}}
+OPTIONAL_FIELDS = {
+    "properties": OBJECT,
+    "snapshots": LIST,
+    "refs": OBJECT,
+    "metadata-log": LIST,
+    "snapshot-log": LIST,
+    "statistics": LIST,
+    "partition-statistics": LIST,
+}
+
+
+def file_io(catalog_properties: Mapping[str, str]) -> FileIO:
+    """The FileIO of a catalog, one for each set of storage settings. Give it catalog properties only."""
+    settings = {key: value for key, value in catalog_properties.items() if key.startswith(IO_SETTINGS)}
+    settings = REMOTE_DEFAULTS | {key: value for key, value in settings.items() if not loads_class(key)}
+    if "s3.endpoint" in settings:
+        # Without a region the client asks AWS for the bucket's, even if the endpoint is elsewhere.
+        settings.setdefault("s3.region", "us-east-1")
+    return _open_file_io(tuple(sorted(settings.items())))
+
+
+@lru_cache(maxsize=256)
+def _open_file_io(settings: tuple[tuple[str, str], ...]) -> FileIO:
+    from pyiceberg.io.pyarrow import PyArrowFileIO
+
+    return PyArrowFileIO(dict(settings))
+
+
+def read_metadata(io: FileIO, location: str, *, max_bytes: int = MAX_METADATA_BYTES) -> bytes:
+    """The JSON of a metadata file, unzipped by its content, whatever its name. The location must have been checked.
+
+    Raises NotFound if there is no such file, TooLarge over `max_bytes` (as stored or unzipped) or if it unfolds more
+    than 20 times, Invalid for broken gzip, ProviderUnavailable if the storage did not answer.
+    """
+    normalise(location)
+    content = read_bytes(io, location, max_bytes)
+    return _unzip(content, location, max_bytes) if content.startswith(GZIP_MAGIC) else content
+
+
+def parse_metadata(content: bytes) -> dict[str, Any]:
+    """Table metadata as plain data, unknown fields kept. Raises Invalid unless it has the shape of format 1, 2 or 3.
+
+    Source: Iceberg spec, "Table Metadata Fields". Whether its ids agree with one another is not looked at.
+    """
+    try:
+        metadata = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        raise Invalid("The metadata file is not JSON", kind="metadata-file") from None
+    if not isinstance(metadata, dict):
+        raise Invalid("The metadata file is not a JSON object", kind="metadata-file")
+    version = metadata.get("format-version")
+    if type(version) is not int or version not in TABLE_FIELDS:
+        raise Invalid(f"The metadata's format-version must be 1, 2 or 3, not {version!r:.40}", kind="metadata-file")
+    for field, wanted in TABLE_FIELDS[version].items():
+        _check_field(metadata, field, wanted)
+    for field, wanted in OPTIONAL_FIELDS.items():
+        if metadata.get(field) is not None:
+            _check_field(metadata, field, wanted)
+    if not all(isinstance(value, str) for value in (metadata.get("properties") or {}).values()):
+        raise Invalid("The metadata's properties must be text", kind="metadata-file")
+    return metadata
+
+
+def write_metadata(io: FileIO, metadata: Mapping[str, Any], *, version: int) -> tuple[str, bytes]:
+    """Write a new metadata file and return its location and its JSON. The metadata's locations must have been checked.
+
+    The location keeps the spelling of the table's own. Nothing is overwritten; a half-written file is removed.
+    Raises TooLarge, Invalid, or ProviderUnavailable: then the file may exist, but nothing points to it.
+    """
+    properties = metadata.get("properties") or {}
+    folder = properties.get("write.metadata.path") or f"{metadata['location'].removesuffix('/')}/metadata"
+    normalise(folder)
+    content = dump(metadata)
+    stored, ending = _zip(content, properties.get("write.metadata.compression-codec") or "none")
+    location = f"{folder.removesuffix('/')}/{version:05d}-{uuid4()}{ending}"
+    _create(io, location, stored)
+    return location, content
+
+
+def next_version(previous_location: str | None) -> int:
+    """The number after the previous metadata file's; 0 if there is none or its name has no number."""
+    match = METADATA_FILE.fullmatch((previous_location or "").rsplit("/", 1)[-1])
+    return int(match[1] or match[2]) + 1 if match else 0
+
+
+def read_bytes(io: FileIO, location: str, max_bytes: int) -> bytes:
+    """A file as stored. Raises NotFound, TooLarge, ProviderUnavailable."""
+    with _storage_errors(location), io.new_input(_address(location)).open() as stream:
+        size = stream.seek(0, SEEK_END)
+        if size > max_bytes:
+            raise TooLarge(f"The file is over {max_bytes} bytes: {location}", kind="metadata-file")
+        stream.seek(0)
+        return bytes(stream.read(size))
+
+
+def delete_file(io: FileIO, location: str) -> int:
+    """Delete a file and return how many went: 0 if there was none. Raises ProviderUnavailable."""
+    try:
+        with _storage_errors(location):
+            io.delete(_address(location))
+    except NotFound:
+        return 0
+    return 1
+
+
+def delete_quietly(io: FileIO, locations: Iterable[str]) -> None:
+    """Delete what we can and log the rest: only files we wrote, or that `locations.owned_by` says are the table's."""
+    for location in locations:
+        try:
+            delete_file(io, location)
+        except MetalakeError as error:
+            log.warning("A file was left behind: %s", error.message)
+
+
+class MetadataCache:
+    """The JSON of metadata files by location, the least recently used leaving first. Safe to share between threads.
+
+    A metadata file never changes, so an entry never becomes stale; `forget` is for files that are deleted.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self._entries: OrderedDict[str, bytes] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, location: str) -> bytes | None:
+        with self._lock:
+            if location in self._entries:
+                self._entries.move_to_end(location)
+            return self._entries.get(location)
+
+    def put(self, location: str, content: bytes) -> None:
+        with self._lock:
+            self._drop(location)
+            if _size(location, content) > self.max_bytes:
+                return
+            self._entries[location] = content
+            self._bytes += _size(location, content)
+            while self._bytes > self.max_bytes:
+                self._drop(next(iter(self._entries)))
+
+    def forget(self, location: str) -> None:
+        with self._lock:
+            self._drop(location)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _drop(self, location: str) -> None:
+        content = self._entries.pop(location, None)
+        if content is not None:
+            self._bytes -= _size(location, content)
+
+
+def _size(location: str, content: bytes) -> int:
+    return len(location) + len(content)
+
+
+def _check_field(metadata: Mapping[str, Any], field: str, wanted: type) -> None:
+    value = metadata.get(field)
+    is_right = isinstance(value, wanted) and not isinstance(value, bool)
+    if is_right and wanted is LIST:
+        is_right = all(isinstance(item, dict) for item in metadata[field])
+    if not is_right:
+        raise Invalid(f"The metadata's {field} must be {SHAPES[wanted]}", kind="metadata-file")
+
+
+def dump(metadata: Mapping[str, Any]) -> bytes:
+    try:
+        content = orjson.dumps(metadata)
+    except orjson.JSONEncodeError:
+        raise Invalid("The metadata cannot be written as JSON: it is nested too deeply", kind="metadata-file") from None
+    if len(content) > MAX_METADATA_BYTES:
+        raise TooLarge(f"The metadata is over {MAX_METADATA_BYTES} bytes; expire snapshots", kind="metadata-file")
+    return content
+
+
+def _zip(content: bytes, codec: str) -> tuple[bytes, str]:
+    if codec.lower() not in ("none", "gzip"):
+        raise Invalid(f"write.metadata.compression-codec must be none or gzip, not {codec!r:.40}", kind="property")
+    zipped = gzip.compress(content, compresslevel=6, mtime=0) if codec.lower() == "gzip" else b""
+    # What unfolds too well could not be read back.
+    if zipped and len(content) <= _unzip_limit(zipped):
+        return zipped, ".gz.metadata.json"
+    return content, ".metadata.json"
+
+
+def _unzip(content: bytes, location: str, max_bytes: int) -> bytes:
+    limit = min(max_bytes, _unzip_limit(content))
+    try:
+        with gzip.GzipFile(fileobj=BytesIO(content)) as stream:
+            unzipped = stream.read(limit + 1)
+    except (OSError, EOFError, zlib.error):
+        raise Invalid(f"Not a readable gzip file: {location}", kind="metadata-file") from None
+    if len(unzipped) > limit:
+        raise TooLarge(f"The file unzips to over {limit} bytes: {location}", kind="metadata-file")
+    return unzipped
+
+
+def _unzip_limit(zipped: bytes) -> int:
+    return max(GZIP_RATIO_FLOOR, MAX_GZIP_RATIO * len(zipped))
+
+
+def _create(io: FileIO, location: str, content: bytes) -> None:
+    with _storage_errors(location):
+        stream = io.new_output(_address(location)).create(overwrite=False)
+    try:
+        with _storage_errors(location), stream:
+            stream.write(content)
+    except MetalakeError:
+        delete_quietly(io, [location])
+        raise
+
+
+def _address(location: str) -> str:
+    """The location as the storage client wants it: Azure's knows the account from its settings."""
+    return AZURE.sub(r"\1://\2", location)
+
+
+@contextmanager
+def _storage_errors(location: str) -> Iterator[None]:
+    """Turn whatever a storage client raises into our errors, without its text: it may quote requests and keys."""
+    try:
+        yield
+    except MetalakeError:
+        raise
+    except FileNotFoundError:
+        raise _no_such_file(location) from None
+    except FileExistsError:
+        raise AlreadyExists(f"File already exists: {location}", kind="metadata-file") from None
+    except PermissionError:
+        message = f"The storage refused access to {location}"
+        raise ProviderUnavailable(message, kind="storage", retryable=False) from None
+    except Exception as error:
+        if getattr(error, "errno", None) in NO_SUCH_PATH:
+            raise _no_such_file(location) from None
+        if isinstance(error, IsADirectoryError) or "is a directory" in str(error):
+            raise Invalid(f"A directory, not a file: {location}", kind="metadata-file") from None
+        code = re.search(r"AWS Error ([A-Z_]{1,60})", str(error))
+        reason = code[1] if code else type(error).__name__
+        raise ProviderUnavailable(f"The storage did not answer for {location}: {reason}", kind="storage") from None
+
+
+def _no_such_file(location: str) -> NotFound:
+    return NotFound(f"Failed to open input stream for file: {location}", kind="metadata-file")

@@ -1,0 +1,93 @@
+"""What a provider is: it declares what it offers, then does it. Services ask the capabilities, never "is this Glue?"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from metalake.errors import Invalid
+from metalake.privileges import CatalogType
+
+
+class Storage(StrEnum):
+    """Who holds the truth."""
+
+    MANAGED = "managed"  # our database
+    EXTERNAL = "external"  # their system; we keep only the securable row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offers:
+    """What a provider offers for one kind of object."""
+
+    storage: Storage
+    writable: bool = True
+    nested: bool = False
+    folds_case: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """Readable without a connection; None where a kind is not offered at all."""
+
+    schemas: Offers | None = None
+    tables: Offers | None = None
+    views: Offers | None = None
+    table_formats: frozenset[str] = frozenset()
+
+
+class Settings(BaseModel):
+    """A catalog's declared properties, by the names the wire has; secrets are SecretStr. Unknown ones are kept."""
+
+    model_config = ConfigDict(extra="allow", populate_by_name=True)
+
+    @classmethod
+    def declared(cls) -> list[str]:
+        return [field.alias or name for name, field in cls.model_fields.items()]
+
+
+class Provider:
+    """The class behind a registered catalog, made from its stored properties whenever it is needed."""
+
+    label: ClassVar[str]
+    type: ClassVar[CatalogType] = CatalogType.RELATIONAL
+    settings: ClassVar[type[Settings]] = Settings
+    capabilities: ClassVar[Capabilities]
+    # Declared properties that cannot change once the catalog exists, with the reason.
+    immutable: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, catalog_id: int, properties: Mapping[str, str]) -> None:
+        self.catalog_id = catalog_id
+        self.properties = dict(properties)
+
+    @classmethod
+    def check(cls, properties: Mapping[str, str]) -> Any:
+        """The properties as settings. Raises Invalid naming the property, and the right name of a near miss."""
+        declared = cls.settings.declared()
+        for key in properties:
+            near = key not in declared and get_close_matches(key.lower().replace("_", "-"), declared, n=1, cutoff=0.85)
+            if near:
+                raise Invalid(f"Unknown property {key!r}; did you mean {near[0]!r}?", kind="catalog")
+        try:
+            return cls.settings.model_validate(dict(properties))
+        except ValidationError as wrong:
+            fault = wrong.errors()[0]
+            raise Invalid(f"Property {fault['loc'][0]!r}: {fault['msg']}.", kind="catalog") from None
+
+    @classmethod
+    def completed(cls, catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:
+        """The properties to store for a new catalog, defaults that must not move later written out."""
+        return dict(properties)
+
+    def locations(self) -> list[str]:
+        """The places that belong to this catalog alone."""
+        return []
+
+    def test_connection(self) -> None:
+        """One cheap real call. Raises Invalid or ProviderUnavailable, saying what is wrong in a sentence."""
+        raise NotImplementedError

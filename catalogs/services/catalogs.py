@@ -1,0 +1,226 @@
+"""Catalogs: registered once, checked against their provider, disabled before they are dropped."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+
+from authz import operations, policy
+from authz.models import PolicyEpoch
+from authz.policy import Actor
+from authz.writing import write
+from catalogs.hierarchy import check_strict, configured_separator
+from catalogs.iceberg.guard import check_limits
+from catalogs.iceberg.locations import is_under
+from catalogs.lookup import Found, Ident, find
+from catalogs.models import Catalog, Schema
+from catalogs.providers.base import Provider
+from catalogs.providers.registry import PROVIDERS, provider_class, provider_for
+from catalogs.secrets import MASK, is_secret
+from catalogs.services.changes import Alteration, event, event_of, remove, require_enabled, save
+from metalake.errors import AlreadyExists, Invalid, InUse, NotEmpty, NotFound, Unsupported
+from metalake.events import record
+from metalake.models import Metalake, new_id
+from metalake.privileges import CatalogType, Kind
+
+
+def list_catalogs(actor: Actor, metalake: str) -> QuerySet[Catalog]:
+    found = find(Ident(metalake))
+    policy.require(actor, operations.LIST_CATALOGS, found)
+    require_enabled(found)
+    rows = Catalog.objects.filter(parent_id=found.id)
+    return policy.visible_catalogs(actor, found, rows).order_by("name")
+
+
+def create_catalog(
+    actor: Actor,
+    metalake: str,
+    name: str,
+    type_: str,
+    provider: str | None,
+    comment: str | None,
+    properties: dict[str, str],
+) -> Catalog:
+    checked = check_registration(name, type_, provider, properties)
+
+    def act(actor: Actor) -> Catalog:
+        found = find(Ident(metalake))
+        policy.require(actor, operations.CREATE_CATALOG, found)
+        require_enabled(found)
+        if Catalog.objects.filter(parent_id=found.id, name=name).exists():
+            raise AlreadyExists(f"Catalog {name} already exists.", kind=Kind.CATALOG)
+        row = Catalog(
+            kind=Kind.CATALOG,
+            name=name,
+            type=type_,
+            provider=provider,
+            comment=comment,
+            owner_user_id=actor.id,
+            creator=actor.name,
+        )
+        row.id = new_id()
+        row.properties = checked.completed(row.id, properties)
+        row.nested = row.properties.get("nested-namespaces") == "true"
+        _claim_locations(provider_of(row))
+        row.place_under(Metalake.objects.get(pk=found.id))
+        row.save(force_insert=True)
+        full_name = [name]
+        record(event_of(actor, "catalog.created", Kind.CATALOG, row.id, full_name, found.id, provider=provider))
+        return row
+
+    return write(actor, act, kind=Kind.CATALOG)
+
+
+def check_registration(name: str, type_: str, provider: str | None, properties: dict[str, str]) -> type[Provider]:
+    """The provider's class. Raises Invalid or Unsupported for what it cannot be registered with."""
+    check_strict(name, Kind.CATALOG)
+    check_limits(properties)
+    if type_ not in set(CatalogType):
+        raise Invalid(f"{type_!r} is no catalog type; known are {', '.join(CatalogType)}.", kind=Kind.CATALOG)
+    if type_ != CatalogType.RELATIONAL:
+        raise Unsupported(f"Catalogs of type {type_} are not served yet; relational ones are.", kind=Kind.CATALOG)
+    if not provider:
+        raise Invalid(f"A relational catalog names its provider: {', '.join(sorted(PROVIDERS))}.", kind=Kind.CATALOG)
+    if "in-use" in properties:
+        raise Invalid("Property 'in-use' is reserved; enable or disable the catalog instead.", kind=Kind.CATALOG)
+    chosen = provider_class(provider)
+    chosen.check(properties)
+    return chosen
+
+
+def test_connection(
+    actor: Actor, metalake: str, name: str, type_: str, provider: str | None, properties: dict[str, str]
+) -> None:
+    """Try what a registration would use; asks the same right as creating."""
+    found = find(Ident(metalake))
+    policy.require(actor, operations.CREATE_CATALOG, found)
+    require_enabled(found)
+    chosen = check_registration(name, type_, provider, properties)
+    trial = new_id()
+    chosen(trial, chosen.completed(trial, properties)).test_connection()
+
+
+def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
+    found = find(Ident(metalake, name))
+    policy.require(actor, operations.LOAD_CATALOG, found)
+    require_enabled(found.above())
+    return _row(found)
+
+
+def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Catalog:
+    def act(actor: Actor) -> Catalog:
+        found = find(Ident(metalake, name))
+        policy.require(actor, operations.ALTER_CATALOG, found)
+        require_enabled(found)
+        row = _row(found)
+        # A mask sent back means the secret stays as it is.
+        kept = [(key, value) for key, value in alteration.properties if not (value == MASK and is_secret(key, value))]
+        before = dict(row.properties)
+        fields = Alteration(
+            alteration.new_name, alteration.comment, alteration.sets_comment, tuple(kept)
+        ).apply_to(row)
+        if "name" in fields:
+            _check_new_name(row)
+        if "properties" in fields:
+            _check_new_properties(row, before)
+        save(row, actor, fields)
+        Catalog.objects.filter(pk=row.pk).exclude(nested=row.nested).update(nested=row.nested)
+        record(event(actor, "catalog.altered", found, changed=sorted(fields)))
+        return row
+
+    return write(actor, act, kind=Kind.CATALOG)
+
+
+def set_catalog_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> None:
+    def act(actor: Actor) -> None:
+        found = find(Ident(metalake, name))
+        policy.require(actor, operations.ENABLE_CATALOG, found)
+        require_enabled(found.above())
+        if Catalog.objects.filter(pk=found.id).exclude(enabled=enabled).update(enabled=enabled):
+            record(event(actor, "catalog.enabled" if enabled else "catalog.disabled", found))
+
+    write(actor, act, kind=Kind.CATALOG)
+
+
+def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
+    """False where there is none for this caller. Files of tables stay where they are."""
+
+    def act(actor: Actor) -> bool:
+        try:
+            found = find(Ident(metalake, name))
+            policy.require(actor, operations.DROP_CATALOG, found)
+        except NotFound as miss:
+            if miss.kind == Kind.METALAKE:
+                raise
+            return False
+        require_enabled(found.above())
+        row = _row(found)
+        if not force:
+            if row.enabled:
+                raise InUse(f"Catalog {name} is in use; disable it first, or drop it by force.", kind=Kind.CATALOG)
+            if Schema.objects.filter(in_catalog_id=row.id).exists():
+                raise NotEmpty(f"Catalog {name} is not empty.", kind=Kind.CATALOG)
+        remove(found)
+        record(event(actor, "catalog.dropped", found, force=force))
+        return True
+
+    return write(actor, act, kind=Kind.CATALOG)
+
+
+def provider_of(row: Catalog) -> Provider:
+    return provider_for(row.provider, row.pk, row.properties)
+
+
+def provider_at(found: Found) -> Provider:
+    """The provider of the catalog on a lineage."""
+    properties = Catalog.objects.values_list("properties", flat=True).get(pk=found.catalog.id)
+    return provider_for(found.provider or "", found.catalog.id, properties)
+
+
+def nested_conflicts(catalog_id: int) -> list[str]:
+    """Top-level schema names that hold the separator as plain text, so that the catalog cannot become nested."""
+    names = Schema.objects.filter(parent_id=catalog_id, name__contains=configured_separator())
+    return list(names.order_by("name").values_list("name", flat=True)[:20])
+
+
+def _row(found: Found) -> Catalog:
+    return Catalog.objects.get(pk=found.id)
+
+
+def _check_new_name(row: Catalog) -> None:
+    check_strict(row.name, Kind.CATALOG)
+    if Catalog.objects.filter(parent_id=row.parent_id, name=row.name).exclude(pk=row.pk).exists():
+        raise AlreadyExists(f"Catalog {row.name} already exists.", kind=Kind.CATALOG)
+
+
+def _check_new_properties(row: Catalog, before: dict[str, str]) -> None:
+    chosen = provider_class(row.provider)
+    if "in-use" in row.properties:
+        raise Invalid("Property 'in-use' is reserved; enable or disable the catalog instead.", kind=Kind.CATALOG)
+    for key, reason in chosen.immutable.items():
+        if row.properties.get(key) != before.get(key):
+            raise Invalid(f"Property {key!r} cannot change: {reason}.", kind=Kind.CATALOG)
+    chosen.check(row.properties)
+    nested = row.properties.get("nested-namespaces") == "true"
+    if nested and not row.nested and (conflicts := nested_conflicts(row.pk)):
+        raise Invalid(
+            f"The catalog cannot become nested: {configured_separator()!r} is part of {', '.join(conflicts)}. "
+            "Rename these schemas or choose another separator.",
+            kind=Kind.CATALOG,
+        )
+    if not nested and row.nested and Schema.objects.filter(in_catalog_id=row.pk, parent__kind=Kind.SCHEMA).exists():
+        raise Invalid("The catalog cannot become flat: it has schemas inside schemas.", kind=Kind.CATALOG)
+    row.nested = nested
+    if chosen(row.pk, row.properties).locations() != chosen(row.pk, before).locations():
+        _claim_locations(provider_of(row))
+
+
+def _claim_locations(provider: Provider) -> None:
+    """Raise Invalid where another catalog has one of these places, or a part of it (decision j)."""
+    mine = provider.locations()
+    # One registration at a time, so that two cannot claim the same place.
+    PolicyEpoch.objects.select_for_update().get(pk=1)
+    for other in Catalog.objects.exclude(pk=provider.catalog_id).only("pk", "provider", "properties"):
+        for theirs in provider_of(other).locations():
+            for location in mine:
+                if is_under(location, theirs) or is_under(theirs, location):
+                    raise Invalid(f"{location} overlaps a location of another catalog.", kind=Kind.CATALOG)

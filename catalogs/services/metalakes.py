@@ -1,0 +1,111 @@
+"""Metalakes: made by service administrators, seen by their members, changed by their owner."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+
+from authz import operations, policy, snapshot
+from authz.models import Member
+from authz.policy import Actor
+from authz.writing import write
+from catalogs.hierarchy import check_strict
+from catalogs.lookup import Found, Ident, find
+from catalogs.models import Catalog
+from catalogs.services.changes import Alteration, event, event_of, remove, save
+from catalogs.iceberg.guard import check_limits
+from metalake.errors import AlreadyExists, Forbidden, InUse, NotEmpty, NotFound
+from metalake.events import record
+from metalake.models import Metalake
+from metalake.privileges import Kind
+
+
+def list_metalakes(actor: Actor) -> QuerySet[Metalake]:
+    """Those the actor is a member of."""
+    return Metalake.objects.filter(members__user_id=actor.id, members__enabled=True).order_by("name")
+
+
+def create_metalake(actor: Actor, name: str, comment: str | None, properties: dict[str, str]) -> Metalake:
+    """Its maker becomes its owner and first member."""
+    if not actor.service_admin or actor.id is None:
+        raise Forbidden(f"{actor.name} is no service administrator, and only they create metalakes.")
+    check_strict(name, Kind.METALAKE)
+    check_limits(properties)
+
+    def act(actor: Actor) -> Metalake:
+        if Metalake.objects.filter(name=name).exists():
+            raise AlreadyExists(f"Metalake {name} already exists.", kind=Kind.METALAKE)
+        row = Metalake(
+            kind=Kind.METALAKE,
+            name=name,
+            comment=comment,
+            properties=properties,
+            owner_user_id=actor.id,
+            creator=actor.name,
+        )
+        row.place_under(None)
+        row.save(force_insert=True)
+        Member.objects.create(metalake=row, user_id=actor.id, creator=actor.name)
+        record(event_of(actor, "metalake.created", Kind.METALAKE, row.id, [name], row.id))
+        snapshot.publish([snapshot.member_change(row.id, actor.id, True)])  # type: ignore[arg-type]
+        return row
+
+    return write(actor, act, kind=Kind.METALAKE)
+
+
+def load_metalake(actor: Actor, name: str) -> Metalake:
+    found = find(Ident(name))
+    policy.require(actor, operations.LOAD_METALAKE, found)
+    return _row(found)
+
+
+def alter_metalake(actor: Actor, name: str, alteration: Alteration) -> Metalake:
+    def act(actor: Actor) -> Metalake:
+        found = find(Ident(name))
+        policy.require(actor, operations.ALTER_METALAKE, found)
+        row = _row(found)
+        fields = alteration.apply_to(row)
+        if "name" in fields:
+            check_strict(row.name, Kind.METALAKE)
+            if Metalake.objects.filter(name=row.name).exclude(pk=row.pk).exists():
+                raise AlreadyExists(f"Metalake {row.name} already exists.", kind=Kind.METALAKE)
+        save(row, actor, fields)
+        record(event(actor, "metalake.altered", found, changed=sorted(fields)))
+        return row
+
+    return write(actor, act, kind=Kind.METALAKE)
+
+
+def set_metalake_enabled(actor: Actor, name: str, enabled: bool) -> None:
+    def act(actor: Actor) -> None:
+        found = find(Ident(name))
+        policy.require(actor, operations.ENABLE_METALAKE, found)
+        if Metalake.objects.filter(pk=found.id).exclude(enabled=enabled).update(enabled=enabled):
+            record(event(actor, "metalake.enabled" if enabled else "metalake.disabled", found))
+
+    write(actor, act, kind=Kind.METALAKE)
+
+
+def drop_metalake(actor: Actor, name: str, force: bool) -> bool:
+    """False where there is none for this caller. Without force it must be disabled and empty of catalogs."""
+
+    def act(actor: Actor) -> bool:
+        try:
+            found = find(Ident(name))
+            policy.require(actor, operations.DROP_METALAKE, found)
+        except NotFound:
+            return False
+        row = _row(found)
+        if not force:
+            if row.enabled:
+                raise InUse(f"Metalake {name} is in use; disable it first, or drop it by force.", kind=Kind.METALAKE)
+            if Catalog.objects.filter(parent_id=row.id).exists():
+                raise NotEmpty(f"Metalake {name} is not empty.", kind=Kind.METALAKE)
+        remove(found)
+        record(event(actor, "metalake.dropped", found, force=force))
+        return True
+
+    return write(actor, act, kind=Kind.METALAKE)
+
+
+def _row(found: Found) -> Metalake:
+    return Metalake.objects.get(pk=found.id)

@@ -1,0 +1,5 @@
+from django.apps import AppConfig
+
+
+class IcebergRestConfig(AppConfig):
+    name = "iceberg_rest"

@@ -1,0 +1,18 @@
+"""The Celery application; with a broker set, `manage.py worker` drains the outbox here."""
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "metalake.settings")
+
+app = Celery("metalake")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+
+
+@app.task(name="metalake.drain_outbox")
+def drain_outbox() -> int:
+    from metalake.outbox import drain
+
+    return drain()

@@ -1,0 +1,89 @@
+"""Every way a request can fail, said once; each wire renders it in its own shape.
+
+MetalakeError
+├── Unauthenticated      nobody we know
+├── Forbidden            seen, but not allowed
+├── NotFound             absent, or unseen by the caller
+├── AlreadyExists        the name is taken
+├── NotEmpty             it still holds something
+├── InUse                must be disabled first
+├── NotInUse             disabled, so nothing below it answers
+├── Invalid              the request is wrong
+│   ├── TooLarge         over one of our limits
+│   └── Unprocessable    well formed, but contradicts itself
+├── Unsupported          this catalog cannot do it
+├── Conflict             a stale write; load again and retry
+├── ProviderUnavailable  the outside world did not answer
+└── OutcomeUnknown       a write may or may not have happened
+"""
+
+from __future__ import annotations
+
+
+class MetalakeError(Exception):
+    """`kind` names what the failure is about: a Kind value, or "user", "group", "role", "privilege" and the like."""
+
+    def __init__(self, message: str, *, kind: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind
+
+
+class Unauthenticated(MetalakeError):
+    """The caller did not prove who they are."""
+
+
+class Forbidden(MetalakeError):
+    """The caller sees the object but may not do this."""
+
+
+class NotFound(MetalakeError):
+    """No such object for this caller."""
+
+
+class AlreadyExists(MetalakeError):
+    """An object of that name is there already."""
+
+
+class NotEmpty(MetalakeError):
+    """The object holds others, seen or unseen by the caller."""
+
+
+class InUse(MetalakeError):
+    """The metalake or catalog must be disabled before it is dropped."""
+
+
+class NotInUse(MetalakeError):
+    """The metalake or catalog is disabled."""
+
+
+class Invalid(MetalakeError):
+    """The request is wrong; the message says where and what would be right."""
+
+
+class TooLarge(Invalid):
+    """Over a limit that the message names."""
+
+
+class Unprocessable(Invalid):
+    """Well formed, but contradicts itself."""
+
+
+class Unsupported(MetalakeError):
+    """This catalog or wire cannot do that; the message says why."""
+
+
+class Conflict(MetalakeError):
+    """Somebody else changed the object since the caller last saw it."""
+
+
+class ProviderUnavailable(MetalakeError):
+    """A remote system or a storage did not answer; `retryable` says whether trying again may help."""
+
+    def __init__(self, message: str, *, kind: str | None = None, retryable: bool = True) -> None:
+        super().__init__(message, kind=kind)
+        self.retryable = retryable
+
+
+class OutcomeUnknown(MetalakeError):
+    """The write may have happened; the caller must look before writing again."""

@@ -1,0 +1,77 @@
+"""What happened: recorded inside the transaction that did it, delivered after its commit.
+
+`record` runs the subscribers that belong to the transaction (the audit row), then leaves a row in the outbox; the
+subscribers that may wait are called when the outbox is drained, at least once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from metalake.context import request_id
+from metalake.models import Outbox
+
+TOPIC = "event"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One change: `name` is a past-tense fact such as `schema.created`; `details` hold no secret."""
+
+    name: str
+    actor: str
+    kind: str
+    object_id: int
+    full_name: str
+    metalake_id: int | None
+    details: dict[str, Any] = field(default_factory=dict)
+    at: datetime = field(default_factory=timezone.now)
+    request_id: str = field(default_factory=request_id.get)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"at": self.at.isoformat()}
+
+
+Subscriber = Callable[[dict[str, Any]], None]
+
+_in_transaction: list[Callable[[list[Event]], None]] = []
+_after_commit: list[Subscriber] = []
+
+
+def subscribe_in_transaction(subscriber: Callable[[list[Event]], None]) -> None:
+    """Called with the events inside their transaction; a failure undoes the change."""
+    if subscriber not in _in_transaction:
+        _in_transaction.append(subscriber)
+
+
+def subscribe(subscriber: Subscriber) -> None:
+    """Called with each event's JSON after its commit, at least once; a failure is retried and never fails a request."""
+    if subscriber not in _after_commit:
+        _after_commit.append(subscriber)
+
+
+def record(*events: Event) -> None:
+    """Two statements, however many events."""
+    if not events:
+        return
+    for subscriber in _in_transaction:
+        subscriber(list(events))
+    follow_up(TOPIC, [event.as_json() for event in events])
+
+
+def follow_up(topic: str, payloads: Iterable[dict[str, Any]]) -> None:
+    """Leave work for after the commit, in the same transaction."""
+    from metalake.outbox import wake_after_commit
+
+    Outbox.objects.bulk_create([Outbox(topic=topic, payload=payload) for payload in payloads])
+    wake_after_commit()
+
+
+def deliver(payload: dict[str, Any]) -> None:
+    for subscriber in _after_commit:
+        subscriber(payload)

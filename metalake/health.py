@@ -1,0 +1,91 @@
+"""What monitors and clients ask before anything else: version, configuration, health, metrics. None needs a caller."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
+
+from metalake.models import Outbox
+from metalake.rest import Endpoint, answers
+
+WIRE_VERSION = "1.3.1"  # of the native wire: its clients refuse a server older than themselves
+OUTBOX_ROWS = Gauge("metalake_outbox_rows", "Follow-ups that wait")
+
+
+@lru_cache
+def commit() -> str:
+    """The commit this server was checked out at, or "unknown"."""
+    try:
+        asked = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=5, check=False
+        )
+    except OSError:
+        return "unknown"
+    return asked.stdout.strip() or "unknown"
+
+
+class Version(Endpoint):
+    anonymous = True
+
+    @answers("anyone", reply={"version": dict})
+    def get(self, actor: None) -> dict[str, Any]:
+        started = _started.strftime("%d/%m/%Y %H:%M:%S")
+        return {"version": {"version": WIRE_VERSION, "compileDate": started, "gitCommit": commit()}}
+
+
+_started = timezone.now()
+
+
+class Live(Endpoint):
+    anonymous = True
+
+    @answers("anyone", reply={"status": str, "checks": list})
+    def get(self, actor: None) -> dict[str, Any]:
+        return {"status": "UP", "checks": []}
+
+
+class Ready(Endpoint):
+    anonymous = True
+
+    @answers("anyone", reply={"status": str, "checks": list})
+    def get(self, actor: None) -> dict[str, Any] | HttpResponse:
+        try:
+            waiting = Outbox.objects.count()
+            check = {"name": "database", "status": "UP", "details": {"engine": connection.vendor, "outbox": waiting}}
+            return {"status": "UP", "checks": [check]}
+        except DatabaseError as failure:
+            check = {"name": "database", "status": "DOWN", "details": {"reason": type(failure).__name__}}
+            body = json.dumps({"code": 0, "status": "DOWN", "checks": [check]})
+            return HttpResponse(body, status=503, content_type="application/json")
+
+
+class Configs(Endpoint):
+    """Flat, without the envelope."""
+
+    anonymous = True
+
+    @answers("anyone", reply={})
+    def get(self, actor: None) -> HttpResponse:
+        authorization = settings.METALAKE_AUTHORIZATION == "on"
+        body = {
+            "gravitino.authenticators": list(settings.METALAKE_AUTHENTICATORS),
+            "gravitino.authorization.enable": authorization,
+            "gravitino.schema.separator": settings.METALAKE_SCHEMA_SEPARATOR,
+        }
+        if authorization:
+            body["gravitino.authorization.serviceAdmins"] = ",".join(sorted(settings.METALAKE_SERVICE_ADMINS))
+        return HttpResponse(json.dumps(body), content_type="application/json")
+
+
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Counters of this process, for Prometheus."""
+    OUTBOX_ROWS.set(Outbox.objects.count())
+    return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)

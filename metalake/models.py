@@ -1,0 +1,135 @@
+"""What everything else hangs on: Securable (one row per object), AuditInfo, Metalake, Outbox."""
+
+from __future__ import annotations
+
+import threading
+import time
+from secrets import randbits
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from metalake.privileges import Kind, Privilege
+
+_EPOCH_MS = 1_704_067_200_000  # 2024-01-01
+_last = [0]
+_lock = threading.Lock()
+
+
+def new_id() -> int:
+    """A 63-bit identifier, never reused: milliseconds, then 22 bits that start at random and count up."""
+    with _lock:
+        fresh = (int(time.time() * 1000) - _EPOCH_MS) << 22 | randbits(22)
+        _last[0] = fresh if fresh >> 22 > _last[0] >> 22 else _last[0] + 1
+        return _last[0]
+
+
+class AuditInfo(models.Model):
+    """Who made it and who changed it last (RFC-1)."""
+
+    creator = models.CharField(max_length=255, editable=False)
+    create_time = models.DateTimeField(default=timezone.now, editable=False)
+    last_modifier = models.CharField(max_length=255, null=True, blank=True, editable=False)
+    last_modified_time = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        abstract = True
+
+
+class Slot(models.TextChoices):
+    """Objects of one parent share a name space with the others in their slot: a table and a view cannot be namesakes."""
+
+    METALAKE = "metalake"
+    CATALOG = "catalog"
+    SCHEMA = "schema"
+    TABULAR = "tabular"
+    ROLE = "role"
+
+
+SLOT_OF = {
+    Kind.METALAKE: Slot.METALAKE,
+    Kind.CATALOG: Slot.CATALOG,
+    Kind.SCHEMA: Slot.SCHEMA,
+    Kind.TABLE: Slot.TABULAR,
+    Kind.VIEW: Slot.TABULAR,
+    Kind.ROLE: Slot.ROLE,
+}
+
+
+class Securable(AuditInfo):
+    """Anything a privilege is granted on or that has an owner; catalogs, schemas, tables and roles extend it.
+
+    `lineage` is the path of ids from the metalake to the object itself, "/1/5/9", so that everything below an object
+    is one range of an index.
+    """
+
+    id = models.BigIntegerField(primary_key=True, default=new_id, editable=False)
+    kind = models.CharField(max_length=16, choices=[(kind.value, kind.value) for kind in SLOT_OF])
+    slot = models.CharField(max_length=16, choices=Slot.choices, editable=False)
+    name = models.CharField(max_length=255)
+    parent = models.ForeignKey("self", models.PROTECT, null=True, related_name="children")
+    lineage = models.CharField(max_length=512, editable=False)
+    owner_user = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="owned")
+    owner_group = models.ForeignKey("authz.Group", models.PROTECT, null=True, related_name="owned")
+    comment = models.TextField(null=True, blank=True)
+    properties = models.JSONField(default=dict, blank=True)
+    version = models.PositiveBigIntegerField(default=1, editable=False)
+    spec_version = models.CharField(max_length=8, default="1.0", editable=False)
+
+    class Meta:
+        default_permissions = ()
+        permissions = [(privilege.value, privilege.label) for privilege in Privilege]
+        constraints = [
+            models.UniqueConstraint(fields=["parent", "slot", "name"], name="securable_name_is_unique"),
+            models.UniqueConstraint(
+                fields=["slot", "name"], condition=Q(parent__isnull=True), name="metalake_name_is_unique"
+            ),
+            models.CheckConstraint(
+                condition=Q(owner_user__isnull=True) ^ Q(owner_group__isnull=True), name="securable_has_one_owner"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["lineage"], name="securable_lineage"),
+            models.Index(fields=["owner_user", "lineage"], name="securable_owner_user"),
+            models.Index(fields=["owner_group", "lineage"], name="securable_owner_group"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    def place_under(self, parent: Securable | None) -> None:
+        """Set what follows from the object's kind and its parent."""
+        self.slot = SLOT_OF[Kind(self.kind)]
+        self.parent_id = parent.id if parent else None
+        self.lineage = f"{parent.lineage if parent else ''}/{self.id}"
+
+    @property
+    def lineage_ids(self) -> tuple[int, ...]:
+        """From the metalake to the object itself."""
+        return tuple(int(part) for part in self.lineage[1:].split("/"))
+
+
+class Metalake(Securable):
+    """The top of everything one organisation registers; `enabled` is the wire's `in-use`."""
+
+    enabled = models.BooleanField(default=True)
+
+
+class Outbox(models.Model):
+    """What must happen after a commit, written in that commit: drained by a thread of the server or by a worker."""
+
+    id = models.BigAutoField(primary_key=True)
+    topic = models.CharField(max_length=64)
+    payload = models.JSONField()
+    created_at = models.DateTimeField(default=timezone.now)
+    due_at = models.DateTimeField(default=timezone.now, db_index=True)
+    attempts = models.PositiveIntegerField(default=0)
+    last_error = models.TextField(blank=True)
+
+    class Meta:
+        verbose_name_plural = "outbox"
+
+    def __str__(self) -> str:
+        return f"{self.topic} #{self.id}"

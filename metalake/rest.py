@@ -1,0 +1,251 @@
+"""The native wire's manners: decoded path segments, checked bodies, the envelope, and every error in one shape.
+
+Source: the native wire reference, section 1.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar
+from urllib.parse import unquote, unquote_plus
+
+import orjson
+from django.http import Http404, HttpRequest, HttpResponse
+from pydantic import BaseModel, ConfigDict, ValidationError
+from rest_framework.exceptions import APIException
+from rest_framework.views import APIView
+
+from metalake import errors
+from metalake.errors import Invalid, MetalakeError
+from metalake.privileges import Kind
+
+log = logging.getLogger(__name__)
+
+JSON = "application/json"
+T = TypeVar("T", bound=BaseModel)
+
+
+class Body(BaseModel):
+    """A request body: unknown fields are refused by name, and nothing is read as another type than it was sent."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, populate_by_name=True)
+
+
+class Reply(BaseModel):
+    """A reply body, for the API's description; replies are built as plain data."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an endpoint's method is: its row of the operation table, its body and its reply."""
+
+    operation: str
+    body: type[BaseModel] | None
+    reply: dict[str, Any]
+    query: tuple[str, ...]
+
+
+def answers(
+    operation: str,
+    *,
+    body: type[BaseModel] | None = None,
+    reply: dict[str, Any] | None = None,
+    query: tuple[str, ...] = (),
+) -> Callable:
+    """Declare an endpoint method: it gets the actor, its decoded path names and its body, and returns the payload.
+
+    `operation` names a row of the operation table, or "anyone" or "caller" where no object is asked about.
+    `reply` maps each payload key to its type, `query` names the parameters it reads.
+    """
+
+    def declare(method: Callable) -> Callable:
+        @wraps(method)
+        def endpoint(self: Endpoint, request: Any, **raw: str) -> HttpResponse:
+            given = {name: decode(value) for name, value in raw.items()}
+            if body is not None:
+                given["body"] = parse(request._request, body)
+            return envelope(method(self, self.actor, **given))
+
+        endpoint.answer = Answer(operation, body, reply or {}, query)  # type: ignore[attr-defined]
+        return endpoint
+
+    return declare
+
+
+class Endpoint(APIView):
+    """Base of the native wire's endpoints."""
+
+    anonymous = False
+    actor: Any = None
+
+    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        from authz.callers import authenticate
+
+        self.request = request
+        if not self.anonymous:
+            self.actor = authenticate(request.META.get("HTTP_AUTHORIZATION"))
+
+    def flag(self, name: str) -> bool:
+        """A query parameter read as a boolean, in any case; absent is false."""
+        value = self.request.GET.get(name, "false").lower()
+        if value not in ("true", "false"):
+            raise Invalid(f"Query parameter {name} is true or false, not {value!r}.")
+        return value == "true"
+
+
+def decode(raw: str, *, form: bool = False) -> str:
+    """One path segment, decoded once. `form` reads + as a space, as the Iceberg clients write it."""
+    try:
+        return (unquote_plus if form else unquote)(raw, errors="strict")
+    except UnicodeDecodeError:
+        raise Invalid(f"Path segment {raw!r} is not UTF-8.") from None
+
+
+def read_json(request: HttpRequest) -> Any:
+    """The body as data. Raises Invalid for what is not JSON or nested too deeply."""
+    try:
+        return orjson.loads(request.body)
+    except orjson.JSONDecodeError as wrong:
+        raise Invalid(f"The request body is not JSON: {wrong}.") from None
+
+
+def parse(request: HttpRequest, body: type[T]) -> T:
+    """The body as its model. Raises Invalid naming the field."""
+    return check(body, read_json(request))
+
+
+def check(body: type[T], data: Any) -> T:
+    try:
+        return body.model_validate(data)
+    except ValidationError as wrong:
+        raise Invalid(explain(wrong)) from None
+    except RecursionError:
+        raise Invalid("The request body is nested too deeply.") from None
+
+
+def explain(wrong: ValidationError) -> str:
+    """One sentence a field, naming where it is and what was wrong, without the value."""
+    return " ".join(
+        f"{'.'.join(str(part) for part in fault['loc']) or 'body'}: {_reason(fault)}." for fault in wrong.errors()[:5]
+    )
+
+
+def _reason(fault: Any) -> str:
+    if fault["type"] == "extra_forbidden":
+        return "unknown field"
+    return fault["msg"].rstrip(".")
+
+
+def envelope(payload: dict[str, Any] | HttpResponse) -> HttpResponse:
+    if isinstance(payload, HttpResponse):
+        return payload
+    return HttpResponse(orjson.dumps({"code": 0, **payload}), content_type=JSON)
+
+
+def audit_of(row: Any) -> dict[str, Any]:
+    """AuditInfo as the wire has it; what is unset is left out."""
+    audit = {"creator": row.creator, "createTime": _moment(row.create_time)}
+    if row.last_modifier:
+        audit |= {"lastModifier": row.last_modifier, "lastModifiedTime": _moment(row.last_modified_time)}
+    return audit
+
+
+def _moment(moment: Any) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+# Errors: our vocabulary in the wire's shape.
+
+_NAMES = {
+    "metalake": "Metalake",
+    "catalog": "Catalog",
+    "schema": "Schema",
+    "table": "Table",
+    "view": "View",
+    "partition": "Partition",
+    "user": "User",
+    "group": "Group",
+    "role": "Role",
+    "object": "MetadataObject",
+}
+_ILLEGAL = {
+    "privilege": "IllegalPrivilegeException",
+    "role": "IllegalRoleException",
+    "object": "IllegalMetadataObjectException",
+}
+# Their handlers in the Python client know no code above 1010 but 1100 (reference 1.2, decision 21).
+_OLD_CODES = {"table", "view", "partition", "statistic"}
+
+
+def shape_of(error: MetalakeError) -> tuple[int, int, str]:
+    """HTTP status, wire code and exception type."""
+    kind = error.kind or ""
+    name = _NAMES.get(kind, "")
+    match error:
+        case errors.Unauthenticated():
+            return 401, 1100 if kind in _OLD_CODES else 1011, "UnauthorizedException"
+        case errors.Forbidden():
+            return 403, 1008, "ForbiddenException"
+        case errors.NotFound():
+            return 404, 1003, f"NoSuch{name}Exception" if name else "NotFoundException"
+        case errors.AlreadyExists():
+            return 409, 1004, f"{name}AlreadyExistsException" if name else "AlreadyExistsException"
+        case errors.NotEmpty():
+            return 409, 1005, f"NonEmpty{name}Exception" if name else "NotEmptyException"
+        case errors.InUse():
+            return 409, 1010, f"{name}InUseException"
+        case errors.NotInUse():
+            return 409, 1009, f"{name}NotInUseException"
+        case errors.TooLarge():
+            return 413, 1001, "IllegalArgumentException"
+        case errors.Invalid():
+            return 400, 1001, _ILLEGAL.get(kind, "IllegalArgumentException")
+        case errors.Unsupported():
+            return 405, 1006, "UnsupportedOperationException"
+        case errors.Conflict():
+            return 409, 1100 if kind in _OLD_CODES else 1012, "OptimisticLockException"
+        case errors.ProviderUnavailable():
+            return 502, 1007, "ConnectionFailedException"
+    return 500, 1002, "InternalError"
+
+
+def error_response(error: MetalakeError) -> HttpResponse:
+    status, code, type_ = shape_of(error)
+    # The Python client formats messages with the % operator, so none may hold a percent sign.
+    message = error.message.replace("%", " percent ")
+    body = orjson.dumps({"code": code, "type": type_, "message": message}, option=orjson.OPT_NON_STR_KEYS)
+    response = HttpResponse(body, status=status, content_type=JSON)
+    if status == 401:
+        response["WWW-Authenticate"] = 'Basic realm="Metalake"'
+    if status == 502:
+        response["Retry-After"] = "5"
+    return response
+
+
+def render_error(error: Exception, context: Any = None) -> HttpResponse:
+    """Any failure in the wire's shape; what we did not foresee is logged and told as such."""
+    if isinstance(error, MetalakeError):
+        if isinstance(error, errors.OutcomeUnknown):
+            log.error("outcome unknown: %s", error.message)
+        return error_response(error)
+    if isinstance(error, ValidationError):
+        return error_response(Invalid(explain(error)))
+    if isinstance(error, Http404):
+        return error_response(errors.NotFound("There is nothing at this path."))
+    if isinstance(error, APIException) and error.status_code == 405:
+        return error_response(errors.Unsupported(f"{error.detail}"))
+    if isinstance(error, APIException) and error.status_code < 500:
+        return error_response(Invalid(f"{error.detail}"))
+    log.error("unforeseen failure", exc_info=error)
+    return error_response(MetalakeError("The server failed; the request's id is in its log."))
+
+
+def kind_of(word: str) -> Kind:
+    """The kind that a path or body names, in any case."""
+    try:
+        return Kind(word.lower())
+    except ValueError:
+        raise Invalid(f"{word!r} is no object type; known are {', '.join(Kind)}.", kind="object") from None

@@ -1,0 +1,240 @@
+"""Settings, all from the environment; the defaults need no service at all (docs/operations.md lists every variable)."""
+
+import ipaddress
+import secrets
+from pathlib import Path
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+from catalogs.hierarchy import SeparatorPolicy, check_separator
+from metalake.errors import Invalid
+
+env = environ.Env()
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+METALAKE_HOME = Path(env.str("METALAKE_HOME", "var")).absolute()
+METALAKE_HOST = env.str("METALAKE_HOST", "127.0.0.1")
+METALAKE_PORT = env.int("METALAKE_PORT", 8090)
+METALAKE_WORKERS = env.int("METALAKE_WORKERS", 0)  # 0: one process on SQLite, two on PostgreSQL
+METALAKE_THREADS = env.int("METALAKE_THREADS", 8)
+METALAKE_BROKER_URL = env.str("METALAKE_BROKER_URL", "")
+METALAKE_AUTHENTICATORS = tuple(env.list("METALAKE_AUTHENTICATORS", default=["basic", "token"]))
+METALAKE_AUTHORIZATION = env.str("METALAKE_AUTHORIZATION", "on")
+METALAKE_SERVICE_ADMINS = frozenset(env.list("METALAKE_SERVICE_ADMINS", default=["admin"]))
+METALAKE_SEPARATOR_POLICY = env.str("METALAKE_SEPARATOR_POLICY", "restricted")
+METALAKE_SCHEMA_SEPARATOR = env.str("METALAKE_SCHEMA_SEPARATOR", ":")
+METALAKE_FILE_LOCATIONS = tuple(env.list("METALAKE_FILE_LOCATIONS", default=[]))
+METALAKE_EVENT_LOG = env.str("METALAKE_EVENT_LOG", "")
+METALAKE_MAX_BODY = env.int("METALAKE_MAX_BODY", 2 * 1024 * 1024)
+METALAKE_MAX_COMMIT_BODY = env.int("METALAKE_MAX_COMMIT_BODY", 16 * 1024 * 1024)
+METALAKE_METADATA_CACHE = env.int("METALAKE_METADATA_CACHE", 64 * 1024 * 1024)
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def refuse(message: str) -> None:
+    raise ImproperlyConfigured(message)
+
+
+try:
+    check_separator(METALAKE_SCHEMA_SEPARATOR, METALAKE_SEPARATOR_POLICY)
+except Invalid as bad:
+    raise ImproperlyConfigured(f"METALAKE_SCHEMA_SEPARATOR: {bad.message}") from None
+METALAKE_SEPARATOR_POLICY = SeparatorPolicy(METALAKE_SEPARATOR_POLICY)
+
+KNOWN_AUTHENTICATORS = {"basic", "token", "simple"}
+if unknown := set(METALAKE_AUTHENTICATORS) - KNOWN_AUTHENTICATORS:
+    refuse(f"METALAKE_AUTHENTICATORS names {sorted(unknown)}; known are {sorted(KNOWN_AUTHENTICATORS)}.")
+if "simple" in METALAKE_AUTHENTICATORS and not is_loopback(METALAKE_HOST):
+    refuse("METALAKE_AUTHENTICATORS=simple believes any name it is told, so METALAKE_HOST must be a loopback address.")
+if {"simple", "basic"} <= set(METALAKE_AUTHENTICATORS):
+    refuse("METALAKE_AUTHENTICATORS: simple and basic read the same header; choose one of them.")
+if METALAKE_AUTHORIZATION not in ("on", "off"):
+    refuse("METALAKE_AUTHORIZATION is 'on' or 'off'.")
+if METALAKE_AUTHORIZATION == "off" and not is_loopback(METALAKE_HOST):
+    refuse("METALAKE_AUTHORIZATION=off is for benchmarks on a loopback address only.")
+
+
+def secret_key() -> str:
+    """The key of this installation, made once and kept beside its data."""
+    if given := env.str("METALAKE_SECRET_KEY", ""):
+        return given
+    path = METALAKE_HOME / "secret_key"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f"secret_key.{secrets.token_hex(4)}")
+        draft.touch(mode=0o600)
+        draft.write_text(secrets.token_urlsafe(48))
+        try:
+            path.hardlink_to(draft)  # the first of two starting processes wins
+        except FileExistsError:
+            pass
+        draft.unlink()
+    return path.read_text()
+
+
+SECRET_KEY = secret_key()
+DEBUG = env.bool("METALAKE_DEBUG", False)
+ALLOWED_HOSTS = env.list("METALAKE_ALLOWED_HOSTS", default=["*"] if not is_loopback(METALAKE_HOST) else
+                         ["127.0.0.1", "localhost", "[::1]", "testserver"])
+CSRF_TRUSTED_ORIGINS = env.list("METALAKE_CSRF_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "guardian",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "metalake",
+    "authz",
+    "catalogs",
+    "views_mgmt",
+    "iceberg_rest",
+    "frontend",
+]
+
+# After the first, each is passed by on the wires, which need no session, CSRF or static files.
+MIDDLEWARE = [
+    f"metalake.middleware.{name}"
+    for name in (
+        "Wire",
+        "Security",
+        "StaticFiles",
+        "Sessions",
+        "Common",
+        "Csrf",
+        "Authentication",
+        "Messages",
+        "Framing",
+        "ContentSecurity",
+        "Htmx",
+    )
+]
+# Our PolicyBackend stands in for guardian's, which knows no DENY.
+SILENCED_SYSTEM_CHECKS = ["guardian.W001"]
+
+ROOT_URLCONF = "metalake.urls"
+WSGI_APPLICATION = "metalake.wsgi.application"
+APPEND_SLASH = False
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+DATABASES = {
+    "default": env.db_url_config(
+        env.str("METALAKE_DATABASE_URL", "") or f"sqlite:///{METALAKE_HOME / 'metalake.sqlite3'}"
+    )
+}
+_default = DATABASES["default"]
+_default["CONN_MAX_AGE"] = None
+_default["CONN_HEALTH_CHECKS"] = True
+ON_SQLITE = _default["ENGINE"] == "django.db.backends.sqlite3"
+if ON_SQLITE:
+    _default["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA mmap_size=134217728",
+    }
+    if METALAKE_WORKERS > 1 or METALAKE_BROKER_URL:
+        refuse(
+            "SQLite serves one server process and its short commands. A broker, a worker or a second process "
+            "needs PostgreSQL: set METALAKE_DATABASE_URL=postgres://user:password@host/database."
+        )
+elif _default["ENGINE"] != "django.db.backends.postgresql":
+    refuse("METALAKE_DATABASE_URL must be sqlite:///path or postgres://user:password@host:port/database.")
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_USER_MODEL = "authz.User"
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend", "authz.backends.PolicyBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+GUARDIAN_GROUP_OBJ_PERMS_MODEL = "authz.Grant"
+ANONYMOUS_USER_NAME = None
+LOGIN_URL = "/login"
+LOGIN_REDIRECT_URL = "/"
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.bool("METALAKE_HTTPS", False)
+X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = METALAKE_MAX_COMMIT_BODY
+
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_TZ = True
+STATIC_URL = "/static/"
+STATIC_ROOT = METALAKE_HOME / "static"
+WHITENOISE_USE_FINDERS = True
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": [],
+    "UNAUTHENTICATED_USER": None,
+    "DEFAULT_RENDERER_CLASSES": ["metalake.rest.Renderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "metalake.rest.AlwaysJSON",
+    "EXCEPTION_HANDLER": "metalake.rest.render_error",
+    "DEFAULT_SCHEMA_CLASS": "metalake.openapi.NativeSchema",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Metalake",
+    "DESCRIPTION": "The governed metadata catalog of the open lakehouse: the native API.",
+    "VERSION": "1.3.1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": [],
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/api",
+}
+
+CELERY_BROKER_URL = METALAKE_BROKER_URL or "memory://"
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BEAT_SCHEDULE = {"drain the outbox": {"task": "metalake.drain_outbox", "schedule": 5.0}}
+
+UNFOLD = {"SITE_TITLE": "Metalake", "SITE_HEADER": "Metalake operators", "SHOW_VIEW_ON_SITE": False}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"()": "metalake.logs.formatter"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.str("METALAKE_LOG_LEVEL", "INFO")},
+    "loggers": {
+        "django.request": {"level": "ERROR"},
+        "django.security": {"level": "ERROR"},
+        "pyiceberg": {"level": "WARNING"},
+        "botocore": {"level": "WARNING"},
+    },
+}

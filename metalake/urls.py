@@ -1,0 +1,57 @@
+"""Every door of the server. On the wires, paths are matched as they were sent: segments are still encoded."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.urls import include, path, re_path
+from drf_spectacular.views import SpectacularSwaggerView
+
+from metalake import health
+from metalake.errors import Invalid, MetalakeError, NotFound
+from metalake.middleware import wire_of
+from metalake.openapi import SchemaEndpoint
+
+urlpatterns = [
+    path("api/", include("authz.urls")),
+    path("api/", include("catalogs.urls")),
+    path("api/version", health.Version.as_view()),
+    path("api/schema/", SchemaEndpoint.as_view(), name="schema"),
+    path("api/schema/ui/", SpectacularSwaggerView.as_view(url_name="schema"), name="schema-ui"),
+    re_path(r"^(?:api/)?health(?:/live)?$", health.Live.as_view()),
+    re_path(r"^(?:api/)?health/ready$", health.Ready.as_view()),
+    path("configs", health.Configs.as_view()),
+    path("metrics", health.metrics),
+    path("iceberg/", include("iceberg_rest.urls")),
+    path("admin/", admin.site.urls),
+    path("", include("frontend.urls")),
+]
+
+
+def render_for(request: HttpRequest, error: MetalakeError) -> HttpResponse:
+    """A failure outside every endpoint, in the shape of the wire it came by."""
+    if wire_of(request.path) == "iceberg":
+        from iceberg_rest.errors import render_error
+    else:
+        from metalake.rest import render_error
+    return render_error(error)
+
+
+def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return render_for(request, Invalid("The request cannot be read."))
+
+
+def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if wire_of(request.path) == "page":
+        from django.views.defaults import page_not_found
+
+        return page_not_found(request, exception)
+    return render_for(request, NotFound("There is nothing at this path."))
+
+
+def handler500(request: HttpRequest) -> HttpResponse:
+    if wire_of(request.path) == "page":
+        from django.views.defaults import server_error
+
+        return server_error(request)
+    return render_for(request, MetalakeError("The server failed; the request's id is in its log."))

