@@ -6,6 +6,7 @@ Source: the native wire reference, section 1.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -75,6 +76,9 @@ def answers(
     return declare
 
 
+_VERSIONED = re.compile(r"application/vnd\.gravitino\.v(\d+)\+json")
+
+
 class Endpoint(APIView):
     """Base of the native wire's endpoints."""
 
@@ -85,6 +89,10 @@ class Endpoint(APIView):
         from authz.callers import authenticate
 
         self.request = request
+        self.format_kwarg = None
+        accepted = request.META.get("HTTP_ACCEPT", "")
+        if (version := _VERSIONED.search(accepted)) and version[1] != "1":
+            raise Invalid(f"Version {version[1]} of the wire is not supported; 1 is.")
         if not self.anonymous:
             self.actor = authenticate(request.META.get("HTTP_AUTHORIZATION"))
 

@@ -196,9 +196,8 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
     "UNAUTHENTICATED_USER": None,
-    "DEFAULT_RENDERER_CLASSES": ["metalake.rest.Renderer"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "metalake.rest.AlwaysJSON",
     "EXCEPTION_HANDLER": "metalake.rest.render_error",
     "DEFAULT_SCHEMA_CLASS": "metalake.openapi.NativeSchema",
 }

@@ -92,7 +92,8 @@ def _projected_avro_file() -> Any:
 
         def __enter__(self) -> Any:
             super().__enter__()
-            self.reader = visit_with_partner(self.schema, self.wanted, ReadSchemaResolver({}, {}), Accessor())
+            project: Any = visit_with_partner
+            self.reader = project(self.schema, self.wanted, ReadSchemaResolver({}, {}), Accessor())
             return self
 
         def _read_header(self) -> AvroFileHeader:

@@ -202,7 +202,9 @@ class TestParse:
         extra = {"schema": {}, "partition-spec": [], "next-row-id": 0, "format-version": version}
         assert parse_metadata(orjson.dumps(metadata_in(tmp_path) | extra))["format-version"] == version
 
-    @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'"text"', b"NaN", b"{}", b"\xff\xfe", b"[" * 5_000])
+    @pytest.mark.parametrize(
+        "content", [b"", b"{", b"[]", b"null", b'"text"', b"NaN", b"{}", b"\xff\xfe", b"[" * 5_000]
+    )
     def test_refuses_what_is_not_metadata(self, content):
         with pytest.raises(Invalid):
             parse_metadata(content)

@@ -36,7 +36,9 @@ def warehouse(tmp_path):
 
 
 def new_table(warehouse: Path, name: str = "orders", **options):
-    table = FolderCatalog("folder", warehouse=f"file://{warehouse}").create_table(f"sales.{name}", ROWS.schema, **options)
+    table = FolderCatalog("folder", warehouse=f"file://{warehouse}").create_table(
+        f"sales.{name}", ROWS.schema, **options
+    )
     table.append(ROWS)
     table.append(ROWS)
     return table
@@ -188,7 +190,9 @@ class TestWhatIsNotTheTables:
         purge_table(io, table, warehouse)
         assert Path(stolen).exists()
 
-    @pytest.mark.parametrize("way_out", ["{own}/../victim/{name}", "{own}//../victim/{name}", "{own}/%2e%2e/victim/{name}"])
+    @pytest.mark.parametrize(
+        "way_out", ["{own}/../victim/{name}", "{own}//../victim/{name}", "{own}/%2e%2e/victim/{name}"]
+    )
     def test_no_way_out_by_dots(self, io, warehouse, victim, way_out):
         table = new_table(warehouse)
         target = warehouse / "sales" / "victim" / "target"

@@ -1,0 +1,98 @@
+"""What is masked, whatever its spelling, and what is not."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+
+import pytest
+
+from catalogs.secrets import MASK, is_secret, mask
+
+SECRET_KEYS = [
+    "password", "PASSWORD", "jdbc-password", "jdbc.password", "jdbc_password", "jdbcPassword", "JDBC.PASSWORD",
+    "gravitino.bypass.password", "gravitino.bypass.s3.secret-access-key", "passwd", "db-pwd", "userPwd", "key-passphrase",
+    "secret", "client-secret", "clientSecret", "client_secret", "s3.secret-access-key", "fs.s3a.secret.key",
+    "s3.access-key-id", "s3-access-key-id", "s3AccessKeyId", "fs.s3a.access.key", "AWS_ACCESS_KEY_ID",
+    "token", "s3.session-token", "gcs.oauth2.token", "sessionToken", "adls.sas-token", "oauth2-token-exchange",
+    "credential", "credentials", "gcp.bigquery.credentials-info", "credential-providers", "serviceAccountCredential",
+    "private-key", "privateKey", "ssl.private_key", "snowflake.private.key",
+    "adls.account-key", "azure-storage-account-key", "fs.azure.account.key.acme.dfs.core.windows.net",
+    "adls.auth.shared-key.account.key", "fs.azure.sas.box.acme", "adls.connection-string", "apiKey", "x-api-key",
+    "header.Authorization", "header.Cookie", "s3.sse.key", "encryption-key", "ugi", "hdfs.kerberos_ticket",
+]  # fmt: skip
+
+PUBLIC_KEYS = [
+    "comment", "owner", "location", "warehouse", "uri", "jdbc-url", "jdbc-driver", "jdbc-user", "s3.region", "s3.endpoint",
+    "write.parquet.compression-codec", "write.metadata.path", "format-version", "bypass", "compass", "passenger-count",
+    "key", "primary-key", "partition-keys", "encryption.key-id", "s3.sse-kms-key-id", "keyboard", "sasquatch", "monkey",
+    "write.metadata.metrics.column.id", "authentication.type", "author", "client.region", "spwder",
+]  # fmt: skip
+
+JWT = ".".join(
+    base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+    for part in ({"alg": "HS256"}, {"sub": "x"}, "signature")
+)
+SECRET_VALUES = [
+    "https://user:hunter2@host/path", "jdbc:mysql://root:pw@db:3306/x", "mongodb://:pw@db", "see ftp://a:b@c for it",
+    "-----BEGIN PRIVATE KEY-----\nMIIE", "-----BEGIN RSA PRIVATE KEY-----", "-----BEGIN CERTIFICATE-----",
+    '{"private_key": "-----BEGIN PRIVATE KEY-----\\nMIIE"}', JWT, f"jwt {JWT}", f"Bearer {JWT}", "Bearer abc", "basic dTpw",
+    "AKIAIOSFODNN7EXAMPLE", "key=ASIAIOSFODNN7EXAMPLE", "jdbc:postgresql://db/x?user=a&password=b", "a;Password=b",
+    "DefaultEndpointsProtocol=https;AccountKey=abc", "https://a.blob.core.windows.net/c?sv=1&sig=abc",
+    "https://b.s3.amazonaws.com/k?X-Amz-Signature=abc", "token=abc",
+]  # fmt: skip
+PUBLIC_VALUES = [
+    "", "a comment", "https://host:443/path", "jdbc:mysql://db:3306/x", "abfss://box@acme.dfs.core.windows.net/t",
+    "mail me: a@b.example", "http://host/a:b@c", "hdfs://nn:8020/user@x", "1.2.3", "eyJ", "basic", "bearer of news",
+    "akiaiosfodnn7example", "the password is set elsewhere", "design=modern", "zstd", "2024-01-01T00:00:00",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", SECRET_KEYS)
+def test_secret_by_name(key):
+    assert is_secret(key, "plain")
+
+
+@pytest.mark.parametrize("key", PUBLIC_KEYS)
+def test_public_by_name(key):
+    assert not is_secret(key, "plain")
+
+
+@pytest.mark.parametrize("value", SECRET_VALUES)
+def test_secret_by_form(value):
+    assert is_secret("comment", value)
+
+
+@pytest.mark.parametrize("value", PUBLIC_VALUES[:11] + PUBLIC_VALUES[12:])
+def test_public_by_form(value):
+    assert not is_secret("comment", value)
+
+
+def test_in_doubt_it_is_a_secret():
+    assert is_secret("comment", "bearer of news")
+    assert is_secret("tokenizer", "standard")
+
+
+def test_what_a_provider_declares_is_secret():
+    assert is_secret("hostname", "db", declared={"hostname"})
+    assert not is_secret("hostname", "db")
+
+
+def test_the_mask_shows_that_a_secret_is_set_and_changes_nothing_else():
+    properties = {"uri": "http://x", "password": "hunter2", "empty-secret": "", "comment": "https://u:p@h", "port": "1"}
+    shown = mask(properties, declared=["port"])
+    assert shown == {"uri": "http://x", "password": MASK, "empty-secret": MASK, "comment": MASK, "port": MASK}
+    assert MASK == "******"
+    assert properties["password"] == "hunter2"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["://" * 20_000, "://a:" * 13_000, "eyJ" * 20_000, "eyJa." * 13_000, "-----BEGIN " * 6_000, "A" * 65_000,
+     "AKIA" * 16_000, " " * 65_000, "password" * 8_000, "token=" * 10_000 + " ", "://" + ":" * 65_000],
+)  # fmt: skip
+def test_a_hostile_value_is_read_in_linear_time(value):
+    start = time.perf_counter()
+    is_secret("comment", value)
+    assert time.perf_counter() - start < 0.2
