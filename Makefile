@@ -52,8 +52,8 @@ lock: $(DEV_READY) ## Resolve requirements*.in into exact pins; what runs gets t
 	@$(VENV)/bin/uv --version >/dev/null 2>&1 || $(PY) -m pip install --quiet uv
 	@$(VENV)/bin/uv pip compile --quiet --no-header --python-version 3.11 $(ARGS) \
 		--override requirements-overrides.txt requirements-dev.in -o requirements-dev.txt
-	@$(VENV)/bin/uv pip compile --quiet --no-header --python-version 3.11 \
-		--constraint requirements-dev.txt requirements.in -o requirements.txt
+	@cp requirements-dev.txt requirements.txt # pins already in the output are kept
+	@$(VENV)/bin/uv pip compile --quiet --no-header --python-version 3.11 requirements.in -o requirements.txt
 
 clean: ## Remove the environment and every cache; keeps var/, the data
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -109,8 +109,9 @@ ASSIGN_ROLES = _add("assign_roles", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
 DROP_ROLE = _add("drop_role", Kind.ROLE, NOBODY, _ALL)
 
 GRANT_ON_METALAKE = _add("grant_on_metalake", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
-GRANT_ON_CATALOG = _add("grant_on_catalog", CATALOG, any_of(P.MANAGE_GRANTS), _CATALOG_UP, Traversal.CATALOG)
-GRANT_ON_SCHEMA = _add("grant_on_schema", SCHEMA, any_of(P.MANAGE_GRANTS), _SCHEMA_UP, Traversal.SCHEMA)
+# What is traversed lies above the object: whoever may grant on it need not be able to load it.
+GRANT_ON_CATALOG = _add("grant_on_catalog", CATALOG, any_of(P.MANAGE_GRANTS), _CATALOG_UP)
+GRANT_ON_SCHEMA = _add("grant_on_schema", SCHEMA, any_of(P.MANAGE_GRANTS), _SCHEMA_UP, Traversal.CATALOG)
 GRANT_ON_LEAF = _add("grant_on_leaf", _LEAF, any_of(P.MANAGE_GRANTS), _ALL, Traversal.SCHEMA)
 
 OWN_METALAKE = _add("own_metalake", METALAKE, NOBODY, _TOP)

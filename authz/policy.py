@@ -165,11 +165,22 @@ def sees(actor: Actor, lineage: Lineage, held: Rights | None = None) -> bool:
     kind = lineage.nodes[-1].kind
     if not held.member:
         return False
-    if kind in (Kind.METALAKE, Kind.ROLE):
+    if kind == Kind.METALAKE:
         return True
+    if kind == Kind.ROLE:
+        return _sees_role(actor, lineage, held)
     if decide(operations.load_of(kind), held, kind):
         return True
     return kind == Kind.SCHEMA and held.holds(Privilege.USE_CATALOG) and is_path(actor, lineage)
+
+
+def _sees_role(actor: Actor, lineage: Lineage, held: Rights) -> bool:
+    """Its holders, its owner, and those who may read every role of the metalake."""
+    return (
+        lineage.nodes[-1].id in actor.roles
+        or operations.SELF in held.owned
+        or decide(operations.READ_ROLES, held, Kind.METALAKE)
+    )
 
 
 def describe(lineage: Lineage) -> str:

@@ -188,8 +188,10 @@ class RenameTable(Body):
 
 
 class UpdateComment(Body):
+    """Say something else about the table, or nothing."""
+
     action: Literal["updateComment"] = Field(alias="@type")
-    new_comment: str | None
+    new_comment: str | None = None
 
 
 class SetProperty(Body):
@@ -235,7 +237,7 @@ class UpdateColumnType(Body):
 class UpdateColumnComment(Body):
     action: Literal["updateColumnComment"] = Field(alias="@type")
     field_name: FieldName
-    new_comment: str | None
+    new_comment: str | None = None
 
 
 class UpdateColumnPosition(Body):

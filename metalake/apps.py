@@ -4,3 +4,9 @@ from django.apps import AppConfig
 class MetalakeConfig(AppConfig):
     name = "metalake"
     verbose_name = "Metalake"
+
+    def ready(self) -> None:
+        from metalake import event_log, events, outbox
+
+        outbox.handles(events.TOPIC, events.deliver)
+        events.subscribe(event_log.append)

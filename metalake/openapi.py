@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.views import SpectacularAPIView
 
 
 class NativeSchema(AutoSchema):
-    pass
-
-
-class SchemaEndpoint(SpectacularAPIView):
-    pass
+    """One operation of the description."""

@@ -10,43 +10,37 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote, unquote_plus
 
 import orjson
 from django.http import Http404, HttpRequest, HttpResponse
-from pydantic import BaseModel, ConfigDict, ValidationError
+from django.urls import URLPattern, re_path
+from pydantic import BaseModel, ValidationError
 from rest_framework.exceptions import APIException
 from rest_framework.views import APIView
 
 from metalake import errors
 from metalake.errors import Invalid, MetalakeError
 from metalake.privileges import Kind
+from metalake.wire import AnyBody, Body, Reply, explain, quote, read
+
+__all__ = ["Body", "Reply"]
 
 log = logging.getLogger(__name__)
 
 JSON = "application/json"
-T = TypeVar("T", bound=BaseModel)
-
-
-class Body(BaseModel):
-    """A request body: unknown fields are refused by name, and nothing is read as another type than it was sent."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, populate_by_name=True)
-
-
-class Reply(BaseModel):
-    """A reply body, for the API's description; replies are built as plain data."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What an endpoint's method is: its row of the operation table, its body and its reply."""
+    """What an endpoint's method is: its row of the operation table, its body, its reply, its name in the description."""
 
     operation: str
     body: type[BaseModel] | None
-    reply: dict[str, Any]
+    reply: dict[str, Any] | None
     query: tuple[str, ...]
+    id: str | None
 
 
 def answers(
@@ -55,11 +49,13 @@ def answers(
     body: type[BaseModel] | None = None,
     reply: dict[str, Any] | None = None,
     query: tuple[str, ...] = (),
+    id: str | None = None,
 ) -> Callable:
     """Declare an endpoint method: it gets the actor, its decoded path names and its body, and returns the payload.
 
     `operation` names a row of the operation table, or "anyone" or "caller" where no object is asked about.
-    `reply` maps each payload key to its type, `query` names the parameters it reads.
+    `reply` maps each payload key to its type, one that may be None to a key that may be left out; None is a reply
+    without the envelope. `query` names the parameters it reads, `id` the operation in the API's description.
     """
 
     def declare(method: Callable) -> Callable:
@@ -70,7 +66,7 @@ def answers(
                 given["body"] = parse(request._request, body)
             return envelope(method(self, self.actor, **given))
 
-        endpoint.answer = Answer(operation, body, reply or {}, query)  # type: ignore[attr-defined]
+        endpoint.answer = Answer(operation, body, reply, query, id)  # type: ignore[attr-defined]
         return endpoint
 
     return declare
@@ -98,53 +94,56 @@ class Endpoint(APIView):
 
     def flag(self, name: str) -> bool:
         """A query parameter read as a boolean, in any case; absent is false."""
-        value = self.request.GET.get(name, "false").lower()
+        value = (self.text(name) or "false").lower()
         if value not in ("true", "false"):
-            raise Invalid(f"Query parameter {name} is true or false, not {value!r}.")
+            raise Invalid(f"Query parameter {name} is true or false, not {quote(value)}.")
         return value == "true"
+
+    def text(self, name: str) -> str | None:
+        """A query parameter, None where it is absent."""
+        value = self.request.GET.get(name)
+        if value is not None and "\0" in value:
+            raise Invalid(f"Query parameter {name} holds a NUL character.")
+        return value
+
+
+def route(path: str, door: type[Endpoint]) -> URLPattern:
+    """A path of the wire: each <name> is one segment as it was sent, and a trailing slash makes no difference."""
+    pattern = re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", path)
+    return re_path(rf"^{pattern}/?$", door.as_view())
 
 
 def decode(raw: str, *, form: bool = False) -> str:
     """One path segment, decoded once. `form` reads + as a space, as the Iceberg clients write it."""
     try:
-        return (unquote_plus if form else unquote)(raw, errors="strict")
+        name = (unquote_plus if form else unquote)(raw, errors="strict")
     except UnicodeDecodeError:
-        raise Invalid(f"Path segment {raw!r} is not UTF-8.") from None
+        raise Invalid(f"Path segment {quote(raw)} is not UTF-8.") from None
+    if "\0" in name:
+        raise Invalid(f"Path segment {quote(raw)} holds a NUL character.")
+    return name
+
+
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def read_json(request: HttpRequest) -> Any:
-    """The body as data. Raises Invalid for what is not JSON or nested too deeply."""
+    """The body as data. Raises Invalid for what is not JSON, and for NUL, which no database keeps."""
     try:
-        return orjson.loads(request.body)
+        data = orjson.loads(request.body)
     except orjson.JSONDecodeError as wrong:
         raise Invalid(f"The request body is not JSON: {wrong}.") from None
+    if _NUL.search(request.body):
+        raise Invalid("The request body holds a NUL character.")
+    return data
 
 
-def parse(request: HttpRequest, body: type[T]) -> T:
+def parse(request: HttpRequest, body: type[AnyBody]) -> AnyBody:
     """The body as its model. Raises Invalid naming the field."""
-    return check(body, read_json(request))
-
-
-def check(body: type[T], data: Any) -> T:
-    try:
-        return body.model_validate(data)
-    except ValidationError as wrong:
-        raise Invalid(explain(wrong)) from None
-    except RecursionError:
-        raise Invalid("The request body is nested too deeply.") from None
-
-
-def explain(wrong: ValidationError) -> str:
-    """One sentence a field, naming where it is and what was wrong, without the value."""
-    return " ".join(
-        f"{'.'.join(str(part) for part in fault['loc']) or 'body'}: {_reason(fault)}." for fault in wrong.errors()[:5]
-    )
-
-
-def _reason(fault: Any) -> str:
-    if fault["type"] == "extra_forbidden":
-        return "unknown field"
-    return fault["msg"].rstrip(".")
+    # A page of another site can send a form with the browser's credentials, but not this type.
+    if not (request.content_type or "").endswith(("/json", "+json")):
+        raise Invalid(f"Send the body with Content-Type: {JSON}.")
+    return read(body, read_json(request))
 
 
 def envelope(payload: dict[str, Any] | HttpResponse) -> HttpResponse:
@@ -240,7 +239,7 @@ def render_error(error: Exception, context: Any = None) -> HttpResponse:
             log.error("outcome unknown: %s", error.message)
         return error_response(error)
     if isinstance(error, ValidationError):
-        return error_response(Invalid(explain(error)))
+        return error_response(Invalid(explain(error, None)))
     if isinstance(error, Http404):
         return error_response(errors.NotFound("There is nothing at this path."))
     if isinstance(error, APIException) and error.status_code == 405:

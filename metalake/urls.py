@@ -5,18 +5,17 @@ from __future__ import annotations
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.urls import include, path, re_path
-from drf_spectacular.views import SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from metalake import health
 from metalake.errors import Invalid, MetalakeError, NotFound
 from metalake.middleware import wire_of
-from metalake.openapi import SchemaEndpoint
 
 urlpatterns = [
     path("api/", include("authz.urls")),
     path("api/", include("catalogs.urls")),
     path("api/version", health.Version.as_view()),
-    path("api/schema/", SchemaEndpoint.as_view(), name="schema"),
+    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/schema/ui/", SpectacularSwaggerView.as_view(url_name="schema"), name="schema-ui"),
     re_path(r"^(?:api/)?health(?:/live)?$", health.Live.as_view()),
     re_path(r"^(?:api/)?health/ready$", health.Ready.as_view()),

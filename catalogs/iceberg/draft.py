@@ -21,7 +21,7 @@ class Draft:
         self.metadata: Json = dict(base)
         self.now_ms = now_ms
         self.changed = False
-        self.layout_changed = False  # current schema, default spec or default order: they must fit each other at the end
+        self.layout_changed = False  # current schema, default spec or order: to fit each other at the end
         self.updated_ms: int | None = None  # the time of the last snapshot added
         self.added_snapshots: dict[int, Json] = {}
         self.added_mains: set[int] = set()  # snapshots added and made current by this request

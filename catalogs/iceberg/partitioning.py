@@ -9,9 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from catalogs.iceberg.draft import Draft
-from catalogs.iceberg.parsing import Json, get_int, get_ints, get_object, get_objects, get_text, has
+from catalogs.iceberg.parsing import (
+    INT_MAX,
+    Json,
+    as_whole,
+    get_int,
+    get_ints,
+    get_object,
+    get_objects,
+    get_text,
+    has,
+)
 from catalogs.iceberg.schemas import NESTED, SchemaIndex, current_schema_index
-from catalogs.iceberg.transforms import VOID, check_applies, check_transform
+from catalogs.iceberg.transform_rules import VOID, check_applies, check_transform
 from metalake.errors import Invalid
 
 FIRST_FIELD_ID = 1000
@@ -51,9 +61,7 @@ def check_names(fields: Iterable[Json], index: SchemaIndex) -> None:
     for field in fields:
         column_id = index.ids.get(field["name"])
         if column_id not in (None, field["source-id"]) and field["transform"] != VOID:
-            raise Invalid(
-                f"Cannot create identity partition sourced from different field in schema: {field['name']}"
-            )
+            raise Invalid(f"Cannot create identity partition sourced from different field in schema: {field['name']}")
 
 
 def check_sources(fields: Iterable[Json], index: SchemaIndex) -> None:
@@ -147,7 +155,7 @@ def _number(draft: Draft, fields: list[Json]) -> list[Json]:
     for field in fields:
         field_id = known.get((field["source-id"], field["transform"]))
         if field_id is None or field_id in used:
-            last = field_id = last + 1
+            last = field_id = as_whole(last + 1, "the next partition field id", 0, INT_MAX)
         used.add(field_id)
         result.append({**field, "field-id": field_id})
     return result

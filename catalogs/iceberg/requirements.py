@@ -31,8 +31,9 @@ def check_requirements(requirements: list[dict[str, Any]], base: dict[str, Any] 
     Raises Invalid for an unknown or malformed requirement, or one beside assert-create, before anything is compared;
     Conflict for the first that does not hold, in the words of the reference implementation.
     """
-    checks = [_read(position, requirement) for position, requirement in enumerate(as_list(requirements, "requirements"))]
-    creates = any(requirement.get("type") == ASSERT_CREATE for requirement in requirements)
+    as_list(requirements, "requirements")
+    checks = [_read(position, requirement) for position, requirement in enumerate(requirements)]
+    creates = any(requirement["type"] == ASSERT_CREATE for requirement in requirements)
     if creates and len(requirements) > 1:
         raise Invalid("assert-create must be the only requirement")
     if creates:

@@ -11,8 +11,10 @@ from collections.abc import Iterable
 from catalogs.iceberg.draft import Draft
 from catalogs.iceberg.legacy import MAIN, NO_SNAPSHOT
 from catalogs.iceberg.parsing import (
+    LONG_MAX,
     Json,
     as_text_map,
+    as_whole,
     get_int,
     get_long,
     get_longs,
@@ -149,7 +151,7 @@ def _advance_row_id(draft: Draft, snapshot: Json) -> None:
             "Validation failed, please retry: "
             f"Cannot add a snapshot, first-row-id is behind table next-row-id: {first} < {following}"
         )
-    draft.put("next-row-id", first + snapshot["added-rows"])
+    draft.put("next-row-id", as_whole(first + snapshot["added-rows"], "first-row-id + added-rows", 0, LONG_MAX))
 
 
 def _read_ref(name: str, update: Json) -> Json:
@@ -179,7 +181,7 @@ def _log_current(draft: Draft, snapshot_id: int) -> None:
         timestamp = draft.added_snapshots[snapshot_id]["timestamp-ms"]
         if timestamp < latest - CLOCK_SKEW_MS:
             raise Invalid(
-                f"Invalid snapshot timestamp {timestamp}: more than a minute before the last snapshot log entry {latest}"
+                f"Invalid snapshot timestamp {timestamp}: over a minute before the last snapshot log entry {latest}"
             )
     else:
         # Our own clock: a writer's fast one must not make every later rollback fail.

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from catalogs.iceberg.draft import Draft
 from catalogs.iceberg.parsing import Json, get_int, get_object, get_objects, get_text, has
 from catalogs.iceberg.schemas import NESTED, SchemaIndex, current_schema_index
-from catalogs.iceberg.transforms import check_applies, check_transform
+from catalogs.iceberg.transform_rules import check_applies, check_transform
 from metalake.errors import Invalid
 
 UNSORTED: Json = {"order-id": 0, "fields": []}

@@ -161,7 +161,7 @@ def _native_column(field: fields.Field) -> dict[str, Any]:
     }
     if field.doc is not None:
         column["comment"] = field.doc
-    if field.rest.get("write-default") is not None:
+    if isinstance(field.type, str) and field.rest.get("write-default") is not None:
         column["defaultValue"] = types.native_default(field.rest["write-default"], field.type)
     return column
 

@@ -203,7 +203,7 @@ def _number(text: str, _: str) -> float:
 def _decimal(text: str, type: str) -> str:
     precision, scale = (int(part) for part in re.findall(r"\d+", type))
     number = Decimal(text)
-    if not number.is_finite() or abs(number) >= Decimal(10) ** (precision - scale):
+    if not number.is_finite() or number.copy_abs() >= Decimal(10) ** (precision - scale):
         raise ValueError
     rounded = number.quantize(Decimal(1).scaleb(-scale), context=Context(prec=2 * precision))
     if rounded != number:
@@ -222,7 +222,7 @@ def _timestamp_tz(text: str, _: str) -> str:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+    return moment.isoformat(timespec="microseconds")
 
 
 def _time(text: str, _: str) -> str:

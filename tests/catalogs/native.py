@@ -112,3 +112,27 @@ def columns() -> list[dict[str, Any]]:
 def table(**changes: Any) -> dict[str, Any]:
     """A create body over `columns`, with the given fields put in."""
     return {"name": "orders", "columns": columns(), **changes}
+
+
+# Native partitioning over `columns`, the Iceberg transform it is, and the partition field's name.
+PARTITIONING = [
+    ({"strategy": "identity", "fieldName": ["name"]}, "identity", "name"),
+    ({"strategy": "identity", "fieldName": ["place", "city"]}, "identity", "place.city"),
+    ({"strategy": "year", "fieldName": ["at"]}, "year", "at_year"),
+    ({"strategy": "month", "fieldName": ["day"]}, "month", "day_month"),
+    ({"strategy": "day", "fieldName": ["at"]}, "day", "at_day"),
+    ({"strategy": "hour", "fieldName": ["at"]}, "hour", "at_hour"),
+    ({"strategy": "bucket", "numBuckets": 16, "fieldNames": [["id"]]}, "bucket[16]", "id_bucket"),
+    ({"strategy": "truncate", "width": 4, "fieldName": ["name"]}, "truncate[4]", "name_trunc"),
+]
+
+SORT_TERMS = [
+    (field("id"), "identity"),
+    (field("place", "city"), "identity"),
+    (call("year", field("at")), "year"),
+    (call("month", field("day")), "month"),
+    (call("day", field("at")), "day"),
+    (call("hour", field("at")), "hour"),
+    (call("bucket", literal("16"), field("id")), "bucket[16]"),
+    (call("truncate", literal("4"), field("name")), "truncate[4]"),
+]

@@ -12,7 +12,8 @@ from catalogs.secrets import MASK, is_secret, mask
 
 SECRET_KEYS = [
     "password", "PASSWORD", "jdbc-password", "jdbc.password", "jdbc_password", "jdbcPassword", "JDBC.PASSWORD",
-    "gravitino.bypass.password", "gravitino.bypass.s3.secret-access-key", "passwd", "db-pwd", "userPwd", "key-passphrase",
+    "gravitino.bypass.password", "gravitino.bypass.s3.secret-access-key", "passwd", "db-pwd", "userPwd",
+    "key-passphrase",
     "secret", "client-secret", "clientSecret", "client_secret", "s3.secret-access-key", "fs.s3a.secret.key",
     "s3.access-key-id", "s3-access-key-id", "s3AccessKeyId", "fs.s3a.access.key", "AWS_ACCESS_KEY_ID",
     "token", "s3.session-token", "gcs.oauth2.token", "sessionToken", "adls.sas-token", "oauth2-token-exchange",
@@ -24,7 +25,8 @@ SECRET_KEYS = [
 ]  # fmt: skip
 
 PUBLIC_KEYS = [
-    "comment", "owner", "location", "warehouse", "uri", "jdbc-url", "jdbc-driver", "jdbc-user", "s3.region", "s3.endpoint",
+    "comment", "owner", "location", "warehouse", "uri", "jdbc-url", "jdbc-driver", "jdbc-user", "s3.region",
+    "s3.endpoint",
     "write.parquet.compression-codec", "write.metadata.path", "format-version", "bypass", "compass", "passenger-count",
     "key", "primary-key", "partition-keys", "encryption.key-id", "s3.sse-kms-key-id", "keyboard", "sasquatch", "monkey",
     "write.metadata.metrics.column.id", "authentication.type", "author", "client.region", "spwder",
@@ -37,7 +39,8 @@ JWT = ".".join(
 SECRET_VALUES = [
     "https://user:hunter2@host/path", "jdbc:mysql://root:pw@db:3306/x", "mongodb://:pw@db", "see ftp://a:b@c for it",
     "-----BEGIN PRIVATE KEY-----\nMIIE", "-----BEGIN RSA PRIVATE KEY-----", "-----BEGIN CERTIFICATE-----",
-    '{"private_key": "-----BEGIN PRIVATE KEY-----\\nMIIE"}', JWT, f"jwt {JWT}", f"Bearer {JWT}", "Bearer abc", "basic dTpw",
+    '{"private_key": "-----BEGIN PRIVATE KEY-----\\nMIIE"}', JWT, f"jwt {JWT}", f"Bearer {JWT}", "Bearer abc",
+    "basic dTpw",
     "AKIAIOSFODNN7EXAMPLE", "key=ASIAIOSFODNN7EXAMPLE", "jdbc:postgresql://db/x?user=a&password=b", "a;Password=b",
     "DefaultEndpointsProtocol=https;AccountKey=abc", "https://a.blob.core.windows.net/c?sv=1&sig=abc",
     "https://b.s3.amazonaws.com/k?X-Amz-Signature=abc", "token=abc",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.table import CommitTableResponse, Table
@@ -12,8 +14,8 @@ class FolderCatalog(NoopCatalog, MetastoreCatalog):
 
     table: Table
 
-    def create_table(self, identifier, schema, location=None, properties=None, **options):
-        staged = self._create_staged_table(identifier, schema, location, properties=properties or {}, **options)
+    def create_table(self, identifier: Any, schema: Any, location: Any = None, *args: Any, **options: Any) -> Table:
+        staged = self._create_staged_table(identifier, schema, location, *args, **options)
         return self._keep(staged)
 
     def commit_table(self, table, requirements, updates):

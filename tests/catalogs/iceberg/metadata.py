@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from catalogs.columns import Column
 from catalogs.iceberg.fields import ids_within, read_struct
 from catalogs.iceberg.translate import format_version, to_iceberg
 from catalogs.table_wire import CreateTableRequest
 from catalogs.wire import read
+from metalake.errors import MetalakeError
 from tests.catalogs.native import table
 
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
@@ -41,3 +44,11 @@ def metadata_of(**parts: Any) -> dict[str, Any]:
 def as_wire(columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Columns with every default of the wire spelled out."""
     return [read(Column, column).to_wire() for column in columns]
+
+
+def refused(error: type[MetalakeError], **parts: Any) -> str:
+    """The message with which creating such a table is refused."""
+    with pytest.raises(MetalakeError) as caught:
+        translated(**parts)
+    assert type(caught.value) is error, caught.value
+    return caught.value.message

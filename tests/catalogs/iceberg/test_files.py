@@ -172,7 +172,7 @@ class TestRead:
             read_metadata(io, f"file://{tmp_path}/x/../a.json")
 
     def test_a_storage_in_trouble_tells_no_secrets(self):
-        class Broken:
+        class Broken(PyArrowFileIO):
             def new_input(self, location):
                 raise OSError("AWS Error ACCESS_DENIED during HeadObject: key AKIASECRET, secret hunter2")
 
@@ -182,7 +182,7 @@ class TestRead:
         assert caught.value.__suppress_context__
 
     def test_refused_access_is_not_worth_a_retry(self):
-        class Refusing:
+        class Refusing(PyArrowFileIO):
             def new_input(self, location):
                 raise PermissionError("secret hunter2")
 
@@ -300,7 +300,7 @@ class TestWrite:
                 path.write_bytes(content[:3])
                 raise OSError("disk full")
 
-        class Failing:
+        class Failing(PyArrowFileIO):
             def new_output(self, location):
                 self.location = location
                 return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io as streams
+import bz2
 import shutil
 import zlib
 from pathlib import Path
@@ -119,8 +119,21 @@ def test_a_purge_cut_short_anywhere_can_be_finished(io, warehouse, monkeypatch, 
             with pytest.raises(ProviderUnavailable):
                 purge_table(io, original, warehouse, metadata)
         assert Path(original.metadata_location.removeprefix("file://")).exists()
-        assert purge_table(io, original, warehouse, metadata) == len_of_rest(total, survive)
+        assert purge_table(io, original, warehouse, metadata) == total - survive
         assert files_under(warehouse) == set()
+
+
+def test_what_names_others_is_never_deleted_with_them(io, warehouse):
+    """Files of one depth are deleted side by side; a manifest must not be of the depth of what it names."""
+    table = new_table(warehouse)
+    walked = list(purge._walk(io, metadata_of(io, table), lambda location: True))
+    depth_of = {location: depth for depth, location in walked}
+    assert [location for _, location in walked] == list(depth_of)
+    for snapshot in table.metadata.snapshots:
+        for manifest in snapshot.manifests(table.io):
+            for entry in manifest.fetch_manifest_entry(table.io):
+                assert depth_of[entry.data_file.file_path] < depth_of[manifest.manifest_path]
+            assert depth_of[manifest.manifest_path] < depth_of[snapshot.manifest_list]
 
 
 def dying_after(survive: int):
@@ -134,10 +147,6 @@ def dying_after(survive: int):
         return real(io, location)
 
     return delete_file
-
-
-def len_of_rest(total: int, deleted: int) -> int:
-    return total - deleted
 
 
 def test_progress_counts_up(io, warehouse, monkeypatch):
@@ -265,7 +274,7 @@ class TestBrokenManifests:
         compress = {
             "deflate": lambda data: zlib.compress(data, wbits=-15),
             "zstandard": lambda data: pyarrow.compress(data, "zstd", asbytes=True),
-            "bzip2": lambda data: __import__("bz2").compress(data),
+            "bzip2": bz2.compress,
         }[codec]
         unfold = manifests.BOUNDED_CODECS[codec].decompress
         assert unfold(compress(b" " * 10_000)) == b" " * 10_000
@@ -297,21 +306,6 @@ def test_a_missing_list_is_a_file_already_gone(io, warehouse):
 def overwrite_manifest(table, data_file: str) -> None:
     """Replace the table's first manifest by one that names `data_file`."""
     manifest = table.current_snapshot().manifests(table.io)[0]
-    buffer = streams.BytesIO()
-
-    class Output:
-        location = manifest.manifest_path
-
-        def create(self, overwrite=False):
-            buffer.close = lambda: None
-            return buffer
-
-        def to_input_file(self):
-            return self
-
-        def __len__(self):
-            return len(buffer.getvalue())
-
     entry = ManifestEntry.from_args(
         status=ManifestEntryStatus.ADDED,
         snapshot_id=1,
@@ -324,7 +318,8 @@ def overwrite_manifest(table, data_file: str) -> None:
             file_size_in_bytes=1,
         ),
     )
-    with write_manifest(2, table.spec(), table.schema(), Output(), 1, "deflate") as writer:
+    output = table.io.new_output(manifest.manifest_path)
+    with write_manifest(2, table.spec(), table.schema(), output, 1, "deflate") as writer:
         writer.add_entry(entry)
-    Path(manifest.manifest_path.removeprefix("file://")).write_bytes(buffer.getvalue())
-    assert data_file in list(manifests.content_paths(buffer.getvalue()))
+    content = Path(manifest.manifest_path.removeprefix("file://")).read_bytes()
+    assert list(manifests.content_paths(content)) == [data_file]

@@ -1,0 +1,164 @@
+"""How rights find the objects they are about, without knowing catalogs, schemas or tables.
+
+Whoever keeps those tables registers a Finder at start; the metalake and its roles are found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from authz.models import Role
+from authz.policy import Node, lineage_text
+from metalake.errors import Invalid, NotFound
+from metalake.models import Metalake, Securable
+from metalake.names import undotted
+from metalake.privileges import Kind
+
+
+class Address(NamedTuple):
+    """A kind and the names of the dotted full name, decoded."""
+
+    kind: Kind
+    names: tuple[str, ...]
+
+
+class Finder(Protocol):
+    """What authz asks of those who keep the tables; asks no permission."""
+
+    def find(self, metalake: str, address: Address) -> Sequence[Node] | None:
+        """The object with all above it, the metalake first."""
+
+    def ids_of(self, metalake_id: int, addresses: Sequence[Address]) -> list[int | None]:
+        """The ids at these addresses, in a constant number of statements."""
+
+    def full_name(self, nodes: Sequence[Node]) -> list[str]:
+        """The parts of the full name of a lineage's last object."""
+
+    def catalog_types(self, catalog_ids: Iterable[int]) -> dict[int, str]:
+        """What each of these catalogs holds."""
+
+
+_finder: list[Finder] = []
+
+
+def register_finder(finder: Finder) -> None:
+    """Called once at start; a later call replaces the finder."""
+    _finder[:] = [finder]
+
+
+def finder() -> Finder:
+    return _finder[0]
+
+
+@dataclass(frozen=True)
+class Located:
+    """An object with all above it, the metalake first and itself last."""
+
+    nodes: tuple[Node, ...]
+
+    @property
+    def id(self) -> int:
+        return self.nodes[-1].id
+
+    @property
+    def kind(self) -> Kind:
+        return Kind(self.nodes[-1].kind)
+
+    @property
+    def name(self) -> str:
+        return self.nodes[-1].name
+
+    @property
+    def metalake(self) -> Node:
+        return self.nodes[0]
+
+    @property
+    def lineage(self) -> str:
+        return lineage_text(self)
+
+    @property
+    def full_name(self) -> list[str]:
+        """A metalake's is its own name, the others leave the metalake out."""
+        if self.kind in (Kind.METALAKE, Kind.ROLE):
+            return [self.name]
+        return finder().full_name(self.nodes)
+
+    def above(self) -> Located | None:
+        return Located(self.nodes[:-1]) if len(self.nodes) > 1 else None
+
+
+NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")
+_PARTS = {Kind.SCHEMA: 2} | dict.fromkeys((Kind.TABLE, Kind.VIEW, Kind.TOPIC, Kind.FILESET, Kind.MODEL, Kind.FUNCTION), 3)
+
+
+def address_of(kind: Kind, full_name: str) -> Address:
+    """Where a dotted full name points; a column's points to its table. Raises Invalid for the wrong number of parts."""
+    names = tuple(undotted(full_name))
+    if kind is Kind.COLUMN and len(names) > 3:
+        kind, names = Kind.TABLE, names[:3]
+    if kind is Kind.COLUMN or len(names) != _PARTS.get(kind, 1) or not all(names) or "\x00" in full_name:
+        raise Invalid(f"{full_name!r} is not the full name of a {kind}.", kind="object")
+    return Address(kind, names)
+
+
+def unknown(kind: str, names: Sequence[str]) -> NotFound:
+    """What a miss and a hidden object are both answered with."""
+    return NotFound(f"{kind.capitalize()} {'.'.join(names)} does not exist.", kind="object")
+
+
+def find_metalake(name: str) -> Located | None:
+    row = Metalake.objects.filter(parent__isnull=True, name=name).values_list(*NODE).first()
+    return Located((Node(*row),)) if row else None
+
+
+def find_object(metalake: str, kind: Kind, full_name: str) -> Located:
+    """The object of a metalake by its full name. Raises NotFound and Invalid of kind "object"."""
+    address = address_of(kind, full_name)
+    if address.kind is Kind.METALAKE:
+        found = find_metalake(metalake) if address.names == (metalake,) else None
+    elif address.kind is Kind.ROLE:
+        found = find_role(metalake, address.names[0])
+    else:
+        nodes = finder().find(metalake, address)
+        found = Located(tuple(nodes)) if nodes else None
+    if found is None:
+        raise unknown(*address)
+    return found
+
+
+def find_role(metalake: str, name: str) -> Located | None:
+    top = find_metalake(metalake)
+    if top is None:
+        return None
+    row = Role.objects.filter(parent_id=top.id, name=name).values_list(*NODE).first()
+    return Located((*top.nodes, Node(*row))) if row else None
+
+
+def find_objects(metalake: Located, addresses: Sequence[Address]) -> list[Located]:
+    """Many objects of a metalake in a constant number of statements. Raises NotFound for the first that is missing."""
+    below = [address for address in addresses if address.kind is not Kind.METALAKE]
+    ids = dict(zip(below, finder().ids_of(metalake.id, below), strict=True)) if below else {}
+    ids[Address(Kind.METALAKE, (metalake.name,))] = metalake.id
+    located = by_ids(id for id in ids.values() if id is not None)
+    found = []
+    for address in addresses:
+        at = located.get(ids.get(address) or 0)
+        if at is None:
+            raise unknown(*address)
+        found.append(at)
+    return found
+
+
+def by_ids(ids: Iterable[int]) -> dict[int, Located]:
+    """These objects with all above them, in two statements; what is gone is left out."""
+    found = {row[0]: row for row in _securables(ids)}
+    lineages = {id: tuple(int(part) for part in lineage[1:].split("/")) for id, *_, lineage in found.values()}
+    above = {id for lineage in lineages.values() for id in lineage} - found.keys()
+    nodes = {row[0]: Node(*row[:-1]) for row in [*found.values(), *_securables(above)]}
+    return {id: Located(tuple(nodes[step] for step in lineage)) for id, lineage in lineages.items()}
+
+
+def _securables(ids: Iterable[int]) -> Iterable[tuple]:
+    return Securable.objects.filter(pk__in=set(ids)).values_list(*NODE, "lineage")

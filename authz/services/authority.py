@@ -1,0 +1,65 @@
+"""Who may give a privilege and who may lift a DENY (rule 11 of the rule book, decision d)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from authz import operations, policy
+from authz.models import Grant
+from authz.objects import Located, by_ids, unknown
+from authz.operations import Operation
+from authz.policy import Actor
+from metalake.errors import Forbidden, NotFound
+from metalake.privileges import Effect, Privilege
+
+
+def require(actor: Actor, operation: Operation, found: Located) -> None:
+    """policy.require, with a hidden object answered like a missing one of any kind."""
+    try:
+        policy.require(actor, operation, found)
+    except NotFound:
+        raise unknown(found.kind, found.full_name) from None
+
+
+def require_seen(actor: Actor, found: Located) -> None:
+    if not policy.sees(actor, found):
+        raise unknown(found.kind, found.full_name)
+
+
+def require_give(actor: Actor, found: Located, privileges: Iterable[Privilege]) -> None:
+    """Raise NotFound or Forbidden unless the actor may grant these privileges here, and so take them back."""
+    require(actor, operations.grant_on(found.kind), found)
+    for privilege in privileges:
+        if not _may_pass_on(actor, found, privilege):
+            raise Forbidden(f"{actor.name} may not grant {privilege} on {policy.describe(found)}.", kind=found.kind)
+
+
+def _may_pass_on(actor: Actor, found: Located, privilege: Privilege) -> bool:
+    """The two privileges that MANAGE_GRANTS on the object does not reach."""
+    if privilege not in (Privilege.MANAGE_GRANTS, Privilege.BOOTSTRAP_NAMESPACE):
+        return True
+    if policy.permits(actor, operations.own(found.kind), found):
+        return True
+    top = Located(found.nodes[:1])
+    return privilege is Privilege.MANAGE_GRANTS and policy.permits(actor, operations.GRANT_ON_METALAKE, top)
+
+
+def may_lift(actor: Actor, found: Located) -> bool:
+    """Whether the actor may lift a DENY that this object carries: by authority on its parent, or on the metalake."""
+    above = found.above() or found
+    return policy.permits(actor, operations.grant_on(above.kind), above)
+
+
+def require_lift(actor: Actor, found: Located) -> None:
+    if may_lift(actor, found):
+        return
+    require_seen(actor, found)
+    raise Forbidden(f"{actor.name} may not lift a DENY on {policy.describe(found)}.", kind=found.kind)
+
+
+def require_lift_of_roles(actor: Actor, role_ids: Iterable[int]) -> None:
+    """Raise Forbidden unless the actor may lift every DENY in these roles, without naming where they are."""
+    denied = Grant.objects.filter(group__role__in=list(role_ids), effect=Effect.DENY.value)
+    ids = set(denied.values_list("content_object_id", flat=True))
+    if ids and not all(may_lift(actor, found) for found in by_ids(ids).values()):
+        raise Forbidden(f"{actor.name} may not lift a DENY that the role carries.", kind="role")

@@ -1,0 +1,65 @@
+"""How every change of rights runs: alone, on the policy as of now, with one epoch, and recorded.
+
+The epoch's row is locked first, not when the epoch moves: two changes that each take away the other's right cannot
+both pass, and what a change says is true is still true when it commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from authz import policy, snapshot
+from authz.models import PolicyEpoch
+from authz.objects import NODE, Located
+from authz.policy import Actor, Node
+from authz.writing import write
+from metalake.errors import NotFound, NotInUse
+from metalake.events import Event
+from metalake.models import Metalake
+from metalake.names import dotted
+from metalake.privileges import Kind
+
+T = TypeVar("T")
+
+
+def change(actor: Actor, metalake: str, act: Callable[[Actor, Located], T], *, kind: str) -> T:
+    """What `act` returns for the actor as of now and the metalake, in one transaction.
+
+    Raises NotFound where there is no such metalake for this actor, NotInUse where it is disabled.
+    """
+    return write(actor, lambda actor: act(alone(actor), enter(actor, metalake)), kind=kind)
+
+
+def alone(actor: Actor) -> Actor:
+    """Wait for other changes of rights to end; the actor on the policy that they left."""
+    epoch, stamp = PolicyEpoch.objects.select_for_update().values_list("value", "stamp").get(pk=1)
+    return replace(actor, policy=snapshot.at(epoch, stamp))
+
+
+def enter(actor: Actor, metalake: str) -> Located:
+    """The metalake, for its members. Raises NotFound and NotInUse."""
+    row = Metalake.objects.filter(parent__isnull=True, name=metalake).values_list(*NODE, "enabled").first()
+    if row is None:
+        raise NotFound(f"Metalake {metalake} does not exist.", kind=Kind.METALAKE)
+    *node, enabled = row
+    top = Located((Node(*node),))
+    policy.require_member(actor, top)
+    if not enabled:
+        raise NotInUse(f"Metalake {metalake} is disabled; enable it first.", kind=Kind.METALAKE)
+    return top
+
+
+def event(
+    actor: Actor, top: Located, name: str, kind: str, object_id: int, full_name: Sequence[str], **details: Any
+) -> Event:
+    return Event(
+        name=name,
+        actor=actor.name,
+        kind=kind,
+        object_id=object_id,
+        full_name=dotted(full_name),
+        metalake_id=top.id,
+        details=details,
+    )

@@ -1,0 +1,46 @@
+"""What users, groups, roles and tokens may be called, and what properties a role may have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from metalake.errors import Invalid, TooLarge
+
+MAX_NAME = 128
+MAX_PROPERTIES = 1000
+MAX_VALUE = 64 * 1024
+ROLE_NAME = re.compile(r"\w[\w/=-]{0,63}")
+
+
+def check_name(name: str, kind: str) -> None:
+    """The rule of groups and tokens: printable text of 1 to 128 characters without spaces around it."""
+    if not 1 <= len(name) <= MAX_NAME or not name.isprintable() or name != name.strip():
+        raise Invalid(f"{name!r} cannot be a {kind} name: use 1 to {MAX_NAME} printable characters.", kind=kind)
+
+
+def check_user_name(name: str) -> None:
+    """As others, but without a colon: Basic credentials end the name there."""
+    check_name(name, "user")
+    if ":" in name:
+        raise Invalid(f"{name!r} cannot be a user name: a colon ends the name in a Basic credential.", kind="user")
+
+
+def check_role_name(name: str) -> None:
+    """The upstream rule: a word character, then up to 63 of `\\w / = -`."""
+    if not ROLE_NAME.fullmatch(name):
+        raise Invalid(
+            f"{name!r} cannot be a role name: use up to 64 letters, digits or any of _ / = - and start with a letter, "
+            "a digit or _.",
+            kind="role",
+        )
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    if len(properties) > MAX_PROPERTIES:
+        raise TooLarge(f"A role may have {MAX_PROPERTIES} properties, not {len(properties)}.", kind="role")
+    for key, value in properties.items():
+        if not key or not key.isprintable() or "\x00" in value:
+            raise Invalid(f"Property {key!r} must have a printable name and a value without NUL.", kind="role")
+        if len(key) > MAX_NAME or len(value) > MAX_VALUE:
+            raise TooLarge(f"Property {key[:MAX_NAME]!r} is too long.", kind="role")

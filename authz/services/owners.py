@@ -1,0 +1,103 @@
+"""Who owns what: every object has one owner, a user or a group of its metalake."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from django.db.models import F
+
+from authz import operations
+from authz.models import Group, Member, User
+from authz.objects import Located, find_object
+from authz.policy import Actor, Node
+from authz.services.authority import require, require_seen
+from authz.services.changing import change, enter, event
+from metalake.errors import Invalid, NotFound
+from metalake.events import record
+from metalake.models import Securable
+from metalake.privileges import Kind
+
+
+class Owner(NamedTuple):
+    """`type` is "user" or "group"."""
+
+    name: str
+    type: str
+
+
+def get_owner(actor: Actor, metalake: str, kind: Kind, full_name: str) -> Owner:
+    """For whoever may load the object; a column's owner is its table's."""
+    enter(actor, metalake)
+    found = find_object(metalake, kind, full_name)
+    if found.kind is Kind.ROLE:
+        require_seen(actor, found)
+    else:
+        require(actor, operations.load_of(found.kind), found)
+    return owner_of(found.nodes[-1])
+
+
+def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str, type_: str) -> None:
+    """Hand an object to a user or group of the metalake; asks ownership of it or of an object above.
+
+    Raises Invalid where a metalake would be left without anybody (decision l).
+    """
+    if kind is Kind.COLUMN:
+        raise Invalid("A column has no owner of its own; set its table's.", kind="object")
+
+    def act(actor: Actor, top: Located) -> None:
+        found = find_object(metalake, kind, full_name)
+        require(actor, operations.own(found.kind), found)
+        user_id, group_id = _party(top, name, type_)
+        node = found.nodes[-1]
+        if (node.owner_user_id, node.owner_group_id) == (user_id, group_id):
+            return
+        before = owner_of(node)
+        Securable.objects.filter(pk=found.id).update(
+            owner_user_id=user_id, owner_group_id=group_id, version=F("version") + 1
+        )
+        if found.kind is Kind.METALAKE:
+            require_owner(found.id, user_id, group_id)
+        details = {"owner": name, "type": type_, "before": before._asdict()}
+        record(event(actor, top, "owner.set", found.kind, found.id, found.full_name, **details))
+
+    change(actor, metalake, act, kind="object")
+
+
+def owner_of(node: Node) -> Owner:
+    if node.owner_user_id is not None:
+        return Owner(User.objects.values_list("username", flat=True).get(pk=node.owner_user_id), "user")
+    return Owner(Group.objects.values_list("name", flat=True).get(pk=node.owner_group_id), "group")
+
+
+def _party(top: Located, name: str, type_: str) -> tuple[int | None, int | None]:
+    """The user's id or the group's. Raises NotFound for who is not in the metalake."""
+    if type_ == "user":
+        member = Member.objects.filter(metalake_id=top.id, user__username=name).first()
+        if member is None:
+            raise NotFound(f"User {name} does not exist.", kind="user")
+        return member.user_id, None
+    group = Group.objects.filter(metalake_id=top.id, name=name).first()
+    if group is None:
+        raise NotFound(f"Group {name} does not exist.", kind="group")
+    return None, group.pk
+
+
+def require_owner(metalake_id: int, user_id: int | None, group_id: int | None) -> None:
+    """Raise Invalid unless this owner is somebody who can act in the metalake."""
+    able = Member.objects.filter(metalake_id=metalake_id, enabled=True, user__is_active=True)
+    able = able.filter(user_id=user_id) if group_id is None else able.filter(user__metalake_groups=group_id)
+    if not able.exists():
+        raise Invalid(
+            "A metalake is owned by an enabled member or by a group that has one: choose its new owner first.",
+            kind=Kind.METALAKE,
+        )
+
+
+def hand_over(top: Located, *, user_id: int | None = None, group_id: int | None = None) -> int:
+    """What this user or group owns below the metalake goes to the metalake's owner; returns how many objects."""
+    owned = Securable.objects.filter(lineage__gt=f"{top.lineage}/", lineage__lt=f"{top.lineage}0")
+    owned = owned.filter(owner_user_id=user_id) if group_id is None else owned.filter(owner_group_id=group_id)
+    to = top.metalake
+    return owned.update(
+        owner_user_id=to.owner_user_id, owner_group_id=to.owner_group_id, version=F("version") + 1
+    )

@@ -1,0 +1,299 @@
+"""Users and groups of a metalake: who belongs to it, and who is in which group.
+
+Accounts are global; belonging to a metalake is a membership, and leaving one leaves the account as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+
+from authz import operations, policy, snapshot
+from authz.models import Group, Member, Role, User
+from authz.models import GuardianGroup as RoleGroup
+from authz.objects import Located
+from authz.policy import Actor
+from authz.services import publishing
+from authz.services.authority import require_lift_of_roles
+from authz.services.changing import change, enter, event
+from authz.services.naming import check_name, check_user_name
+from authz.services.owners import hand_over, require_owner
+from authz.services.publishing import GroupRole, GroupUser, UserRole
+from metalake.errors import AlreadyExists, Invalid, NotFound
+from metalake.events import record
+from metalake.models import Securable
+
+
+@dataclass(frozen=True)
+class Person:
+    """A user or a group as doors show it: its row, its name and the roles it holds itself."""
+
+    row: Member | Group
+    name: str
+    roles: list[str]
+    users: list[str] | None = None
+
+
+# Users
+
+
+def list_users(actor: Actor, metalake: str) -> list[Person]:
+    """All for those who manage users, oneself for others."""
+    top = enter(actor, metalake)
+    policy.require(actor, operations.LIST_MEMBERS, top)
+    rows = _members(top)
+    if not policy.permits(actor, operations.MANAGE_USERS, top):
+        rows = rows.filter(user_id=actor.id)
+    roles = _names(
+        UserRole.objects.filter(group__role__parent_id=top.id, user_id__in=rows.values("user_id")),
+        ("user_id", "group__role__name"),
+    )
+    return [Person(row, row.user.username, roles.get(row.user_id, [])) for row in rows.order_by("user__username")]
+
+
+def get_user(actor: Actor, metalake: str, name: str) -> Person:
+    top = enter(actor, metalake)
+    if name != actor.name and not policy.permits(actor, operations.MANAGE_USERS, top):
+        raise _no_user(name)
+    return user_record(top, find_user(top, name))
+
+
+def add_user(
+    actor: Actor, metalake: str, name: str, external_id: str | None = None, enabled: bool = True
+) -> Person:
+    """Makes the account if there is none, which cannot sign in until it is given a password (decision 23)."""
+    check_user_name(name)
+
+    def act(actor: Actor, top: Located) -> Person:
+        policy.require(actor, operations.MANAGE_USERS, top)
+        user = User.objects.filter(username=name).first() or User.objects.create_user(name)
+        if Member.objects.filter(metalake_id=top.id, user=user).exists():
+            raise AlreadyExists(f"User {name} already exists.", kind="user")
+        row = Member.objects.create(
+            metalake_id=top.id, user=user, external_id=external_id, enabled=enabled, creator=actor.name
+        )
+        record(event(actor, top, "user.added", "user", user.pk, [name], enabled=enabled))
+        snapshot.publish([snapshot.member_change(top.id, user.pk, enabled)])
+        return Person(row, name, [])
+
+    return change(actor, metalake, act, kind="user")
+
+
+def remove_user(actor: Actor, metalake: str, name: str) -> bool:
+    """False where there is none. What the user owns goes to the metalake's owner, who cannot be removed."""
+
+    def act(actor: Actor, top: Located) -> bool:
+        policy.require(actor, operations.MANAGE_USERS, top)
+        member = _members(top).filter(user__username=name).first()
+        if member is None:
+            return False
+        user_id = member.user_id
+        # What the user is creating right now is waited for, so that it is handed over too.
+        User.objects.select_for_update().get(pk=user_id)
+        UserRole.objects.filter(user_id=user_id, group__role__parent_id=top.id).delete()
+        GroupUser.objects.filter(user_id=user_id, group__metalake_id=top.id).delete()
+        member.delete()
+        require_owner(top.id, top.metalake.owner_user_id, top.metalake.owner_group_id)
+        handed = hand_over(top, user_id=user_id)
+        record(event(actor, top, "user.removed", "user", user_id, [name], objects_handed_over=handed))
+        snapshot.publish(
+            [
+                snapshot.member_change(top.id, user_id, False),
+                *publishing.roles_of_users([user_id]),
+                *publishing.groups_of_users([user_id]),
+            ]
+        )
+        return True
+
+    return change(actor, metalake, act, kind="user")
+
+
+def find_user(top: Located, name: str) -> Member:
+    member = _members(top).filter(user__username=name).first()
+    if member is None:
+        raise _no_user(name)
+    return member
+
+
+def user_record(top: Located, member: Member) -> Person:
+    roles = Role.objects.filter(parent_id=top.id, group__user=member.user_id)
+    return Person(member, member.user.username, list(roles.order_by("name").values_list("name", flat=True)))
+
+
+def _members(top: Located) -> QuerySet[Member]:
+    return Member.objects.filter(metalake_id=top.id).select_related("user")
+
+
+def _no_user(name: str) -> NotFound:
+    return NotFound(f"User {name} does not exist.", kind="user")
+
+
+# Groups
+
+
+def list_groups(actor: Actor, metalake: str) -> list[Person]:
+    """All for those who manage groups, one's own for others."""
+    top = enter(actor, metalake)
+    policy.require(actor, operations.LIST_MEMBERS, top)
+    rows = Group.objects.filter(metalake_id=top.id)
+    if not policy.permits(actor, operations.MANAGE_GROUPS, top):
+        rows = rows.filter(pk__in=actor.groups)
+    roles = _names(GroupRole.objects.filter(group_id__in=rows.values("id")), ("group_id", "role__name"))
+    return [Person(row, row.name, roles.get(row.pk, [])) for row in rows.order_by("name")]
+
+
+def get_group(actor: Actor, metalake: str, name: str) -> Person:
+    """With its users for those who manage groups."""
+    top = enter(actor, metalake)
+    row = find_group(top, name)
+    if policy.permits(actor, operations.MANAGE_GROUPS, top):
+        return group_record(row, with_users=True)
+    if row.pk not in actor.groups:
+        raise _no_group(name)
+    return group_record(row)
+
+
+def add_group(actor: Actor, metalake: str, name: str, external_id: str | None = None) -> Person:
+    check_name(name, "group")
+
+    def act(actor: Actor, top: Located) -> Person:
+        policy.require(actor, operations.MANAGE_GROUPS, top)
+        if Group.objects.filter(metalake_id=top.id, name=name).exists():
+            raise AlreadyExists(f"Group {name} already exists.", kind="group")
+        row = Group.objects.create(metalake_id=top.id, name=name, external_id=external_id, creator=actor.name)
+        record(event(actor, top, "group.added", "group", row.pk, [name]))
+        return Person(row, name, [], [])
+
+    return change(actor, metalake, act, kind="group")
+
+
+def remove_group(actor: Actor, metalake: str, name: str) -> bool:
+    """False where there is none. What the group owns goes to the metalake's owner; a DENY of its roles is lifted."""
+
+    def act(actor: Actor, top: Located) -> bool:
+        policy.require(actor, operations.MANAGE_GROUPS, top)
+        row = Group.objects.filter(metalake_id=top.id, name=name).first()
+        if row is None:
+            return False
+        if row.pk == top.metalake.owner_group_id:
+            raise Invalid(f"Group {name} owns the metalake; hand it to another owner first.", kind="group")
+        group_id = row.pk
+        require_lift_of_roles(actor, GroupRole.objects.filter(group_id=group_id).values_list("role_id", flat=True))
+        users = set(GroupUser.objects.filter(group_id=group_id).values_list("user_id", flat=True))
+        handed = hand_over(top, group_id=group_id)
+        row.delete()
+        record(event(actor, top, "group.removed", "group", group_id, [name], objects_handed_over=handed))
+        snapshot.publish([*publishing.roles_of_groups([group_id]), *publishing.groups_of_users(users)])
+        return True
+
+    return change(actor, metalake, act, kind="group")
+
+
+def set_group_users(
+    actor: Actor, metalake: str, name: str, add: Sequence[str] = (), remove: Sequence[str] = ()
+) -> Person:
+    """Put users into a group and take others out; who is in or out already stays so.
+
+    A group that holds roles or owns something is changed by those who assign roles, the others by those who manage
+    groups (decision e). Raises NotFound for who is not in the metalake.
+    """
+    if both := set(add) & set(remove):
+        raise Invalid(f"{', '.join(sorted(both))} cannot be both added and removed.", kind="group")
+
+    def act(actor: Actor, top: Located) -> Person:
+        if not policy.permits(actor, operations.ASSIGN_ROLES, top):
+            policy.require(actor, operations.MANAGE_GROUPS, top)
+        row = find_group(top, name)
+        roles = list(GroupRole.objects.filter(group_id=row.pk).values_list("role_id", flat=True))
+        _require_membership_of(actor, top, row, roles)
+        present = dict(User.objects.filter(metalake_groups=row).values_list("username", "pk"))
+        fresh = _member_ids(top, [user for user in add if user not in present])
+        gone = {user: present[user] for user in remove if user in present}
+        if gone:
+            require_lift_of_roles(actor, roles)
+        GroupUser.objects.bulk_create(GroupUser(group_id=row.pk, user_id=user_id) for user_id in fresh.values())
+        GroupUser.objects.filter(group_id=row.pk, user_id__in=gone.values()).delete()
+        if gone and row.pk == top.metalake.owner_group_id:
+            require_owner(top.id, None, row.pk)
+        shown = group_record(row, with_users=True)
+        if fresh or gone:
+            details = {"added": sorted(fresh), "removed": sorted(gone)}
+            record(event(actor, top, "group.users_changed", "group", row.pk, [name], **details))
+            snapshot.publish(publishing.groups_of_users([*fresh.values(), *gone.values()]))
+        return shown
+
+    return change(actor, metalake, act, kind="group")
+
+
+def find_group(top: Located, name: str) -> Group:
+    row = Group.objects.filter(metalake_id=top.id, name=name).first()
+    if row is None:
+        raise _no_group(name)
+    return row
+
+
+def group_record(row: Group, *, with_users: bool = False) -> Person:
+    users = list(row.users.order_by("username").values_list("username", flat=True)) if with_users else None
+    return Person(row, row.name, list(row.roles.order_by("name").values_list("name", flat=True)), users)
+
+
+def _no_group(name: str) -> NotFound:
+    return NotFound(f"Group {name} does not exist.", kind="group")
+
+
+def _require_membership_of(actor: Actor, top: Located, row: Group, roles: list[int]) -> None:
+    if row.pk == top.metalake.owner_group_id:
+        # Otherwise MANAGE_GRANTS on the metalake would be a way to own it.
+        policy.require(actor, operations.OWN_METALAKE, top)
+    elif roles or Securable.objects.filter(owner_group_id=row.pk).exists():
+        policy.require(actor, operations.ASSIGN_ROLES, top)
+
+
+def _member_ids(top: Located, names: Sequence[str]) -> dict[str, int]:
+    found = dict(
+        Member.objects.filter(metalake_id=top.id, user__username__in=names).values_list("user__username", "user_id")
+    )
+    for name in names:
+        if name not in found:
+            raise _no_user(name)
+    return found
+
+
+# Both
+
+
+def _names(links: QuerySet, fields: tuple[str, str]) -> dict[int, list[str]]:
+    names: dict[int, list[str]] = {}
+    for holder_id, role in links.order_by(fields[1]).values_list(*fields):
+        names.setdefault(holder_id, []).append(role)
+    return names
+
+
+def drop_people_of(metalake_id: int) -> None:
+    """Everybody and every role of a metalake that is being dropped, in the caller's transaction."""
+    roles = dict(Role.objects.filter(parent_id=metalake_id).values_list("pk", "group_id"))
+    groups = list(Group.objects.filter(metalake_id=metalake_id).values_list("pk", flat=True))
+    members = list(Member.objects.filter(metalake_id=metalake_id).values_list("user_id", flat=True))
+    user_roles = UserRole.objects.filter(group_id__in=roles.values())
+    group_users = GroupUser.objects.filter(group_id__in=groups)
+    assigned = set(user_roles.values_list("user_id", flat=True))
+    grouped = set(group_users.values_list("user_id", flat=True))
+    user_roles.delete()
+    group_users.delete()
+    GroupRole.objects.filter(group_id__in=groups).delete()
+    Member.objects.filter(metalake_id=metalake_id).delete()
+    # What points at these rows goes in the same transaction, which Django's own delete would not believe.
+    Role.objects.filter(pk__in=roles).order_by()._raw_delete("default")  # type: ignore[attr-defined]
+    Group.objects.filter(pk__in=groups).order_by()._raw_delete("default")  # type: ignore[attr-defined]
+    RoleGroup.objects.filter(pk__in=roles.values()).delete()
+    snapshot.publish(
+        [
+            *(snapshot.member_change(metalake_id, user_id, False) for user_id in members),
+            *(snapshot.role_gone(role_id) for role_id in roles),
+            *publishing.roles_of_users(assigned),
+            *publishing.groups_of_users(grouped),
+            *publishing.roles_of_groups(groups),
+        ]
+    )

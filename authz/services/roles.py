@@ -1,0 +1,271 @@
+"""Roles: named sets of grants, and who holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.db.models import Q
+
+from authz import operations, policy, snapshot
+from authz.models import Grant, Role
+from authz.models import GuardianGroup as RoleGroup
+from authz.objects import Located, by_ids, find_object, find_objects
+from authz.policy import Actor, Node
+from authz.services import entries, publishing
+from authz.services.authority import require, require_give, require_lift_of_roles, require_seen
+from authz.services.changing import change, enter, event
+from authz.services.entries import Ask, Entries
+from authz.services.naming import check_properties, check_role_name
+from authz.services.people import Person, find_group, find_user, group_record, user_record
+from authz.services.publishing import GroupRole, UserRole
+from metalake.errors import AlreadyExists, Invalid, NotFound
+from metalake.events import record
+from metalake.models import Securable
+from metalake.names import dotted
+from metalake.privileges import Kind
+
+
+class GrantedOn(NamedTuple):
+    """What a role holds on one object."""
+
+    kind: Kind
+    full_name: str
+    entries: Entries
+
+
+@dataclass(frozen=True)
+class RoleRecord:
+    """A role as doors show it; `row` is None for who may not read it, who is shown only what they just granted."""
+
+    name: str
+    row: Role | None
+    grants: list[GrantedOn]
+
+
+def list_roles(actor: Actor, metalake: str) -> list[str]:
+    """All for those who assign roles, those one holds or owns for others."""
+    top = enter(actor, metalake)
+    policy.require(actor, operations.LIST_ROLES, top)
+    return list(
+        Role.objects.filter(_readable(actor, top), parent_id=top.id).order_by("name").values_list("name", flat=True)
+    )
+
+
+def load_role(actor: Actor, metalake: str, name: str) -> RoleRecord:
+    top = enter(actor, metalake)
+    return role_record(find_readable(actor, top, name))
+
+
+def create_role(
+    actor: Actor,
+    metalake: str,
+    name: str,
+    properties: Mapping[str, str] | None = None,
+    securables: Sequence[Ask] = (),
+) -> RoleRecord:
+    """Asks CREATE_ROLE, and for every entry the authority to grant it. The maker becomes the owner, not a holder."""
+    properties = dict(properties or {})
+    check_role_name(name)
+    check_properties(properties)
+    asked = entries.read_asks(securables)
+
+    def act(actor: Actor, top: Located) -> RoleRecord:
+        policy.require(actor, operations.CREATE_ROLE, top)
+        wanted = list(zip(find_objects(top, list(asked)), asked.values(), strict=True))
+        for found, privileges in wanted:
+            require_give(actor, found, privileges)
+        entries.check_families(wanted)
+        if Role.objects.filter(parent_id=top.id, name=name).exists():
+            raise AlreadyExists(f"Role {name} already exists.", kind="role")
+        row = _insert(actor, top, name, properties)
+        on = {found.id: privileges for found, privileges in wanted}
+        entries.insert(row, on, actor)
+        given = [f"{spelled} on {found.kind} {dotted(found.full_name)}" for found, privileges in wanted
+                 for spelled in entries.spelled(privileges)]
+        record(event(actor, top, "role.created", Kind.ROLE, row.pk, [name], privileges=given))
+        snapshot.publish(publishing.grants_of(row.pk, on))
+        return RoleRecord(name, row, _sorted(wanted))
+
+    return change(actor, metalake, act, kind="role")
+
+
+def drop_role(actor: Actor, metalake: str, name: str) -> bool:
+    """False where there is none for this actor. Asks ownership, and authority to lift every DENY that it carries."""
+
+    def act(actor: Actor, top: Located) -> bool:
+        row = Role.objects.filter(parent_id=top.id, name=name).first()
+        if row is None or not policy.sees(actor, located(top, row)):
+            return False
+        policy.require(actor, operations.DROP_ROLE, located(top, row))
+        require_lift_of_roles(actor, [row.pk])
+        role_id, group_id = row.pk, row.group_id
+        users = set(UserRole.objects.filter(group_id=group_id).values_list("user_id", flat=True))
+        groups = set(GroupRole.objects.filter(role_id=role_id).values_list("group_id", flat=True))
+        UserRole.objects.filter(group_id=group_id).delete()
+        GroupRole.objects.filter(role_id=role_id).delete()
+        Grant.objects.filter(group_id=group_id).delete()
+        row.delete()
+        RoleGroup.objects.filter(pk=group_id).delete()
+        record(event(actor, top, "role.dropped", Kind.ROLE, role_id, [name]))
+        snapshot.publish(
+            [
+                snapshot.role_gone(role_id),
+                *publishing.roles_of_users(users),
+                *publishing.roles_of_groups(groups),
+            ]
+        )
+        return True
+
+    return change(actor, metalake, act, kind="role")
+
+
+def roles_of_object(actor: Actor, metalake: str, kind: Kind, full_name: str) -> list[str]:
+    """The roles with grants on the object itself: all for those who may grant there, those one may read for others."""
+    top = enter(actor, metalake)
+    found = find_object(metalake, kind, full_name)
+    if found.kind is Kind.ROLE:
+        require_seen(actor, found)
+        return []
+    rows = Role.objects.filter(parent_id=top.id, group__grant__content_object_id=found.id)
+    if not policy.permits(actor, operations.grant_on(found.kind), found):
+        require(actor, operations.load_of(found.kind), found)
+        rows = rows.filter(_readable(actor, top))
+    return list(rows.order_by("name").values_list("name", flat=True).distinct())
+
+
+def assign_roles(actor: Actor, metalake: str, holder: str, name: str, roles: Sequence[str]) -> Person:
+    """Give roles to a user or group (`holder` says which); those it holds already stay."""
+
+    def act(actor: Actor, top: Located) -> Person:
+        policy.require(actor, operations.ASSIGN_ROLES, top)
+        to = _Holder(top, holder, name)
+        fresh = [row for row in _named(top, roles) if row.pk not in to.role_ids]
+        to.add(fresh)
+        return _assigned(actor, top, to, "role.assigned", fresh)
+
+    return change(actor, metalake, act, kind="role")
+
+
+def unassign_roles(actor: Actor, metalake: str, holder: str, name: str, roles: Sequence[str]) -> Person:
+    """Take roles from a user or group; asks authority to lift every DENY in those it holds."""
+
+    def act(actor: Actor, top: Located) -> Person:
+        policy.require(actor, operations.ASSIGN_ROLES, top)
+        of = _Holder(top, holder, name)
+        gone = [row for row in _named(top, roles) if row.pk in of.role_ids]
+        require_lift_of_roles(actor, [row.pk for row in gone])
+        of.remove(gone)
+        return _assigned(actor, top, of, "role.unassigned", gone)
+
+    return change(actor, metalake, act, kind="role")
+
+
+def _assigned(actor: Actor, top: Located, holder: _Holder, name: str, rows: list[Role]) -> Person:
+    shown = holder.shown()
+    record(*(event(actor, top, name, Kind.ROLE, row.pk, [row.name], **{holder.kind: holder.name}) for row in rows))
+    if rows:
+        snapshot.publish(holder.changes())
+    return shown
+
+
+class _Holder:
+    """A user or a group with the roles of one metalake that it holds itself. Raises NotFound where there is none."""
+
+    def __init__(self, top: Located, kind: str, name: str) -> None:
+        self.top, self.kind, self.name = top, kind, name
+        self.member = find_user(top, name) if kind == "user" else None
+        self.group = find_group(top, name) if kind == "group" else None
+        held = Role.objects.filter(parent_id=top.id)
+        held = held.filter(group__user=self.member.user_id) if self.member else held.filter(groups=self.group)
+        self.role_ids = set(held.values_list("pk", flat=True))
+
+    def add(self, rows: list[Role]) -> None:
+        if self.member:
+            self.member.user.groups.add(*(row.group_id for row in rows))
+        elif self.group:
+            self.group.roles.add(*(row.pk for row in rows))
+
+    def remove(self, rows: list[Role]) -> None:
+        if self.member:
+            self.member.user.groups.remove(*(row.group_id for row in rows))
+        elif self.group:
+            self.group.roles.remove(*(row.pk for row in rows))
+
+    def shown(self) -> Person:
+        return user_record(self.top, self.member) if self.member else group_record(find_group(self.top, self.name))
+
+    def changes(self) -> publishing.Changes:
+        if self.member:
+            return publishing.roles_of_users([self.member.user_id])
+        return publishing.roles_of_groups([self.group.pk] if self.group else [])
+
+
+def _named(top: Located, names: Sequence[str]) -> list[Role]:
+    """Raises Invalid of kind "role" for a name that is none (upstream's IllegalRoleException)."""
+    if not names:
+        raise Invalid("Name at least one role.", kind="role")
+    rows = {row.name: row for row in Role.objects.filter(parent_id=top.id, name__in=set(names))}
+    for name in names:
+        if name not in rows:
+            raise Invalid(f"Role {name} does not exist.", kind="role")
+    return list(rows.values())
+
+
+def located(top: Located, row: Role) -> Located:
+    return Located((*top.nodes, Node(row.pk, Kind.ROLE, row.name, row.owner_user_id, row.owner_group_id)))
+
+
+def find_role_row(top: Located, name: str) -> Role:
+    row = Role.objects.filter(parent_id=top.id, name=name).first()
+    if row is None:
+        raise _no_role(name)
+    return row
+
+
+def find_readable(actor: Actor, top: Located, name: str) -> Role:
+    """Raises NotFound where there is none that the actor may read."""
+    row = find_role_row(top, name)
+    if not policy.sees(actor, located(top, row)):
+        raise _no_role(name)
+    return row
+
+
+def role_record(row: Role) -> RoleRecord:
+    """The whole role, in three statements."""
+    on = entries.by_object(entries.held_by(row))
+    found = by_ids(on)
+    return RoleRecord(row.name, row, _sorted([(found[id], held) for id, held in on.items()]))
+
+
+def _sorted(grants: Sequence[tuple[Located, Entries]]) -> list[GrantedOn]:
+    return sorted(
+        (GrantedOn(found.kind, dotted(found.full_name), held) for found, held in grants),
+        key=lambda granted: (granted.kind != Kind.METALAKE, granted.full_name, granted.kind),
+    )
+
+
+def _readable(actor: Actor, top: Located) -> Q:
+    if policy.permits(actor, operations.READ_ROLES, top):
+        return Q()
+    return Q(pk__in=actor.roles) | Q(owner_user_id=actor.id) | Q(owner_group_id__in=actor.groups)
+
+
+def _no_role(name: str) -> NotFound:
+    return NotFound(f"Role {name} does not exist.", kind="role")
+
+
+def _insert(actor: Actor, top: Located, name: str, properties: dict[str, str]) -> Role:
+    row = Role(
+        kind=Kind.ROLE,
+        name=name,
+        properties=properties,
+        owner_user_id=actor.id,
+        creator=actor.name,
+        group=RoleGroup.objects.create(name=f"{top.id}:{name}"),
+    )
+    row.place_under(Securable(id=top.id, lineage=top.lineage))
+    row.save(force_insert=True)
+    return row
+

@@ -1,0 +1,99 @@
+"""What the programs share: a store of their own, figures, and the verdict they exit with."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+_missed: list[str] = []
+
+
+def own_store(database_url: str = "") -> None:
+    """Django on a fresh store in a folder that goes away with the process. Call it before any import of ours."""
+    home = tempfile.mkdtemp(prefix="metalake-bench-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    for name in [name for name in os.environ if name.startswith("METALAKE_")]:
+        del os.environ[name]
+    os.environ |= {
+        "METALAKE_HOME": home,
+        "METALAKE_DATABASE_URL": database_url,
+        "METALAKE_LOG_LEVEL": "ERROR",
+        "DJANGO_SETTINGS_MODULE": "metalake.settings",
+    }
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+
+
+def on_both_databases(program: str, arguments: Sequence[str]) -> bool:
+    """Run the program once on SQLite and once on PostgreSQL, each in a process of its own; False in such a process."""
+    if os.environ.get("BENCH_DATABASE") is not None:
+        own_store(os.environ.pop("BENCH_DATABASE"))
+        return False
+    import subprocess
+
+    from tests.postgres import running_postgres
+
+    codes = []
+    with running_postgres() as server:
+        for label, url in (("SQLite", ""), ("PostgreSQL", server.create_database())):
+            print(f"-- {label}", flush=True)
+            environment = os.environ | {"BENCH_DATABASE": url}
+            codes.append(subprocess.call([sys.executable, "-m", program, *arguments], env=environment))
+    sys.exit(max(codes))
+
+
+def timed(act: Callable[[], Any], rounds: int, warm_up: int = 5) -> list[float]:
+    """Milliseconds of each round."""
+    for _ in range(warm_up):
+        act()
+    taken = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        act()
+        taken.append((time.perf_counter() - started) * 1000)
+    return taken
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+def median(values: Sequence[float]) -> float:
+    return statistics.median(values)
+
+
+def statements(act: Callable[[], Any]) -> int:
+    """SQL statements that it takes; transaction control not counted."""
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    with CaptureQueriesContext(connection) as captured:
+        act()
+    control = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
+    return sum(not query["sql"].startswith(control) for query in captured.captured_queries)
+
+
+def claim(what: str, found: float, limit: float, *, at_least: bool = False, unit: str = "") -> None:
+    """Print a figure beside its goal, and remember a miss."""
+    held = found >= limit if at_least else found <= limit
+    sign = ">=" if at_least else "<="
+    print(f"  {'ok  ' if held else 'MISS'} {what}: {found:.3g}{unit} (goal {sign} {limit:g}{unit})", flush=True)
+    if not held:
+        _missed.append(what)
+
+
+def finish() -> None:
+    """Exit with 1 where a goal was missed."""
+    sys.exit(1 if _missed else 0)

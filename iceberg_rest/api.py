@@ -1,0 +1,137 @@
+"""Configuration and namespaces: one endpoint per path of the Iceberg REST specification."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+
+from authz import operations
+from catalogs.lookup import Ident
+from catalogs.models import Catalog
+from catalogs.providers.registry import provider_class
+from catalogs.services import catalogs, schemas
+from catalogs.services.changes import Alteration
+from catalogs.services.schemas import SchemaRecord
+from iceberg_rest.names import SEPARATOR, Levels, checked_levels, checked_name, dotted, prefix_of, readings_of_parent
+from iceberg_rest.pages import page
+from iceberg_rest.routes import ROUTES, Call, Route, done, reply, route
+from iceberg_rest.wire import CreateNamespace, UpdateNamespaceProperties
+from metalake.errors import AlreadyExists, Invalid, NotEmpty, NotFound, NotInUse, Unprocessable, Unsupported
+from metalake.privileges import Kind
+
+
+@route("GET /v1/config", operations.LOAD_CATALOG, needs=None)
+def load_config(call: Call) -> HttpResponse:
+    warehouse = call.query.get("warehouse")
+    if not warehouse:
+        raise Invalid("Name a catalog: send its name as the query parameter warehouse (a client's property warehouse).")
+    call.subject = call.about_warehouse(checked_name(warehouse, Kind.CATALOG))
+    catalog = catalogs.load_catalog(call.actor, call.metalake, warehouse)
+    if not catalog.enabled:
+        raise NotInUse(f"Catalog {warehouse} is disabled; enable it first.", kind=Kind.CATALOG)
+    return reply(
+        {
+            "defaults": {},
+            "overrides": {"prefix": prefix_of(catalog.name), "namespace-separator": SEPARATOR},
+            "endpoints": [str(each) for each in ROUTES if _is_offered(each, catalog)],
+        }
+    )
+
+
+def _is_offered(asked: Route, catalog: Catalog) -> bool:
+    offers = provider_class(catalog.provider).capabilities
+    if asked.needs is Kind.TABLE:
+        return offers.tables is not None and "iceberg" in offers.table_formats
+    return asked.needs is Kind.SCHEMA and offers.schemas is not None
+
+
+@route("GET /v1/{prefix}/namespaces", operations.LIST_SCHEMAS)
+def list_namespaces(call: Call) -> HttpResponse:
+    parent = call.query.get("parent") or ""
+    readings = readings_of_parent(parent) if parent else [()]
+    if parent:
+        call.subject = call.about_namespace(readings[0])
+    above: list[Levels] = []
+
+    def fetch(after: str | None, limit: int | None) -> list[str]:
+        levels, found = _children(call, readings, after, limit)
+        above.append(levels)
+        return found
+
+    found, token = page(call.query, fetch, "namespaces", call.actor.name, call.metalake, call.catalog, parent)
+    return reply({"namespaces": [[*above[0], name] for name in found], "next-page-token": token})
+
+
+def _children(
+    call: Call, readings: list[Levels], after: str | None, limit: int | None
+) -> tuple[Levels, list[str]]:
+    """The first reading of the parent that exists, and the names below it."""
+    for levels in readings[:-1]:
+        try:
+            return levels, _names_below(call, levels, after, limit)
+        except NotFound:
+            continue
+    return readings[-1], _names_below(call, readings[-1], after, limit)
+
+
+def _names_below(call: Call, levels: Levels, after: str | None, limit: int | None) -> list[str]:
+    parent = Ident(call.metalake, call.catalog, levels or None)
+    try:
+        return [path.leaf for path in schemas.list_schemas(call.actor, parent, after, limit)]
+    except Unsupported:
+        # A flat catalog: its schemas hold no others, and engines that walk down may find out.
+        schemas.schema_exists(call.actor, parent)
+        return []
+
+
+@route("POST /v1/{prefix}/namespaces", operations.CREATE_SCHEMA)
+def create_namespace(call: Call) -> HttpResponse:
+    """Missing parents are made with it."""
+    body = call.body(CreateNamespace)
+    levels = checked_levels(body.namespace)
+    try:
+        made = schemas.create_schema(call.actor, call.ident(levels), None, body.properties or {})
+    except AlreadyExists:
+        raise AlreadyExists(f"Namespace already exists: {dotted(levels)}", kind=Kind.SCHEMA) from None
+    return reply(_shown(made))
+
+
+def _shown(record: SchemaRecord) -> dict[str, object]:
+    return {"namespace": record.path.segments, "properties": record.row.properties}
+
+
+@route("GET /v1/{prefix}/namespaces/{namespace}", operations.LOAD_SCHEMA)
+def load_namespace(call: Call) -> HttpResponse:
+    return reply(_shown(schemas.load_schema(call.actor, call.ident())))
+
+
+@route("HEAD /v1/{prefix}/namespaces/{namespace}", operations.LOAD_SCHEMA)
+def namespace_exists(call: Call) -> HttpResponse:
+    schemas.schema_exists(call.actor, call.ident())
+    return done()
+
+
+@route("DELETE /v1/{prefix}/namespaces/{namespace}", operations.DROP_SCHEMA)
+def drop_namespace(call: Call) -> HttpResponse:
+    try:
+        schemas.drop_schema(call.actor, call.ident())
+    except NotEmpty:
+        raise NotEmpty(f"Namespace {dotted(call.levels)} is not empty.", kind=Kind.SCHEMA) from None
+    return done()
+
+
+@route("POST /v1/{prefix}/namespaces/{namespace}/properties", operations.ALTER_SCHEMA)
+def update_namespace_properties(call: Call) -> HttpResponse:
+    body = call.body(UpdateNamespaceProperties)
+    updates = body.updates or {}
+    removals = list(dict.fromkeys(body.removals or ()))
+    if both := sorted(updates.keys() & set(removals)):
+        raise Unprocessable(f"To be set and to be removed at once: {', '.join(both)}.", kind="property")
+    changes = (*updates.items(), *((key, None) for key in removals))
+    _, before = schemas.alter_schema(call.actor, call.ident(), Alteration(properties=changes))
+    return reply(
+        {
+            "updated": list(updates),
+            "removed": [key for key in removals if key in before],
+            "missing": [key for key in removals if key not in before],
+        }
+    )

@@ -1,0 +1,147 @@
+"""Tables: one endpoint per path of the Iceberg REST specification."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+
+from authz import operations
+from catalogs.services import tables
+from catalogs.services.tables import TableDraft, TableRecord
+from iceberg_rest.names import checked_levels, checked_name, dotted
+from iceberg_rest.pages import page
+from iceberg_rest.routes import Call, done, reply, route
+from iceberg_rest.wire import (
+    CommitTable,
+    CreateTable,
+    RegisterTable,
+    RenameTable,
+    TableIdentifier,
+    commit_result,
+    etag_of,
+    matches,
+    only_referenced,
+    table_result,
+)
+from metalake.errors import Invalid, NotFound
+from metalake.privileges import Kind
+from metalake.rest import JSON, read_json
+
+
+@route("GET /v1/{prefix}/namespaces/{namespace}/tables", operations.LIST_TABLES, needs=Kind.TABLE)
+def list_tables(call: Call) -> HttpResponse:
+    def fetch(after: str | None, limit: int | None) -> list[str]:
+        return tables.list_tables(call.actor, call.ident(), after, limit)
+
+    found, token = page(call.query, fetch, "tables", call.actor.name, call.metalake, call.catalog, *call.levels)
+    identifiers = [{"namespace": call.levels, "name": name} for name in found]
+    return reply({"identifiers": identifiers, "next-page-token": token})
+
+
+@route("POST /v1/{prefix}/namespaces/{namespace}/tables", operations.CREATE_TABLE, needs=Kind.TABLE)
+def create_table(call: Call) -> HttpResponse:
+    """A staged table is described and not kept; its commit with assert-create makes it."""
+    body = call.body(CreateTable)
+    draft = TableDraft(
+        schema=body.columns,
+        partition_spec=body.partition_spec,
+        sort_order=body.write_order,
+        properties=body.properties or {},
+        location=body.location,
+    )
+    made = tables.create_table(call.actor, call.ident(call.levels, body.name), draft, stage=bool(body.stage_create))
+    return _table(made)
+
+
+@route("GET /v1/{prefix}/namespaces/{namespace}/tables/{table}", operations.LOAD_TABLE, needs=Kind.TABLE)
+def load_table(call: Call) -> HttpResponse:
+    mode = call.choice("snapshots", "all", "refs")
+    record = tables.load_table(call.actor, call.ident())
+    etag = etag_of(record.metadata_location or "", mode)
+    if matches(call.request.META.get("HTTP_IF_NONE_MATCH", ""), etag):
+        unchanged = HttpResponse(status=304)
+        unchanged["ETag"] = etag
+        return unchanged
+    shown = table_result(record, only_referenced(record.metadata)) if mode == "refs" else table_result(record)
+    response = HttpResponse(shown, content_type=JSON)
+    response["ETag"] = etag
+    return response
+
+
+def _table(record: TableRecord) -> HttpResponse:
+    return _tagged(record, table_result(record))
+
+
+def _tagged(record: TableRecord, content: bytes) -> HttpResponse:
+    response = HttpResponse(content, content_type=JSON)
+    if record.metadata_location is not None:
+        response["ETag"] = etag_of(record.metadata_location)
+    return response
+
+
+@route("HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}", operations.LOAD_TABLE, needs=Kind.TABLE)
+def table_exists(call: Call) -> HttpResponse:
+    tables.table_exists(call.actor, call.ident())
+    return done()
+
+
+@route(
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}", operations.ALTER_TABLE, needs=Kind.TABLE, commits=True
+)
+def commit_table(call: Call) -> HttpResponse:
+    body = call.body(CommitTable)
+    if body.identifier:
+        _check_identifier(call, body.identifier)
+    requirements, updates = body.requirements or [], body.updates or []
+    if any(requirement.get("type") == "assert-create" for requirement in requirements):
+        call.subject = call.about_namespace(call.levels)
+    record = tables.commit_table(call.actor, call.ident(), requirements, updates)
+    return _tagged(record, commit_result(record))
+
+
+def _check_identifier(call: Call, given: TableIdentifier) -> None:
+    if (tuple(given.namespace), given.name) != (call.levels, call.table):
+        other = dotted((*given.namespace, given.name))
+        raise Invalid(f"identifier: {other} is not the table of the path, {call.subject.name}.", kind=Kind.TABLE)
+
+
+@route("DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}", operations.DROP_TABLE, needs=Kind.TABLE)
+def drop_table(call: Call) -> HttpResponse:
+    purge = call.choice("purgeRequested", "false", "true") == "true"
+    tables.drop_table(call.actor, call.ident(), purge=purge)
+    return done()
+
+
+@route("POST /v1/{prefix}/namespaces/{namespace}/register", operations.CREATE_TABLE, needs=Kind.TABLE)
+def register_table(call: Call) -> HttpResponse:
+    body = call.body(RegisterTable)
+    ident = call.ident(call.levels, body.name)
+    return _table(tables.register_table(call.actor, ident, body.metadata_location, overwrite=bool(body.overwrite)))
+
+
+@route("POST /v1/{prefix}/tables/rename", operations.ALTER_TABLE, needs=Kind.TABLE)
+def rename_table(call: Call) -> HttpResponse:
+    """To another namespace it is its owner's, who may create there."""
+    body = call.body(RenameTable)
+    source, target = checked_levels(body.source.namespace), checked_levels(body.destination.namespace)
+    moved = call.ident(source, checked_name(body.source.name, Kind.TABLE))
+    call.subject = call.about_table(source, body.source.name)
+    tables.table_exists(call.actor, moved)
+    try:
+        tables.rename_table(call.actor, moved, call.ident(target, body.destination.name))
+    except NotFound as miss:
+        if miss.kind != Kind.TABLE:
+            call.subject = call.about_namespace(target)
+        raise
+    return done()
+
+
+@route("POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics", operations.LOAD_TABLE, needs=Kind.TABLE)
+def report_metrics(call: Call) -> HttpResponse:
+    """Whatever the report says: a query never fails for it."""
+    report: Any = read_json(call.request)
+    if not isinstance(report, dict):
+        raise Invalid("A report must be a JSON object.")
+    tables.table_exists(call.actor, call.ident())
+    return done()

@@ -1,0 +1,117 @@
+"""Our errors in Iceberg's shape. Source: Iceberg REST specification, "IcebergErrorResponse".
+
+Clients keep the files of a commit that was answered with 5xx, since it may have happened: only an outcome that is
+unknown, or a failure that we did not foresee, is told so.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import orjson
+from django.core.exceptions import RequestDataTooBig
+from django.db import InterfaceError, OperationalError
+from django.http import HttpResponse, UnreadablePostError
+from pydantic import ValidationError
+
+from metalake import errors
+from metalake.errors import MetalakeError, NotFound
+from metalake.privileges import Kind
+from metalake.rest import JSON, explain
+
+log = logging.getLogger(__name__)
+
+CHALLENGE = 'Basic realm="Metalake", Bearer realm="Metalake"'
+RETRY_AFTER = "5"
+
+_MISSING = {
+    Kind.CATALOG: ("Warehouse", "NoSuchWarehouseException"),
+    Kind.SCHEMA: ("Namespace", "NoSuchNamespaceException"),
+    Kind.TABLE: ("Table", "NoSuchTableException"),
+    Kind.VIEW: ("View", "NoSuchViewException"),
+}
+_OBJECTS = {Kind.METALAKE, *_MISSING}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a request is about, by the names it used itself."""
+
+    kind: Kind
+    name: str
+
+    def missing(self) -> NotFound:
+        """A miss in this wire's words: the same whether it is absent, hidden, or below something that is."""
+        return NotFound(f"{_MISSING[self.kind][0]} does not exist: {self.name}", kind=self.kind)
+
+    def told(self, error: Exception) -> Exception:
+        """The error; a miss of any object on the way is told as a miss of what was asked for."""
+        return self.missing() if isinstance(error, NotFound) and error.kind in _OBJECTS else error
+
+
+def render_error(error: Exception, *, commits: bool = False) -> HttpResponse:
+    """Any failure as the response; `commits` says that the request would have changed a table's metadata."""
+    known = _known(error)
+    if known is None:
+        log.error("unforeseen failure", exc_info=error)
+        known = MetalakeError("The server failed; the request's id is in its log.")
+    elif isinstance(known, errors.OutcomeUnknown):
+        log.error("outcome unknown: %s", known.message)
+    status, type_ = shape_of(known, commits=commits)
+    response = error_response(status, type_, known.message)
+    if status == 401:
+        response["WWW-Authenticate"] = CHALLENGE
+    if status == 503:
+        response["Retry-After"] = RETRY_AFTER
+    return response
+
+
+def error_response(status: int, type_: str, message: str) -> HttpResponse:
+    body = orjson.dumps({"error": {"message": message, "type": type_, "code": status}})
+    return HttpResponse(body, status=status, content_type=JSON)
+
+
+def _known(error: Exception) -> MetalakeError | None:
+    match error:
+        case MetalakeError():
+            return error
+        case ValidationError():
+            return errors.Invalid(explain(error))
+        case RequestDataTooBig():
+            return errors.TooLarge("The request body is too large.")
+        case UnreadablePostError():
+            return errors.Invalid("The request body did not arrive.")
+        case OperationalError() | InterfaceError():
+            # The one transaction of a write answers for itself; this failed before it.
+            return errors.ProviderUnavailable("The database is not available; try again.")
+    return None
+
+
+def shape_of(error: MetalakeError, *, commits: bool = False) -> tuple[int, str]:
+    """HTTP status and exception type."""
+    match error:
+        case errors.Unauthenticated():
+            return 401, "NotAuthorizedException"
+        case errors.Forbidden() | errors.NotInUse():
+            return 403, "ForbiddenException"
+        case errors.NotFound():
+            return 404, _MISSING[Kind(error.kind)][1] if error.kind in _MISSING else "NotFoundException"
+        case errors.AlreadyExists():
+            return 409, "AlreadyExistsException"
+        case errors.NotEmpty():
+            return 409, "NamespaceNotEmptyException"
+        case errors.Conflict() | errors.InUse():
+            return 409, "CommitFailedException"
+        case errors.TooLarge(kind=None):
+            return 413, "BadRequestException"
+        case errors.Unprocessable():
+            return 422, "UnprocessableEntityException"
+        case errors.Invalid():
+            return 400, "BadRequestException"
+        case errors.Unsupported():
+            return 406, "UnsupportedOperationException"
+        case errors.ProviderUnavailable():
+            # Known not to have happened: a client that is told so may clean up and try again.
+            return (409, "CommitFailedException") if commits else (503, "ServiceUnavailableException")
+    return 500, "CommitStateUnknownException" if commits else "ServiceFailureException"

@@ -1,0 +1,164 @@
+"""The one table of this wire's routes: URLs, the `endpoints` of /v1/config and the authorization rows come from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import orjson
+from django.http import HttpRequest, HttpResponse, QueryDict
+from pydantic import BaseModel
+
+from authz.callers import authenticate
+from authz.operations import Operation
+from authz.policy import Actor
+from catalogs.lookup import Ident
+from iceberg_rest import names
+from iceberg_rest.errors import Subject, error_response, render_error
+from iceberg_rest.names import Levels, dotted
+from metalake.errors import Invalid, Unsupported
+from metalake.privileges import Kind
+from metalake.rest import JSON, parse
+
+T = TypeVar("T", bound=BaseModel)
+
+
+@dataclass
+class Call:
+    """One authenticated request, its path decoded. `subject` is what a miss is told about; endpoints may change it."""
+
+    request: HttpRequest
+    actor: Actor
+    metalake: str
+    catalog: str = ""
+    levels: Levels = ()
+    table: str = ""
+    subject: Subject = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.table:
+            self.subject = self.about_table(self.levels, self.table)
+        elif self.levels:
+            self.subject = self.about_namespace(self.levels)
+        else:
+            self.subject = self.about_warehouse(self.catalog)
+
+    @property
+    def query(self) -> QueryDict:
+        return self.request.GET
+
+    def ident(self, levels: Levels | None = None, table: str | None = None) -> Ident:
+        """The address of the path's own object, or of another in the same catalog."""
+        if levels is None:
+            return Ident(self.metalake, self.catalog, self.levels or None, self.table or None)
+        return Ident(self.metalake, self.catalog, levels, table)
+
+    def body(self, model: type[T]) -> T:
+        """Raises Invalid naming the field."""
+        return parse(self.request, model)
+
+    def choice(self, parameter: str, *choices: str) -> str:
+        """A query parameter that is one of these words in any case, the first where it is absent."""
+        given = self.query.get(parameter) or choices[0]
+        if given.lower() not in choices:
+            raise Invalid(f"Query parameter {parameter} is {' or '.join(choices)}, not {given!r:.40}.")
+        return given.lower()
+
+    def about_warehouse(self, catalog: str) -> Subject:
+        return Subject(Kind.CATALOG, f"{catalog} in metalake {self.metalake}")
+
+    def about_namespace(self, levels: Levels) -> Subject:
+        return Subject(Kind.SCHEMA, dotted(levels))
+
+    def about_table(self, levels: Levels, table: str) -> Subject:
+        return Subject(Kind.TABLE, dotted((*levels, table)))
+
+
+Endpoint = Callable[[Call], HttpResponse]
+
+
+@dataclass(frozen=True)
+class Route:
+    """`operation` is what its service asks first; `needs` is the kind of object the catalog's provider must offer."""
+
+    verb: str
+    path: str
+    operation: Operation
+    endpoint: Endpoint
+    needs: Kind | None
+    commits: bool
+
+    def __str__(self) -> str:
+        """As `endpoints` of /v1/config lists it."""
+        return f"{self.verb} {self.path}"
+
+
+ROUTES: list[Route] = []
+
+
+def route(
+    asked: str, operation: Operation, *, needs: Kind | None = Kind.SCHEMA, commits: bool = False
+) -> Callable[[Endpoint], Endpoint]:
+    """Serve `asked`, a verb and a path of the specification, by this endpoint."""
+    verb, path = asked.split(" ")
+
+    def add(endpoint: Endpoint) -> Endpoint:
+        ROUTES.append(Route(verb, path, operation, endpoint, needs, commits))
+        return endpoint
+
+    return add
+
+
+def view_of(routes: Mapping[str, Route]) -> Callable[..., HttpResponse]:
+    """The Django view of one path: `routes` are those of its verbs."""
+
+    def view(request: HttpRequest, **raw: str) -> HttpResponse:
+        asked = routes.get(request.method or "")
+        if asked is None:
+            return _not_allowed(request, sorted(routes))
+        response = _answer(asked, request, raw)
+        if asked.verb == "HEAD":
+            response.content = b""
+        return response
+
+    return view
+
+
+def _answer(asked: Route, request: HttpRequest, raw: dict[str, str]) -> HttpResponse:
+    call: Call | None = None
+    try:
+        call = _read(request, authenticate(request.META.get("HTTP_AUTHORIZATION")), **raw)
+        return asked.endpoint(call)
+    except Exception as error:
+        return render_error(call.subject.told(error) if call else error, commits=asked.commits)
+
+
+def _read(
+    request: HttpRequest, actor: Actor, metalake: str, prefix: str = "", namespace: str = "", table: str = ""
+) -> Call:
+    if any(parameter.lower() == "cascade" for parameter in request.GET):
+        raise Unsupported("Cascade is not supported: drop what the namespace holds first.", kind=Kind.SCHEMA)
+    return Call(
+        request,
+        actor,
+        names.name_in(metalake, Kind.METALAKE),
+        names.catalog_in(prefix) if prefix else "",
+        names.levels_in(namespace) if namespace else (),
+        names.name_in(table, Kind.TABLE) if table else "",
+    )
+
+
+def _not_allowed(request: HttpRequest, verbs: list[str]) -> HttpResponse:
+    message = f"{request.method} is not supported here; {', '.join(verbs)} is."
+    response = error_response(405, "UnsupportedOperationException", message)
+    response["Allow"] = ", ".join(verbs)
+    return response
+
+
+def reply(data: object) -> HttpResponse:
+    return HttpResponse(orjson.dumps(data), content_type=JSON)
+
+
+def done() -> HttpResponse:
+    return HttpResponse(status=204)

@@ -1,0 +1,35 @@
+"""`manage.py bootstrap`: on an empty store, the admin, the metalake `demo` and its Iceberg catalog `lake`."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import transaction
+
+from authz.callers import actor_of
+from authz.models import User
+from catalogs.services import catalogs, metalakes
+
+ADMIN = "admin"
+
+
+class Command(BaseCommand):
+    help = "Make the first admin and the first catalog; touches nothing once there is an account."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if User.objects.exists():
+            return
+        given = os.environ.get("METALAKE_ADMIN_PASSWORD", "")
+        password = given or secrets.token_urlsafe(15)
+        with transaction.atomic():
+            admin = User.objects.create_superuser(ADMIN, password)
+            metalakes.create_metalake(actor_of(admin), "demo", "The metalake that every new store begins with", {})
+            catalogs.create_catalog(
+                actor_of(admin), "demo", "lake", "relational", "lakehouse-iceberg", "Iceberg tables kept here", {}
+            )
+        self.stdout.write("Made the metalake demo with the Iceberg catalog lake.")
+        if not given:
+            self.stdout.write(f"Made the user {ADMIN} with the password {password} - it is shown this once.")

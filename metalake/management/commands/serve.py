@@ -1,0 +1,82 @@
+"""`manage.py serve`: migrate, fill an empty store, serve, and say where to go."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+from django.db.migrations.executor import MigrationExecutor
+from gunicorn.app.base import BaseApplication
+
+from metalake.outbox import Drainer
+
+
+class Command(BaseCommand):
+    help = "Start Metalake; on an empty store it makes the admin and a first catalog."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        settings.METALAKE_HOME.mkdir(parents=True, exist_ok=True)
+        if _is_behind():
+            self.stdout.write("Preparing the database ...")
+            call_command("migrate", verbosity=0, interactive=False)
+        call_command("bootstrap", stdout=self.stdout)
+        workers = settings.METALAKE_WORKERS or (1 if settings.ON_SQLITE else 2)
+        base = f"http://{settings.METALAKE_HOST}:{settings.METALAKE_PORT}"
+        self.stdout.write(
+            f"Metalake serves on {base} ({workers} x {settings.METALAKE_THREADS} threads)\n"
+            f"  pages         {base}/\n"
+            f"  native API    {base}/api          described at {base}/api/schema/ui/\n"
+            f"  Iceberg REST  {base}/iceberg/demo   with warehouse=lake\n"
+            f"  operators     {base}/admin/\n"
+            f"Next: 'make demo' in another terminal. Stop with Ctrl-C."
+        )
+        sys.stdout.flush()
+        connections.close_all()
+        Server(workers).run()
+
+
+def _is_behind() -> bool:
+    try:
+        executor = MigrationExecutor(connections["default"])
+    except Exception as failure:
+        raise CommandError(f"The database cannot be opened: {failure}") from None
+    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+class Server(BaseApplication):
+    """gunicorn, which hands over the path as it was sent (docs/decisions/server.md)."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        super().__init__(prog="metalake")
+
+    def load_config(self) -> None:
+        self.cfg.set("bind", f"{settings.METALAKE_HOST}:{settings.METALAKE_PORT}")
+        self.cfg.set("workers", self.workers)
+        self.cfg.set("threads", settings.METALAKE_THREADS)
+        self.cfg.set("worker_class", "gthread")
+        self.cfg.set("timeout", 120)
+        self.cfg.set("graceful_timeout", 20)
+        self.cfg.set("keepalive", 30)
+        self.cfg.set("limit_request_line", 8190)
+        self.cfg.set("worker_tmp_dir", "/dev/shm" if sys.platform == "linux" else None)
+        self.cfg.set("loglevel", "warning")
+        self.cfg.set("control_socket_disable", True) if "control_socket_disable" in self.cfg.settings else None
+        self.cfg.set("post_worker_init", start_draining)
+
+    def load(self) -> Any:
+        from metalake.wsgi import application
+
+        return application
+
+
+def start_draining(worker: Any) -> None:
+    """Without a broker the servers drain the outbox themselves."""
+    if not settings.METALAKE_BROKER_URL:
+        Drainer().start()
+    logging.getLogger(__name__).info("worker %s is ready", worker.pid)

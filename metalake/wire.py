@@ -1,0 +1,124 @@
+"""Reading JSON bodies of the native wire: strict, and with refusals that name the place.
+
+Null and absent mean the same for every optional field (the clients send both), an unknown field is refused by name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
+
+from metalake.errors import Invalid
+
+MAX_BODY_NESTING = 100
+LONGEST_QUOTE = 80
+
+
+class Body(BaseModel):
+    """A JSON object of the native wire: camelCase names, no unknown fields, no coercion, immutable once read."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_means_absent(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        optional = {field.alias or name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {name: item for name, item in value.items() if item is not None or name not in optional}
+
+    def to_wire(self) -> dict[str, Any]:
+        """The JSON object as it travels, without the fields that are unset."""
+        return self.model_dump(by_alias=True, exclude_none=True)
+
+
+class Reply(BaseModel):
+    """A JSON object of a reply. It describes the reply; replies themselves are built as plain data."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
+
+
+AnyBody = TypeVar("AnyBody", bound=BaseModel)
+
+
+def read(model: type[AnyBody], body: object, *, kind: str | None = None) -> AnyBody:
+    """Read `body` as `model`.
+
+    Raises Invalid naming the place of the first mistake, as in `columns[2].type: is required`; `kind` goes with it.
+    """
+    if nests_deeper_than(MAX_BODY_NESTING, body):
+        raise Invalid(f"The body nests deeper than {MAX_BODY_NESTING} levels", kind=kind)
+    try:
+        return model.model_validate(body)
+    except ValidationError as error:
+        raise Invalid(explain(error, body), kind=kind) from None
+
+
+def nests_deeper_than(limit: int, body: object) -> bool:
+    """Whether objects and arrays lie inside each other more than `limit` times; safe on any depth."""
+    level = [body]
+    for _ in range(limit + 1):
+        level = [item for container in level for item in _items(container)]
+        if not level:
+            return False
+    return True
+
+
+def _items(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def explain(error: ValidationError, body: object) -> str:
+    """The first mistake in words, with its place, and how many more there are."""
+    mistakes = error.errors(include_url=False)
+    text = _sentence(mistakes[0], body)
+    return text if len(mistakes) == 1 else f"{text} (and {len(mistakes) - 1} more)"
+
+
+def _sentence(mistake: ErrorDetails, body: object) -> str:
+    location = mistake["loc"]
+    if mistake["type"] == "extra_forbidden":
+        place = _place(location[:-1], body)
+        return f"{place}: unknown field {quote(str(location[-1]))}"
+    return f"{_place(location, body, missing=mistake['type'] == 'missing')}: {_complaint(mistake)}"
+
+
+def _complaint(mistake: ErrorDetails) -> str:
+    context = mistake.get("ctx", {})
+    # A discriminator reads 'action' | '@type'; only the last name is on the wire.
+    discriminator = str(context.get("discriminator", "")).rpartition("| ")[2]
+    match mistake["type"]:
+        case "missing":
+            return "is required"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return "must be an object"
+        case "union_tag_not_found":
+            return f"{discriminator} is required"
+        case "union_tag_invalid":
+            return f"{discriminator} is {quote(str(context['tag']))}, not one of {context['expected_tags']}"
+        case _:
+            return mistake["msg"].removeprefix("Value error, ")
+
+
+def _place(location: tuple[int | str, ...], body: object, *, missing: bool = False) -> str:
+    """`columns[2].type`; the names of union members, which pydantic puts into a location, are left out."""
+    path = ""
+    for position, step in enumerate(location):
+        last = position == len(location) - 1
+        if isinstance(step, int):
+            path += f"[{step}]"
+            body = body[step] if isinstance(body, list) and step < len(body) else None
+        elif isinstance(body, dict) and (step in body or (missing and last)):
+            path += f".{step}" if path else step
+            body = body.get(step)
+    return path or "body"
+
+
+def quote(text: str) -> str:
+    """`text` in quotes, shortened when it is too long to read."""
+    return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "...")

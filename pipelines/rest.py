@@ -1,0 +1,53 @@
+"""Metalake as any client sees it: its native REST API and its Iceberg REST catalog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import requests
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import RestCatalog
+
+
+class Refused(Exception):
+    """The server said no; the message is its own."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Client:
+    """One caller: a user name with a password, or a token."""
+
+    url: str
+    user: str = ""
+    password: str = ""
+    token: str = ""
+
+    def call(self, method: str, *path: str, body: Any = None) -> dict[str, Any]:
+        """The reply's body. Raises Refused, or requests' errors where the server does not answer."""
+        target = f"{self.url}/api/" + "/".join(quote(part, safe="") for part in path)
+        if self.token:
+            answer = requests.request(method, target, json=body, headers=self._bearer, timeout=30)
+        else:
+            answer = requests.request(method, target, json=body, auth=(self.user, self.password), timeout=30)
+        if not answer.ok:
+            raise Refused(answer.status_code, answer.json().get("message", answer.reason))
+        return dict(answer.json())
+
+    @property
+    def _bearer(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
+
+    def iceberg(self, metalake: str, catalog: str) -> Catalog:
+        """A PyIceberg catalog of this caller."""
+        properties: dict[str, Any] = {"uri": f"{self.url}/iceberg/{metalake}", "warehouse": catalog}
+        if self.token:
+            properties["token"] = self.token
+        else:
+            properties["auth"] = {"type": "basic", "basic": {"username": self.user, "password": self.password}}
+        return RestCatalog(metalake, **properties)
