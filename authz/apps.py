@@ -6,7 +6,8 @@ class AuthzConfig(AppConfig):
     verbose_name = "Authorization"
 
     def ready(self) -> None:
-        from authz import audit
-        from metalake import events
+        from authz import audit, callers
+        from metalake import events, rest
 
         events.subscribe_in_transaction(audit.write)
+        rest.authenticate_with(callers.authenticate)

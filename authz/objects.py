@@ -90,7 +90,9 @@ class Located:
 
 
 NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")
-_PARTS = {Kind.SCHEMA: 2} | dict.fromkeys((Kind.TABLE, Kind.VIEW, Kind.TOPIC, Kind.FILESET, Kind.MODEL, Kind.FUNCTION), 3)
+_PARTS = {Kind.SCHEMA: 2} | dict.fromkeys(
+    (Kind.TABLE, Kind.VIEW, Kind.TOPIC, Kind.FILESET, Kind.MODEL, Kind.FUNCTION), 3
+)
 
 
 def address_of(kind: Kind, full_name: str) -> Address:

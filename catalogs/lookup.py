@@ -81,7 +81,8 @@ class Found:
 
     def above(self) -> Found:
         """The same lineage without its last node."""
-        return Found(self.nodes[:-1], self.lineage.rpartition("/")[0], self.disabled, self.nested, None, self.provider)
+        disabled = None if self.disabled == self.kind else self.disabled
+        return Found(self.nodes[:-1], self.lineage.rpartition("/")[0], disabled, self.nested, None, self.provider)
 
 
 _DEEPEST = f"""

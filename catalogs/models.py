@@ -45,5 +45,14 @@ class Table(Tabular):
     """A table whose truth is a metadata file: the row keeps the pointer to the current one."""
 
     metadata_location = models.TextField()
-    location = models.CharField(max_length=2048, unique=True)
     table_uuid = models.UUIDField(unique=True)
+
+
+class LocationClaim(models.Model):
+    """A place that one table writes to; no other table may have it, or a part of it."""
+
+    table = models.ForeignKey(Table, models.CASCADE, related_name="claims")
+    location = models.CharField(max_length=2048, unique=True)
+
+    def __str__(self) -> str:
+        return self.location

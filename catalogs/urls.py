@@ -1,1 +1,27 @@
-urlpatterns: list = []
+"""The native wire's paths for metalakes, catalogs, schemas and tables."""
+
+from catalogs.api.catalogs import Catalog, CatalogConnection, Catalogs, NewCatalogConnection
+from catalogs.api.metalakes import Metalake, Metalakes
+from catalogs.api.schemas import Schema, Schemas
+from catalogs.api.tables import Partition, Partitions, Table, Tables
+from metalake.rest import route
+
+CATALOGS = "metalakes/<metalake>/catalogs"
+SCHEMAS = f"{CATALOGS}/<catalog>/schemas"
+TABLES = f"{SCHEMAS}/<schema>/tables"
+PARTITIONS = f"{TABLES}/<table>/partitions"
+
+urlpatterns = [
+    route("metalakes", Metalakes),
+    route("metalakes/<metalake>", Metalake),
+    route(CATALOGS, Catalogs),
+    route(f"{CATALOGS}/testConnection", NewCatalogConnection),
+    route(f"{CATALOGS}/<catalog>", Catalog),
+    route(f"{CATALOGS}/<catalog>/testConnection", CatalogConnection),
+    route(SCHEMAS, Schemas),
+    route(f"{SCHEMAS}/<schema>", Schema),
+    route(TABLES, Tables),
+    route(f"{TABLES}/<table>", Table),
+    route(PARTITIONS, Partitions),
+    route(f"{PARTITIONS}/<partition>", Partition),
+]

@@ -34,13 +34,14 @@ JSON = "application/json"
 
 @dataclass(frozen=True)
 class Answer:
-    """What an endpoint's method is: its row of the operation table, its body, its reply, its name in the description."""
+    """What an endpoint's method is: its row of the operation table, its body and reply, its name in the description."""
 
     operation: str
     body: type[BaseModel] | None
     reply: dict[str, Any] | None
     query: tuple[str, ...]
     id: str | None
+    body_is_optional: bool
 
 
 def answers(
@@ -50,12 +51,14 @@ def answers(
     reply: dict[str, Any] | None = None,
     query: tuple[str, ...] = (),
     id: str | None = None,
+    body_is_optional: bool = False,
 ) -> Callable:
     """Declare an endpoint method: it gets the actor, its decoded path names and its body, and returns the payload.
 
     `operation` names a row of the operation table, or "anyone" or "caller" where no object is asked about.
     `reply` maps each payload key to its type, one that may be None to a key that may be left out; None is a reply
-    without the envelope. `query` names the parameters it reads, `id` the operation in the API's description.
+    without the envelope. `query` names the parameters it reads, `id` the operation in the API's description. An
+    optional body that is not sent is None.
     """
 
     def declare(method: Callable) -> Callable:
@@ -63,13 +66,22 @@ def answers(
         def endpoint(self: Endpoint, request: Any, **raw: str) -> HttpResponse:
             given = {name: decode(value) for name, value in raw.items()}
             if body is not None:
-                given["body"] = parse(request._request, body)
+                left_out = body_is_optional and not request._request.body
+                given["body"] = None if left_out else parse(request._request, body)
             return envelope(method(self, self.actor, **given))
 
-        endpoint.answer = Answer(operation, body, reply, query, id)  # type: ignore[attr-defined]
+        endpoint.answer = Answer(operation, body, reply, query, id, body_is_optional)  # type: ignore[attr-defined]
         return endpoint
 
     return declare
+
+
+_authenticators: list[Callable[[str | None], Any]] = []
+
+
+def authenticate_with(authenticate: Callable[[str | None], Any]) -> None:
+    """Set what makes an actor of an Authorization header; authz does at start."""
+    _authenticators[:] = [authenticate]
 
 
 _VERSIONED = re.compile(r"application/vnd\.gravitino\.v(\d+)\+json")
@@ -78,19 +90,18 @@ _VERSIONED = re.compile(r"application/vnd\.gravitino\.v(\d+)\+json")
 class Endpoint(APIView):
     """Base of the native wire's endpoints."""
 
+    http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     anonymous = False
     actor: Any = None
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
-        from authz.callers import authenticate
-
         self.request = request
         self.format_kwarg = None
         accepted = request.META.get("HTTP_ACCEPT", "")
         if (version := _VERSIONED.search(accepted)) and version[1] != "1":
             raise Invalid(f"Version {version[1]} of the wire is not supported; 1 is.")
         if not self.anonymous:
-            self.actor = authenticate(request.META.get("HTTP_AUTHORIZATION"))
+            self.actor = _authenticators[0](request.META.get("HTTP_AUTHORIZATION"))
 
     def flag(self, name: str) -> bool:
         """A query parameter read as a boolean, in any case; absent is false."""
@@ -239,7 +250,7 @@ def render_error(error: Exception, context: Any = None) -> HttpResponse:
             log.error("outcome unknown: %s", error.message)
         return error_response(error)
     if isinstance(error, ValidationError):
-        return error_response(Invalid(explain(error, None)))
+        return error_response(Invalid(explain(error)))
     if isinstance(error, Http404):
         return error_response(errors.NotFound("There is nothing at this path."))
     if isinstance(error, APIException) and error.status_code == 405:

@@ -38,7 +38,7 @@ class Body(BaseModel):
 class Reply(BaseModel):
     """A JSON object of a reply. It describes the reply; replies themselves are built as plain data."""
 
-    model_config = ConfigDict(alias_generator=to_camel)
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
 AnyBody = TypeVar("AnyBody", bound=BaseModel)
@@ -73,8 +73,8 @@ def _items(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def explain(error: ValidationError, body: object) -> str:
-    """The first mistake in words, with its place, and how many more there are."""
+def explain(error: ValidationError, body: object = None) -> str:
+    """The first mistake in words, with its place in the body if that is given, and how many more there are."""
     mistakes = error.errors(include_url=False)
     text = _sentence(mistakes[0], body)
     return text if len(mistakes) == 1 else f"{text} (and {len(mistakes) - 1} more)"

@@ -98,6 +98,4 @@ def hand_over(top: Located, *, user_id: int | None = None, group_id: int | None 
     owned = Securable.objects.filter(lineage__gt=f"{top.lineage}/", lineage__lt=f"{top.lineage}0")
     owned = owned.filter(owner_user_id=user_id) if group_id is None else owned.filter(owner_group_id=group_id)
     to = top.metalake
-    return owned.update(
-        owner_user_id=to.owner_user_id, owner_group_id=to.owner_group_id, version=F("version") + 1
-    )
+    return owned.update(owner_user_id=to.owner_user_id, owner_group_id=to.owner_group_id, version=F("version") + 1)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.contrib.auth.models import Group as RoleGroup
 from django.db.models import QuerySet
 
 from authz import operations, policy, snapshot
 from authz.models import Group, Member, Role, User
-from authz.models import GuardianGroup as RoleGroup
 from authz.objects import Located
 from authz.policy import Actor
 from authz.services import publishing
@@ -60,9 +60,7 @@ def get_user(actor: Actor, metalake: str, name: str) -> Person:
     return user_record(top, find_user(top, name))
 
 
-def add_user(
-    actor: Actor, metalake: str, name: str, external_id: str | None = None, enabled: bool = True
-) -> Person:
+def add_user(actor: Actor, metalake: str, name: str, external_id: str | None = None, enabled: bool = True) -> Person:
     """Makes the account if there is none, which cannot sign in until it is given a password (decision 23)."""
     check_user_name(name)
 
@@ -90,12 +88,14 @@ def remove_user(actor: Actor, metalake: str, name: str) -> bool:
         if member is None:
             return False
         user_id = member.user_id
+        owns_metalake = _owns(top, user_id)
         # What the user is creating right now is waited for, so that it is handed over too.
         User.objects.select_for_update().get(pk=user_id)
         UserRole.objects.filter(user_id=user_id, group__role__parent_id=top.id).delete()
         GroupUser.objects.filter(user_id=user_id, group__metalake_id=top.id).delete()
         member.delete()
-        require_owner(top.id, top.metalake.owner_user_id, top.metalake.owner_group_id)
+        if owns_metalake:
+            require_owner(top.id, top.metalake.owner_user_id, top.metalake.owner_group_id)
         handed = hand_over(top, user_id=user_id)
         record(event(actor, top, "user.removed", "user", user_id, [name], objects_handed_over=handed))
         snapshot.publish(
@@ -120,6 +120,15 @@ def find_user(top: Located, name: str) -> Member:
 def user_record(top: Located, member: Member) -> Person:
     roles = Role.objects.filter(parent_id=top.id, group__user=member.user_id)
     return Person(member, member.user.username, list(roles.order_by("name").values_list("name", flat=True)))
+
+
+def _owns(top: Located, user_id: int) -> bool:
+    """Whether the metalake is the user's, alone or as one of a group."""
+    owner = top.metalake
+    return owner.owner_user_id == user_id or (
+        owner.owner_group_id is not None
+        and GroupUser.objects.filter(group_id=owner.owner_group_id, user_id=user_id).exists()
+    )
 
 
 def _members(top: Located) -> QuerySet[Member]:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from django.contrib.auth.models import Group as RoleGroup
 from django.db.models import Q
 
 from authz import operations, policy, snapshot
 from authz.models import Grant, Role
-from authz.models import GuardianGroup as RoleGroup
 from authz.objects import Located, by_ids, find_object, find_objects
 from authz.policy import Actor, Node
 from authz.services import entries, publishing
@@ -82,8 +82,11 @@ def create_role(
         row = _insert(actor, top, name, properties)
         on = {found.id: privileges for found, privileges in wanted}
         entries.insert(row, on, actor)
-        given = [f"{spelled} on {found.kind} {dotted(found.full_name)}" for found, privileges in wanted
-                 for spelled in entries.spelled(privileges)]
+        given = [
+            f"{spelled} on {found.kind} {dotted(found.full_name)}"
+            for found, privileges in wanted
+            for spelled in entries.spelled(privileges)
+        ]
         record(event(actor, top, "role.created", Kind.ROLE, row.pk, [name], privileges=given))
         snapshot.publish(publishing.grants_of(row.pk, on))
         return RoleRecord(name, row, _sorted(wanted))
@@ -268,4 +271,3 @@ def _insert(actor: Actor, top: Located, name: str, properties: dict[str, str]) -
     row.place_under(Securable(id=top.id, lineage=top.lineage))
     row.save(force_insert=True)
     return row
-

@@ -222,7 +222,7 @@ def _timestamp_tz(text: str, _: str) -> str:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError
-    return moment.isoformat(timespec="microseconds")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def _time(text: str, _: str) -> str:

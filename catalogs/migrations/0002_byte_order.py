@@ -5,7 +5,7 @@ COLUMNS = [
     ("metalake_securable", "lineage", 512),
     ("metalake_securable", "name", 255),
     ("catalogs_schema", "physical_name", 1024),
-    ("catalogs_table", "location", 2048),
+    ("catalogs_locationclaim", "location", 2048),
 ]
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
 from metalake.errors import Invalid
 from metalake.privileges import CatalogType
@@ -49,6 +49,15 @@ class Settings(BaseModel):
     @classmethod
     def declared(cls) -> list[str]:
         return [field.alias or name for name, field in cls.model_fields.items()]
+
+    @classmethod
+    def secrets(cls) -> frozenset[str]:
+        """The declared properties that are never shown."""
+        return frozenset(
+            field.alias or name
+            for name, field in cls.model_fields.items()
+            if SecretStr in (field.annotation, *get_args(field.annotation))
+        )
 
 
 class Provider:

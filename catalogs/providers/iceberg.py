@@ -102,6 +102,14 @@ class IcebergProvider(Provider):
         """Every property and every location of it, whatever a request changed. Raises Invalid."""
         guard.check_properties(metadata.get("properties") or {})
         locations.check_metadata_locations(metadata, self.allowed, self.file_roots)
+        for claim in self.claims(metadata):
+            if any(locations.is_under(place, claim) for place in self.allowed):
+                raise Invalid(f"{claim} is the catalog's; a table takes a folder below it.", kind="location")
+
+    def claims(self, metadata: Mapping[str, Any]) -> list[str]:
+        """The places that the table writes to, in the spelling to compare, none below another."""
+        places = sorted({locations.canonical(place) for place in locations.effective_locations(metadata)})
+        return [place for place in places if not any(place != other and locations.is_under(place, other) for other in places)]
 
     def read(self, location: str) -> bytes:
         content = METADATA.get(location)

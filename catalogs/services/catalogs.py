@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from django.db import transaction
 from django.db.models import QuerySet
 
 from authz import operations, policy
@@ -17,10 +20,12 @@ from catalogs.providers.base import Provider
 from catalogs.providers.registry import PROVIDERS, provider_class, provider_for
 from catalogs.secrets import MASK, is_secret
 from catalogs.services.changes import Alteration, event, event_of, remove, require_enabled, save
-from metalake.errors import AlreadyExists, Invalid, InUse, NotEmpty, NotFound, Unsupported
+from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.events import record
 from metalake.models import Metalake, new_id
 from metalake.privileges import CatalogType, Kind
+
+TRIAL = "testConnection"  # stands where the native wire's paths have a catalog's name
 
 
 def list_catalogs(actor: Actor, metalake: str) -> QuerySet[Catalog]:
@@ -72,7 +77,7 @@ def create_catalog(
 
 def check_registration(name: str, type_: str, provider: str | None, properties: dict[str, str]) -> type[Provider]:
     """The provider's class. Raises Invalid or Unsupported for what it cannot be registered with."""
-    check_strict(name, Kind.CATALOG)
+    _check_name(name)
     check_limits(properties)
     if type_ not in set(CatalogType):
         raise Invalid(f"{type_!r} is no catalog type; known are {', '.join(CatalogType)}.", kind=Kind.CATALOG)
@@ -112,22 +117,44 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
         policy.require(actor, operations.ALTER_CATALOG, found)
         require_enabled(found)
         row = _row(found)
-        # A mask sent back means the secret stays as it is.
-        kept = [(key, value) for key, value in alteration.properties if not (value == MASK and is_secret(key, value))]
-        before = dict(row.properties)
-        fields = Alteration(
-            alteration.new_name, alteration.comment, alteration.sets_comment, tuple(kept)
-        ).apply_to(row)
-        if "name" in fields:
-            _check_new_name(row)
-        if "properties" in fields:
-            _check_new_properties(row, before)
-        save(row, actor, fields)
-        Catalog.objects.filter(pk=row.pk).exclude(nested=row.nested).update(nested=row.nested)
-        record(event(actor, "catalog.altered", found, changed=sorted(fields)))
+        fields = _apply(alteration, row)
+        if fields:
+            save(row, actor, fields)
+            Catalog.objects.filter(pk=row.pk).exclude(nested=row.nested).update(nested=row.nested)
+            record(event(actor, "catalog.altered", found, changed=sorted(fields)))
         return row
 
     return write(actor, act, kind=Kind.CATALOG)
+
+
+def _apply(alteration: Alteration, row: Catalog) -> set[str]:
+    """Change the row in memory, if it may be changed so; returns the fields that differ now."""
+    secrets = declared_secrets(row.provider)
+    # A mask sent back means the secret stays as it is.
+    kept = tuple(
+        (key, value) for key, value in alteration.properties if not (value == MASK and is_secret(key, value, secrets))
+    )
+    before = dict(row.properties)
+    fields = replace(alteration, properties=kept).apply_to(row)
+    if "name" in fields:
+        _check_new_name(row)
+    if "properties" in fields:
+        _check_new_properties(row, before)
+    return fields
+
+
+def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: Alteration) -> None:
+    """Try what an alteration would lead to, keeping none of it; whoever may alter the catalog may try.
+
+    Its secrets go wherever the altered properties point, so no lesser right will do.
+    """
+    found = find(Ident(metalake, name))
+    policy.require(actor, operations.ALTER_CATALOG, found)
+    require_enabled(found)
+    row = _row(found)
+    with transaction.atomic():
+        _apply(alteration, row)
+    provider_of(row).test_connection()
 
 
 def set_catalog_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> None:
@@ -166,6 +193,11 @@ def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
     return write(actor, act, kind=Kind.CATALOG)
 
 
+def declared_secrets(provider: str) -> frozenset[str]:
+    """The properties that a provider declares secret."""
+    return provider_class(provider).settings.secrets()
+
+
 def provider_of(row: Catalog) -> Provider:
     return provider_for(row.provider, row.pk, row.properties)
 
@@ -186,8 +218,14 @@ def _row(found: Found) -> Catalog:
     return Catalog.objects.get(pk=found.id)
 
 
+def _check_name(name: str) -> None:
+    check_strict(name, Kind.CATALOG)
+    if name == TRIAL:
+        raise Invalid(f"{name!r} cannot be a catalog name: it is an action on the wire.", kind=Kind.CATALOG)
+
+
 def _check_new_name(row: Catalog) -> None:
-    check_strict(row.name, Kind.CATALOG)
+    _check_name(row.name)
     if Catalog.objects.filter(parent_id=row.parent_id, name=row.name).exclude(pk=row.pk).exists():
         raise AlreadyExists(f"Catalog {row.name} already exists.", kind=Kind.CATALOG)
 

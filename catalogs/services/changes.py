@@ -15,7 +15,7 @@ from authz.policy import Actor
 from authz.writing import Stale
 from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Found
-from catalogs.models import Catalog, Schema, Table
+from catalogs.models import Catalog, LocationClaim, Schema, Table
 from metalake.errors import NotInUse
 from metalake.events import Event
 from metalake.models import Metalake, Securable
@@ -89,6 +89,7 @@ def remove(found: Found) -> None:
         lineage__gt=f"{found.lineage}/", lineage__lt=f"{found.lineage}0"
     )
     below = list(ids.values_list("pk", flat=True))
+    LocationClaim.objects.filter(table_id__in=below)._raw_delete("default")
     for model in (Table, Schema, Catalog):
         _raw_delete(model, below)
     if found.kind == "metalake":

@@ -9,11 +9,11 @@ from authz.models import Member
 from authz.policy import Actor
 from authz.writing import write
 from catalogs.hierarchy import check_strict
+from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Found, Ident, find
 from catalogs.models import Catalog
 from catalogs.services.changes import Alteration, event, event_of, remove, save
-from catalogs.iceberg.guard import check_limits
-from metalake.errors import AlreadyExists, Forbidden, InUse, NotEmpty, NotFound
+from metalake.errors import AlreadyExists, Forbidden, InUse, Invalid, NotEmpty, NotFound
 from metalake.events import record
 from metalake.models import Metalake
 from metalake.privileges import Kind
@@ -30,6 +30,7 @@ def create_metalake(actor: Actor, name: str, comment: str | None, properties: di
         raise Forbidden(f"{actor.name} is no service administrator, and only they create metalakes.")
     check_strict(name, Kind.METALAKE)
     check_limits(properties)
+    _check_unreserved(properties)
 
     def act(actor: Actor) -> Metalake:
         if Metalake.objects.filter(name=name).exists():
@@ -52,6 +53,11 @@ def create_metalake(actor: Actor, name: str, comment: str | None, properties: di
     return write(actor, act, kind=Kind.METALAKE)
 
 
+def _check_unreserved(properties: dict[str, str]) -> None:
+    if "in-use" in properties:
+        raise Invalid("Property 'in-use' is reserved; enable or disable the metalake instead.", kind=Kind.METALAKE)
+
+
 def load_metalake(actor: Actor, name: str) -> Metalake:
     found = find(Ident(name))
     policy.require(actor, operations.LOAD_METALAKE, found)
@@ -68,8 +74,11 @@ def alter_metalake(actor: Actor, name: str, alteration: Alteration) -> Metalake:
             check_strict(row.name, Kind.METALAKE)
             if Metalake.objects.filter(name=row.name).exclude(pk=row.pk).exists():
                 raise AlreadyExists(f"Metalake {row.name} already exists.", kind=Kind.METALAKE)
-        save(row, actor, fields)
-        record(event(actor, "metalake.altered", found, changed=sorted(fields)))
+        if "properties" in fields:
+            _check_unreserved(row.properties)
+        if fields:
+            save(row, actor, fields)
+            record(event(actor, "metalake.altered", found, changed=sorted(fields)))
         return row
 
     return write(actor, act, kind=Kind.METALAKE)

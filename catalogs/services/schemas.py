@@ -58,7 +58,7 @@ def list_schemas(
 ) -> list[HierarchicalSchema]:
     """The direct children of a catalog or schema that the actor sees, by name; from behind `after`, at most `limit`."""
     if container.schema is not None:
-        _check_parent(container)
+        _check_parent(actor, container)
     found = find(container)
     if not policy.sees(actor, found):
         raise NotFound(policy.missing(found), kind=found.kind)
@@ -71,9 +71,12 @@ def list_schemas(
     return [HierarchicalSchema((*above, name)) for name in names]
 
 
-def _check_parent(container: Ident) -> None:
+def _check_parent(actor: Actor, container: Ident) -> None:
+    """What a name may be depends on the catalog, so it is told only to who sees that."""
     catalog = nearest(Ident(container.metalake, container.catalog))
-    if catalog is not None and catalog.kind == Kind.CATALOG and container.schema is not None:
+    if catalog is None or not policy.sees(actor, catalog):
+        return
+    if catalog.kind == Kind.CATALOG and container.schema is not None:
         if not catalog.nested:
             raise Unsupported("This catalog has no schemas inside schemas.", kind=Kind.SCHEMA)
         path_in(catalog, container.schema)
@@ -198,8 +201,10 @@ def alter_schema(actor: Actor, ident: Ident, alteration: Alteration) -> tuple[Sc
         row = Schema.objects.get(pk=found.id)
         before = dict(row.properties)
         fields = alteration.apply_to(row)
-        save(row, actor, fields)
-        record(event(actor, "schema.altered", found, changed=sorted(set(before) ^ set(row.properties)) or sorted(fields)))
+        if fields:
+            save(row, actor, fields)
+            changed = sorted(set(before) ^ set(row.properties)) or sorted(fields)
+            record(event(actor, "schema.altered", found, changed=changed))
         return SchemaRecord(found.path, row), before
 
     return write(actor, act, kind=Kind.SCHEMA)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.db.models import Q
 from django.utils import timezone
 
 from authz import operations, policy
@@ -18,14 +19,14 @@ from catalogs.hierarchy import check_segment
 from catalogs.iceberg import builder, files, locations
 from catalogs.iceberg.requirements import check_requirements
 from catalogs.lookup import Found, Ident, by_id, find, nearest
-from catalogs.models import Catalog, Table
+from catalogs.models import Catalog, LocationClaim, Table
 from catalogs.providers.iceberg import METADATA, IcebergProvider
 from catalogs.services.catalogs import provider_at, provider_of
 from catalogs.services.changes import event, event_of, remove, require_enabled
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound, OutcomeUnknown, Unsupported
 from metalake.events import follow_up, record
-from metalake.models import Securable, Slot, new_id
-from metalake.privileges import Kind
+from metalake.models import AuditInfo, Securable, Slot, new_id
+from metalake.privileges import Kind, Privilege
 
 PURGE = "table.purge"
 COMMIT_ATTEMPTS = 5
@@ -42,6 +43,12 @@ class TableRecord:
     @cached_property
     def metadata(self) -> dict[str, Any]:
         return files.parse_metadata(self.content)
+
+    @property
+    def published(self) -> Found:
+        """The table of a record that is not only staged."""
+        assert self.found is not None
+        return self.found
 
 
 @dataclass(frozen=True)
@@ -67,12 +74,29 @@ def list_tables(actor: Actor, ident: Ident, after: str | None = None, limit: int
     return list(policy.visible_tables(actor, found, rows).order_by("name").values_list("name", flat=True)[:limit])
 
 
-def load_table(actor: Actor, ident: Ident) -> TableRecord:
-    """One statement beside the caller's identity; the metadata comes from memory where it was read before."""
+def load_table(actor: Actor, ident: Ident, holding: Iterable[Privilege] = ()) -> TableRecord:
+    """One statement beside the caller's identity; the metadata comes from memory where it was read before.
+
+    Raises Forbidden unless each privilege in `holding` is effective on the table, as all are for its owners.
+    """
     found = _find_table(ident)
     policy.require(actor, operations.LOAD_TABLE, found)
+    for privilege in holding:
+        policy.require(actor, _exercise(privilege), found)
     require_enabled(found)
     return _current(found)
+
+
+def _exercise(privilege: Privilege) -> operations.Operation:
+    return replace(operations.LOAD_TABLE, name=f"exercise {privilege}", sufficient=operations.any_of(privilege))
+
+
+def load_audit(record: TableRecord) -> AuditInfo:
+    """Who made a table and changed it last, in one statement."""
+    row = Securable.objects.filter(pk=record.published.id).first()
+    if row is None:
+        raise NotFound(policy.missing(record.published), kind=Kind.TABLE)
+    return row
 
 
 def table_exists(actor: Actor, ident: Ident) -> None:
@@ -146,11 +170,13 @@ def create_table(actor: Actor, ident: Ident, draft: TableDraft, *, stage: bool =
 def _insert(actor: Actor, ident: Ident, store: IcebergProvider, metadata: dict[str, Any], fact: str) -> TableRecord:
     """Write the first metadata file, then the row that points to it."""
     written, content = store.write(metadata, None)
-    found = _or_discard(store, written, lambda: _publish(actor, ident, metadata, written, fact))
+    found = _or_discard(store, written, lambda: _publish(actor, ident, store, metadata, written, fact))
     return TableRecord(found, written, content)
 
 
-def _publish(actor: Actor, ident: Ident, metadata: dict[str, Any], metadata_location: str, fact: str) -> Found:
+def _publish(
+    actor: Actor, ident: Ident, store: IcebergProvider, metadata: dict[str, Any], metadata_location: str, fact: str
+) -> Found:
     """The row with its owner, audit and event."""
     name = ident.leaf or ""
 
@@ -166,12 +192,13 @@ def _publish(actor: Actor, ident: Ident, metadata: dict[str, Any], metadata_loca
             owner_user_id=actor.id,
             creator=actor.name,
             metadata_location=metadata_location,
-            location=locations.canonical(metadata["location"]),
             table_uuid=UUID(metadata["table-uuid"]),
         )
         row.lineage = f"{home.lineage}/{row.id}"
-        _claim(row)
+        if Table.objects.filter(table_uuid=row.table_uuid).exists():
+            raise Invalid("A table with this uuid is registered already.", kind=Kind.TABLE)
         row.save(force_insert=True)
+        _claim(row.id, store.claims(metadata))
         full_name = [home.catalog.name, home.path.logical(), name]
         record(event_of(actor, fact, Kind.TABLE, row.id, full_name, home.metalake.id, uuid=metadata["table-uuid"]))
         return find(ident)
@@ -190,16 +217,17 @@ def _or_discard(store: IcebergProvider, written: str, publish: Callable[[], Any]
         raise
 
 
-def _claim(row: Table) -> None:
-    """Raise Invalid where another table has this place, a part of it, or this identity."""
-    others = Table.objects.exclude(pk=row.pk)
-    if others.filter(table_uuid=row.table_uuid).exists():
-        raise Invalid("A table with this uuid is registered already.", kind=Kind.TABLE)
-    above = row.location.split("/")
-    prefixes = ["/".join(above[:depth]) for depth in range(3, len(above) + 1)]
-    inside = others.filter(location__gt=f"{row.location}/", location__lt=f"{row.location}0")
-    if others.filter(location__in=prefixes).exists() or inside.exists():
-        raise Invalid(f"The location {row.location} overlaps another table's.", kind=Kind.TABLE)
+def _claim(table_id: int, places: list[str]) -> None:
+    """Raise Invalid where another table has one of these places, or a part of it."""
+    others = LocationClaim.objects.exclude(table_id=table_id)
+    taken = Q(pk__in=[])
+    for place in places:
+        levels = place.split("/")
+        taken |= Q(location__in=["/".join(levels[:depth]) for depth in range(3, len(levels) + 1)])
+        taken |= Q(location__gt=f"{place}/", location__lt=f"{place}0")
+    if others.filter(taken).exists():
+        raise Invalid(f"A location of the table overlaps another table's: {', '.join(places)}.", kind=Kind.TABLE)
+    LocationClaim.objects.bulk_create(LocationClaim(table_id=table_id, location=place) for place in places)
 
 
 def commit_table(
@@ -248,7 +276,7 @@ def _commit_once(
     if metadata.get("table-uuid") != base.get("table-uuid"):
         raise Invalid("A table's uuid cannot change.", kind=Kind.TABLE)
     written, content = store.write(metadata, current.metadata_location)
-    swapped = _or_discard(store, written, lambda: _swap(actor, found, base, metadata, written))
+    swapped = _or_discard(store, written, lambda: _swap(actor, found, store, base, metadata, written))
     if not swapped:
         store.discard(written)
         return None
@@ -256,18 +284,21 @@ def _commit_once(
     return TableRecord(found, written, content)
 
 
-def _swap(actor: Actor, found: Found, base: dict[str, Any], metadata: dict[str, Any], written: str) -> bool:
+def _swap(
+    actor: Actor, found: Found, store: IcebergProvider, base: dict[str, Any], metadata: dict[str, Any], written: str
+) -> bool:
     """Move the pointer if it still is where it was read; rights are asked again in the same transaction."""
-    location = locations.canonical(metadata["location"])
+    claims = store.claims(metadata)
 
     def act(actor: Actor) -> bool:
         fresh = _again(found)
         policy.require(actor, operations.ALTER_TABLE, fresh)
         require_enabled(fresh)
-        if location != locations.canonical(base["location"]):
-            _claim(Table(id=found.id, securable_ptr_id=found.id, location=location, table_uuid=UUID(int=0)))
+        if claims != store.claims(base):
+            LocationClaim.objects.filter(table_id=found.id).delete()
+            _claim(found.id, claims)
         pointer = Table.objects.filter(pk=found.id, metadata_location=found.metadata_location)
-        if not pointer.update(metadata_location=written, location=location):
+        if not pointer.update(metadata_location=written):
             return False
         Securable.objects.filter(pk=found.id).update(last_modifier=actor.name, last_modified_time=timezone.now())
         record(event(actor, "table.committed", fresh, metadata_location=written))
@@ -323,7 +354,7 @@ def register_table(actor: Actor, ident: Ident, metadata_location: str, *, overwr
     content = store.read_foreign(metadata_location)
     metadata = files.parse_metadata(content)
     store.check_metadata(metadata)
-    found = _publish(actor, ident, metadata, metadata_location, "table.registered")
+    found = _publish(actor, ident, store, metadata, metadata_location, "table.registered")
     return TableRecord(found, metadata_location, content)
 
 
@@ -336,10 +367,11 @@ def rename_table(actor: Actor, source: Ident, target: Ident) -> None:
 
     def act(actor: Actor) -> None:
         found = _find_table(source)
-        home = find(Ident(target.metalake, target.catalog, target.schema))
-        moves = home.id != found.nodes[-2].id
+        # Before the target is looked for, so that whether it exists is told only to who may move the table.
+        moves = source.schema != target.schema
         policy.require(actor, operations.own(Kind.TABLE) if moves else operations.ALTER_TABLE, found)
         require_enabled(found)
+        home = find(Ident(target.metalake, target.catalog, target.schema))
         if moves:
             policy.require(actor, operations.CREATE_TABLE, home)
             policy.require_no_escape(actor, found, home)

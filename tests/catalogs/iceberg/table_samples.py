@@ -11,7 +11,8 @@ NOW = 1_700_000_000_000
 Json = dict[str, Any]
 
 
-def column(number: int, name: str, kind: Any = "long", *, required: bool = False, **more: Any) -> Json:
+# Any, where a test may send something wrong
+def column(number: Any, name: Any, kind: Any = "long", *, required: Any = False, **more: Any) -> Json:
     return {"id": number, "name": name, "type": kind, "required": required, **more}
 
 
@@ -31,7 +32,7 @@ def map_of(key_id: int, key: Any, value_id: int, value: Any) -> Json:
     return {"type": "map", "key-id": key_id, "key": key, "value-id": value_id, "value": value, "value-required": False}
 
 
-def partition_field(source: int, transform: str, name: str, **more: Any) -> Json:
+def partition_field(source: Any, transform: Any, name: Any, **more: Any) -> Json:
     return {"source-id": source, "transform": transform, "name": name, **more}
 
 
@@ -58,7 +59,7 @@ def table(version: int = 2, **more: Any) -> Json:
     return new_table_metadata(**wanted)
 
 
-def snapshot(number: int, *, sequence: int | None = None, parent: int | None = None, **more: Any) -> Json:
+def snapshot(number: int, *, sequence: Any = None, parent: Any = None, **more: Any) -> Json:
     made = {
         "snapshot-id": number,
         "timestamp-ms": NOW + number,
@@ -78,7 +79,7 @@ def add(made: Json) -> Json:
     return {"action": "add-snapshot", "snapshot": made}
 
 
-def point(name: str, number: int, kind: str = "branch", **more: Any) -> Json:
+def point(name: Any, number: Any, kind: Any = "branch", **more: Any) -> Json:
     return {"action": "set-snapshot-ref", "ref-name": name, "type": kind, "snapshot-id": number, **more}
 
 

@@ -13,6 +13,7 @@ from tests.catalogs.iceberg.table_samples import (
     NOW,
     OTHER_UUID,
     UUID,
+    Json,
     add,
     append,
     column,
@@ -231,7 +232,7 @@ def test_malformed_encryption_key_is_refused(key):
 
 
 # Every kind of change, so that all of the builder's copying is exercised.
-EVERYTHING = [
+EVERYTHING: list[Json] = [
     {"action": "add-schema", "schema": schema(*EVENTS["fields"], column(9, "size", "int"))},
     {"action": "set-current-schema", "schema-id": -1},
     {"action": "add-spec", "spec": {"fields": [partition_field(1, "bucket[4]", "b")]}},

@@ -1,6 +1,8 @@
 """Whatever a client sends, it is answered with one of our errors or with metadata that can be written."""
 
+from collections.abc import Iterator
 from copy import deepcopy
+from typing import Any
 
 import orjson
 import pytest
@@ -90,7 +92,7 @@ GARBAGE = st.recursive(
 )
 
 
-def places(node, path=()):
+def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Every place in a JSON value, the value itself included."""
     yield path
     if isinstance(node, dict | list):
@@ -100,10 +102,11 @@ def places(node, path=()):
 
 def spoilt(draw, good):
     """A copy of something good with a few places replaced by garbage, or left out."""
-    bad = [deepcopy(good)]
+    bad: Any = [deepcopy(good)]
     for _ in range(draw(st.integers(1, 3))):
-        *path, last = (0, *draw(st.sampled_from(sorted(places(bad[0]), key=repr))))
-        holder = bad
+        whole: tuple[Any, ...] = (0, *draw(st.sampled_from(sorted(places(bad[0]), key=repr))))
+        path, last = whole[:-1], whole[-1]
+        holder: Any = bad
         for key in path:
             holder = holder[key]
         if isinstance(holder, dict) and draw(st.booleans()):
@@ -192,7 +195,7 @@ def test_spoilt_requirements(base, requirements):
 
 @pytest.mark.parametrize("depth", [100, 5_000])
 def test_nesting_without_end(depth):
-    kind = "int"
+    kind: Any = "int"
     for _ in range(depth):
         kind = {"type": "list", "element-id": 1, "element": kind, "element-required": True}
     assert answer(BASES[2], [{"action": "add-schema", "schema": schema(column(0, "c", kind))}]) is None

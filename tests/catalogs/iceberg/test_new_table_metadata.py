@@ -15,6 +15,7 @@ from tests.catalogs.iceberg.table_samples import (
     EVENTS,
     NOW,
     UUID,
+    Json,
     column,
     list_of,
     map_of,
@@ -50,7 +51,7 @@ NESTED_SCHEMAS = [
 @pytest.mark.parametrize("wanted", NESTED_SCHEMAS)
 def test_ids_are_those_pyiceberg_assigns(wanted, version):
     ids = [each["id"] for each in wanted["fields"] if isinstance(each["type"], str)]
-    spec = {"spec-id": 9, "fields": [partition_field(number, "identity", f"p{number}") for number in ids]}
+    spec: Json = {"spec-id": 9, "fields": [partition_field(number, "identity", f"p{number}") for number in ids]}
     order = {"order-id": 5, "fields": [sort_field(number) for number in ids]}
 
     ours = table(version, schema=wanted, partition_spec=spec, sort_order=order)

@@ -1,6 +1,7 @@
 """What a commit requires, in the words that clients look for."""
 
 from copy import deepcopy
+from typing import Any
 
 import pytest
 
@@ -75,7 +76,8 @@ def test_assert_ref_snapshot_id():
 def test_assert_a_number(kind, key, known, what):
     holds(table(), kind, **{key: known})
     assert fails(table(), kind, **{key: 42}) == f"Requirement failed: {what} changed: expected id 42 != {known}"
-    for wrong in (None, "0", True, 1.5, [], {}):
+    malformed: list[Any] = [None, "0", True, 1.5, [], {}]
+    for wrong in malformed:
         with pytest.raises(Invalid, match=f"{key} .*'{kind}', requirements.0."):
             check_requirements([{"type": kind, key: wrong}], table())
 

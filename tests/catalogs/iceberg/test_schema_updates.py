@@ -1,5 +1,7 @@
 """add-schema, set-current-schema and remove-schemas, and which schemas are none."""
 
+from typing import Any
+
 import pytest
 
 from catalogs.iceberg.schemas import check_schema, same_schema
@@ -251,7 +253,7 @@ def test_identifier_inside_required_structs():
 
 
 def nested(levels):
-    kind = "int"
+    kind: Any = "int"
     for number in range(levels, 1, -1):
         kind = struct(column(number, "c", kind))
     return schema(column(1, "c", kind))

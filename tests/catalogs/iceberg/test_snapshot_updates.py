@@ -85,7 +85,7 @@ def test_row_ids_of_version_3():
         commit(first, add(snapshot(2, sequence=2, parent=1)))
     with pytest.raises(Invalid, match="added-rows"):
         commit(first, add(snapshot(2, sequence=2, parent=1, **{"first-row-id": 40})))
-    with pytest.raises(Invalid, match="first-row-id . added-rows must be between"):
+    with pytest.raises(Invalid, match=r"first-row-id \+ added-rows must be between"):
         commit(first, add(snapshot(2, sequence=2, parent=1, **{"first-row-id": 2**63 - 1, "added-rows": 1})))
     ahead = commit(first, add(snapshot(2, sequence=2, parent=1, **{"first-row-id": 50, "added-rows": 5})))
     assert ahead["next-row-id"] == 55

@@ -1,0 +1,201 @@
+"""Reading the rights on an object: every grant that reaches it, who holds them, and what the reader may do there.
+
+Whoever may grant on an object, or owns it, reads every grant that reaches it; everybody else reads those of their own
+roles (rule 11 of the rule book: foreign roles are not for everyone).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.db.models import Count, F, OuterRef, Subquery, Window
+from django.db.models.functions import RowNumber
+
+from authz import operations, policy
+from authz.models import Grant, Group, User
+from authz.policy import Actor, Lineage, Node
+from metalake.privileges import Effect, Kind, Privilege
+
+MAX_GRANTS = 500
+SHOWN_HOLDERS = 5
+SHOWN_RIVALS = 3
+
+
+@dataclass(frozen=True)
+class Holders:
+    """Who holds a role: how many, and the first few by name; a group's name comes with the number of its users."""
+
+    users: tuple[str, ...] = ()
+    user_count: int = 0
+    groups: tuple[tuple[str, int], ...] = ()
+    group_count: int = 0
+
+    @property
+    def more_users(self) -> int:
+        return self.user_count - len(self.users)
+
+    @property
+    def more_groups(self) -> int:
+        return self.group_count - len(self.groups)
+
+
+@dataclass(frozen=True)
+class GrantSeen:
+    """One grant that reaches an object; `verdict` says what wins where its privilege is both allowed and denied."""
+
+    privilege: Privilege
+    effect: Effect
+    role_id: int
+    role: str
+    on: Node
+    depth: int
+    is_direct: bool
+    grantor: str
+    granted_at: datetime
+    holders: Holders | None = None
+    verdict: str = ""
+
+    @property
+    def is_deny(self) -> bool:
+        return self.effect is Effect.DENY
+
+
+@dataclass(frozen=True)
+class GrantsSeen:
+    """The grants that reach an object, nearest first. `is_complete`: of every role, not just the reader's own."""
+
+    grants: tuple[GrantSeen, ...]
+    is_complete: bool
+    is_cut: bool
+
+    @property
+    def direct_count(self) -> int:
+        return sum(grant.is_direct for grant in self.grants)
+
+    @property
+    def inherited_count(self) -> int:
+        return len(self.grants) - self.direct_count
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What one actor may do on an object: the kinds they own on its lineage, and the privileges in effect there."""
+
+    owns: tuple[str, ...]
+    privileges: tuple[Privilege, ...]
+
+
+def grants_on(actor: Actor, lineage: Lineage) -> GrantsSeen:
+    """Every grant that reaches the object, as far as the actor may read them: three statements at most.
+
+    The caller has made sure that the actor sees the object.
+    """
+    is_complete = may_read_all(actor, lineage)
+    rows = Grant.objects.filter(content_object_id__in=[node.id for node in lineage.nodes], group__role__isnull=False)
+    if not is_complete:
+        rows = rows.filter(group__role__in=actor.roles)
+    # DENY sorts behind ALLOW and comes first, so that what is cut off never changes a verdict on what is shown.
+    found = _read(lineage, rows.order_by("-effect", "pk")[: MAX_GRANTS + 1])
+    grants = found[:MAX_GRANTS]
+    holders = _holders({grant.role_id for grant in grants}) if is_complete else {}
+    judged = [
+        replace(grant, holders=holders.get(grant.role_id), verdict=_verdict(grant, grants)) for grant in grants
+    ]
+    judged.sort(key=lambda grant: (-grant.depth, not grant.is_deny, grant.privilege, grant.role))
+    return GrantsSeen(tuple(judged), is_complete, is_cut=len(found) > MAX_GRANTS)
+
+
+def may_read_all(actor: Actor, lineage: Lineage) -> bool:
+    """Whether the actor reads the grants of roles they do not hold."""
+    return policy.may_grant(actor, lineage) or operations.SELF in policy.rights(actor, lineage).owned
+
+
+def standing(actor: Actor, lineage: Lineage) -> Standing:
+    """No statement: it is all in the actor's snapshot."""
+    held = policy.rights(actor, lineage)
+    kind = Kind(lineage.nodes[-1].kind)
+    owns = [node.kind for node in lineage.nodes if actor.owns(node)] if held.member else []
+    privileges = [privilege for privilege in Privilege if kind in privilege.grantable_on and held.holds(privilege)]
+    return Standing(tuple(owns), tuple(privileges))
+
+
+def _read(lineage: Lineage, rows: Iterable[Grant]) -> list[GrantSeen]:
+    depths = {node.id: depth for depth, node in enumerate(lineage.nodes)}
+    values = rows.values_list(  # type: ignore[attr-defined]
+        "permission__codename", "effect", "group__role", "group__role__name", "content_object_id", "grantor", "granted_at"
+    )
+    return [
+        GrantSeen(
+            privilege=Privilege(codename),
+            effect=Effect(effect),
+            role_id=role_id,
+            role=role,
+            on=lineage.nodes[depths[object_id]],
+            depth=depths[object_id],
+            is_direct=depths[object_id] == len(lineage.nodes) - 1,
+            grantor=grantor,
+            granted_at=granted_at,
+        )
+        for codename, effect, role_id, role, object_id, grantor, granted_at in values
+    ]
+
+
+def _holders(role_ids: Collection[int]) -> dict[int, Holders]:
+    """Two statements, however many roles and however many hold them."""
+    if not role_ids:
+        return {}
+    holders = {role_id: Holders() for role_id in role_ids}
+    direct = _first_few(User.groups.through.objects.filter(group__role__in=role_ids), "group_id", "user__username")
+    for role_id, name, total in direct.values_list("group__role", "user__username", "total"):
+        of_role = holders[role_id]
+        holders[role_id] = replace(of_role, users=(*of_role.users, name), user_count=total)
+    people = Group.users.through.objects.filter(group_id=OuterRef("group_id")).order_by()
+    people = people.values("group_id").annotate(people=Count("pk")).values("people")
+    stored = _first_few(Group.roles.through.objects.filter(role_id__in=role_ids), "role_id", "group__name")
+    stored = stored.annotate(people=Subquery(people))
+    for role_id, name, size, total in stored.values_list("role_id", "group__name", "people", "total"):
+        of_role = holders[role_id]
+        holders[role_id] = replace(of_role, groups=(*of_role.groups, (name, size or 0)), group_count=total)
+    return holders
+
+
+def _first_few(rows, of: str, by: str):  # type: ignore[no-untyped-def]  # a through model has no type to name
+    """The first few rows of each `of`, in the order of `by`, each with the total."""
+    return (
+        rows.annotate(
+            place=Window(RowNumber(), partition_by=F(of), order_by=F(by).asc()),
+            total=Window(Count("pk"), partition_by=F(of)),
+        )
+        .filter(place__lte=SHOWN_HOLDERS)
+        .order_by(of, "place")
+    )
+
+
+def _verdict(grant: GrantSeen, grants: Sequence[GrantSeen]) -> str:
+    """One line where the privilege is both allowed and denied on this lineage, else nothing (rule 1: DENY wins)."""
+    rivals = [other for other in grants if other.privilege == grant.privilege and other.effect != grant.effect]
+    if not rivals:
+        return ""
+    own = [_place(rival.on) for rival in rivals if rival.role_id == grant.role_id]
+    others = sorted({rival.role for rival in rivals if rival.role_id != grant.role_id})
+    if grant.is_deny:
+        if own and not others:
+            return f"Wins over this role's own ALLOW on {_listed(own)}."
+        both = f"Wins over ALLOW in {_listed(others)} for whoever holds both roles"
+        return f"{both}, and over this role's own ALLOW on {_listed(own)}." if own else f"{both}."
+    if own:
+        return f"Gives nothing: this role's own DENY on {_listed(own)} wins."
+    return f"Gives nothing to whoever also holds {_listed(others)}: DENY wins."
+
+
+def _place(node: Node) -> str:
+    return f"{node.kind} {node.name}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """ "a, b and 3 more"."""
+    more = len(names) - SHOWN_RIVALS
+    text = ", ".join(names[:SHOWN_RIVALS])
+    return f"{text} and {more} more" if more > 0 else text

@@ -1,0 +1,62 @@
+"""Schemas on the native wire (reference 4.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+from authz.policy import Actor
+from catalogs.bodies import CreateSchemaRequest, SchemaUpdatesRequest, alteration
+from catalogs.lookup import Ident
+from catalogs.replies import Identifier, SchemaReply, identifiers, schema_reply
+from catalogs.services import schemas
+from metalake.errors import NotFound
+from metalake.privileges import Kind
+from metalake.rest import Endpoint, answers
+
+
+class Schemas(Endpoint):
+    @answers("list_schemas", reply={"identifiers": list[Identifier]}, query=("parentSchema",))
+    def get(self, actor: Actor, metalake: str, catalog: str) -> dict[str, Any]:
+        """List the schemas at the top of a catalog, or those directly in a parent schema."""
+        paths = schemas.list_schemas(actor, Ident(metalake, catalog, self.text("parentSchema")))
+        return {"identifiers": identifiers([metalake, catalog], (path.logical() for path in paths))}
+
+    @answers("create_schema", body=CreateSchemaRequest, reply={"schema": SchemaReply})
+    def post(self, actor: Actor, metalake: str, catalog: str, body: CreateSchemaRequest) -> dict[str, Any]:
+        """Create a schema, with the parents that are missing."""
+        ident = Ident(metalake, catalog, self._meant(body.name))
+        return {"schema": schema_reply(schemas.create_schema(actor, ident, body.comment, body.properties))}
+
+    def _meant(self, name: str) -> str:
+        """The Python client percent-encodes the name in this one body; it is known by what it calls itself."""
+        headers = self.request.headers
+        if "X-Client-Version" in headers and headers.get("User-Agent", "").startswith("Python-urllib/"):
+            return unquote(name)
+        return name
+
+
+class Schema(Endpoint):
+    @answers("load_schema", reply={"schema": SchemaReply})
+    def get(self, actor: Actor, metalake: str, catalog: str, schema: str) -> dict[str, Any]:
+        """Load a schema."""
+        return {"schema": schema_reply(schemas.load_schema(actor, Ident(metalake, catalog, schema)))}
+
+    @answers("alter_schema", body=SchemaUpdatesRequest, reply={"schema": SchemaReply})
+    def put(
+        self, actor: Actor, metalake: str, catalog: str, schema: str, body: SchemaUpdatesRequest
+    ) -> dict[str, Any]:
+        """Change the properties of a schema."""
+        record, _ = schemas.alter_schema(actor, Ident(metalake, catalog, schema), alteration(body.updates))
+        return {"schema": schema_reply(record)}
+
+    @answers("drop_schema", reply={"dropped": bool}, query=("cascade",))
+    def delete(self, actor: Actor, metalake: str, catalog: str, schema: str) -> dict[str, Any]:
+        """Drop a schema that is empty, or in a flat catalog all it holds by cascade."""
+        try:
+            schemas.drop_schema(actor, Ident(metalake, catalog, schema), cascade=self.flag("cascade"))
+        except NotFound as miss:
+            if miss.kind != Kind.SCHEMA:
+                raise
+            return {"dropped": False}
+        return {"dropped": True}

@@ -1,0 +1,131 @@
+"""Tables on the native wire (reference 5.1), and why Iceberg tables have no partitions there (5.5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from authz.policy import Actor
+from catalogs.iceberg.alterations import updates_for
+from catalogs.iceberg.translate import to_iceberg
+from catalogs.lookup import Ident
+from catalogs.replies import Identifier, TableReply, identifiers, table_reply
+from catalogs.services import tables
+from catalogs.services.tables import TableDraft, TableRecord
+from catalogs.table_wire import CreateTableRequest, RenameTable, TableUpdatesRequest
+from metalake.errors import Invalid, NotFound, Unsupported
+from metalake.privileges import Kind, Privilege, parse_privilege
+from metalake.rest import Endpoint, answers
+from metalake.wire import quote
+
+
+def shown(record: TableRecord) -> dict[str, Any]:
+    return table_reply(record.published.nodes[-1].name, record.metadata, tables.load_audit(record))
+
+
+class Tables(Endpoint):
+    @answers("list_tables", reply={"identifiers": list[Identifier]})
+    def get(self, actor: Actor, metalake: str, catalog: str, schema: str) -> dict[str, Any]:
+        """List the tables of a schema."""
+        names = tables.list_tables(actor, Ident(metalake, catalog, schema))
+        return {"identifiers": identifiers([metalake, catalog, schema], names)}
+
+    @answers("create_table", body=CreateTableRequest, reply={"table": TableReply})
+    def post(self, actor: Actor, metalake: str, catalog: str, schema: str, body: CreateTableRequest) -> dict[str, Any]:
+        """Create a table; its property `location` chooses where it lies."""
+        record = tables.create_table(actor, Ident(metalake, catalog, schema, body.name), _draft(body))
+        return {"table": shown(record)}
+
+
+def _draft(body: CreateTableRequest) -> TableDraft:
+    schema, spec, order, properties = to_iceberg(body)
+    location = properties.pop("location", None)
+    return TableDraft(schema, spec, order, properties, location)
+
+
+class Table(Endpoint):
+    @answers("load_table", reply={"table": TableReply}, query=("privileges",))
+    def get(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str) -> dict[str, Any]:
+        """Load a table, if the caller holds every privilege that is asked for."""
+        ident = Ident(metalake, catalog, schema, table)
+        return {"table": shown(tables.load_table(actor, ident, holding=self._asked_privileges()))}
+
+    def _asked_privileges(self) -> list[Privilege]:
+        names = [name.strip() for name in (self.text("privileges") or "").split(",")]
+        return [_privilege(name) for name in names if name]
+
+    @answers("alter_table", body=TableUpdatesRequest, reply={"table": TableReply})
+    def put(
+        self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, body: TableUpdatesRequest
+    ) -> dict[str, Any]:
+        """Change a table, all of it or nothing; a rename comes alone."""
+        ident = Ident(metalake, catalog, schema, table)
+        if any(isinstance(update, RenameTable) for update in body.updates):
+            return {"table": shown(_renamed(actor, ident, body))}
+        record = tables.commit_with(actor, ident, lambda metadata: updates_for(body.updates, metadata)[:2])
+        return {"table": shown(record)}
+
+    @answers("drop_table", reply={"dropped": bool}, query=("purge",))
+    def delete(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str) -> dict[str, Any]:
+        """Drop a table; with purge, its files are deleted in the background."""
+        try:
+            tables.drop_table(actor, Ident(metalake, catalog, schema, table), purge=self.flag("purge"))
+        except NotFound as miss:
+            if miss.kind != Kind.TABLE:
+                raise
+            return {"dropped": False}
+        return {"dropped": True}
+
+
+def _privilege(name: str) -> Privilege:
+    privilege = parse_privilege(name)
+    if privilege is None:
+        raise Invalid(f"There is no privilege {quote(name)}.", kind="privilege")
+    return privilege
+
+
+def _renamed(actor: Actor, ident: Ident, body: TableUpdatesRequest) -> TableRecord:
+    """The name is in our database and the rest in a file: two stores cannot be changed as one."""
+    if len(body.updates) > 1:
+        raise Invalid("updates: a rename cannot be combined with other changes", kind="table")
+    (rename,) = body.updates
+    assert isinstance(rename, RenameTable)
+    target = ident._replace(schema=rename.new_schema_name or ident.schema, leaf=rename.new_name)
+    tables.rename_table(actor, ident, target)
+    return tables.load_table(actor, target)
+
+
+class Partitions(Endpoint):
+    @answers("load_table", id="listPartitions", reply={}, query=("details",))
+    def get(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str) -> dict[str, Any]:
+        """Refused for Iceberg tables, which partition by expressions and keep no list of partitions."""
+        raise _no_partitions(actor, Ident(metalake, catalog, schema, table))
+
+    @answers("load_table", id="addPartitions", reply={})
+    def post(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str) -> dict[str, Any]:
+        """Refused for Iceberg tables: a partition is there as soon as rows of it are written."""
+        raise _no_partitions(actor, Ident(metalake, catalog, schema, table))
+
+
+class Partition(Endpoint):
+    @answers("load_table", id="getPartition", reply={})
+    def get(
+        self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, partition: str
+    ) -> dict[str, Any]:
+        """Refused for Iceberg tables, which name no partitions."""
+        raise _no_partitions(actor, Ident(metalake, catalog, schema, table))
+
+    @answers("load_table", id="dropPartition", reply={}, query=("purge",))
+    def delete(
+        self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, partition: str
+    ) -> dict[str, Any]:
+        """Refused for Iceberg tables: engines delete rows, not partitions."""
+        raise _no_partitions(actor, Ident(metalake, catalog, schema, table))
+
+
+def _no_partitions(actor: Actor, ident: Ident) -> Unsupported:
+    tables.load_table(actor, ident)
+    return Unsupported(
+        "Iceberg tables have no partitions to manage: they partition by expressions of their columns, and engines do the "
+        "rest.",
+        kind="partition",
+    )

@@ -1,0 +1,89 @@
+"""The native wire's bodies for metalakes, catalogs and schemas: create, enable, and the kinds of alteration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from catalogs.columns import Name, lower
+from catalogs.services.changes import Alteration
+from catalogs.table_wire import Properties, RemoveProperty, SetProperty, UpdateComment
+from metalake.privileges import CatalogType
+from metalake.wire import Body
+
+
+class CreateMetalakeRequest(Body):
+    """A new metalake."""
+
+    name: Name
+    comment: str | None = None
+    properties: Properties = {}
+
+
+class CreateCatalogRequest(Body):
+    """A new catalog; what its properties are is its provider's to say."""
+
+    name: Name
+    type: Annotated[str, BeforeValidator(lower), Field(examples=list(CatalogType))]
+    provider: str | None = None
+    comment: str | None = None
+    properties: Properties = {}
+
+
+class CreateSchemaRequest(Body):
+    """A new schema; in a nested catalog the name is the whole path, and parents that are missing are made too."""
+
+    name: Name
+    comment: str | None = None
+    properties: Properties = {}
+
+
+class EnableRequest(Body):
+    """Whether the object is in use; what is below a disabled one does not answer."""
+
+    in_use: bool
+
+
+class Rename(Body):
+    action: Literal["rename"] = Field(alias="@type")
+    new_name: Name
+
+
+ContainerUpdate = Annotated[
+    Rename | UpdateComment | SetProperty | RemoveProperty,
+    Field(discriminator="action"),
+]
+SchemaUpdate = Annotated[SetProperty | RemoveProperty, Field(discriminator="action")]
+
+
+class UpdatesRequest(Body):
+    """Alterations of a metalake or catalog, made in order and all or nothing; none at all changes nothing."""
+
+    updates: list[ContainerUpdate]
+
+
+class SchemaUpdatesRequest(Body):
+    """Alterations of a schema, made in order and all or nothing; none at all changes nothing."""
+
+    updates: list[SchemaUpdate]
+
+
+def alteration(updates: Sequence[Rename | UpdateComment | SetProperty | RemoveProperty]) -> Alteration:
+    """The updates as one alteration: of two renames or comments the later counts."""
+    new_name: str | None = None
+    comment: str | None = None
+    sets_comment = False
+    properties: list[tuple[str, str | None]] = []
+    for update in updates:
+        match update:
+            case Rename():
+                new_name = update.new_name
+            case UpdateComment():
+                comment, sets_comment = update.new_comment, True
+            case SetProperty():
+                properties.append((update.property, update.value))
+            case RemoveProperty():
+                properties.append((update.property, None))
+    return Alteration(new_name, comment, sets_comment, tuple(properties))

@@ -1,0 +1,112 @@
+"""What the native wire shows of metalakes, catalogs, schemas and tables: the shapes, and how they are made.
+
+Source: the native wire reference, sections 1, 4 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from pydantic import Field
+
+from catalogs.columns import Column
+from catalogs.iceberg import translate
+from catalogs.models import Catalog
+from catalogs.secrets import mask
+from catalogs.services.schemas import SchemaRecord
+from catalogs.table_wire import Distribution, Index, Partitioning, SortOrder
+from metalake.models import AuditInfo, Metalake
+from metalake.rest import audit_of
+from metalake.wire import Reply
+
+
+class Audit(Reply):
+    """Who made it and who changed it last, in UTC."""
+
+    creator: str
+    create_time: str
+    last_modifier: str = Field(default="", description="Left out until something changes")
+    last_modified_time: str = Field(default="", description="Left out until something changes")
+
+
+class Identifier(Reply):
+    """The address of an object: every name above it, the metalake first, and its own."""
+
+    namespace: list[str]
+    name: str
+
+
+class MetalakeReply(Reply):
+    """A metalake; the property `in-use` says whether it is enabled."""
+
+    name: str
+    comment: str | None
+    properties: dict[str, str]
+    audit: Audit
+
+
+class CatalogReply(Reply):
+    """A catalog; secrets among its properties are masked, and `in-use` says whether it is enabled."""
+
+    name: str
+    type: Literal["relational", "fileset", "messaging", "model"]
+    provider: str
+    comment: str | None
+    properties: dict[str, str]
+    audit: Audit
+
+
+class SchemaReply(Reply):
+    """A schema; its name is the whole path."""
+
+    name: str
+    comment: str | None
+    properties: dict[str, str]
+    audit: Audit
+
+
+class TableReply(Reply):
+    """A table."""
+
+    name: str
+    comment: str | None
+    columns: list[Column] = Field(min_length=1)
+    properties: dict[str, str]
+    partitioning: list[Partitioning]
+    sort_orders: list[SortOrder]
+    distribution: Distribution
+    indexes: list[Index]
+    audit: Audit
+
+
+def identifiers(namespace: Iterable[str], names: Iterable[str]) -> list[dict[str, Any]]:
+    above = list(namespace)
+    return [{"namespace": above, "name": name} for name in names]
+
+
+def metalake_reply(row: Metalake) -> dict[str, Any]:
+    return _container(row.name, row, in_use=row.enabled)
+
+
+def catalog_reply(row: Catalog, secrets: frozenset[str]) -> dict[str, Any]:
+    kind = {"type": row.type, "provider": row.provider}
+    return kind | _container(row.name, row, in_use=row.enabled, secrets=secrets)
+
+
+def schema_reply(record: SchemaRecord) -> dict[str, Any]:
+    return _container(record.path.logical(), record.row)
+
+
+def table_reply(name: str, metadata: dict[str, Any], audit: AuditInfo) -> dict[str, Any]:
+    parts = translate.from_iceberg(metadata)
+    return parts | {"name": name, "properties": mask(parts["properties"]), "audit": audit_of(audit)}
+
+
+def _container(
+    name: str, row: Any, *, in_use: bool | None = None, secrets: frozenset[str] = frozenset()
+) -> dict[str, Any]:
+    properties = mask(row.properties, secrets)
+    if in_use is not None:
+        properties["in-use"] = "true" if in_use else "false"
+    return {"name": name, "comment": row.comment, "properties": properties, "audit": audit_of(row)}

@@ -1,0 +1,234 @@
+"""Walking the tree by id, level by level, and describing one object; built on the services the wires call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from authz import operations, policy
+from authz.policy import Actor, Node
+from catalogs import secrets
+from catalogs.lookup import Found, Ident, by_id
+from catalogs.models import Catalog
+from catalogs.services.catalogs import list_catalogs, load_catalog
+from catalogs.services.metalakes import list_metalakes, load_metalake
+from catalogs.services.schemas import list_schemas, load_schema
+from catalogs.services.tables import list_tables, load_table
+from metalake.errors import NotFound, ProviderUnavailable, Unsupported
+from metalake.models import Metalake, Securable, Slot
+from metalake.privileges import Kind
+
+LEVEL_LIMIT = 200
+_LARGEST_ID = 2**63 - 1
+_KINDS = frozenset({Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA, Kind.TABLE})
+_NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")
+
+
+@dataclass(frozen=True)
+class Child:
+    """One object of a level. `is_path`: it only leads to something below, and nothing but its name may be known."""
+
+    id: int
+    kind: str
+    name: str
+    is_path: bool = False
+    enabled: bool = True
+
+    @property
+    def opens(self) -> bool:
+        """Whether it can hold others."""
+        return self.kind != Kind.TABLE
+
+
+class Next(NamedTuple):
+    """Where a level goes on."""
+
+    slot: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Level:
+    """Up to LEVEL_LIMIT objects, schemas before tables, each by name."""
+
+    children: tuple[Child, ...]
+    next: Next | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """One object as it may be shown: secrets are masked. `notice` says why a part of it is missing."""
+
+    comment: str = ""
+    owner: str = ""
+    owner_is_group: bool = False
+    properties: dict[str, str] = field(default_factory=dict)
+    facts: tuple[tuple[str, str], ...] = ()
+    columns: tuple[dict[str, Any], ...] = ()
+    creator: str = ""
+    create_time: datetime | None = None
+    last_modifier: str = ""
+    last_modified_time: datetime | None = None
+    is_path: bool = False
+    notice: str = ""
+
+
+def locate(actor: Actor, securable_id: int) -> Found:
+    """The metalake, catalog, schema or table of this id. Raises NotFound, the same for a hidden one as for none."""
+    found = by_id(securable_id) if securable_id <= _LARGEST_ID else None
+    if found is None or found.kind not in _KINDS or not policy.sees(actor, found):
+        raise NotFound("There is no such object.")
+    return found
+
+
+def top_level(actor: Actor, after: str | None = None) -> Level:
+    """The metalakes of the actor."""
+    return _level(list_metalakes(actor), Slot.METALAKE, after)
+
+
+def level_below(actor: Actor, found: Found, slot: str | None = None, after: str | None = None) -> Level:
+    """What the actor sees directly below an object; a level that goes on is asked for again with its `next`."""
+    if found.kind == Kind.METALAKE:
+        return _level(list_catalogs(actor, found.metalake.name), Slot.CATALOG, after)
+    if found.kind == Kind.TABLE:
+        return Level(())
+    schemas: list[Child] = []
+    if slot != Slot.TABULAR and (found.kind == Kind.CATALOG or found.nested):
+        schemas = _schemas(actor, found, after)
+        if len(schemas) > LEVEL_LIMIT:
+            return Level(tuple(schemas[:LEVEL_LIMIT]), Next(Slot.SCHEMA, schemas[LEVEL_LIMIT - 1].name))
+        after = None
+    if found.kind == Kind.CATALOG:
+        return Level(tuple(schemas))
+    room = LEVEL_LIMIT - len(schemas)
+    tables = _tables(actor, found, after, room)
+    if len(tables) > room:
+        last = tables[room - 1].name if room else ""
+        return Level((*schemas, *tables[:room]), Next(Slot.TABULAR, last))
+    return Level((*schemas, *tables))
+
+
+def _level(rows: Any, slot: str, after: str | None) -> Level:
+    """A level of metalakes or catalogs: whatever is listed may be loaded."""
+    if after is not None:
+        rows = rows.filter(name__gt=after)
+    found = list(rows[: LEVEL_LIMIT + 1])
+    children = tuple(Child(row.id, row.kind, row.name, enabled=row.enabled) for row in found[:LEVEL_LIMIT])
+    return Level(children, Next(slot, children[-1].name) if len(found) > LEVEL_LIMIT else None)
+
+
+def _schemas(actor: Actor, found: Found, after: str | None) -> list[Child]:
+    paths = list_schemas(actor, _ident(found), after, LEVEL_LIMIT + 1)
+    nodes = _nodes(found, Slot.SCHEMA, [path.leaf for path in paths])
+    return [
+        Child(node.id, node.kind, node.name, is_path=not policy.permits(actor, operations.LOAD_SCHEMA, _with(found, node)))
+        for node in nodes
+    ]
+
+
+def _tables(actor: Actor, found: Found, after: str | None, room: int) -> list[Child]:
+    names = list_tables(actor, _ident(found), after, room + 1)
+    return [Child(node.id, node.kind, node.name) for node in _nodes(found, Slot.TABULAR, names)]
+
+
+def _nodes(found: Found, slot: str, names: list[str]) -> Iterable[Node]:
+    """The children of these names, in their order; what went away in between is left out."""
+    rows = Securable.objects.filter(parent_id=found.id, slot=slot, name__in=names).values_list(*_NODE)
+    by_name = {node.name: node for node in (Node(*row) for row in rows)}
+    return [by_name[name] for name in names if name in by_name]
+
+
+def _with(found: Found, node: Node) -> Found:
+    lineage = f"{found.lineage}/{node.id}"
+    return Found((*found.nodes, node), lineage, found.disabled, found.nested, None, found.provider)
+
+
+def _ident(found: Found) -> Ident:
+    if found.kind == Kind.METALAKE:
+        return Ident(found.metalake.name)
+    leaf = found.nodes[-1].name if found.kind == Kind.TABLE else None
+    return Ident(found.metalake.name, found.catalog.name, found.path.segments or None, leaf)
+
+
+def describe(actor: Actor, found: Found) -> Description:
+    """All that the actor may know of a located object. Raises NotInUse where it lies below something disabled."""
+    if not policy.permits(actor, operations.load_of(found.kind), found):
+        return Description(is_path=True)
+    if found.kind == Kind.TABLE:
+        return _describe_table(actor, found)
+    facts = _FACTS[found.kind](actor, found)
+    row = _row(found)
+    return _described(row, row.comment or "", row.properties, facts)
+
+
+def _described(row: Securable, comment: str, properties: dict[str, str], facts: tuple, **more: Any) -> Description:
+    owner = row.owner_user or row.owner_group
+    return Description(
+        comment=comment,
+        owner=str(owner),
+        owner_is_group=row.owner_user_id is None,
+        properties=dict(sorted(secrets.mask(properties).items())),
+        facts=facts,
+        creator=row.creator,
+        create_time=row.create_time,
+        last_modifier=row.last_modifier or "",
+        last_modified_time=row.last_modified_time,
+        **more,
+    )
+
+
+def _metalake_facts(actor: Actor, found: Found) -> tuple[tuple[str, str], ...]:
+    return _in_use(load_metalake(actor, found.metalake.name))
+
+
+def _catalog_facts(actor: Actor, found: Found) -> tuple[tuple[str, str], ...]:
+    row = load_catalog(actor, found.metalake.name, found.catalog.name)
+    nested = "allowed" if row.nested else "not in this catalog"
+    return (("Type", row.type), ("Provider", row.provider), ("Schemas inside schemas", nested), *_in_use(row))
+
+
+def _schema_facts(actor: Actor, found: Found) -> tuple[tuple[str, str], ...]:
+    load_schema(actor, _ident(found))
+    return (("Full name", found.path.logical()),)
+
+
+_FACTS = {Kind.METALAKE: _metalake_facts, Kind.CATALOG: _catalog_facts, Kind.SCHEMA: _schema_facts}
+
+
+def _in_use(row: Metalake | Catalog) -> tuple[tuple[str, str], ...]:
+    return () if row.enabled else (("State", "disabled: nothing below it answers"),)
+
+
+def _describe_table(actor: Actor, found: Found) -> Description:
+    """From its metadata file; where that cannot be read, from the row alone."""
+    try:
+        metadata = load_table(actor, _ident(found)).metadata
+    except (ProviderUnavailable, Unsupported) as failure:
+        return _described(_row(found), "", {}, (), notice=f"Its metadata cannot be read now. {failure.message}")
+    properties = dict(metadata.get("properties") or {})
+    comment = properties.pop("comment", "")
+    current = metadata.get("current-schema-id")
+    schema = next((one for one in metadata.get("schemas", ()) if one.get("schema-id") == current), {})
+    facts = (("Format", f"Iceberg v{metadata.get('format-version')}"), ("Location", metadata.get("location", "")))
+    columns = tuple({**column, "type": _type_text(column.get("type"))} for column in schema.get("fields", ()))
+    return _described(_row(found), comment, properties, facts, columns=columns)
+
+
+def _type_text(type_: Any) -> str:
+    """A type in one line: primitive types are text already, nested ones are objects (Iceberg spec, appendix C)."""
+    if not isinstance(type_, dict):
+        return str(type_)
+    match type_.get("type"):
+        case "list":
+            return f"list<{_type_text(type_.get('element'))}>"
+        case "map":
+            return f"map<{_type_text(type_.get('key'))}, {_type_text(type_.get('value'))}>"
+        case _:
+            inner = ", ".join(f"{one.get('name')}: {_type_text(one.get('type'))}" for one in type_.get("fields", ()))
+            return f"struct<{inner}>"
+
+
+def _row(found: Found) -> Securable:
+    return Securable.objects.select_related("owner_user", "owner_group").get(pk=found.id)

@@ -1,0 +1,147 @@
+"""Namespaces on the wire: levels in, levels out."""
+
+from __future__ import annotations
+
+import pytest
+
+from authz.callers import actor_of
+from authz.models import User
+from catalogs.services import catalogs
+from metalake.privileges import Kind
+from tests.iceberg_rest.conftest import grant
+from tests.iceberg_rest.world import Caller
+
+
+def test_create_makes_missing_parents(owner: Caller) -> None:
+    answer = owner.post("namespaces", {"namespace": ["a", "b", "c"], "properties": {"k": "v"}})
+    assert (answer.status, answer.json) == (200, {"namespace": ["a", "b", "c"], "properties": {"k": "v"}})
+    assert owner.children() == [["a"]]
+    assert owner.children("a") == [["a", "b"]]
+    assert owner.children("a%1Fb") == [["a", "b", "c"]]
+    assert owner.get("namespaces/a%1Fb").json == {"namespace": ["a", "b"], "properties": {}}
+    assert owner.get("namespaces/a%1Fb%1Fc").json == {"namespace": ["a", "b", "c"], "properties": {"k": "v"}}
+
+
+def test_create_twice(owner: Caller) -> None:
+    owner.make_namespace("a", "b")
+    for levels in (["a"], ["a", "b"]):
+        error = owner.post("namespaces", {"namespace": levels}).error
+        assert error == (409, "AlreadyExistsException", f"Namespace already exists: {'.'.join(levels)}")
+
+
+def test_load_and_exists(owner: Caller) -> None:
+    owner.make_namespace("a")
+    assert owner.head("namespaces/a").status == 204
+    missing = owner.head("namespaces/b%1Fc")
+    assert (missing.status, missing.content) == (404, b"")
+    assert owner.get("namespaces/b%1Fc").error == (404, "NoSuchNamespaceException", "Namespace does not exist: b.c")
+
+
+def test_an_empty_parent_is_no_parent(owner: Caller) -> None:
+    owner.make_namespace("a")
+    assert owner.get("namespaces?parent=").json["namespaces"] == [["a"]]
+
+
+def test_a_missing_parent(owner: Caller) -> None:
+    assert owner.get("namespaces?parent=x").error == (404, "NoSuchNamespaceException", "Namespace does not exist: x")
+
+
+def test_a_parent_that_is_encoded_twice(owner: Caller) -> None:
+    """PyIceberg encodes each level, and its HTTP library the whole again; Java encodes once."""
+    owner.make_namespace("a sp", "100%", "x")
+    assert owner.children("a%20sp%1F100%25") == [["a sp", "100%", "x"]]
+    assert owner.children("a%2520sp%1F100%2525") == [["a sp", "100%", "x"]]
+    assert owner.children("a%2520sp%251F100%2525") == [["a sp", "100%", "x"]]
+
+
+def test_a_name_that_looks_encoded_is_read_as_it_is_first(owner: Caller) -> None:
+    owner.make_namespace("%41", "literal")
+    owner.make_namespace("A", "decoded")
+    assert owner.children("%2541") == [["%41", "literal"]]
+    assert owner.children("A") == [["A", "decoded"]]
+
+
+def test_update_properties(owner: Caller) -> None:
+    owner.make_namespace("a", properties={"keep": "1", "drop": "2", "change": "3"})
+    answer = owner.post(
+        "namespaces/a/properties", {"removals": ["drop", "gone", "drop"], "updates": {"change": "4", "new": "5"}}
+    )
+    assert answer.status == 200
+    assert answer.json["removed"] == ["drop"]
+    assert answer.json["missing"] == ["gone"]
+    assert sorted(answer.json["updated"]) == ["change", "new"]
+    assert owner.get("namespaces/a").json["properties"] == {"keep": "1", "change": "4", "new": "5"}
+
+
+def test_update_properties_that_contradict_themselves(owner: Caller) -> None:
+    owner.make_namespace("a", properties={"k": "1"})
+    status, type_, message = owner.post("namespaces/a/properties", {"removals": ["k"], "updates": {"k": "2"}}).error
+    assert (status, type_) == (422, "UnprocessableEntityException")
+    assert "k" in message
+    assert owner.get("namespaces/a").json["properties"] == {"k": "1"}
+
+
+def test_update_nothing(owner: Caller) -> None:
+    owner.make_namespace("a")
+    assert owner.post("namespaces/a/properties", {}).json == {"updated": [], "removed": [], "missing": []}
+
+
+def test_drop(owner: Caller) -> None:
+    owner.make_namespace("a", "b")
+    error = owner.delete("namespaces/a").error
+    assert error == (409, "NamespaceNotEmptyException", "Namespace a is not empty.")
+    dropped = owner.delete("namespaces/a%1Fb")
+    assert (dropped.status, dropped.content) == (204, b"")
+    assert owner.delete("namespaces/a").status == 204
+    assert owner.delete("namespaces/a").error[:2] == (404, "NoSuchNamespaceException")
+
+
+def test_drop_with_a_table_inside(owner: Caller) -> None:
+    owner.make_namespace("a")
+    owner.make_table("a", "t")
+    assert owner.delete("namespaces/a").error[:2] == (409, "NamespaceNotEmptyException")
+
+
+@pytest.mark.parametrize("parameter", ["cascade=true", "cascade=false", "cascade", "Cascade=1"])
+def test_cascade_is_refused(owner: Caller, parameter: str) -> None:
+    owner.make_namespace("a")
+    assert owner.delete(f"namespaces/a?{parameter}").error[:2] == (406, "UnsupportedOperationException")
+    assert owner.head("namespaces/a").status == 204
+
+
+def test_a_flat_catalog_has_one_level(owner: Caller) -> None:
+    admin = actor_of(User.objects.get(username="admin"))
+    properties = {"nested-namespaces": "false"}
+    catalogs.create_catalog(admin, "demo", "flat", "relational", "lakehouse-iceberg", None, properties)
+    owner.catalog = "flat"
+    owner.make_namespace("a")
+    assert owner.post("namespaces", {"namespace": ["a", "b"]}).error[:2] == (406, "UnsupportedOperationException")
+    assert owner.children() == [["a"]]
+    assert owner.children("a") == []  # an engine that walks down finds nothing rather than an error
+    assert owner.get("namespaces?parent=b").error[:2] == (404, "NoSuchNamespaceException")
+    assert owner.get("namespaces/a%1Fb").error[:2] == (404, "NoSuchNamespaceException")
+
+
+def test_what_a_reader_may_not_change(owner: Caller, reader: Caller) -> None:
+    owner.make_namespace("a")
+    assert reader.get("namespaces/a").status == 200
+    for answer in (
+        reader.post("namespaces", {"namespace": ["b"]}),
+        reader.post("namespaces", {"namespace": ["a"]}),  # refused before whether it exists
+        reader.post("namespaces/a/properties", {"updates": {"k": "v"}}),
+        reader.delete("namespaces/a"),
+    ):
+        assert answer.error[:2] == (403, "ForbiddenException")
+    assert owner.children() == [["a"]]
+
+
+def test_a_way_to_something_visible_is_listed_but_not_loaded(owner: Caller, member: Caller) -> None:
+    owner.make_namespace("a", "b", properties={})
+    owner.make_namespace("hidden")
+    grant(member, Kind.CATALOG, "lake", "use_catalog")
+    grant(member, Kind.SCHEMA, "lake.a:b", "use_schema")
+    assert member.children() == [["a"]]
+    assert member.children("a") == [["a", "b"]]
+    assert member.head("namespaces/a").status == 204
+    assert member.get("namespaces/a").error[:2] == (403, "ForbiddenException")
+    assert member.get("namespaces/a%1Fb").status == 200

@@ -1,0 +1,104 @@
+"""What the tests of this door share: a caller of the wire, and names and tables to send."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+from django.test import Client
+
+PASSWORD = "correct horse battery"
+
+LONG_COLUMN = {"id": 1, "name": "id", "type": "long", "required": False}
+COLUMNS = {"type": "struct", "schema-id": 0, "fields": [LONG_COLUMN]}
+
+
+def basic(name: str, password: str = PASSWORD) -> str:
+    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
+
+
+def segment(*levels: str) -> str:
+    """A namespace or a name as PyIceberg writes it into a path."""
+    return "%1F".join(quote(level, safe="") for level in levels)
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    content: bytes
+
+    @property
+    def json(self) -> Any:
+        return orjson.loads(self.content)
+
+    @property
+    def error(self) -> tuple[int, str, str]:
+        """Status, type and message; fails where the body is not the wire's error."""
+        body = self.json
+        assert set(body) == {"error"}, body
+        assert set(body["error"]) == {"message", "type", "code"}, body
+        assert body["error"]["code"] == self.status
+        assert self.headers["Content-Type"] == "application/json"
+        return self.status, body["error"]["type"], body["error"]["message"]
+
+
+@dataclass
+class Caller:
+    """One user's view of one catalog; paths are relative to it and sent exactly as given."""
+
+    name: str
+    metalake: str = "demo"
+    catalog: str = "lake"
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def base(self) -> str:
+        return f"/iceberg/{self.metalake}/v1"
+
+    def ask(self, verb: str, path: str, body: Any = None, **headers: str) -> Answer:
+        """`body` is sent as JSON, bytes as they are."""
+        target = path if path.startswith("/iceberg/") else f"{self.base}/{self.catalog}/{path}"
+        content = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
+        sent = {"HTTP_AUTHORIZATION": basic(self.name)} | self.headers | headers
+        # A failure must come as a response, as it does on a server.
+        client = Client(raise_request_exception=False)
+        response = client.generic(
+            verb, target, content, content_type="application/json", RAW_URI=target, **{k: v for k, v in sent.items() if v}
+        )
+        return Answer(response.status_code, dict(response.items()), response.content)
+
+    def get(self, path: str, **headers: str) -> Answer:
+        return self.ask("GET", path, **headers)
+
+    def post(self, path: str, body: Any = None) -> Answer:
+        return self.ask("POST", path, body)
+
+    def head(self, path: str) -> Answer:
+        return self.ask("HEAD", path)
+
+    def delete(self, path: str) -> Answer:
+        return self.ask("DELETE", path)
+
+    def make_namespace(self, *levels: str, properties: dict[str, str] | None = None) -> None:
+        answer = self.post("namespaces", {"namespace": levels, "properties": properties or {}})
+        assert answer.status == 200, answer.content
+
+    def make_table(self, namespace: str, name: str, **fields: Any) -> dict[str, Any]:
+        """`namespace` as it stands in a path."""
+        answer = self.post(f"namespaces/{namespace}/tables", {"name": name, "schema": COLUMNS, **fields})
+        assert answer.status == 200, answer.content
+        return answer.json
+
+    def tables(self, namespace: str) -> list[str]:
+        answer = self.get(f"namespaces/{namespace}/tables")
+        assert answer.status == 200, answer.content
+        return [identifier["name"] for identifier in answer.json["identifiers"]]
+
+    def children(self, parent: str = "") -> list[list[str]]:
+        answer = self.get(f"namespaces?parent={parent}" if parent else "namespaces")
+        assert answer.status == 200, answer.content
+        return answer.json["namespaces"]
