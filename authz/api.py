@@ -10,181 +10,203 @@ from authz.services import grants, owners, people, roles, tokens
 from metalake.errors import Forbidden, Invalid
 from metalake.rest import Endpoint, answers, kind_of
 
-NAMES = {"names": list[str]}
 USER, GROUP, ROLE = {"user": wire.UserReply}, {"group": wire.GroupReply}, {"role": wire.RoleReply}
 
 
 class Users(Endpoint):
-    @answers("list_members", reply=NAMES | {"users": list[wire.UserReply]}, query=("details",))
+    @answers(
+        "list_members", reply={"names": list[str] | None, "users": list[wire.UserReply] | None}, query=("details",)
+    )
     def get(self, actor: Actor, metalake: str) -> dict[str, Any]:
+        """List the users: all for those who manage them, oneself for others."""
         found = people.list_users(actor, metalake)
         if self.flag("details"):
-            return {"users": [wire.user_dto(person) for person in found]}
+            return {"users": [wire.user_reply(person) for person in found]}
         return {"names": [person.name for person in found]}
 
-    @answers("manage_users", body=wire.UserAdd, reply=USER)
-    def post(self, actor: Actor, metalake: str, body: wire.UserAdd) -> dict[str, Any]:
-        enabled = body.enabled is not False
-        return {"user": wire.user_dto(people.add_user(actor, metalake, body.name, body.external_id, enabled))}
+    @answers("manage_users", body=wire.UserAddRequest, reply=USER)
+    def post(self, actor: Actor, metalake: str, body: wire.UserAddRequest) -> dict[str, Any]:
+        """Add a user by name."""
+        added = people.add_user(actor, metalake, body.name, body.external_id, body.enabled)
+        return {"user": wire.user_reply(added)}
 
 
 class User(Endpoint):
     @answers("list_members", reply=USER)
     def get(self, actor: Actor, metalake: str, user: str) -> dict[str, Any]:
-        return {"user": wire.user_dto(people.get_user(actor, metalake, user))}
+        """Get a user."""
+        return {"user": wire.user_reply(people.get_user(actor, metalake, user))}
 
     @answers("manage_users", reply={"removed": bool})
     def delete(self, actor: Actor, metalake: str, user: str) -> dict[str, Any]:
+        """Remove a user; what they own goes to the metalake's owner."""
         return {"removed": people.remove_user(actor, metalake, user)}
 
 
 class Groups(Endpoint):
-    @answers("list_members", reply=NAMES | {"groups": list[wire.GroupReply]}, query=("details",))
+    @answers(
+        "list_members", reply={"names": list[str] | None, "groups": list[wire.GroupReply] | None}, query=("details",)
+    )
     def get(self, actor: Actor, metalake: str) -> dict[str, Any]:
+        """List the groups: all for those who manage them, one's own for others."""
         found = people.list_groups(actor, metalake)
         if self.flag("details"):
-            return {"groups": [wire.group_dto(person) for person in found]}
+            return {"groups": [wire.group_reply(person) for person in found]}
         return {"names": [person.name for person in found]}
 
-    @answers("manage_groups", body=wire.GroupAdd, reply=GROUP)
-    def post(self, actor: Actor, metalake: str, body: wire.GroupAdd) -> dict[str, Any]:
-        return {"group": wire.group_dto(people.add_group(actor, metalake, body.name, body.external_id))}
+    @answers("manage_groups", body=wire.GroupAddRequest, reply=GROUP)
+    def post(self, actor: Actor, metalake: str, body: wire.GroupAddRequest) -> dict[str, Any]:
+        """Add a stored group."""
+        return {"group": wire.group_reply(people.add_group(actor, metalake, body.name, body.external_id))}
 
 
 class Group(Endpoint):
     @answers("list_members", reply=GROUP)
     def get(self, actor: Actor, metalake: str, group: str) -> dict[str, Any]:
-        return {"group": wire.group_dto(people.get_group(actor, metalake, group))}
+        """Get a group, with its users for those who manage groups."""
+        return {"group": wire.group_reply(people.get_group(actor, metalake, group))}
 
-    @answers("manage_groups", body=wire.GroupUsers, reply=GROUP)
-    def put(self, actor: Actor, metalake: str, group: str, body: wire.GroupUsers) -> dict[str, Any]:
-        add, remove = body.users_to_add or [], body.users_to_remove or []
-        return {"group": wire.group_dto(people.set_group_users(actor, metalake, group, add, remove))}
+    @answers("manage_groups", body=wire.GroupUsersRequest, reply=GROUP)
+    def put(self, actor: Actor, metalake: str, group: str, body: wire.GroupUsersRequest) -> dict[str, Any]:
+        """Put users into a group and take others out."""
+        changed = people.set_group_users(actor, metalake, group, body.users_to_add, body.users_to_remove)
+        return {"group": wire.group_reply(changed)}
 
     @answers("manage_groups", reply={"removed": bool})
     def delete(self, actor: Actor, metalake: str, group: str) -> dict[str, Any]:
+        """Remove a group; what it owns goes to the metalake's owner."""
         return {"removed": people.remove_group(actor, metalake, group)}
 
 
 class Roles(Endpoint):
-    @answers("list_roles", reply=NAMES)
+    @answers("list_roles", reply={"names": list[str]})
     def get(self, actor: Actor, metalake: str) -> dict[str, Any]:
+        """List the roles: all for those who assign them, held and owned ones for others."""
         return {"names": roles.list_roles(actor, metalake)}
 
-    @answers("create_role", body=wire.RoleCreate, reply=ROLE)
-    def post(self, actor: Actor, metalake: str, body: wire.RoleCreate) -> dict[str, Any]:
-        asks = [securable.ask() for securable in body.securable_objects or []]
-        return {"role": wire.role_dto(roles.create_role(actor, metalake, body.name, body.properties, asks))}
+    @answers("create_role", body=wire.RoleCreateRequest, reply=ROLE)
+    def post(self, actor: Actor, metalake: str, body: wire.RoleCreateRequest) -> dict[str, Any]:
+        """Create a role with its first grants."""
+        asks = [securable.ask() for securable in body.securable_objects]
+        return {"role": wire.role_reply(roles.create_role(actor, metalake, body.name, body.properties, asks))}
 
 
 class Role(Endpoint):
     @answers("list_roles", reply=ROLE)
     def get(self, actor: Actor, metalake: str, role: str) -> dict[str, Any]:
-        return {"role": wire.role_dto(roles.load_role(actor, metalake, role))}
+        """Get a role with all that it holds."""
+        return {"role": wire.role_reply(roles.load_role(actor, metalake, role))}
 
     @answers("drop_role", reply={"dropped": bool})
     def delete(self, actor: Actor, metalake: str, role: str) -> dict[str, Any]:
+        """Delete a role."""
         return {"dropped": roles.drop_role(actor, metalake, role)}
 
 
 class RolesOfObject(Endpoint):
-    @answers("load_metalake", reply=NAMES)
-    def get(self, actor: Actor, metalake: str, type_: str, full_name: str) -> dict[str, Any]:
-        return {"names": roles.roles_of_object(actor, metalake, kind_of(type_), full_name)}
+    @answers("load_metalake", reply={"names": list[str]})
+    def get(self, actor: Actor, metalake: str, type: str, full_name: str) -> dict[str, Any]:
+        """List the roles with grants on an object; asks to load it, or to grant there."""
+        return {"names": roles.roles_of_object(actor, metalake, kind_of(type), full_name)}
 
 
 class GrantRolesToUser(Endpoint):
-    @answers("assign_roles", body=wire.RoleNames, reply=USER)
-    def put(self, actor: Actor, metalake: str, user: str, body: wire.RoleNames) -> dict[str, Any]:
-        return {"user": wire.user_dto(roles.assign_roles(actor, metalake, "user", user, body.role_names))}
+    @answers("assign_roles", body=wire.RoleNamesRequest, reply=USER)
+    def put(self, actor: Actor, metalake: str, user: str, body: wire.RoleNamesRequest) -> dict[str, Any]:
+        """Assign roles to a user."""
+        return {"user": wire.user_reply(roles.assign_roles(actor, metalake, "user", user, body.role_names))}
 
 
 class RevokeRolesFromUser(Endpoint):
-    @answers("assign_roles", body=wire.RoleNames, reply=USER)
-    def put(self, actor: Actor, metalake: str, user: str, body: wire.RoleNames) -> dict[str, Any]:
-        return {"user": wire.user_dto(roles.unassign_roles(actor, metalake, "user", user, body.role_names))}
+    @answers("assign_roles", body=wire.RoleNamesRequest, reply=USER)
+    def put(self, actor: Actor, metalake: str, user: str, body: wire.RoleNamesRequest) -> dict[str, Any]:
+        """Take roles from a user."""
+        return {"user": wire.user_reply(roles.unassign_roles(actor, metalake, "user", user, body.role_names))}
 
 
 class GrantRolesToGroup(Endpoint):
-    @answers("assign_roles", body=wire.RoleNames, reply=GROUP)
-    def put(self, actor: Actor, metalake: str, group: str, body: wire.RoleNames) -> dict[str, Any]:
-        return {"group": wire.group_dto(roles.assign_roles(actor, metalake, "group", group, body.role_names))}
+    @answers("assign_roles", body=wire.RoleNamesRequest, reply=GROUP)
+    def put(self, actor: Actor, metalake: str, group: str, body: wire.RoleNamesRequest) -> dict[str, Any]:
+        """Assign roles to a group."""
+        return {"group": wire.group_reply(roles.assign_roles(actor, metalake, "group", group, body.role_names))}
 
 
 class RevokeRolesFromGroup(Endpoint):
-    @answers("assign_roles", body=wire.RoleNames, reply=GROUP)
-    def put(self, actor: Actor, metalake: str, group: str, body: wire.RoleNames) -> dict[str, Any]:
-        return {"group": wire.group_dto(roles.unassign_roles(actor, metalake, "group", group, body.role_names))}
+    @answers("assign_roles", body=wire.RoleNamesRequest, reply=GROUP)
+    def put(self, actor: Actor, metalake: str, group: str, body: wire.RoleNamesRequest) -> dict[str, Any]:
+        """Take roles from a group."""
+        return {"group": wire.group_reply(roles.unassign_roles(actor, metalake, "group", group, body.role_names))}
 
 
 class GrantPrivileges(Endpoint):
-    """Asks the row of the object's kind."""
-
-    @answers("grant_on_metalake", body=wire.Privileges, reply=ROLE)
+    @answers("grant_on_metalake", body=wire.PrivilegesRequest, reply=ROLE)
     def put(
-        self, actor: Actor, metalake: str, role: str, type_: str, full_name: str, body: wire.Privileges
+        self, actor: Actor, metalake: str, role: str, type: str, full_name: str, body: wire.PrivilegesRequest
     ) -> dict[str, Any]:
+        """Grant privileges on an object to a role; asks the authority to grant on an object of that kind."""
         given = wire.pairs(body.privileges)
-        granted = grants.grant_privileges(actor, metalake, role, kind_of(type_), full_name, given)
-        return {"role": wire.role_dto(granted)}
+        granted = grants.grant_privileges(actor, metalake, role, kind_of(type), full_name, given)
+        return {"role": wire.role_reply(granted)}
 
 
 class RevokePrivileges(Endpoint):
-    """Asks the row of the object's kind, or of its parent's where a DENY is lifted."""
-
-    @answers("grant_on_metalake", body=wire.Privileges, reply=ROLE)
+    @answers("grant_on_metalake", body=wire.PrivilegesRequest, reply=ROLE)
     def put(
-        self, actor: Actor, metalake: str, role: str, type_: str, full_name: str, body: wire.Privileges
+        self, actor: Actor, metalake: str, role: str, type: str, full_name: str, body: wire.PrivilegesRequest
     ) -> dict[str, Any]:
+        """Revoke privileges on an object from a role; lifting a DENY asks authority on the object's parent."""
         given = wire.pairs(body.privileges)
-        left = grants.revoke_privileges(actor, metalake, role, kind_of(type_), full_name, given)
-        return {"role": wire.role_dto(left)}
+        left = grants.revoke_privileges(actor, metalake, role, kind_of(type), full_name, given)
+        return {"role": wire.role_reply(left)}
 
 
 class OverrideRole(Endpoint):
-    @answers("assign_roles", body=wire.Overrides, reply=ROLE)
-    def put(self, actor: Actor, metalake: str, role: str, body: wire.Overrides) -> dict[str, Any]:
+    @answers("assign_roles", body=wire.OverridesRequest, reply=ROLE)
+    def put(self, actor: Actor, metalake: str, role: str, body: wire.OverridesRequest) -> dict[str, Any]:
+        """Replace everything that a role holds."""
         asks = [securable.ask() for securable in body.overrides]
-        return {"role": wire.role_dto(grants.override_role(actor, metalake, role, asks))}
+        return {"role": wire.role_reply(grants.override_role(actor, metalake, role, asks))}
 
 
 class Owner(Endpoint):
-    """Asks the row of the object's kind."""
-
     @answers("load_metalake", reply={"owner": wire.OwnerReply})
-    def get(self, actor: Actor, metalake: str, type_: str, full_name: str) -> dict[str, Any]:
-        return {"owner": wire.owner_dto(owners.get_owner(actor, metalake, kind_of(type_), full_name))}
+    def get(self, actor: Actor, metalake: str, type: str, full_name: str) -> dict[str, Any]:
+        """Get the owner of an object; asks to load it."""
+        return {"owner": wire.owner_reply(owners.get_owner(actor, metalake, kind_of(type), full_name))}
 
-    @answers("own_metalake", body=wire.OwnerSet, reply={"set": bool})
-    def put(self, actor: Actor, metalake: str, type_: str, full_name: str, body: wire.OwnerSet) -> dict[str, Any]:
-        owners.set_owner(actor, metalake, kind_of(type_), full_name, body.name, body.type)
+    @answers("own_metalake", body=wire.OwnerSetRequest, reply={"set": bool})
+    def put(self, actor: Actor, metalake: str, type: str, full_name: str, body: wire.OwnerSetRequest) -> dict[str, Any]:
+        """Set the owner of an object; asks to own it or an object above it."""
+        owners.set_owner(actor, metalake, kind_of(type), full_name, body.name, body.type)
         return {"set": True}
 
 
 class Me(Endpoint):
     @answers("caller", reply={"principal": str})
     def get(self, actor: Actor) -> dict[str, Any]:
+        """Who the caller is to the server."""
         return {"principal": actor.name}
 
 
 class Tokens(Endpoint):
-    """Our extension: the caller's personal tokens."""
-
     @answers("caller", reply={"tokens": list[wire.TokenReply]})
     def get(self, actor: Actor) -> dict[str, Any]:
-        return {"tokens": [wire.token_dto(row) for row in tokens.list_tokens(actor)]}
+        """List the caller's personal tokens, without their secrets."""
+        return {"tokens": [wire.token_reply(row) for row in tokens.list_tokens(actor)]}
 
-    @answers("caller", body=wire.TokenIssue, reply={"token": wire.TokenReply})
-    def post(self, actor: Actor, body: wire.TokenIssue) -> dict[str, Any]:
-        # Otherwise a leaked token could outlive its own revocation.
+    @answers("caller", body=wire.TokenIssueRequest, reply={"token": wire.TokenReply})
+    def post(self, actor: Actor, body: wire.TokenIssueRequest) -> dict[str, Any]:
+        """Issue a personal token; its secret is shown this once."""
+        # A leaked token must not make another that outlives its revocation.
         if not self.request.META.get("HTTP_AUTHORIZATION", "").lower().startswith("basic "):
             raise Forbidden("A token is made with the password, not with another token.")
-        return {"token": wire.issued_dto(tokens.issue(actor, body.name, body.expires_at))}
+        return {"token": wire.issued_reply(tokens.issue(actor, body.name, body.expires_at))}
 
 
 class Token(Endpoint):
     @answers("caller", reply={"revoked": bool})
     def delete(self, actor: Actor, id: str) -> dict[str, Any]:
+        """Revoke one of the caller's tokens, at once."""
         if not id.isascii() or not id.isdigit() or len(id) > 18:
             raise Invalid("A token's id is a number.", kind="token")
         return {"revoked": tokens.revoke(actor, int(id))}

@@ -81,9 +81,9 @@ class GrantsSeen:
 
 @dataclass(frozen=True)
 class Standing:
-    """What one actor may do on an object: the kinds they own on its lineage, and the privileges in effect there."""
+    """What one actor may do on an object: the topmost thing they own on its lineage, and the privileges in effect."""
 
-    owns: tuple[str, ...]
+    owns: Node | None
     privileges: tuple[Privilege, ...]
 
 
@@ -116,9 +116,9 @@ def standing(actor: Actor, lineage: Lineage) -> Standing:
     """No statement: it is all in the actor's snapshot."""
     held = policy.rights(actor, lineage)
     kind = Kind(lineage.nodes[-1].kind)
-    owns = [node.kind for node in lineage.nodes if actor.owns(node)] if held.member else []
+    owns = next((node for node in lineage.nodes if actor.owns(node)), None) if held.member else None
     privileges = [privilege for privilege in Privilege if kind in privilege.grantable_on and held.holds(privilege)]
-    return Standing(tuple(owns), tuple(privileges))
+    return Standing(owns, tuple(privileges))
 
 
 def _read(lineage: Lineage, rows: Iterable[Grant]) -> list[GrantSeen]:

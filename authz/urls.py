@@ -1,37 +1,29 @@
-"""Paths below /api; segments arrive as they were sent and are decoded once by the endpoints."""
-
-from django.urls import URLPattern, path
+"""The native wire's paths for users, groups, roles, permissions, owners and tokens."""
 
 from authz import api
-from metalake.rest import Endpoint
+from metalake.rest import route
 
-P = "metalakes/<str:metalake>"
-PERMISSIONS = f"{P}/permissions"
-OBJECT = "<str:type_>/<str:full_name>"
-
-
-def slashed(route: str, endpoint: type[Endpoint]) -> list[URLPattern]:
-    """With and without the trailing slash: the reference server declares it, its clients leave it out."""
-    return [path(route, endpoint.as_view()), path(f"{route}/", endpoint.as_view())]
-
+METALAKE = "metalakes/<metalake>"
+PERMISSIONS = f"{METALAKE}/permissions"
+OBJECT = "<type>/<full_name>"
 
 urlpatterns = [
-    path(f"{P}/users", api.Users.as_view()),
-    path(f"{P}/users/<str:user>", api.User.as_view()),
-    path(f"{P}/groups", api.Groups.as_view()),
-    path(f"{P}/groups/<str:group>", api.Group.as_view()),
-    path(f"{P}/roles", api.Roles.as_view()),
-    path(f"{P}/roles/<str:role>", api.Role.as_view()),
-    path(f"{P}/objects/{OBJECT}/roles", api.RolesOfObject.as_view()),
-    path(f"{P}/owners/{OBJECT}", api.Owner.as_view()),
-    *slashed(f"{PERMISSIONS}/users/<str:user>/grant", api.GrantRolesToUser),
-    *slashed(f"{PERMISSIONS}/users/<str:user>/revoke", api.RevokeRolesFromUser),
-    *slashed(f"{PERMISSIONS}/groups/<str:group>/grant", api.GrantRolesToGroup),
-    *slashed(f"{PERMISSIONS}/groups/<str:group>/revoke", api.RevokeRolesFromGroup),
-    *slashed(f"{PERMISSIONS}/roles/<str:role>", api.OverrideRole),
-    *slashed(f"{PERMISSIONS}/roles/<str:role>/{OBJECT}/grant", api.GrantPrivileges),
-    *slashed(f"{PERMISSIONS}/roles/<str:role>/{OBJECT}/revoke", api.RevokePrivileges),
-    path("authn/me", api.Me.as_view()),
-    path("tokens", api.Tokens.as_view()),
-    path("tokens/<str:id>", api.Token.as_view()),
+    route(f"{METALAKE}/users", api.Users),
+    route(f"{METALAKE}/users/<user>", api.User),
+    route(f"{METALAKE}/groups", api.Groups),
+    route(f"{METALAKE}/groups/<group>", api.Group),
+    route(f"{METALAKE}/roles", api.Roles),
+    route(f"{METALAKE}/roles/<role>", api.Role),
+    route(f"{METALAKE}/objects/{OBJECT}/roles", api.RolesOfObject),
+    route(f"{METALAKE}/owners/{OBJECT}", api.Owner),
+    route(f"{PERMISSIONS}/users/<user>/grant", api.GrantRolesToUser),
+    route(f"{PERMISSIONS}/users/<user>/revoke", api.RevokeRolesFromUser),
+    route(f"{PERMISSIONS}/groups/<group>/grant", api.GrantRolesToGroup),
+    route(f"{PERMISSIONS}/groups/<group>/revoke", api.RevokeRolesFromGroup),
+    route(f"{PERMISSIONS}/roles/<role>", api.OverrideRole),
+    route(f"{PERMISSIONS}/roles/<role>/{OBJECT}/grant", api.GrantPrivileges),
+    route(f"{PERMISSIONS}/roles/<role>/{OBJECT}/revoke", api.RevokePrivileges),
+    route("authn/me", api.Me),
+    route("tokens", api.Tokens),
+    route("tokens/<id>", api.Token),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator
 
 from authz.models import Token
 from authz.services.entries import Ask, Entries
@@ -13,13 +13,8 @@ from authz.services.owners import Owner
 from authz.services.people import Person
 from authz.services.roles import GrantedOn, RoleRecord
 from authz.services.tokens import Issued
-from metalake.rest import Body, Reply, audit_of, kind_of
-
-
-def _without_nul(text: str) -> str:
-    if "\x00" in text:
-        raise ValueError("NUL is not allowed")
-    return text
+from metalake.rest import audit_of, kind_of
+from metalake.wire import Body, Reply
 
 
 def _lower(value: Any) -> Any:
@@ -34,39 +29,45 @@ def _moment(text: Any) -> Any:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-Text = Annotated[str, AfterValidator(_without_nul)]
 AnyCase = BeforeValidator(_lower)
-Moment = Annotated[datetime, BeforeValidator(_moment)]
-Properties = dict[Text, Text]
+Moment = Annotated[datetime, BeforeValidator(_moment, json_schema_input_type=str)]
 
 # What is asked
 
 
-class UserAdd(Body):
-    name: Text
-    external_id: Text | None = Field(None, alias="externalId")
-    enabled: bool | None = None
+class UserAddRequest(Body):
+    """A user, named; the account is made if there is none."""
+
+    name: str
+    external_id: str | None = None
+    enabled: bool = True
 
 
-class GroupAdd(Body):
-    name: Text
-    external_id: Text | None = Field(None, alias="externalId")
+class GroupAddRequest(Body):
+    """A stored group."""
+
+    name: str
+    external_id: str | None = None
 
 
-class GroupUsers(Body):
-    """Our extension: who is in a stored group."""
+class GroupUsersRequest(Body):
+    """Our extension: who enters a stored group and who leaves it."""
 
-    users_to_add: list[Text] | None = Field(None, alias="usersToAdd")
-    users_to_remove: list[Text] | None = Field(None, alias="usersToRemove")
+    users_to_add: list[str] = []
+    users_to_remove: list[str] = []
 
 
 class PrivilegeBody(Body):
+    """A privilege and whether it is allowed or denied, in any case."""
+
     name: str
     condition: Annotated[Literal["allow", "deny"], AnyCase]
 
 
 class SecurableBody(Body):
-    full_name: Text = Field(alias="fullName")
+    """An object and what is granted on it."""
+
+    full_name: str
     type: str
     privileges: list[PrivilegeBody]
 
@@ -74,34 +75,44 @@ class SecurableBody(Body):
         return Ask(kind_of(self.type), self.full_name, pairs(self.privileges))
 
 
-class RoleCreate(Body):
-    name: Text
-    properties: Properties | None = None
-    securable_objects: list[SecurableBody] | None = Field(None, alias="securableObjects")
+class RoleCreateRequest(Body):
+    """A role with its first grants."""
+
+    name: str
+    properties: dict[str, str] = {}
+    securable_objects: list[SecurableBody] = []
 
 
-class RoleNames(Body):
-    role_names: list[Text] = Field(alias="roleNames")
+class RoleNamesRequest(Body):
+    """The roles to assign or to take away."""
+
+    role_names: list[str]
 
 
-class Privileges(Body):
+class PrivilegesRequest(Body):
+    """The privileges to grant or to revoke."""
+
     privileges: list[PrivilegeBody]
 
 
-class Overrides(Body):
+class OverridesRequest(Body):
+    """Everything that the role holds from now on."""
+
     overrides: list[SecurableBody]
 
 
-class OwnerSet(Body):
-    name: Text
+class OwnerSetRequest(Body):
+    """The new owner, of this metalake."""
+
+    name: str
     type: Annotated[Literal["user", "group"], AnyCase]
 
 
-class TokenIssue(Body):
+class TokenIssueRequest(Body):
     """Our extension: a personal token; without `expiresAt` it lasts until it is revoked."""
 
-    name: Text
-    expires_at: Moment | None = Field(None, alias="expiresAt")
+    name: str
+    expires_at: Moment | None = None
 
 
 def pairs(privileges: list[PrivilegeBody]) -> list[tuple[str, str]]:
@@ -112,66 +123,76 @@ def pairs(privileges: list[PrivilegeBody]) -> list[tuple[str, str]]:
 
 
 class AuditReply(Reply):
+    """Who made it and who changed it last, in UTC."""
+
     creator: str
-    createTime: str
-    lastModifier: str | None = None
-    lastModifiedTime: str | None = None
+    create_time: str
+    last_modifier: str | None = None
+    last_modified_time: str | None = None
 
 
 class UserReply(Reply):
+    """A user of the metalake with the roles they hold themselves."""
+
     name: str
-    externalId: str | None = None
+    external_id: str | None = None
     enabled: bool
     roles: list[str]
     audit: AuditReply
 
 
 class GroupReply(Reply):
-    """`users` is our extension, for those who manage groups."""
+    """A stored group; `users` is our extension, for those who manage groups."""
 
     name: str
-    externalId: str | None = None
+    external_id: str | None = None
     roles: list[str]
     users: list[str] | None = None
     audit: AuditReply
 
 
 class PrivilegeReply(Reply):
+    """A privilege, allowed or denied."""
+
     name: str
     condition: str
 
 
 class SecurableReply(Reply):
-    fullName: str
+    """What a role holds on one object."""
+
+    full_name: str
     type: str
     privileges: list[PrivilegeReply]
 
 
 class RoleReply(Reply):
-    """Without properties and audit for who may grant to the role but not read it."""
+    """A role; without properties and audit for who may grant to it but not read it."""
 
     name: str
     properties: dict[str, str] | None = None
-    securableObjects: list[SecurableReply]
+    securable_objects: list[SecurableReply]
     audit: AuditReply | None = None
 
 
 class OwnerReply(Reply):
+    """A user or a group."""
+
     name: str
-    type: str
+    type: Literal["USER", "GROUP"]
 
 
 class TokenReply(Reply):
-    """`secret` is there once, when the token is issued."""
+    """A personal token; `secret` is there once, when the token is issued."""
 
     id: int
     name: str
-    createdAt: str
-    expiresAt: str | None = None
+    created_at: str
+    expires_at: str | None = None
     secret: str | None = None
 
 
-def user_dto(person: Person) -> dict[str, Any]:
+def user_reply(person: Person) -> dict[str, Any]:
     return _given(
         name=person.name,
         externalId=person.row.external_id,
@@ -181,7 +202,7 @@ def user_dto(person: Person) -> dict[str, Any]:
     )
 
 
-def group_dto(person: Person) -> dict[str, Any]:
+def group_reply(person: Person) -> dict[str, Any]:
     return _given(
         name=person.name,
         externalId=person.row.external_id,
@@ -191,32 +212,32 @@ def group_dto(person: Person) -> dict[str, Any]:
     )
 
 
-def role_dto(role: RoleRecord) -> dict[str, Any]:
+def role_reply(role: RoleRecord) -> dict[str, Any]:
     return _given(
         name=role.name,
         properties=role.row and role.row.properties,
-        securableObjects=[_securable_dto(granted) for granted in role.grants],
+        securableObjects=[_securable_reply(granted) for granted in role.grants],
         audit=audit_of(role.row) if role.row else None,
     )
 
 
-def _securable_dto(granted: GrantedOn) -> dict[str, Any]:
+def _securable_reply(granted: GrantedOn) -> dict[str, Any]:
     return {
         "fullName": granted.full_name,
         "type": granted.kind.value,
-        "privileges": _privilege_dtos(granted.entries),
+        "privileges": _privilege_replies(granted.entries),
     }
 
 
-def _privilege_dtos(entries: Entries) -> list[dict[str, str]]:
+def _privilege_replies(entries: Entries) -> list[dict[str, str]]:
     return [{"name": privilege.value, "condition": entries[privilege].value} for privilege in sorted(entries)]
 
 
-def owner_dto(owner: Owner) -> dict[str, str]:
+def owner_reply(owner: Owner) -> dict[str, str]:
     return {"name": owner.name, "type": owner.type.upper()}
 
 
-def token_dto(row: Token) -> dict[str, Any]:
+def token_reply(row: Token) -> dict[str, Any]:
     return _given(
         id=row.pk,
         name=row.name,
@@ -225,8 +246,8 @@ def token_dto(row: Token) -> dict[str, Any]:
     )
 
 
-def issued_dto(issued: Issued) -> dict[str, Any]:
-    return token_dto(issued.row) | {"secret": issued.secret}
+def issued_reply(issued: Issued) -> dict[str, Any]:
+    return token_reply(issued.row) | {"secret": issued.secret}
 
 
 def _written(moment: datetime) -> str:

@@ -6,6 +6,7 @@ class CatalogsConfig(AppConfig):
 
     def ready(self) -> None:
         from authz.objects import register_finder
-        from catalogs import securables
+        from catalogs import securables, tasks
 
         register_finder(securables)
+        tasks.register()

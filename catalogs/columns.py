@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 from typing_extensions import TypeAliasType
 
-from catalogs.wire import Body, quote
+from metalake.wire import Body, quote
 
 MAX_DECIMAL_PRECISION = 38
 MAX_TIME_PRECISION = 12

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 from typing_extensions import TypeAliasType
 
 from catalogs.columns import Column, DataType, FieldName, FunctionArg, LiteralValue, Name, lower, lower_key
-from catalogs.wire import Body, quote
+from metalake.wire import Body, quote
 
 Properties = dict[Name, str]
 FieldNames = Annotated[list[FieldName], Field(min_length=1)]
@@ -299,6 +299,6 @@ TableUpdate = TypeAliasType(
 
 
 class TableUpdatesRequest(Body):
-    """Alterations, made in order and all or nothing."""
+    """Alterations, made in order and all or nothing; none at all changes nothing."""
 
-    updates: list[TableUpdate] = Field(min_length=1)
+    updates: list[TableUpdate]

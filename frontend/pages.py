@@ -46,10 +46,6 @@ def signed_in(page: Page) -> Page:
         else:
             try:
                 response = page(request, actor_of(request.user), *args, **kwargs)  # type: ignore[arg-type]
-            except NotFound:
-                raise Http404 from None
-            except Forbidden as refusal:
-                raise PermissionDenied(refusal.message) from None
             except MetalakeError as failure:
                 response = _failure(request, failure)
         add_never_cache_headers(response)
@@ -75,6 +71,12 @@ def _login_url(next_: str) -> str:
 
 
 def _failure(request: HttpRequest, failure: MetalakeError) -> HttpResponse:
+    """A part says what failed in its place; a whole page that is absent or refused is the server's own."""
+    if not is_partial(request):
+        if isinstance(failure, NotFound):
+            raise Http404
+        if isinstance(failure, Forbidden):
+            raise PermissionDenied
     status, _, _ = shape_of(failure)
     context = {"title": "That did not work", "message": failure.message}
     template = "frontend/notice.html" if is_partial(request) else "frontend/error.html"
@@ -103,7 +105,6 @@ def show_object(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
         "about": browsing.describe(actor, found),
         "seen": inspect.grants_on(actor, found),
         "standing": inspect.standing(actor, found),
-        "actor": actor,
     }
     if is_partial(request):
         return render(request, "frontend/object.html", context | {"is_partial": True})
@@ -159,7 +160,7 @@ def tokens(request: HttpRequest, actor: Actor) -> HttpResponse:
 @signed_in
 def revoke_token(request: HttpRequest, actor: Actor, token_id: int) -> HttpResponse:
     if not personal_tokens.revoke(actor, token_id):
-        raise Http404
+        raise NotFound("You have no such token.")
     if not is_partial(request):
         return redirect("/tokens")
     context = {"form": TokenForm(), "tokens": personal_tokens.list_tokens(actor)[:200]}

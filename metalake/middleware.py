@@ -9,17 +9,10 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from django.conf import settings
-from django.contrib.auth.middleware import AuthenticationMiddleware
-from django.contrib.messages.middleware import MessageMiddleware
-from django.contrib.sessions.middleware import SessionMiddleware
+from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.middleware.clickjacking import XFrameOptionsMiddleware
-from django.middleware.common import CommonMiddleware
-from django.middleware.csrf import CsrfViewMiddleware
-from django.middleware.security import SecurityMiddleware
-from django_htmx.middleware import HtmxMiddleware
+from django.utils.module_loading import import_string
 from prometheus_client import Counter, Histogram
-from whitenoise.middleware import WhiteNoiseMiddleware
 
 from metalake.context import request_id
 
@@ -53,6 +46,8 @@ class Wire:
                 request.path_info = raw_path(request.META)
             response = self._too_large(request, wire) or self.get_response(request)
             response["X-Request-Id"] = request_id.get()
+            if not response.streaming:
+                response.setdefault("Content-Length", str(len(response.content)))
         finally:
             request_id.reset(token)
         REQUESTS.labels(wire, request.method if request.method in _METHODS else "other", response.status_code).inc()
@@ -84,28 +79,30 @@ def raw_path(meta: dict[str, Any]) -> str:
     return target.partition("?")[0]
 
 
-def pages_only(middleware: type) -> type:
-    """The same middleware, passed by when the request is on a wire."""
+class PagesOnly:
+    """The middleware of pages, in order, around them alone: the wires need no session, CSRF or static files."""
 
-    class OnPages(middleware):  # type: ignore[misc, valid-type]
-        def __call__(self, request: HttpRequest) -> HttpResponse:
-            if request.wire != "page":
-                return self.get_response(request)
-            return super().__call__(request)
+    def __init__(self, get_response: Next) -> None:
+        self.wires = get_response
+        self.pages = get_response
+        self.process_views: list[Callable] = []
+        for path in reversed(settings.PAGE_MIDDLEWARE):
+            middleware = import_string(path)(self.pages)
+            self.pages = convert_exception_to_response(middleware)
+            if hasattr(middleware, "process_view"):
+                self.process_views.insert(0, middleware.process_view)
 
-    if hasattr(middleware, "process_view"):
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.pages(request) if request.wire == "page" else self.wires(request)  # type: ignore[attr-defined]
 
-        def process_view(self: Any, request: HttpRequest, *rest: Any) -> HttpResponse | None:
-            if request.wire != "page":
-                return None
-            return middleware.process_view(self, request, *rest)
-
-        OnPages.process_view = process_view  # type: ignore[attr-defined]
-    OnPages.__name__ = middleware.__name__
-    return OnPages
+    def process_view(self, request: HttpRequest, *rest: Any) -> HttpResponse | None:
+        """The first answer that one of them gives instead of the page; CSRF is checked here."""
+        if request.wire != "page":  # type: ignore[attr-defined]
+            return None
+        return next((answer for process in self.process_views if (answer := process(request, *rest))), None)
 
 
-class ContentSecurityMiddleware:
+class ContentSecurity:
     """Pages run our own scripts and styles only."""
 
     policy = (
@@ -122,15 +119,3 @@ class ContentSecurityMiddleware:
         loose = "; script-src 'self' 'unsafe-inline' 'unsafe-eval'" if request.path.startswith("/admin/") else ""
         response.setdefault("Content-Security-Policy", self.policy + loose)
         return response
-
-
-Security = pages_only(SecurityMiddleware)
-StaticFiles = pages_only(WhiteNoiseMiddleware)
-Sessions = pages_only(SessionMiddleware)
-Common = pages_only(CommonMiddleware)
-Csrf = pages_only(CsrfViewMiddleware)
-Authentication = pages_only(AuthenticationMiddleware)
-Messages = pages_only(MessageMiddleware)
-Framing = pages_only(XFrameOptionsMiddleware)
-ContentSecurity = pages_only(ContentSecurityMiddleware)
-Htmx = pages_only(HtmxMiddleware)

@@ -174,4 +174,4 @@ def family(privilege: Privilege) -> CatalogType | None:
 def parse_privilege(name: str) -> Privilege | None:
     """The privilege of that name in any case, legacy aliases included."""
     lowered = name.lower()
-    return ALIASES.get(lowered) or (Privilege(lowered) if lowered in Privilege else None)
+    return ALIASES.get(lowered) or (Privilege(lowered) if lowered in set(Privilege) else None)

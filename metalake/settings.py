@@ -108,25 +108,21 @@ INSTALLED_APPS = [
     "frontend",
 ]
 
-# After the first, each is passed by on the wires, which need no session, CSRF or static files.
-MIDDLEWARE = [
-    f"metalake.middleware.{name}"
-    for name in (
-        "Wire",
-        "Security",
-        "StaticFiles",
-        "Sessions",
-        "Common",
-        "Csrf",
-        "Authentication",
-        "Messages",
-        "Framing",
-        "ContentSecurity",
-        "Htmx",
-    )
+MIDDLEWARE = ["metalake.middleware.Wire", "metalake.middleware.PagesOnly"]
+PAGE_MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "metalake.middleware.ContentSecurity",
+    "django_htmx.middleware.HtmxMiddleware",
 ]
-# Our PolicyBackend stands in for guardian's, which knows no DENY.
-SILENCED_SYSTEM_CHECKS = ["guardian.W001"]
+# PagesOnly gives the admin its middleware; our PolicyBackend stands in for guardian's, which knows no DENY.
+SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410", "guardian.W001"]
 
 ROOT_URLCONF = "metalake.urls"
 WSGI_APPLICATION = "metalake.wsgi.application"
@@ -205,6 +201,9 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Metalake",
     "DESCRIPTION": "The governed metadata catalog of the open lakehouse: the native API.",
     "VERSION": "1.3.1",
+    "OAS_VERSION": "3.1.1",
+    "PREPROCESSING_HOOKS": ["metalake.openapi.one_path_each"],
+    "POSTPROCESSING_HOOKS": [],
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": [],
     "SERVE_AUTHENTICATION": [],

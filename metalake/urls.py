@@ -12,6 +12,7 @@ from metalake.errors import Invalid, MetalakeError, NotFound
 from metalake.middleware import wire_of
 
 urlpatterns = [
+    path("iceberg/", include("iceberg_rest.urls")),  # the hot reads first
     path("api/", include("authz.urls")),
     path("api/", include("catalogs.urls")),
     path("api/version", health.Version.as_view()),
@@ -21,7 +22,6 @@ urlpatterns = [
     re_path(r"^(?:api/)?health/ready$", health.Ready.as_view()),
     path("configs", health.Configs.as_view()),
     path("metrics", health.metrics),
-    path("iceberg/", include("iceberg_rest.urls")),
     path("admin/", admin.site.urls),
     path("", include("frontend.urls")),
 ]

@@ -155,7 +155,8 @@ def _server_environment(home: Path, port: int, **overrides: str) -> dict[str, st
     return inherited | own | overrides
 
 
-def _prepare(home: Path, **overrides: str) -> MetalakeServer:
+def prepare(home: Path, **overrides: str) -> MetalakeServer:
+    """A server that is not started yet; the benchmarks use it too."""
     home.mkdir(parents=True, exist_ok=True)
     port = int(overrides.get("METALAKE_PORT") or free_port())
     environment = _server_environment(home, port, **overrides)
@@ -165,7 +166,7 @@ def _prepare(home: Path, **overrides: str) -> MetalakeServer:
 @pytest.fixture(scope="session")
 def metalake_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetalakeServer]:
     """One Metalake on SQLite for all tests that share it: use names of your own, and do not stop it."""
-    server = _prepare(tmp_path_factory.mktemp("metalake"))
+    server = prepare(tmp_path_factory.mktemp("metalake"))
     server.start()
     yield server
     server.stop()
@@ -177,7 +178,7 @@ def start_metalake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartMe
     servers: list[MetalakeServer] = []
 
     def start(**environment: str) -> MetalakeServer:
-        server = _prepare(tmp_path_factory.mktemp("metalake"), **environment)
+        server = prepare(tmp_path_factory.mktemp("metalake"), **environment)
         servers.append(server)
         server.start()
         return server

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group as RoleGroup
 from django.db.models import Q
 
 from authz import operations, policy, snapshot
-from authz.models import Grant, Role
+from authz.models import Role
 from authz.objects import Located, by_ids, find_object, find_objects
 from authz.policy import Actor, Node
 from authz.services import entries, publishing
@@ -106,9 +106,6 @@ def drop_role(actor: Actor, metalake: str, name: str) -> bool:
         role_id, group_id = row.pk, row.group_id
         users = set(UserRole.objects.filter(group_id=group_id).values_list("user_id", flat=True))
         groups = set(GroupRole.objects.filter(role_id=role_id).values_list("group_id", flat=True))
-        UserRole.objects.filter(group_id=group_id).delete()
-        GroupRole.objects.filter(role_id=role_id).delete()
-        Grant.objects.filter(group_id=group_id).delete()
         row.delete()
         RoleGroup.objects.filter(pk=group_id).delete()
         record(event(actor, top, "role.dropped", Kind.ROLE, role_id, [name]))

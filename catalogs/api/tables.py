@@ -125,7 +125,6 @@ class Partition(Endpoint):
 def _no_partitions(actor: Actor, ident: Ident) -> Unsupported:
     tables.load_table(actor, ident)
     return Unsupported(
-        "Iceberg tables have no partitions to manage: they partition by expressions of their columns, and engines do the "
-        "rest.",
+        "Iceberg tables have no partitions to manage: they are partitioned by expressions of their columns.",
         kind="partition",
     )

@@ -14,8 +14,8 @@ from typing import Any
 from catalogs import table_wire as wire
 from catalogs.iceberg import types
 from catalogs.iceberg.fields import Field, ListOf, MapOf, Place, Struct, ids_within, places
-from catalogs.wire import quote
 from metalake.errors import Invalid, Unsupported
+from metalake.wire import quote
 
 PROMOTIONS = {("int", "long"), ("float", "double")}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")

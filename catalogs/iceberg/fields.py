@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from catalogs.wire import quote
 from metalake.errors import Invalid
+from metalake.wire import quote
 
 MAX_NESTING = 100
 KNOWN_FIELD_KEYS = frozenset({"id", "name", "type", "required", "doc"})

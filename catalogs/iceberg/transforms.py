@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from catalogs import table_wire as wire
 from catalogs.columns import FieldReference, FunctionCall, LiteralValue
 from catalogs.iceberg.fields import Place
-from catalogs.wire import quote
 from metalake.errors import Invalid, Unsupported
+from metalake.wire import quote
 
 FIRST_PARTITION_FIELD_ID = 1000
 NAME_SUFFIXES = {

@@ -9,8 +9,8 @@ from typing import Any
 from catalogs.columns import Column
 from catalogs.iceberg import fields, transforms, types
 from catalogs.table_wire import CreateTableRequest, Distribution
-from catalogs.wire import quote
 from metalake.errors import Invalid, Unsupported
+from metalake.wire import quote
 
 DEFAULT_FORMAT_VERSION = 2
 FORMAT_VERSIONS = (1, 2, 3)

@@ -26,8 +26,8 @@ from catalogs.columns import (
     parse_primitive,
 )
 from catalogs.iceberg.fields import Field, ListOf, MapOf, Struct, Type, element_field, map_of
-from catalogs.wire import quote
 from metalake.errors import Invalid, Unsupported
+from metalake.wire import quote
 
 DEFAULTS_SINCE = 3
 NATIVE_NAMES = {

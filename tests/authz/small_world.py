@@ -1,4 +1,4 @@
-"""A small world for the tests of authz: olga owns the metalake acme, mia is a member, nils another, sam a stranger with an account.
+"""A small world: olga owns the metalake acme, mia and nils are members, sam is a stranger with an account.
 
 acme > lake (catalog) > A > A:B (schemas) > A:B.t (table); files is a catalog of filesets.
 """
@@ -18,6 +18,7 @@ from authz.models import AuditEntry, Member, User
 from authz.policy import Actor
 from authz.services import grants, people, roles
 from authz.services.entries import Ask
+from catalogs.hierarchy import HierarchicalSchema
 from catalogs.models import Catalog, Schema, Table
 from metalake.models import Metalake, Securable
 from metalake.privileges import Kind
@@ -52,12 +53,22 @@ class World:
 
     def schema(self, name: str, parent: Securable | None = None) -> Schema:
         above = parent.path.segments if isinstance(parent, Schema) else ()
-        row = Schema(kind=Kind.SCHEMA, name=name, in_catalog=self.lake, physical_name="\x01".join((*above, name)))
+        row = Schema(
+            kind=Kind.SCHEMA, name=name, in_catalog=self.lake, physical_name=HierarchicalSchema((*above, name)).physical
+        )
         return self._save(row, parent or self.lake)
 
     def table(self, name: str, schema: Schema | None = None) -> Table:
         row = Table(kind=Kind.TABLE, name=name, metadata_location="m", table_uuid=uuid4())
         return self._save(row, schema or self.ab)
+
+    def metalake(self, name: str, owner: str) -> Metalake:
+        """Another metalake, of another owner."""
+        row = self._save(Metalake(kind=Kind.METALAKE, name=name), None)
+        self.own(owner, row)
+        Member.objects.create(metalake=row, user=self.users[owner], creator=owner)
+        snapshot.forget()
+        return row
 
     def actor(self, name: str) -> Actor:
         return actor_of(self.users.get(name) or User.objects.get(username=name))
@@ -133,5 +144,6 @@ class Wire:
             json.dumps(body) if body is not None else "",
             content_type="application/json",
             headers={"Authorization": authorization or f"Basic {credential}"},
+            RAW_URI=f"/api/{path}",
         )
         return answer.status_code, json.loads(answer.content)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from catalogs.columns import Column, DataType, FunctionArg, Primitive, UnparsedType, parse_primitive
-from catalogs.wire import nests_deeper_than, read
 from metalake.errors import Invalid
+from metalake.wire import nests_deeper_than, read
 from tests.catalogs.native import ALL_PRIMITIVES, call, field, literal, types_of
 
 TYPES = TypeAdapter(DataType)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 
 from authz import snapshot
@@ -13,6 +15,7 @@ from catalogs.services import catalogs, metalakes
 from metalake.privileges import Kind
 from tests.iceberg_rest.world import PASSWORD, Caller
 
+_numbers = count()
 READS = [("use_catalog", "allow"), ("use_schema", "allow"), ("select_table", "allow")]
 
 
@@ -52,7 +55,7 @@ def outsider(owner: Caller) -> Caller:
 def grant(caller: Caller, kind: Kind, full_name: str, *privileges: str, effect: str = "allow") -> None:
     """Give one user these privileges on one object, through a role of the user's own."""
     admin = actor_of(User.objects.get(username="admin"))
-    role = f"{caller.name}-{kind}-{len(full_name)}-{effect}-{'-'.join(privileges)}"[:60]
+    role = f"role-{next(_numbers)}"
     pairs = [(privilege, effect) for privilege in privileges]
     roles.create_role(admin, "demo", role, securables=[Ask(kind, full_name, pairs)])
     roles.assign_roles(admin, "demo", "user", caller.name, [role])

@@ -25,6 +25,10 @@ def segment(*levels: str) -> str:
     return "%1F".join(quote(level, safe="") for level in levels)
 
 
+# A failure must come as a response, as it does on a server.
+_client = Client(raise_request_exception=False)
+
+
 @dataclass
 class Answer:
     status: int
@@ -64,11 +68,8 @@ class Caller:
         target = path if path.startswith("/iceberg/") else f"{self.base}/{self.catalog}/{path}"
         content = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
         sent = {"HTTP_AUTHORIZATION": basic(self.name)} | self.headers | headers
-        # A failure must come as a response, as it does on a server.
-        client = Client(raise_request_exception=False)
-        response = client.generic(
-            verb, target, content, content_type="application/json", RAW_URI=target, **{k: v for k, v in sent.items() if v}
-        )
+        extra: dict[str, Any] = {key: value for key, value in sent.items() if value} | {"RAW_URI": target}
+        response = _client.generic(verb, target, content, content_type="application/json", **extra)
         return Answer(response.status_code, dict(response.items()), response.content)
 
     def get(self, path: str, **headers: str) -> Answer:

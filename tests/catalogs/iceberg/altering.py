@@ -13,8 +13,8 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 from catalogs.iceberg.alterations import updates_for
 from catalogs.iceberg.translate import current_schema, from_iceberg
 from catalogs.table_wire import TableUpdatesRequest
-from catalogs.wire import read
 from metalake.errors import MetalakeError
+from metalake.wire import read
 from tests.catalogs.iceberg.metadata import metadata_of
 
 PYICEBERG_UPDATES = TypeAdapter(list[TableUpdate])

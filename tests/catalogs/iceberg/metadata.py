@@ -10,8 +10,8 @@ from catalogs.columns import Column
 from catalogs.iceberg.fields import ids_within, read_struct
 from catalogs.iceberg.translate import format_version, to_iceberg
 from catalogs.table_wire import CreateTableRequest
-from catalogs.wire import read
 from metalake.errors import MetalakeError
+from metalake.wire import read
 from tests.catalogs.native import table
 
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"

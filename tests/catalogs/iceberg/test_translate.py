@@ -18,8 +18,8 @@ from pyiceberg.table.sorting import SortOrder
 
 from catalogs.iceberg.translate import from_iceberg, to_iceberg
 from catalogs.table_wire import CreateTableRequest
-from catalogs.wire import read
 from metalake.errors import Invalid, Unsupported
+from metalake.wire import read
 from tests.catalogs.iceberg.metadata import as_wire, metadata_of, refused, translated
 from tests.catalogs.native import (
     ICEBERG_2_PRIMITIVES,

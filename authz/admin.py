@@ -1,0 +1,213 @@
+"""Accounts, tokens and everything about rights as operators see it.
+
+Operators make accounts, switch them off and on, and set passwords. Rights are changed by services alone: guardian's
+groups are our roles, so Django's own page for them is taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import Group as GuardianGroup
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+
+from authz.models import AuditEntry, Grant, Group, Member, PolicyChange, PolicyEpoch, Role, Token, User
+from authz.services.naming import check_user_name
+from metalake.admin import ReadOnlyAdmin, SecurableAdmin
+from metalake.errors import Invalid
+from metalake.events import Event, record
+
+SHOWN = 50
+
+admin.site.unregister(GuardianGroup)
+
+
+class NewAccountForm(UserCreationForm):
+    class Meta:
+        model = User
+        fields = ("username",)
+
+    def clean_username(self) -> str:
+        name = super().clean_username()
+        try:
+            check_user_name(name)
+        except Invalid as refusal:
+            raise forms.ValidationError(refusal.message) from None
+        return name
+
+
+@admin.register(User)
+class AccountAdmin(UserAdmin, ReadOnlyAdmin):
+    """Accounts are switched off, not deleted: what they own and did keeps its name, which therefore never changes."""
+
+    form = UserChangeForm
+    add_form = NewAccountForm
+    change_password_form = AdminPasswordChangeForm
+    list_display = ("username", "is_active", "is_staff", "is_superuser", "last_login", "date_joined")
+    list_filter = ("is_active", "is_staff", "is_superuser")
+    search_fields = ("username",)
+    ordering = ("username",)
+    filter_horizontal = ()
+    readonly_fields = ("last_login", "date_joined", "metalakes", "roles")
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        ("May", {"fields": ("is_active", "is_staff", "is_superuser")}),
+        ("Belongs to", {"fields": ("metalakes", "roles")}),
+        ("When", {"fields": ("last_login", "date_joined")}),
+    )
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_operate_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_operate_permission(request)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
+        return (*self.readonly_fields, "username") if obj else self.readonly_fields
+
+    @admin.display(description="metalakes")
+    def metalakes(self, row: User) -> str:
+        return _listed(row.memberships.values_list("metalake__name", flat=True))
+
+    @admin.display(description="roles held directly")
+    def roles(self, row: User) -> str:
+        return _listed(row.groups.filter(role__isnull=False).values_list("role__name", flat=True))
+
+    def log_addition(self, request: HttpRequest, obj: User, message: Any) -> Any:
+        _record(request, "account.created", obj)
+        return super().log_addition(request, obj, message)
+
+    def log_change(self, request: HttpRequest, obj: User, message: Any) -> Any:
+        """Also what setting a password ends with, in words instead of a list of fields."""
+        fields = [name for entry in message for name in entry.get("changed", {}).get("fields", ())] if isinstance(message, list) else []
+        _record(request, "account.altered", obj, changed=fields or ["Password"])
+        return super().log_change(request, obj, message)
+
+    @transaction.atomic
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        return super().user_change_password(request, id, form_url)
+
+
+def _record(request: HttpRequest, name: str, account: User, **details: Any) -> None:
+    record(
+        Event(
+            name=name,
+            actor=request.user.get_username(),
+            kind="user",
+            object_id=account.pk,
+            full_name=account.username,
+            metalake_id=None,
+            details=details,
+        )
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The first of them by name, and that there are more."""
+    found = list(names.order_by(*names.query.values_select)[: SHOWN + 1])  # type: ignore[attr-defined]
+    return ", ".join(found[:SHOWN]) + (" and more" if len(found) > SHOWN else "") or "-"
+
+
+@admin.register(Token)
+class TokenAdmin(ReadOnlyAdmin):
+    """Whose tokens there are; they can be revoked, and only their owner can issue one."""
+
+    list_display = ("name", "user", "created_at", "expires_at", "revoked_at")
+    list_select_related = ("user",)
+    list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
+    search_fields = ("name", "user__username")
+    exclude = ("digest",)
+    actions = ("revoke",)
+
+    @admin.action(description="Revoke", permissions=["operate"])
+    def revoke(self, request: HttpRequest, rows: QuerySet[Token]) -> None:
+        with transaction.atomic():
+            good = list(rows.filter(revoked_at__isnull=True).select_for_update())
+            Token.objects.filter(pk__in=[row.pk for row in good]).update(revoked_at=timezone.now())
+            record(*(_revoked(request, row) for row in good))
+        self.message_user(request, f"{len(good)} revoked.", messages.SUCCESS)
+
+
+def _revoked(request: HttpRequest, row: Token) -> Event:
+    actor = request.user.get_username()
+    return Event(name="token.revoked", actor=actor, kind="token", object_id=row.pk, full_name=row.name, metalake_id=None)
+
+
+@admin.register(Member)
+class MemberAdmin(ReadOnlyAdmin):
+    list_display = ("user", "metalake", "enabled", "external_id", "creator", "create_time")
+    list_select_related = ("user", "metalake")
+    list_filter = ("enabled",)
+    search_fields = ("user__username", "metalake__name", "external_id")
+
+
+@admin.register(Group)
+class GroupAdmin(ReadOnlyAdmin):
+    list_display = ("name", "metalake", "external_id", "creator", "create_time")
+    list_select_related = ("metalake",)
+    search_fields = ("name", "metalake__name", "external_id")
+    fields = ("name", "metalake", "external_id", "its_users", "its_roles", "creator", "create_time")
+
+    @admin.display(description="users")
+    def its_users(self, row: Group) -> str:
+        return _listed(row.users.values_list("username", flat=True))
+
+    @admin.display(description="roles")
+    def its_roles(self, row: Group) -> str:
+        return _listed(row.roles.values_list("name", flat=True))
+
+
+@admin.register(Role)
+class RoleAdmin(SecurableAdmin):
+    fields = (*SecurableAdmin.fields, "its_users", "its_groups")
+
+    @admin.display(description="users who hold it directly")
+    def its_users(self, row: Role) -> str:
+        return _listed(User.objects.filter(groups=row.group_id).values_list("username", flat=True))
+
+    @admin.display(description="groups that hold it")
+    def its_groups(self, row: Role) -> str:
+        return _listed(row.groups.values_list("name", flat=True))
+
+
+@admin.register(Grant)
+class GrantAdmin(ReadOnlyAdmin):
+    list_display = ("effect", "privilege", "role", "content_object", "grantor", "granted_at")
+    list_display_links = ("effect", "privilege")
+    list_select_related = ("permission", "group__role", "content_object")
+    list_filter = ("effect",)
+    search_fields = ("group__role__name", "content_object__name", "permission__codename", "grantor")
+    fields = ("effect", "privilege", "role", "content_object", "grantor", "granted_at")
+
+    @admin.display(description="privilege", ordering="permission__codename")
+    def privilege(self, row: Grant) -> str:
+        return row.permission.codename
+
+    @admin.display(description="role", ordering="group__role__name")
+    def role(self, row: Grant) -> str:
+        return row.group.role.name
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyAdmin):
+    list_display = ("at", "actor", "event", "full_name", "kind", "request_id")
+    search_fields = ("actor", "event", "full_name", "object_id__exact", "request_id__exact")
+
+
+@admin.register(PolicyEpoch)
+class PolicyEpochAdmin(ReadOnlyAdmin):
+    list_display = ("value", "stamp")
+
+
+@admin.register(PolicyChange)
+class PolicyChangeAdmin(ReadOnlyAdmin):
+    list_display = ("epoch", "stamp")
+    search_fields = ("epoch__exact", "stamp")

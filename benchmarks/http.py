@@ -1,0 +1,70 @@
+"""Requests per second as one client process sees them: keep-alive sockets, one thread each, prebuilt requests."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from base64 import b64encode
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+
+@dataclass
+class Load:
+    """The same GET over and over; `run` returns requests per second and each one's milliseconds."""
+
+    url: str
+    authorization: str = ""
+    connections: int = 4
+    latencies: list[float] = field(default_factory=list)
+
+    def run(self, seconds: float) -> float:
+        """Raises AssertionError where an answer is not 200."""
+        self.latencies = []
+        stop = time.perf_counter() + seconds
+        failures: list[str] = []
+        threads = [threading.Thread(target=self._one, args=(stop, failures)) for _ in range(self.connections)]
+        started = time.perf_counter()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failures, failures[0]
+        return len(self.latencies) / (time.perf_counter() - started)
+
+    def _one(self, stop: float, failures: list[str]) -> None:
+        parts = urlsplit(self.url)
+        target = parts.path + (f"?{parts.query}" if parts.query else "")
+        head = f"GET {target} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: {self.authorization}\r\n\r\n".encode()
+        mine = []
+        with socket.create_connection((parts.hostname, parts.port)) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            while (started := time.perf_counter()) < stop:
+                connection.sendall(head)
+                status = _read_answer(connection)
+                if status != 200:
+                    failures.append(f"{self.url} answered {status}")
+                    return
+                mine.append((time.perf_counter() - started) * 1000)
+        self.latencies += mine
+
+
+def _read_answer(connection: socket.socket) -> int:
+    received = b""
+    while b"\r\n\r\n" not in received:
+        some = connection.recv(65536)
+        if not some:
+            return 0
+        received += some
+    head, _, body = received.partition(b"\r\n\r\n")
+    lines = head.split(b"\r\n")
+    length = next(int(line.split(b":")[1]) for line in lines if line.lower().startswith(b"content-length:"))
+    left = length - len(body)
+    while left > 0:
+        left -= len(connection.recv(min(left, 1 << 20)))
+    return int(lines[0].split()[1])
+
+
+def basic(user: str, password: str) -> str:
+    return "Basic " + b64encode(f"{user}:{password}".encode()).decode()

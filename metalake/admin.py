@@ -1,0 +1,94 @@
+"""The operators' pages: what every one of them shares, and those of the vocabulary's own models.
+
+Staff may read everything. What a service must do (rights, audit and events go with it) cannot be done here; the few
+things that only an operator does ask for a superuser.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from unfold.admin import ModelAdmin
+from unfold.paginator import InfinitePaginator
+
+from metalake.models import Metalake, Outbox, Securable
+from metalake.outbox import wake_after_commit
+
+
+class ReadOnlyAdmin(ModelAdmin):
+    """Lists and shows; no row is made, changed or deleted, and no page counts a whole table."""
+
+    paginator = InfinitePaginator
+    show_full_result_count = False
+    list_per_page = 50
+    ordering = ("-pk",)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.is_active and request.user.is_staff)  # type: ignore[union-attr]
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        """Asked by the actions that declare it."""
+        return bool(request.user.is_active and request.user.is_superuser)  # type: ignore[union-attr]
+
+
+class SecurableAdmin(ReadOnlyAdmin):
+    """Anything with an owner. Properties are left out here: they may hold secrets."""
+
+    list_display = ("name", "parent", "owner", "creator", "create_time")
+    list_select_related = ("parent", "owner_user", "owner_group")
+    search_fields = ("name", "id__exact")
+    fields: tuple[str, ...] = (
+        "id", "kind", "name", "parent", "owner", "comment", "creator", "create_time", "last_modifier",
+        "last_modified_time", "version",
+    )  # fmt: skip
+
+    @admin.display(description="owner")
+    def owner(self, row: Securable) -> str:
+        return str(row.owner_user) if row.owner_user_id else f"group {row.owner_group}"
+
+
+@admin.register(Securable)
+class AnySecurableAdmin(SecurableAdmin):
+    list_display = ("name", "kind", *SecurableAdmin.list_display[1:])
+    list_filter = ("kind",)
+
+
+@admin.register(Metalake)
+class MetalakeAdmin(SecurableAdmin):
+    list_display = ("name", "enabled", "owner", "creator", "create_time")
+    list_filter = ("enabled",)
+    fields = (*SecurableAdmin.fields, "enabled")
+
+
+@admin.register(Outbox)
+class OutboxAdmin(ReadOnlyAdmin):
+    """Work that waits for its turn; what keeps failing shows its attempts and its last error."""
+
+    list_display = ("topic", "id", "created_at", "due_at", "attempts", "last_error")
+    search_fields = ("topic", "last_error", "id__exact")
+    actions = ("try_again_now",)
+
+    @admin.action(description="Try again now", permissions=["operate"])
+    def try_again_now(self, request: HttpRequest, rows: QuerySet[Outbox]) -> None:
+        """Handlers run at least once and are idempotent, so an early turn does no harm."""
+        with transaction.atomic():
+            count = rows.update(due_at=timezone.now())
+            wake_after_commit()
+        self.message_user(request, f"{count} will be tried at once.", messages.SUCCESS)
