@@ -35,8 +35,10 @@ class NewAccountForm(UserCreationForm):
         model = User
         fields = ("username",)
 
-    def clean_username(self) -> str:
+    def clean_username(self) -> str | None:
         name = super().clean_username()
+        if name is None:  # taken, which the form has noted
+            return None
         try:
             check_user_name(name)
         except Invalid as refusal:

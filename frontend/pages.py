@@ -190,5 +190,6 @@ def logout(request: HttpRequest) -> HttpResponse:
 
 def local_path(path: str | None) -> str:
     """The path, if it leads to a page of this server and nowhere else; the first page otherwise."""
-    is_path = bool(path) and path.startswith("/") and path.isprintable()  # type: ignore[union-attr]
-    return path if is_path and url_has_allowed_host_and_scheme(path, allowed_hosts=None) else HOME  # type: ignore[return-value]
+    if not path or not path.startswith("/") or path.startswith("//") or not path.isprintable():
+        return HOME
+    return path if url_has_allowed_host_and_scheme(path, allowed_hosts=None) else HOME

@@ -47,7 +47,7 @@ def _is_offered(asked: Route, catalog: Catalog) -> bool:
 @route("GET /v1/{prefix}/namespaces", operations.LIST_SCHEMAS)
 def list_namespaces(call: Call) -> HttpResponse:
     parent = call.query.get("parent") or ""
-    readings = readings_of_parent(parent) if parent else [()]
+    readings: list[Levels] = readings_of_parent(parent) if parent else [()]
     if parent:
         call.subject = call.about_namespace(readings[0])
     above: list[Levels] = []
@@ -61,9 +61,7 @@ def list_namespaces(call: Call) -> HttpResponse:
     return reply({"namespaces": [[*above[0], name] for name in found], "next-page-token": token})
 
 
-def _children(
-    call: Call, readings: list[Levels], after: str | None, limit: int | None
-) -> tuple[Levels, list[str]]:
+def _children(call: Call, readings: list[Levels], after: str | None, limit: int | None) -> tuple[Levels, list[str]]:
     """The first reading of the parent that exists, and the names below it."""
     for levels in readings[:-1]:
         try:

@@ -95,6 +95,7 @@ class Route:
 
 
 ROUTES: list[Route] = []
+"""Filled by the modules of endpoints: complete once `iceberg_rest.urls` is imported."""
 
 
 def route(

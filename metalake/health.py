@@ -35,8 +35,9 @@ def commit() -> str:
 class Version(Endpoint):
     anonymous = True
 
-    @answers("anyone", reply={"version": dict})
+    @answers("anyone", reply={"version": dict[str, str]}, id="getVersion")
     def get(self, actor: None) -> dict[str, Any]:
+        """The version of the wire that is spoken, and of this server."""
         started = _started.strftime("%d/%m/%Y %H:%M:%S")
         return {"version": {"version": WIRE_VERSION, "compileDate": started, "gitCommit": commit()}}
 
@@ -47,16 +48,18 @@ _started = timezone.now()
 class Live(Endpoint):
     anonymous = True
 
-    @answers("anyone", reply={"status": str, "checks": list})
+    @answers("anyone", reply={"status": str, "checks": list}, id="livenessCheck")
     def get(self, actor: None) -> dict[str, Any]:
+        """Whether the process answers."""
         return {"status": "UP", "checks": []}
 
 
 class Ready(Endpoint):
     anonymous = True
 
-    @answers("anyone", reply={"status": str, "checks": list})
+    @answers("anyone", reply={"status": str, "checks": list}, id="readinessCheck")
     def get(self, actor: None) -> dict[str, Any] | HttpResponse:
+        """Whether requests can be served; 503 where not."""
         try:
             waiting = Outbox.objects.count()
             check = {"name": "database", "status": "UP", "details": {"engine": connection.vendor, "outbox": waiting}}
@@ -72,8 +75,9 @@ class Configs(Endpoint):
 
     anonymous = True
 
-    @answers("anyone", reply={})
+    @answers("anyone", id="getConfigs")
     def get(self, actor: None) -> HttpResponse:
+        """What clients must know of this server's settings."""
         authorization = settings.METALAKE_AUTHORIZATION == "on"
         body = {
             "gravitino.authenticators": list(settings.METALAKE_AUTHENTICATORS),

@@ -1,27 +1,29 @@
 """Draining the outbox: each row is handed to the handler of its topic, and deleted once that returns.
 
-Rows are claimed by moving their due time ahead, so that a drainer that dies gives them back; handlers run at least
-once and must be idempotent.
+Rows are claimed by moving their due time ahead for as long as they are worked on, so that a drainer that dies gives
+them back within LEASE; handlers run at least once and must be idempotent.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import close_old_connections, connection, transaction
+from django.db import DatabaseError, close_old_connections, connection, transaction
 from django.utils import timezone
+from kombu.exceptions import OperationalError as BrokerGone
 
 from metalake.models import Outbox
 
 log = logging.getLogger(__name__)
 
 BATCH = 50
-LEASE = timedelta(minutes=10)
+LEASE = timedelta(seconds=15)
 MAX_BACKOFF = timedelta(minutes=5)
 
 Handler = Callable[[dict[str, Any]], None]
@@ -36,23 +38,17 @@ def handles(topic: str, handler: Handler) -> None:
 
 def wake_after_commit() -> None:
     """Tell whoever drains that there is work; a lost wake-up only costs the wait for the next round."""
-    transaction.on_commit(_wake_up, robust=True)
-
-
-def _wake_up() -> None:
-    if settings.METALAKE_BROKER_URL:
-        from metalake.celery import drain_outbox
-
-        drain_outbox.apply_async(ignore_result=True, retry=False)
-    else:
-        _wake.set()
+    transaction.on_commit(_wake.set)
 
 
 def drain() -> int:
     """Handle every due row; returns how many were handled. Failures stay, to be tried again later."""
     handled = 0
     while rows := _claim():
-        handled += sum(_handle(row) for row in rows)
+        with _leased(rows):
+            while rows:
+                handled += _handle(rows[0])
+                rows.pop(0)
     return handled
 
 
@@ -65,6 +61,27 @@ def _claim() -> list[Outbox]:
         rows = list(due[:BATCH])
         Outbox.objects.filter(pk__in=[row.pk for row in rows]).update(due_at=now + LEASE)
     return rows
+
+
+@contextmanager
+def _leased(rows: list[Outbox]) -> Iterator[None]:
+    """Keep claimed what is still in the list, however long its handlers take."""
+    done = threading.Event()
+
+    def renew() -> None:
+        while not done.wait(LEASE.total_seconds() / 3):
+            try:
+                Outbox.objects.filter(pk__in=[row.pk for row in rows]).update(due_at=timezone.now() + LEASE)
+            except DatabaseError:
+                log.exception("the lease of outbox rows was not renewed; they may be handled twice")
+            finally:
+                connection.close()
+
+    threading.Thread(target=renew, name="outbox lease", daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
 
 
 def _handle(row: Outbox) -> bool:
@@ -82,7 +99,7 @@ def _handle(row: Outbox) -> bool:
 
 
 class Drainer(threading.Thread):
-    """The thread of a server that has no broker."""
+    """The thread of a server that drains or, with a broker, tells a worker to: no request waits for either."""
 
     def __init__(self, every: float = 1.0) -> None:
         super().__init__(name="outbox", daemon=True)
@@ -90,10 +107,22 @@ class Drainer(threading.Thread):
 
     def run(self) -> None:
         while True:
-            _wake.wait(self.every)
+            woken = _wake.wait(self.every)
             _wake.clear()
             try:
-                close_old_connections()
-                drain()
+                if not settings.METALAKE_BROKER_URL:
+                    close_old_connections()
+                    drain()
+                elif woken:
+                    _tell_worker()
             except Exception:
                 log.exception("draining the outbox failed; trying again")
+
+
+def _tell_worker() -> None:
+    from metalake.celery import drain_outbox
+
+    try:
+        drain_outbox.apply_async(retry=False)
+    except BrokerGone as failure:
+        log.warning("the broker does not answer; workers look by themselves (%s)", type(failure.__cause__).__name__)

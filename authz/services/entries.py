@@ -12,10 +12,9 @@ from authz.models import Grant, Role
 from authz.objects import Address, Located, address_of, finder
 from authz.policy import Actor
 from metalake.errors import Invalid, TooLarge
-from metalake.privileges import ALIASES, CatalogType, Effect, Kind, Privilege, family
+from metalake.privileges import CatalogType, Effect, Kind, Privilege, family, parse_privilege
 
 MAX_OBJECTS = 5000
-NAMED = {privilege.value: privilege for privilege in Privilege} | ALIASES
 EFFECTS = {effect.value: effect for effect in Effect}
 
 Entries = dict[Privilege, Effect]
@@ -44,7 +43,7 @@ def read_entries(kind: Kind, pairs: Pairs) -> Entries:
     """Raises Invalid of kind "privilege" for a name, a condition, an object's kind or a repetition that is wrong."""
     entries: Entries = {}
     for name, condition in pairs:
-        privilege, effect = NAMED.get(name.lower()), EFFECTS.get(condition.lower())
+        privilege, effect = parse_privilege(name), EFFECTS.get(condition.lower())
         if privilege is None or effect is None:
             raise Invalid(f"{condition} {name} is not allow or deny and a known privilege.", kind="privilege")
         if privilege in entries:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from django.db.models import F
+from django.db.models import F, Q
 
 from authz import operations
 from authz.models import Group, Member, User
@@ -56,7 +56,7 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
             owner_user_id=user_id, owner_group_id=group_id, version=F("version") + 1
         )
         if found.kind is Kind.METALAKE:
-            require_owner(found.id, user_id, group_id)
+            require_owner(found.id)
         details = {"owner": name, "type": type_, "before": before._asdict()}
         record(event(actor, top, "owner.set", found.kind, found.id, found.full_name, **details))
 
@@ -64,9 +64,9 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
 
 
 def owner_of(node: Node) -> Owner:
-    if node.owner_user_id is not None:
-        return Owner(User.objects.values_list("username", flat=True).get(pk=node.owner_user_id), "user")
-    return Owner(Group.objects.values_list("name", flat=True).get(pk=node.owner_group_id), "group")
+    if node.owner_group_id is not None:
+        return Owner(Group.objects.values_list("name", flat=True).get(pk=node.owner_group_id), "group")
+    return Owner(User.objects.values_list("username", flat=True).get(owned=node.id), "user")
 
 
 def _party(top: Located, name: str, type_: str) -> tuple[int | None, int | None]:
@@ -82,11 +82,10 @@ def _party(top: Located, name: str, type_: str) -> tuple[int | None, int | None]
     return None, group.pk
 
 
-def require_owner(metalake_id: int, user_id: int | None, group_id: int | None) -> None:
-    """Raise Invalid unless this owner is somebody who can act in the metalake."""
-    able = Member.objects.filter(metalake_id=metalake_id, enabled=True, user__is_active=True)
-    able = able.filter(user_id=user_id) if group_id is None else able.filter(user__metalake_groups=group_id)
-    if not able.exists():
+def require_owner(metalake_id: int) -> None:
+    """Raise Invalid unless the metalake's owner is somebody who can act in it (decision l)."""
+    owners = Q(user__owned=metalake_id) | Q(user__metalake_groups__owned=metalake_id)
+    if not Member.objects.filter(owners, metalake_id=metalake_id, enabled=True, user__is_active=True).exists():
         raise Invalid(
             "A metalake is owned by an enabled member or by a group that has one: choose its new owner first.",
             kind=Kind.METALAKE,
@@ -96,6 +95,6 @@ def require_owner(metalake_id: int, user_id: int | None, group_id: int | None) -
 def hand_over(top: Located, *, user_id: int | None = None, group_id: int | None = None) -> int:
     """What this user or group owns below the metalake goes to the metalake's owner; returns how many objects."""
     owned = Securable.objects.filter(lineage__gt=f"{top.lineage}/", lineage__lt=f"{top.lineage}0")
-    owned = owned.filter(owner_user_id=user_id) if group_id is None else owned.filter(owner_group_id=group_id)
+    owned = owned.filter(owner_group_id=group_id) if user_id is None else owned.filter(owner_user_id=user_id)
     to = top.metalake
     return owned.update(owner_user_id=to.owner_user_id, owner_group_id=to.owner_group_id, version=F("version") + 1)

@@ -45,7 +45,7 @@ def list_users(actor: Actor, metalake: str) -> list[Person]:
     policy.require(actor, operations.LIST_MEMBERS, top)
     rows = _members(top)
     if not policy.permits(actor, operations.MANAGE_USERS, top):
-        rows = rows.filter(user_id=actor.id)
+        rows = rows.filter(user__username=actor.name)
     roles = _names(
         UserRole.objects.filter(group__role__parent_id=top.id, user_id__in=rows.values("user_id")),
         ("user_id", "group__role__name"),
@@ -95,7 +95,7 @@ def remove_user(actor: Actor, metalake: str, name: str) -> bool:
         GroupUser.objects.filter(user_id=user_id, group__metalake_id=top.id).delete()
         member.delete()
         if owns_metalake:
-            require_owner(top.id, top.metalake.owner_user_id, top.metalake.owner_group_id)
+            require_owner(top.id)
         handed = hand_over(top, user_id=user_id)
         record(event(actor, top, "user.removed", "user", user_id, [name], objects_handed_over=handed))
         snapshot.publish(
@@ -225,7 +225,7 @@ def set_group_users(
         GroupUser.objects.bulk_create(GroupUser(group_id=row.pk, user_id=user_id) for user_id in fresh.values())
         GroupUser.objects.filter(group_id=row.pk, user_id__in=gone.values()).delete()
         if gone and row.pk == top.metalake.owner_group_id:
-            require_owner(top.id, None, row.pk)
+            require_owner(top.id)
         shown = group_record(row, with_users=True)
         if fresh or gone:
             details = {"added": sorted(fresh), "removed": sorted(gone)}
@@ -294,8 +294,8 @@ def drop_people_of(metalake_id: int) -> None:
     GroupRole.objects.filter(group_id__in=groups).delete()
     Member.objects.filter(metalake_id=metalake_id).delete()
     # What points at these rows goes in the same transaction, which Django's own delete would not believe.
-    Role.objects.filter(pk__in=roles).order_by()._raw_delete("default")  # type: ignore[attr-defined]
-    Group.objects.filter(pk__in=groups).order_by()._raw_delete("default")  # type: ignore[attr-defined]
+    Role.objects.filter(pk__in=roles).order_by()._raw_delete("default")
+    Group.objects.filter(pk__in=groups).order_by()._raw_delete("default")
     RoleGroup.objects.filter(pk__in=roles.values()).delete()
     snapshot.publish(
         [

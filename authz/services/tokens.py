@@ -29,11 +29,11 @@ def issue(actor: Actor, name: str, expires_at: datetime | None = None) -> Issued
     check_name(name, "token")
     if expires_at is not None and expires_at <= timezone.now():
         raise Invalid("A token's expiry lies ahead.", kind="token")
-    if actor.id is None:
-        raise Forbidden(f"{actor.name} has no account, so no token either.")
 
     def act(actor: Actor) -> Issued:
-        user = User.objects.select_for_update().get(pk=actor.id)
+        user = User.objects.select_for_update().filter(username=actor.name).first()
+        if user is None:
+            raise Forbidden(f"{actor.name} has no account, so no token either.")
         if list_tokens(actor).filter(name=name).exists():
             raise AlreadyExists(f"A token {name} already exists.", kind="token")
         secret = issue_token(user, name, expires_at)
@@ -47,7 +47,7 @@ def issue(actor: Actor, name: str, expires_at: datetime | None = None) -> Issued
 def list_tokens(actor: Actor) -> QuerySet[Token]:
     """The caller's that are still good."""
     good = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
-    return Token.objects.filter(good, user_id=actor.id, revoked_at__isnull=True).order_by("name")
+    return Token.objects.filter(good, user__username=actor.name, revoked_at__isnull=True).order_by("name")
 
 
 def revoke(actor: Actor, token_id: int) -> bool:

@@ -221,7 +221,7 @@ def test_a_deny_is_lifted_with_authority_above_the_object_that_carries_it(world:
         with pytest.raises(Forbidden):
             revoke(world.mia, role, text)
     revoke(world.mia, role, "allow create_table@lake.A:B")
-    world.give("nils", "use_catalog@lake", "manage_grants@lake.A", "deny manage_grants@lake.A:B")
+    world.give("nils", "use_catalog@lake", "use_schema@lake.A", "manage_grants@lake.A", "deny manage_grants@lake.A:B")
     revoke(world.actor("nils"), role, deny)
     with pytest.raises(Forbidden):
         revoke(world.actor("nils"), role, "allow use_schema@lake.A:B")

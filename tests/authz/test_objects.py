@@ -31,11 +31,11 @@ def everything(world: World) -> list[tuple[Kind, str, int]]:
     return [(Kind(row.kind), name, row.id) for row, name in zip(rows, names, strict=True)]
 
 
-def test_one_and_many_find_the_same(world: World, django_assert_num_queries: Any) -> None:
+def test_one_and_many_find_the_same(world: World, django_assert_max_num_queries: Any) -> None:
     asked = everything(world)
     one = [find_object("acme", kind, name) for kind, name, _ in asked]
     top = Located(one[0].nodes)
-    with django_assert_num_queries(5):
+    with django_assert_max_num_queries(5):
         many = find_objects(top, [address_of(kind, name) for kind, name, _ in asked])
     assert one == many
     assert [found.id for found in one] == [id for *_, id in asked]

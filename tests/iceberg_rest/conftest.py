@@ -1,4 +1,4 @@
-"""The metalake `demo` with the catalog `lake`: an owner, a reader through a role, a member with nothing, an outsider."""
+"""The metalake `demo` with the catalog `lake`: its owner, a reader by role, a member with nothing, an outsider."""
 
 from __future__ import annotations
 

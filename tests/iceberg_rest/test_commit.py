@@ -47,7 +47,9 @@ def test_a_commit_that_changes_nothing(home: Caller) -> None:
 
 def test_a_requirement_that_does_not_hold(home: Caller) -> None:
     before = home.get(TABLE).content
-    status, type_, message = commit(home, SET, requirements=[{"type": "assert-current-schema-id", "current-schema-id": 7}]).error
+    status, type_, message = commit(
+        home, SET, requirements=[{"type": "assert-current-schema-id", "current-schema-id": 7}]
+    ).error
     assert (status, type_) == (409, "CommitFailedException")
     assert message == "Requirement failed: current schema changed: expected id 7 != 0"
     assert home.get(TABLE).content == before
@@ -180,7 +182,8 @@ def test_who_may_commit(home: Caller, reader: Caller, member: Caller) -> None:
 
 def test_a_lost_race_starts_over(home: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another commit lands between reading and swapping: both changes are kept and the loser's file is gone."""
-    original, raced = writing.write, []
+    original = writing.write
+    raced: list[bool] = []
 
     def race(actor: Any, act: Any, **more: Any) -> Any:
         if not raced:

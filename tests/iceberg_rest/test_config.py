@@ -12,7 +12,7 @@ from authz.models import User
 from authz.operations import OPERATIONS
 from catalogs.services import catalogs
 from iceberg_rest.names import catalog_in, prefix_of
-from iceberg_rest.routes import ROUTES
+from iceberg_rest.urls import ROUTES
 from metalake.errors import Invalid
 from tests.iceberg_rest.world import Caller
 

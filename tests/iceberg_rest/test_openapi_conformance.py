@@ -8,16 +8,17 @@ from typing import Any
 import orjson
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-from iceberg_rest.routes import ROUTES
+from iceberg_rest.urls import ROUTES
 from tests.iceberg_rest.test_commit import staged
 from tests.iceberg_rest.world import COLUMNS, Answer, Caller
 from tests.parts import reference
 
 SPECIFICATION = "iceberg-rest-catalog-open-api.yaml"
+SORT_FIELD = {"transform": "identity", "source-id": 1, "direction": "asc", "null-order": "nulls-first"}
 NAMESPACE, TABLE = "/v1/{prefix}/namespaces/{namespace}", "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
 Check = Callable[[str, str, Answer], None]
 
@@ -79,6 +80,7 @@ def test_configuration(check: Check, owner: Caller, member: Caller) -> None:
 
 def test_namespaces(check: Check, owner: Caller, reader: Caller) -> None:
     top = "/v1/{prefix}/namespaces"
+    body: Any
     created = {"namespace": ["a", "b"], "properties": {"k": "v"}}
     for caller, body in ((owner, created), (owner, created), (owner, {}), (reader, {"namespace": ["c"]})):
         check("POST", top, caller.post("namespaces", body))
@@ -103,10 +105,13 @@ def test_tables(check: Check, owner: Caller, reader: Caller, version: str) -> No
         "name": "t",
         "schema": COLUMNS,
         "partition-spec": {"fields": [{"name": "p", "transform": "bucket[4]", "source-id": 1}]},
-        "write-order": {"fields": [{"transform": "identity", "source-id": 1, "direction": "asc", "null-order": "nulls-first"}]},
+        "write-order": {
+            "fields": [{"transform": "identity", "source-id": 1, "direction": "asc", "null-order": "nulls-first"}]
+        },
         "properties": {"format-version": version},
     }
     tables = f"{NAMESPACE}/tables"
+    body: Any
     for caller, body in ((owner, create), (owner, create), (owner, {}), (reader, create)):
         check("POST", tables, caller.post("namespaces/a/tables", body))
     check("POST", tables, owner.post("namespaces/a/tables", {**create, "name": "u", "stage-create": True}))
@@ -141,6 +146,12 @@ def test_renames(check: Check, owner: Caller, reader: Caller) -> None:
     owner.make_table("a", "t")
     path = "/v1/{prefix}/tables/rename"
     source = {"namespace": ["a"], "name": "t"}
-    for caller, target in ((reader, ["a", "u"]), (owner, ["a", "t"]), (owner, ["x", "u"]), (owner, ["a", ""]), (owner, ["a", "u"])):
+    for caller, target in (
+        (reader, ["a", "u"]),
+        (owner, ["a", "t"]),
+        (owner, ["x", "u"]),
+        (owner, ["a", ""]),
+        (owner, ["a", "u"]),
+    ):
         destination = {"namespace": [target[0]], "name": target[1]}
         check("POST", path, caller.post("tables/rename", {"source": source, "destination": destination}))

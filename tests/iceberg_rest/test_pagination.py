@@ -24,7 +24,8 @@ def home(owner: Caller) -> Caller:
 
 def walk(caller: Caller, path: str, items: str) -> list[list[Any]]:
     """Every page of a list, following its tokens from the first."""
-    found, token = [], ""
+    found = []
+    token: str | None = ""
     while token is not None:
         answer = caller.get(f"{path}&pageToken={quote(token)}")
         assert answer.status == 200, answer.content
@@ -101,7 +102,9 @@ def test_a_token_is_bound_to_its_list_and_caller(home: Caller, reader: Caller) -
     assert home.get(f"namespaces?parent=top&pageSize=1&pageToken={token}").status == 200
 
 
-@pytest.mark.parametrize("forge", [lambda token: "x", lambda token: token[:-1], lambda token: "A" + token, lambda token: ":"])
+@pytest.mark.parametrize(
+    "forge", [lambda token: "x", lambda token: token[:-1], lambda token: "A" + token, lambda token: ":"]
+)
 def test_a_forged_token(home: Caller, forge: Any) -> None:
     token = home.get("namespaces?parent=top&pageSize=1&pageToken=").json["next-page-token"]
     answer = home.get(f"namespaces?parent=top&pageToken={quote(forge(token))}")

@@ -76,7 +76,6 @@ class Server(BaseApplication):
 
 
 def start_draining(worker: Any) -> None:
-    """Without a broker the servers drain the outbox themselves."""
-    if not settings.METALAKE_BROKER_URL:
-        Drainer().start()
+    """In each process of the server, after the fork."""
+    Drainer().start()
     logging.getLogger(__name__).info("worker %s is ready", worker.pid)

@@ -1,0 +1,170 @@
+"""What a race needs: servers on one database, keep-alive clients that start together, and the rows it left behind."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote, urlsplit
+
+import orjson
+import psycopg
+
+from tests.servers import ADMIN_PASSWORD, MetalakeServer, prepare
+
+T = TypeVar("T")
+NATIVE = "/api/metalakes/demo/catalogs/lake"
+ICEBERG = "/iceberg/demo/v1/lake"
+IDLE = 20  # seconds; the servers close a connection that is idle for longer
+
+
+class Answer(NamedTuple):
+    status: int
+    body: Any
+
+    @property
+    def failed(self) -> bool:
+        return self.status >= 500
+
+
+@dataclass
+class Client:
+    """One connection to one server."""
+
+    url: str
+    user: str = "admin"
+    password: str = ADMIN_PASSWORD
+    _connection: HTTPConnection | None = field(default=None, repr=False)
+    _used: float = 0.0
+
+    def connect(self) -> None:
+        if self._connection is None or time.monotonic() - self._used > IDLE:
+            parts = urlsplit(self.url)
+            self._connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+            self._connection.connect()
+        self._used = time.monotonic()
+
+    def send(self, method: str, path: str, body: Any = None) -> Answer:
+        self.connect()
+        assert self._connection is not None
+        credential = b64encode(f"{self.user}:{self.password}".encode()).decode()
+        headers = {"Authorization": f"Basic {credential}", "Content-Type": "application/json"}
+        self._connection.request(method, path, None if body is None else orjson.dumps(body), headers)
+        response = self._connection.getresponse()
+        content = response.read()
+        return Answer(response.status, orjson.loads(content) if content else None)
+
+
+@dataclass
+class Nodes:
+    """Servers of one database; clients are dealt out to them in turn."""
+
+    servers: list[MetalakeServer]
+    database: str  # a URL, or the path of an SQLite file
+    _clients: list[Client] = field(default_factory=list, repr=False)
+
+    @property
+    def home(self) -> Path:
+        return Path(self.servers[0].environment["METALAKE_HOME"])
+
+    def clients(self, number: int) -> list[Client]:
+        while len(self._clients) < number:
+            self._clients.append(Client(self.servers[len(self._clients) % len(self.servers)].url))
+        return self._clients[:number]
+
+    def ask(self, method: str, path: str, body: Any = None) -> Answer:
+        """Outside a race, of the first server."""
+        return self.clients(1)[0].send(method, path, body)
+
+    def made(self, path: str, body: Any) -> Answer:
+        answer = self.ask("POST", path, body)
+        assert answer.status == 200, answer
+        return answer
+
+    def race(self, *acts: Callable[[Client], T]) -> list[T]:
+        """Each act on a client of its own, all at once; what each returned."""
+        return together([lambda act=act, client=client: act(client) for act, client in self._dealt(acts)])
+
+    def _dealt(self, acts: Sequence[Callable[[Client], T]]) -> list[tuple[Callable[[Client], T], Client]]:
+        dealt = list(zip(acts, self.clients(len(acts)), strict=True))
+        for _, client in dealt:
+            client.connect()
+        return dealt
+
+    def rows(self, sql: str, *values: Any) -> list[tuple]:
+        """Read past the servers; %s is a value in both databases."""
+        if self.database.startswith("postgres"):
+            with psycopg.connect(self.database) as connection:
+                return connection.execute(sql, values).fetchall()
+        with sqlite3.connect(self.database) as connection:
+            return connection.execute(sql.replace("%s", "?"), values).fetchall()
+
+
+def together(acts: Sequence[Callable[[], T]]) -> list[T]:
+    """Call them all at once, a thread each; the first failure is raised."""
+    start = threading.Barrier(len(acts))
+    results: list[Any] = [None] * len(acts)
+    failures: list[Exception] = []
+
+    def run(place: int) -> None:
+        try:
+            start.wait()
+            results[place] = acts[place]()
+        except Exception as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=run, args=(place,)) for place in range(len(acts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return results
+
+
+@contextmanager
+def two_nodes(folder: Path, database_url: str, **environment: str) -> Iterator[Nodes]:
+    """Two servers of one process each on one PostgreSQL database, with one home."""
+    shared = {"METALAKE_DATABASE_URL": database_url, "METALAKE_WORKERS": "1", "METALAKE_LOG_LEVEL": "ERROR"}
+    shared |= {"METALAKE_HOME": str(folder / "home")} | environment
+    with ExitStack() as stack:
+        servers = [prepare(folder / name, **shared) for name in ("one", "two")]
+        for server in servers:
+            server.start()
+            stack.callback(server.stop)
+        yield _warm(Nodes(servers, database_url))
+
+
+@contextmanager
+def one_node(folder: Path, **environment: str) -> Iterator[Nodes]:
+    """One server on SQLite."""
+    server = prepare(folder, METALAKE_LOG_LEVEL="ERROR", **environment)
+    server.start()
+    try:
+        yield _warm(Nodes([server], str(server.home / "metalake.sqlite3")))
+    finally:
+        server.stop()
+
+
+def _warm(nodes: Nodes) -> Nodes:
+    """The slow hash of the password is paid before anything is measured."""
+    for client in nodes.clients(len(nodes.servers)):
+        assert client.send("GET", NATIVE).status == 200
+    return nodes
+
+
+def segment(name: str) -> str:
+    return quote(name, safe="")
+
+
+def namespace(logical: str) -> str:
+    """A nested name as the Iceberg wire has it in a path."""
+    return "%1F".join(quote(level, safe="") for level in logical.split(":"))

@@ -1,0 +1,94 @@
+"""The metalake `demo`: `admin` owns it, `rita` reads one schema of it, `mia` is a member with nothing, `otto` no member.
+
+demo > lake > orders > eu > the table sales, and beside them the schema `payroll`, which only the owner sees.
+"""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from authz import snapshot
+from authz.callers import actor_of
+from authz.models import User
+from authz.policy import Actor
+from authz.services import people, roles
+from authz.services.entries import Ask
+from catalogs.lookup import Ident, by_id, find
+from catalogs.services import catalogs, metalakes, schemas, tables
+from metalake.privileges import Kind
+
+PASSWORD = "correct horse battery"
+COLUMN = {"id": 1, "name": "amount", "type": "long", "required": False, "doc": "in cents"}
+
+
+def actor(name: str) -> Actor:
+    return actor_of(User.objects.get(username=name))
+
+
+def add_user(name: str) -> User:
+    return User.objects.create_user(name, PASSWORD)
+
+
+def add_schema(*path: str, comment: str | None = None, **properties: str) -> int:
+    ident = Ident("demo", "lake", path)
+    schemas.create_schema(actor("admin"), ident, comment, properties)
+    return find(ident).id
+
+
+def add_table(*path: str, **properties: str) -> int:
+    ident = Ident("demo", "lake", path[:-1], path[-1])
+    draft = tables.TableDraft({"type": "struct", "fields": [COLUMN]}, None, None, properties)
+    tables.create_table(actor("admin"), ident, draft)
+    return find(ident).id
+
+
+def give(user: str | None, role: str, kind: Kind, full_name: str, *grants: str) -> None:
+    """A new role with these privileges ("use_schema" or "deny use_schema") on one object, for a user or for nobody."""
+    pairs = [(grant.split()[-1], "deny" if grant.startswith("deny ") else "allow") for grant in grants]
+    roles.create_role(actor("admin"), "demo", role, securables=[Ask(kind, full_name, pairs)])
+    if user:
+        roles.assign_roles(actor("admin"), "demo", "user", user, [role])
+
+
+@pytest.fixture
+def ids(db: None) -> dict[str, int]:
+    """The ids of the small world's objects, by name."""
+    snapshot.forget()
+    User.objects.create_superuser("admin", PASSWORD)
+    metalakes.create_metalake(actor("admin"), "demo", "All that we know", {})
+    secret = {"s3.secret-access-key": "do-not-show-me", "owner-team": "platform"}
+    catalogs.create_catalog(actor("admin"), "demo", "lake", "relational", "lakehouse-iceberg", "Our tables", secret)
+    made = {"eu": add_schema("orders", "eu", comment="Shops of the union"), "payroll": add_schema("payroll")}
+    made["sales"] = add_table("orders", "eu", "sales", comment="One row a sale")
+    for found in (by_id(made["eu"]),):
+        assert found
+        made |= {node.name: node.id for node in found.nodes}
+    for name in ("rita", "mia", "otto"):
+        add_user(name)
+    for name in ("rita", "mia"):
+        people.add_user(actor("admin"), "demo", name)
+    give("rita", "visitor", Kind.CATALOG, "lake", "use_catalog")
+    give("rita", "reader", Kind.SCHEMA, "lake.orders:eu", "use_schema", "select_table")
+    return made
+
+
+def sign_in(name: str, **options: bool) -> Client:
+    client = Client(**options)
+    assert client.login(username=name, password=PASSWORD)
+    return client
+
+
+@pytest.fixture
+def admin(ids: dict[str, int]) -> Client:
+    return sign_in("admin")
+
+
+@pytest.fixture
+def rita(ids: dict[str, int]) -> Client:
+    return sign_in("rita")
+
+
+@pytest.fixture
+def otto(ids: dict[str, int]) -> Client:
+    return sign_in("otto")

@@ -1,0 +1,215 @@
+"""The operators' pages: everything can be read by staff alone, and little can be done."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.apps import apps
+from django.contrib import admin as django_admin
+from django.contrib.auth.models import Group as GuardianGroup
+from django.contrib.contenttypes.models import ContentType
+from django.db import connection
+from django.db.models import Model
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from authz.callers import issue_token
+from authz.models import AuditEntry, Grant, PolicyChange, Token, User
+from authz.services import people
+from metalake.models import Outbox
+from tests.frontend.conftest import PASSWORD, actor, add_schema, give, sign_in
+
+pytestmark = pytest.mark.store
+
+OURS = ("metalake", "authz", "catalogs")
+MODELS = [model for model in apps.get_models() if model._meta.app_label in OURS]
+CHANGED_BY_SERVICES = [model for model in MODELS if model is not User]
+every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
+
+
+def url(model: type[Model], page: str = "changelist", *args: object) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
+
+
+@pytest.fixture
+def full(ids: dict[str, int]) -> dict[str, int]:
+    """The small world, with at least one row of every model."""
+    people.add_group(actor("admin"), "demo", "auditors")
+    people.set_group_users(actor("admin"), "demo", "auditors", add=["mia"])
+    issue_token(User.objects.get(username="rita"), "spark")
+    return ids
+
+
+@pytest.fixture
+def clerk(full: dict[str, int]) -> Client:
+    """Staff, though no superuser."""
+    User.objects.create_user("clerk", PASSWORD, is_staff=True)
+    return sign_in("clerk")
+
+
+def test_every_model_has_its_page_and_guardians_have_none() -> None:
+    registered = set(django_admin.site._registry)
+    assert set(MODELS) <= registered
+    assert GuardianGroup not in registered
+    assert not [model for model in registered if model._meta.app_label in ("guardian", "auth")]
+
+
+@every_model
+def test_every_page_answers(clerk: Client, model: type[Model]) -> None:
+    row = model._default_manager.order_by("-pk").first()
+    assert row is not None, "the world lacks one"
+    for path in (url(model), url(model, "change", row.pk)):
+        answer = clerk.get(path)
+        assert answer.status_code == 200, answer.content[:500]
+        assert "Content-Security-Policy" in answer.headers
+    if django_admin.site._registry[model].search_fields:
+        for sought in ("sales", "12", "no such thing", "' OR 1=1 --", "\\", "%"):
+            assert clerk.get(url(model), {"q": sought}).status_code == 200
+
+
+def test_search_finds(clerk: Client) -> None:
+    def found(model: type[Model], sought: str) -> int:
+        return len(clerk.get(url(model), {"q": sought}).context["cl"].result_list)
+
+    assert found(User, "rita") == 1
+    assert found(apps.get_model("catalogs.Table"), "sales") == 1
+    assert found(apps.get_model("catalogs.Table"), "no such") == 0
+    assert found(Grant, "select_table") == 1
+    assert found(AuditEntry, "lake.orders:eu") >= 1
+
+
+@pytest.mark.parametrize("model", CHANGED_BY_SERVICES, ids=lambda model: model._meta.label)
+def test_what_services_change_cannot_be_changed_here(full: dict[str, int], model: type[Model]) -> None:
+    admin = sign_in("admin")
+    row = model._default_manager.order_by("-pk").first()
+    assert row is not None
+    before = model._default_manager.filter(pk=row.pk).values().get()
+    assert admin.get(url(model, "add")).status_code == 403
+    for path in (url(model, "add"), url(model, "change", row.pk), url(model, "delete", row.pk)):
+        assert admin.post(path, {"name": "changed", "effect": "allow", "post": "yes"}).status_code == 403
+    admin.post(url(model), {"action": "delete_selected", "_selected_action": row.pk, "post": "yes"})
+    assert model._default_manager.filter(pk=row.pk).values().get() == before
+
+
+def test_only_staff_may_enter(ids: dict[str, int]) -> None:
+    for client in (Client(), sign_in("rita")):
+        answer = client.get("/admin/")
+        assert answer.status_code == 302
+        assert answer.headers["Location"].startswith("/admin/login/")
+
+
+def test_no_page_is_open_to_others(full: dict[str, int]) -> None:
+    rita = sign_in("rita")
+    for model in MODELS:
+        row = model._default_manager.order_by("-pk").first()
+        assert row is not None
+        for path in (url(model), url(model, "change", row.pk), url(model, "delete", row.pk)):
+            assert rita.get(path).status_code == 302, path
+
+
+def test_staff_who_are_no_superusers_change_nothing(clerk: Client) -> None:
+    account = User.objects.get(username="clerk")
+    assert clerk.get(url(User, "add")).status_code == 403
+    assert clerk.post(url(User, "change", account.pk), {"is_superuser": "on"}).status_code == 403
+    assert clerk.post(f"/admin/authz/user/{account.pk}/password/", {"password1": "x" * 20}).status_code == 403
+    token = Token.objects.get()
+    clerk.post(url(Token), {"action": "revoke", "_selected_action": token.pk})
+    token.refresh_from_db()
+    account.refresh_from_db()
+    assert token.revoked_at is None
+    assert not account.is_superuser
+
+
+def new_account(admin: Client, name: str):
+    passwords = {"password1": PASSWORD, "password2": PASSWORD}
+    return admin.post(url(User, "add"), {"username": name, "usable_password": "true", **passwords})
+
+
+def test_an_account_is_made_and_can_sign_in(admin: Client) -> None:
+    assert new_account(admin, "nora").status_code == 302
+    assert sign_in("nora").get("/").status_code == 200
+    entry = AuditEntry.objects.get(event="account.created")
+    assert (entry.actor, entry.full_name) == ("admin", "nora")
+    for wrong in ("a:b", "nora", " ", "a\x00b"):
+        assert new_account(admin, wrong).status_code == 200, "the form again, with what is wrong"
+    assert User.objects.filter(username__startswith="nora").count() == 1
+
+
+def test_a_disabled_account_is_out_at_once(admin: Client, rita: Client) -> None:
+    account = User.objects.get(username="rita")
+    token = issue_token(account, "spark")
+    bearer = {"Authorization": f"Bearer {token}"}
+    assert rita.get("/").status_code == 200
+    assert Client().get("/api/metalakes", headers=bearer).status_code == 200
+    saved = admin.post(url(User, "change", account.pk), {"username": "root"})  # no box is ticked
+    assert saved.status_code == 302
+    assert rita.get("/").status_code == 302
+    assert Client().get("/api/metalakes", headers=bearer).status_code == 401
+    account.refresh_from_db()
+    assert account.username == "rita", "names never change"
+    assert AuditEntry.objects.get(event="account.altered").details == {"changed": ["Is active"]}
+
+
+def test_a_password_is_set_and_ends_the_sessions(admin: Client, rita: Client) -> None:
+    account = User.objects.get(username="rita")
+    fresh = "a quite different phrase"
+    body = {"password1": fresh, "password2": fresh, "usable_password": "true"}
+    assert admin.post(f"/admin/authz/user/{account.pk}/password/", body).status_code == 302
+    assert rita.get("/").status_code == 302
+    assert Client().login(username="rita", password=fresh)
+    assert AuditEntry.objects.filter(event="account.altered", full_name="rita").count() == 1
+    assert fresh not in str(AuditEntry.objects.values_list("details", flat=True))
+
+
+def test_no_page_shows_a_secret(clerk: Client, full: dict[str, int]) -> None:
+    catalog = clerk.get(url(apps.get_model("catalogs.Catalog"), "change", full["lake"])).content.decode()
+    assert "do-not-show-me" not in catalog
+    assert "s3.secret-access-key = ******" in catalog
+    anything = apps.get_model("metalake.Securable")
+    assert "do-not-show-me" not in clerk.get(url(anything, "change", full["lake"])).content.decode()
+    token = Token.objects.get()
+    assert token.digest not in clerk.get(url(Token, "change", token.pk)).content.decode()
+
+
+def test_a_token_is_revoked(admin: Client) -> None:
+    secret = issue_token(User.objects.get(username="rita"), "spark")
+    token = Token.objects.get()
+    assert admin.post(url(Token), {"action": "revoke", "_selected_action": token.pk}).status_code == 302
+    answer = Client().get("/api/metalakes", headers={"Authorization": f"Bearer {secret}"})
+    assert answer.status_code == 401
+    assert AuditEntry.objects.get(event="token.revoked").actor == "admin"
+
+
+def test_waiting_work_is_tried_again(admin: Client) -> None:
+    later = timezone.now() + timedelta(days=1)
+    row = Outbox.objects.create(topic="event", payload={}, due_at=later, attempts=7)
+    assert admin.post(url(Outbox), {"action": "try_again_now", "_selected_action": row.pk}).status_code == 302
+    row.refresh_from_db()
+    assert row.due_at <= timezone.now()
+    assert row.attempts == 7
+
+
+@pytest.mark.parametrize("label", ["catalogs.Schema", "metalake.Securable", "authz.Grant", "authz.AuditEntry"])
+def test_lists_cost_the_same_at_any_length_and_count_nothing(clerk: Client, label: str) -> None:
+    model = apps.get_model(label)
+    ContentType.objects.clear_cache()
+    clerk.get(url(model))
+    with CaptureQueriesContext(connection) as few:
+        clerk.get(url(model))
+    for number in range(12):
+        add_schema("orders", f"s{number}")
+        give(None, f"role{number}", "schema", f"lake.orders:s{number}", "use_schema")  # type: ignore[arg-type]
+    with CaptureQueriesContext(connection) as many:
+        clerk.get(url(model))
+    assert len(many) == len(few)
+    table = model._meta.db_table
+    counted = [query["sql"] for query in many if "COUNT(" in query["sql"] and table in query["sql"]]
+    assert not counted
+
+
+def test_the_policy_log_is_readable(clerk: Client) -> None:
+    newest = PolicyChange.objects.latest("epoch")
+    assert str(newest.epoch) in clerk.get(url(PolicyChange)).content.decode()

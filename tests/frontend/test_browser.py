@@ -1,0 +1,215 @@
+"""The pages in a real browser, against a real server: by keyboard, on a phone, with hostile names.
+
+The `page` fixture fails a test in which a script or the content security policy complained.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.servers import MetalakeServer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+HOSTILE = ["<img src=x onerror=alert(1)>", "<script>alert(2)</script>", "\"><svg onload=alert(3)>", "' onfocus=alert(4) '"]
+FIELD = {"id": 1, "name": "amount", "type": "long", "required": False}
+
+
+@dataclass
+class Shop:
+    """A metalake of this file's own on the shared server: the catalog shop with nested, long and hostile levels."""
+
+    server: MetalakeServer
+    metalake: str = "browser"
+
+    def call(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        credential = base64.b64encode(f"admin:{self.server.admin_password}".encode()).decode()
+        headers = {"Authorization": f"Basic {credential}", "Content-Type": "application/json"}
+        request = urllib.request.Request(
+            f"{self.server.url}{path}", json.dumps(body).encode(), headers, method=method
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def native(self, path: str, body: dict[str, Any], method: str = "POST") -> dict[str, Any]:
+        return self.call(method, f"/api/metalakes{path}", body)
+
+    def add_namespace(self, *levels: str, **properties: str) -> None:
+        body = {"namespace": list(levels), "properties": properties}
+        self.call("POST", f"/iceberg/{self.metalake}/v1/shop/namespaces", body)
+
+    def add_table(self, *levels: str, name: str) -> None:
+        path = quote("\x1f".join(levels), safe="")
+        body = {"name": name, "schema": {"type": "struct", "schema-id": 0, "fields": [FIELD]}}
+        self.call("POST", f"/iceberg/{self.metalake}/v1/shop/namespaces/{path}/tables", body)
+
+
+@pytest.fixture(scope="module")
+def shop(metalake_server: MetalakeServer) -> Shop:
+    shop = Shop(metalake_server)
+    shop.native("", {"name": shop.metalake, "comment": "", "properties": {}})
+    catalog = {"name": "shop", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "", "properties": {}}
+    shop.native(f"/{shop.metalake}/catalogs", catalog)
+    shop.add_namespace("orders", "eu", "retail")
+    shop.add_table("orders", "eu", "retail", name="sales")
+    for name in HOSTILE:
+        shop.add_namespace(name, comment=name, **{name: name})
+        shop.add_table(name, name=name)
+    granted = [{"name": "select_table", "condition": "allow"}, {"name": "modify_table", "condition": "deny"}]
+    on = {"fullName": "shop.orders", "type": "SCHEMA", "privileges": granted}
+    shop.native(f"/{shop.metalake}/roles", {"name": "readers", "properties": {}, "securableObjects": [on]})
+    return shop
+
+
+@pytest.fixture
+def desk(page: Page, shop: Shop) -> Iterator[Page]:
+    """The first page, signed in; no dialog may ever open."""
+    dialogs: list[str] = []
+    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    sign_in(page, shop)
+    yield page
+    assert not dialogs
+
+
+def sign_in(page: Page, shop: Shop) -> None:
+    page.goto(f"{shop.server.url}/")
+    assert page.url.endswith("/login")
+    page.wait_for_selector("input[name=username]:focus")
+    page.keyboard.type("admin")
+    page.keyboard.press("Tab")
+    page.keyboard.type(shop.server.admin_password)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{shop.server.url}/")
+
+
+def focused(page: Page) -> str:
+    return str(page.evaluate("document.activeElement.innerText")).strip()
+
+
+def press_until(page: Page, key: str, name: str) -> None:
+    for _ in range(30):
+        if focused(page).endswith(name):
+            return
+        page.keyboard.press(key)
+    raise AssertionError(f"{key} never came to {name}; it stopped at {focused(page)!r}")
+
+
+def open_level(page: Page, name: str) -> None:
+    """Walk to an object and open what it holds, by arrow keys alone."""
+    press_until(page, "ArrowDown", name)
+    page.keyboard.press("ArrowRight")
+    page.locator(".tree li:has(> .row > a:focus) > ul > li").first.wait_for()
+
+
+def test_the_tree_is_walked_by_keyboard(desk: Page, shop: Shop) -> None:
+    press_until(desk, "Tab", shop.metalake)
+    for name in (shop.metalake, "shop", "orders", "eu", "retail"):
+        open_level(desk, name)
+    press_until(desk, "ArrowDown", "sales")
+    desk.keyboard.press("Enter")
+    desk.wait_for_selector("main h1:has-text('sales')")
+    assert re.search(r"/objects/\d+$", desk.url)
+    assert desk.title() == "sales · Metalake"
+    assert focused(desk).endswith("sales"), "the focus stays in the tree"
+    grants = desk.locator("table.grants").inner_text()
+    for expected in ("readers", "select_table", "modify_table", "from schema orders"):
+        assert expected in grants
+    assert desk.locator(".tree a[aria-current]").inner_text().endswith("sales")
+    desk.keyboard.press("ArrowLeft")
+    assert focused(desk).endswith("retail")
+    desk.keyboard.press("ArrowLeft")
+    assert desk.locator(".tree a:has-text('sales')").is_hidden()
+
+
+def test_the_tree_is_opened_by_its_buttons_too(desk: Page, shop: Shop) -> None:
+    toggle = desk.get_by_role("button", name=f"What {shop.metalake} holds")
+    toggle.focus()
+    desk.keyboard.press("Enter")
+    inner = desk.get_by_role("button", name="What shop holds")
+    inner.wait_for()
+    assert toggle.get_attribute("aria-expanded") == "true"
+    desk.keyboard.press("Space")
+    assert toggle.get_attribute("aria-expanded") == "false"
+    assert inner.is_hidden()
+
+
+def test_back_and_reload_show_the_same(desk: Page, shop: Shop) -> None:
+    desk.locator(".tree a", has_text=shop.metalake).click()
+    desk.wait_for_selector(f"main h1:has-text('{shop.metalake}')")
+    desk.get_by_role("button", name=f"What {shop.metalake} holds").click()
+    desk.locator(".tree a", has_text="shop").click()
+    desk.wait_for_selector("main h1:has-text('shop')")
+    desk.reload()
+    assert desk.locator("main h1").inner_text().startswith("shop")
+    desk.wait_for_selector(".tree a[aria-current]:has-text('shop')")
+    desk.go_back()
+    desk.wait_for_selector(f"main h1:has-text('{shop.metalake}')")
+
+
+def test_hostile_names_open_no_dialog(desk: Page, shop: Shop) -> None:
+    press_until(desk, "Tab", shop.metalake)
+    for name in (shop.metalake, "shop"):
+        open_level(desk, name)
+    for name in HOSTILE:
+        row = desk.locator(".tree .row").filter(has=desk.get_by_text(name, exact=True)).first
+        row.locator("button").click()
+        row.locator("a").click()
+        desk.locator("main h1 > span:first-of-type").get_by_text(name, exact=True).wait_for()
+        table = desk.locator(f".tree a:has(use[href='#icon-table']):has-text({json.dumps(name)})").first
+        table.click()
+        desk.wait_for_selector("main h1 .kind:has-text('table')")
+        row.locator("button").click()
+
+
+def test_a_token_is_issued_and_revoked(desk: Page) -> None:
+    desk.get_by_role("link", name="Tokens").click()
+    desk.get_by_label("Name").fill("from the browser")
+    desk.get_by_role("button", name="Issue").click()
+    secret = desk.get_by_label("The new token")
+    secret.wait_for()
+    assert secret.input_value().startswith("mlk_")
+    desk.get_by_role("button", name="Revoke from the browser").click()
+    desk.wait_for_selector("text=You have none")
+    assert not desk.locator("input.token").count()
+
+
+def test_signing_out_ends_what_a_left_open_page_can_do(desk: Page, shop: Shop) -> None:
+    other = desk.context.new_page()
+    other.goto(f"{shop.server.url}/")
+    other.get_by_role("button", name="Sign out").click()
+    other.wait_for_url("**/login")
+    desk.locator(".tree a", has_text=shop.metalake).click()
+    desk.wait_for_url(f"{shop.server.url}/login*")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_never_scrolls_sideways(browser: Browser, shop: Shop, scheme: str) -> None:
+    context = browser.new_context(viewport={"width": 380, "height": 760}, color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+    page = context.new_page()
+    sign_in(page, shop)
+    page.get_by_role("button", name=f"What {shop.metalake} holds").click()
+    page.get_by_role("button", name="What shop holds").click()
+    page.locator(".tree a", has_text="orders").click()
+    page.wait_for_selector("main h1:has-text('orders')")
+    for path in (page.url, f"{shop.server.url}/", f"{shop.server.url}/tokens", f"{shop.server.url}/nowhere"):
+        page.goto(path)
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 380, path
+    context.close()
+
+
+def test_the_operators_pages_work_under_their_policy(desk: Page, shop: Shop) -> None:
+    desk.get_by_role("link", name="Operators").click()
+    desk.wait_for_url("**/admin/")
+    desk.goto(f"{shop.server.url}/admin/authz/grant/")
+    assert "select_table" in desk.locator("#result_list").inner_text()

@@ -1,0 +1,305 @@
+"""The tree and the object: what is shown, to whom, and that nothing hidden or hostile comes through."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from authz.services import people, roles
+from catalogs.services import browsing, catalogs
+from metalake.models import Securable
+from metalake.privileges import Kind
+from tests.frontend.conftest import actor, add_schema, add_table, add_user, give, sign_in
+
+pytestmark = pytest.mark.store
+
+HOSTILE = [
+    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "\"><svg onload=alert(1)>", "' onmouseover='alert(1)",
+    "{{ 7|add:7 }}{% now 'Y' %}", "javascript:alert(1)", "</title><script>alert(1)</script>", "<!--", "&lt;b&gt;",
+    "<a href=javascript:alert(1)>", "\" autofocus onfocus=alert(1) x=\"", "`${alert(1)}`",
+]  # fmt: skip
+Ids = dict[str, int]
+
+
+def text(client: Client, path: str, status: int = 200, *, part: bool = False) -> str:
+    answer = client.get(path, headers={"HX-Request": "true"} if part else {})
+    assert answer.status_code == status, answer.content[:300]
+    return answer.content.decode()
+
+
+def names(level: str) -> list[str]:
+    return re.findall(r'<span class="hide">\w+ </span>([^<]*)</span>', level)
+
+
+def below(client: Client, object_id: int, **query: str) -> str:
+    answer = client.get(f"/objects/{object_id}/children", query, headers={"HX-Request": "true"})
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+# The tree
+
+
+def test_the_owner_walks_the_tree_level_by_level(admin: Client, ids: Ids) -> None:
+    whole = text(admin, "/")
+    assert names(whole) == ["demo"]
+    assert "<html" in whole
+    levels = [("demo", ["lake"]), ("lake", ["orders", "payroll"]), ("orders", ["eu"]), ("eu", ["sales"]), ("sales", [])]
+    for name, children in levels:
+        level = below(admin, ids[name])
+        assert names(level) == children
+        assert "<html" not in level
+    assert "is-path" not in below(admin, ids["lake"])
+    assert 'aria-expanded="false"' in below(admin, ids["lake"])
+    assert "aria-expanded" not in below(admin, ids["eu"]), "a table opens nothing"
+
+
+def test_others_see_what_they_may_load_and_the_way_to_it(rita: Client, ids: Ids) -> None:
+    level = below(rita, ids["lake"])
+    assert names(level) == ["orders"], "payroll is hidden"
+    assert "is-path" in level
+    assert "is-path" not in below(rita, ids["orders"])
+    assert names(below(rita, ids["eu"])) == ["sales"]
+
+
+def test_strangers_see_nothing_and_are_told_what_to_do(otto: Client, ids: Ids) -> None:
+    whole = text(otto, "/")
+    assert names(whole) == []
+    assert "You belong to no metalake yet" in whole
+    mia = sign_in("mia")
+    assert names(text(mia, "/")) == ["demo"]
+    assert names(below(mia, ids["demo"])) == []
+
+
+def test_a_long_level_goes_on_page_by_page(
+    admin: Client, rita: Client, ids: Ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        add_schema("orders", "eu", f"s{number}")
+        add_table("orders", "eu", f"t{number}")
+    wanted = ["s0", "s1", "s2", "s3", "s4", "sales", "t0", "t1", "t2", "t3", "t4"]
+    give("rita", "not-these", Kind.SCHEMA, "lake.orders:eu:s0", "deny use_schema")
+    give("rita", "nor-this", Kind.TABLE, "lake.orders:eu.t1", "deny select_table")
+    seen_by_rita = [name for name in wanted if name not in ("s0", "t1")]
+    for size in (1, 2, 5, 11, 200):
+        monkeypatch.setattr(browsing, "LEVEL_LIMIT", size)
+        assert walk(admin, ids["eu"], size) == wanted
+        assert walk(rita, ids["eu"], size) == seen_by_rita
+
+
+def walk(client: Client, object_id: int, size: int) -> list[str]:
+    """Every name of a level, following "Show more"; no page but the last is short."""
+    found: list[str] = []
+    query: dict[str, str] = {}
+    while True:
+        level = below(client, object_id, **query)
+        page = names(level)
+        found += page
+        query = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', level))
+        if not query:
+            assert len(page) <= size
+            return found
+        assert len(page) == size
+
+
+def test_an_object_opens_the_tree_on_the_way_to_it(admin: Client, ids: Ids) -> None:
+    whole = text(admin, f"/objects/{ids['sales']}")
+    trail = "-".join(str(ids[name]) for name in ("demo", "lake", "orders", "eu", "sales"))
+    assert f"/objects/{ids['demo']}/children?trail={trail}" in whole
+    level = below(admin, ids["lake"], trail=trail)
+    assert f"/objects/{ids['orders']}/children?trail={trail}" in level
+    assert f"/objects/{ids['payroll']}/children?trail" not in level
+    assert 'aria-current="true"' in below(admin, ids["eu"], trail=trail)
+
+
+def test_a_disabled_catalog_says_so(admin: Client, ids: Ids) -> None:
+    catalogs.set_catalog_enabled(actor("admin"), "demo", "lake", False)
+    assert "disabled" in below(admin, ids["demo"])
+    assert "nothing below it answers" in text(admin, f"/objects/{ids['lake']}")
+    for path in (f"/objects/{ids['eu']}", f"/objects/{ids['lake']}/children"):
+        assert "is disabled" in text(admin, path, 409, part=True)
+
+
+# One object
+
+
+def test_an_object_is_described(admin: Client, ids: Ids) -> None:
+    sales = text(admin, f"/objects/{ids['sales']}")
+    for expected in ("One row a sale", "Iceberg v2", "<code>long</code>", "in cents", "<dd>admin</dd>"):
+        assert expected in sales
+    assert "Shops of the union" in text(admin, f"/objects/{ids['eu']}")
+    assert "All that we know" in text(admin, f"/objects/{ids['demo']}")
+
+
+def test_a_part_is_the_same_object_without_the_frame(admin: Client, ids: Ids) -> None:
+    path = f"/objects/{ids['sales']}"
+    part = text(admin, path, part=True)
+    assert "<html" not in part
+    assert "<title>sales" in part
+    restored = admin.get(path, headers={"HX-Request": "true", "HX-History-Restore-Request": "true"})
+    assert "<html" in restored.content.decode(), "going back needs the whole page"
+    assert "HX-Request" in restored.headers["Vary"]
+    assert "no-store" in restored.headers["Cache-Control"]
+
+
+def test_secrets_are_masked(admin: Client, ids: Ids) -> None:
+    lake = text(admin, f"/objects/{ids['lake']}")
+    assert "do-not-show-me" not in lake
+    assert "s3.secret-access-key" in lake
+    assert "platform" in lake
+
+
+def test_what_only_leads_on_shows_its_name_alone(rita: Client, ids: Ids) -> None:
+    Securable.objects.filter(pk=ids["orders"]).update(comment="a secret comment", properties={"a": "secret-property"})
+    orders = text(rita, f"/objects/{ids['orders']}")
+    assert "It leads to something below" in orders
+    for hidden in ("a secret comment", "secret-property", "Owner", "Created"):
+        assert hidden not in orders
+
+
+@pytest.mark.parametrize("part", [False, True])
+def test_hidden_is_answered_like_missing(rita: Client, otto: Client, ids: Ids, part: bool) -> None:
+    nowhere = 4_611_686_018_427_387_904
+    for path in ("/objects/{}", "/objects/{}/children"):
+        missing = text(rita, path.format(nowhere), 404, part=part)
+        assert text(rita, path.format(ids["payroll"]), 404, part=part) == missing
+        for name in ("demo", "lake", "eu", "sales"):
+            assert text(otto, path.format(ids[name]), 404, part=part) == missing
+    role = Securable.objects.get(kind=Kind.ROLE, name="reader")
+    assert text(sign_in("admin"), f"/objects/{role.pk}", 404, part=part) == missing, "a role is no place in the tree"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/objects/0", "/objects/9223372036854775808", f"/objects/{'9' * 40}", f"/objects/{'9' * 5000}", "/objects/x"],
+)
+def test_an_id_that_cannot_be_is_missing(admin: Client, path: str) -> None:
+    text(admin, path, 404)
+
+
+@pytest.mark.parametrize("query", ["slot=nonsense", "after=%00", "trail=1-x--9", f"trail={'9' * 6000}", "after=%FF%FE"])
+def test_a_level_survives_any_query(admin: Client, ids: Ids, query: str) -> None:
+    text(admin, f"/objects/{ids['lake']}/children?{query}")
+
+
+# Its grants
+
+
+def test_the_owner_sees_every_grant_and_who_holds_it(admin: Client, ids: Ids) -> None:
+    people.add_group(actor("admin"), "demo", "auditors")
+    people.set_group_users(actor("admin"), "demo", "auditors", add=["mia"])
+    roles.assign_roles(actor("admin"), "demo", "group", "auditors", ["reader"])
+    sales = text(admin, f"/objects/{ids['sales']}")
+    assert "0 here, 3 from above" in sales
+    assert "1 user: rita" in sales
+    assert "1 group: auditors (1)" in sales
+    assert f'from schema</span> <a href="/objects/{ids["eu"]}"' in sales
+    assert "grants of your own roles only" not in sales
+
+
+def test_others_see_the_grants_of_their_own_roles(rita: Client, ids: Ids) -> None:
+    give(None, "boss", Kind.CATALOG, "lake", "modify_table")
+    sales = text(rita, f"/objects/{ids['sales']}")
+    assert "You see the grants of your own roles only" in sales
+    assert "reader" in sales
+    assert "boss" not in sales
+    assert "1 user" not in sales, "who else holds it is not hers to read"
+
+
+def test_deny_is_explained(admin: Client, ids: Ids) -> None:
+    give("rita", "embargo", Kind.CATALOG, "lake", "deny select_table")
+    sales = text(admin, f"/objects/{ids['sales']}")
+    assert "Wins over ALLOW in reader for whoever holds both roles." in sales
+    assert "Gives nothing to whoever also holds embargo: DENY wins." in sales
+
+
+def test_nothing_granted_says_what_to_do(admin: Client, ids: Ids) -> None:
+    assert "No grant reaches this metalake" in text(admin, f"/objects/{ids['demo']}")
+
+
+def test_an_object_costs_the_same_however_much_is_granted(admin: Client, ids: Ids) -> None:
+    path = f"/objects/{ids['sales']}"
+    text(admin, path)
+    with CaptureQueriesContext(connection) as few:
+        text(admin, path)
+    for number in range(8):
+        add_user(f"u{number}")
+        people.add_user(actor("admin"), "demo", f"u{number}")
+        give(f"u{number}", f"role{number}", Kind.SCHEMA, "lake.orders", "use_schema", "select_table")
+    text(admin, path)
+    with CaptureQueriesContext(connection) as many:
+        text(admin, path)
+    assert len(many) == len(few)
+
+
+# Hostile text, and what pages may run
+
+
+class Markup(HTMLParser):
+    """The elements and attributes that a browser would make of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.add(tag)
+        for name, value in attrs:
+            self.found.add(f"{tag} {name}")
+            if name in ("href", "src", "hx-get", "action"):
+                assert value and value.startswith(("/", "#")) and not value.startswith("//"), value
+
+    def handle_comment(self, data: str) -> None:
+        self.found.add("comment")
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_text_is_never_markup(admin: Client, ids: Ids, hostile: str) -> None:
+    def pages(schema: int, table: int) -> list[Markup]:
+        paths = [f"/objects/{id}" for id in (schema, table, ids["eu"])]
+        return [Markup(below(admin, schema)), Markup(below(admin, ids["lake"])), *(Markup(text(admin, p)) for p in paths)]
+
+    plain = pages(add_schema("plain", comment="c", k="v"), add_table("plain", "plain", comment="c"))
+    level = hostile.replace(":", "")  # which divides levels
+    schema = add_schema(level, comment=hostile, **{hostile: hostile})
+    table = add_table(level, hostile, comment=hostile)
+    Securable.objects.filter(kind=Kind.ROLE, name="reader").update(name=hostile)
+    for calm, tried in zip(plain, pages(schema, table), strict=True):
+        assert tried.found == calm.found, "the same elements with the same attributes, whatever the names say"
+        assert level in tried.text or hostile in tried.text, "and the text is all there"
+
+
+def test_pages_carry_no_script_or_style_of_their_own(admin: Client, ids: Ids) -> None:
+    for path in ("/", f"/objects/{ids['sales']}", "/tokens", "/nowhere"):
+        answer = admin.get(path)
+        page = answer.content.decode()
+        assert not re.search(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=|javascript:", page)
+        policy = answer.headers["Content-Security-Policy"]
+        assert "default-src 'self'" in policy
+        assert "script-src" not in policy
+        assert answer.headers["X-Frame-Options"] == "DENY"
+        for source in re.findall(r'(?:src|href)="(/static/[^"]+)"', page):
+            assert admin.get(source).status_code == 200, source
+
+
+def test_failures_look_like_the_rest(admin: Client, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "There is nothing here" in text(admin, "/nowhere", 404)
+
+    def fail(*args: object) -> None:
+        raise RuntimeError("an inner detail")
+
+    monkeypatch.setattr(browsing, "top_level", fail)
+    admin.raise_request_exception = False
+    failed = text(admin, "/", 500)
+    assert "The server failed" in failed
+    assert "an inner detail" not in failed
