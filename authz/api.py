@@ -200,7 +200,7 @@ class Tokens(Endpoint):
         # A leaked token must not make another that outlives its revocation.
         if not self.request.META.get("HTTP_AUTHORIZATION", "").lower().startswith("basic "):
             raise Forbidden("A token is made with the password, not with another token.")
-        return {"token": wire.issued_reply(tokens.issue(actor, body.name, body.expires_at))}
+        return {"token": wire.issued_reply(tokens.issue(actor, body.name, body.expires_at, body.user))}
 
 
 class Token(Endpoint):

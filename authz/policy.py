@@ -7,7 +7,7 @@ lists. The rules are data in `operations`; their meaning is docs/authorization.m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -152,7 +152,23 @@ def require(actor: Actor, operation: Operation, lineage: Lineage) -> None:
         return
     if sees(actor, lineage, held):
         raise Forbidden(f"{actor.name} may not {operation.name.replace('_', ' ')}: {describe(lineage)}.", kind=kind)
-    raise NotFound(missing(lineage), kind=kind)
+    raise unseen(actor, lineage)
+
+
+def unseen(actor: Actor, lineage: Lineage) -> NotFound:
+    """How a hidden object is told: as a miss of the first thing on the way to it that the actor does not see."""
+    for above in _ways(lineage):
+        if not sees(actor, above):
+            return NotFound(missing(above), kind=above.nodes[-1].kind)
+    return NotFound(missing(lineage), kind=lineage.nodes[-1].kind)
+
+
+def _ways(lineage: Lineage) -> Iterator[_Above]:
+    """The containers that a path names one by one: the metalake, the catalog, the whole schema."""
+    nodes, names = lineage.nodes, lineage.full_name
+    for depth in range(1, len(nodes)):
+        if nodes[depth - 1].kind != nodes[depth].kind:
+            yield _Above(nodes[:depth], [nodes[0].name] if depth == 1 else names[: min(depth, 3) - 1])
 
 
 def require_member(actor: Actor, lineage: Lineage) -> None:

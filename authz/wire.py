@@ -13,7 +13,7 @@ from authz.services.owners import Owner
 from authz.services.people import Person
 from authz.services.roles import GrantedOn, RoleRecord
 from authz.services.tokens import Issued
-from metalake.rest import audit_of, kind_of
+from metalake.rest import AuditReply, audit_of, kind_of
 from metalake.wire import Body, Reply
 
 
@@ -109,10 +109,11 @@ class OwnerSetRequest(Body):
 
 
 class TokenIssueRequest(Body):
-    """Our extension: a personal token; without `expiresAt` it lasts until it is revoked."""
+    """Our extension: a personal token; without `expiresAt` it lasts until it is revoked. `user` is for operators."""
 
     name: str
     expires_at: Moment | None = None
+    user: str | None = None
 
 
 def pairs(privileges: list[PrivilegeBody]) -> list[tuple[str, str]]:
@@ -120,15 +121,6 @@ def pairs(privileges: list[PrivilegeBody]) -> list[tuple[str, str]]:
 
 
 # What is answered
-
-
-class AuditReply(Reply):
-    """Who made it and who changed it last, in UTC."""
-
-    creator: str
-    create_time: str
-    last_modifier: str | None = None
-    last_modified_time: str | None = None
 
 
 class UserReply(Reply):

@@ -1,4 +1,4 @@
-"""Identifier -> lineage, in one statement; asks no permission."""
+"""Identifier -> lineage, in one statement; asks no permission, but tells no miss that would betray what is hidden."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from django.db import connection
 
-from authz.policy import Node
+from authz import policy
+from authz.policy import Actor, Node
 from catalogs.hierarchy import HierarchicalSchema, encode_segment, split_logical
 from metalake.errors import NotFound
 from metalake.models import Slot
@@ -123,10 +124,15 @@ def nearest(ident: Ident) -> Found | None:
     return _fetch(sql, [ident.catalog, nested, flat, ident.leaf, ident.metalake])
 
 
-def find(ident: Ident) -> Found:
-    """The object. Raises NotFound of the kind that is missing first on the way to it."""
+def find(actor: Actor, ident: Ident) -> Found:
+    """The object, whether the actor may see it or not.
+
+    Raises NotFound of what is missing first on the way to it, and below something hidden as if that were missing.
+    """
     found = nearest(ident)
     if found is None or found.kind != Kind.VIEW and _depth(found) < _wanted(ident):
+        if found is not None and not policy.sees(actor, found):
+            raise policy.unseen(actor, found)
         raise NotFound(_miss(ident, found), kind=_missing_kind(found))
     return found
 

@@ -17,17 +17,8 @@ from catalogs.secrets import mask
 from catalogs.services.schemas import SchemaRecord
 from catalogs.table_wire import Distribution, Index, Partitioning, SortOrder
 from metalake.models import AuditInfo, Metalake
-from metalake.rest import audit_of
+from metalake.rest import AuditReply, audit_of
 from metalake.wire import Reply
-
-
-class Audit(Reply):
-    """Who made it and who changed it last, in UTC."""
-
-    creator: str
-    create_time: str
-    last_modifier: str = Field(default="", description="Left out until something changes")
-    last_modified_time: str = Field(default="", description="Left out until something changes")
 
 
 class Identifier(Reply):
@@ -43,7 +34,7 @@ class MetalakeReply(Reply):
     name: str
     comment: str | None
     properties: dict[str, str]
-    audit: Audit
+    audit: AuditReply
 
 
 class CatalogReply(Reply):
@@ -54,7 +45,7 @@ class CatalogReply(Reply):
     provider: str
     comment: str | None
     properties: dict[str, str]
-    audit: Audit
+    audit: AuditReply
 
 
 class SchemaReply(Reply):
@@ -63,7 +54,7 @@ class SchemaReply(Reply):
     name: str
     comment: str | None
     properties: dict[str, str]
-    audit: Audit
+    audit: AuditReply
 
 
 class TableReply(Reply):
@@ -77,7 +68,7 @@ class TableReply(Reply):
     sort_orders: list[SortOrder]
     distribution: Distribution
     indexes: list[Index]
-    audit: Audit
+    audit: AuditReply
 
 
 def identifiers(namespace: Iterable[str], names: Iterable[str]) -> list[dict[str, Any]]:

@@ -23,9 +23,7 @@ from rest_framework.views import APIView
 from metalake import errors
 from metalake.errors import Invalid, MetalakeError
 from metalake.privileges import Kind
-from metalake.wire import AnyBody, Body, Reply, explain, quote, read
-
-__all__ = ["Body", "Reply"]
+from metalake.wire import AnyBody, Reply, explain, quote, read
 
 log = logging.getLogger(__name__)
 
@@ -161,6 +159,15 @@ def envelope(payload: dict[str, Any] | HttpResponse) -> HttpResponse:
     if isinstance(payload, HttpResponse):
         return payload
     return HttpResponse(orjson.dumps({"code": 0, **payload}), content_type=JSON)
+
+
+class AuditReply(Reply):
+    """Who made it and who changed it last, in UTC; what is unset is left out."""
+
+    creator: str
+    create_time: str
+    last_modifier: str | None = None
+    last_modified_time: str | None = None
 
 
 def audit_of(row: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from authz.models import Token, User
 from authz.policy import Actor
 from authz.services.naming import check_name
 from authz.writing import write
-from metalake.errors import AlreadyExists, Forbidden, Invalid
+from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from metalake.events import Event, record
 
 
@@ -24,30 +24,48 @@ class Issued(NamedTuple):
     secret: str
 
 
-def issue(actor: Actor, name: str, expires_at: datetime | None = None) -> Issued:
-    """A token of the caller's. Raises AlreadyExists where one of that name is still good."""
+def issue(actor: Actor, name: str, expires_at: datetime | None = None, user: str | None = None) -> Issued:
+    """A token of the caller's, or of another user where an operator asks, as one who could set that user's password.
+
+    One of that name is replaced for another user; for oneself it raises AlreadyExists.
+    """
     check_name(name, "token")
     if expires_at is not None and expires_at <= timezone.now():
         raise Invalid("A token's expiry lies ahead.", kind="token")
 
     def act(actor: Actor) -> Issued:
-        user = User.objects.select_for_update().filter(username=actor.name).first()
-        if user is None:
+        holder = User.objects.select_for_update().filter(username=user or actor.name).first()
+        if user not in (None, actor.name):
+            _require_operator(actor)
+            if holder is None:
+                raise NotFound(f"There is no user {user}.", kind="user")
+            _good_tokens(user).filter(name=name).update(revoked_at=timezone.now())
+        if holder is None:
             raise Forbidden(f"{actor.name} has no account, so no token either.")
-        if list_tokens(actor).filter(name=name).exists():
+        good = _good_tokens(holder.username)
+        if good.filter(name=name).exists():
             raise AlreadyExists(f"A token {name} already exists.", kind="token")
-        secret = issue_token(user, name, expires_at)
-        row = list_tokens(actor).get(name=name)
+        secret = issue_token(holder, name, expires_at)
+        row = good.get(name=name)
         record(_event(actor, "token.issued", row))
         return Issued(row, secret)
 
     return write(actor, act, kind="token")
 
 
+def _require_operator(actor: Actor) -> None:
+    if not User.objects.filter(pk=actor.id, is_superuser=True, is_active=True).exists():
+        raise Forbidden("Only operators issue tokens for others.")
+
+
 def list_tokens(actor: Actor) -> QuerySet[Token]:
     """The caller's that are still good."""
+    return _good_tokens(actor.name)
+
+
+def _good_tokens(username: str | None) -> QuerySet[Token]:
     good = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
-    return Token.objects.filter(good, user__username=actor.name, revoked_at__isnull=True).order_by("name")
+    return Token.objects.filter(good, user__username=username, revoked_at__isnull=True).order_by("name")
 
 
 def revoke(actor: Actor, token_id: int) -> bool:
@@ -65,4 +83,12 @@ def revoke(actor: Actor, token_id: int) -> bool:
 
 
 def _event(actor: Actor, name: str, row: Token) -> Event:
-    return Event(name=name, actor=actor.name, kind="token", object_id=row.pk, full_name=row.name, metalake_id=None)
+    return Event(
+        name=name,
+        actor=actor.name,
+        kind="token",
+        object_id=row.pk,
+        full_name=row.name,
+        metalake_id=None,
+        details={"user": row.user.username},
+    )

@@ -19,7 +19,7 @@ from catalogs.models import Catalog, Schema
 from catalogs.providers.base import Provider
 from catalogs.providers.registry import PROVIDERS, provider_class, provider_for
 from catalogs.secrets import MASK, is_secret
-from catalogs.services.changes import Alteration, event, event_of, remove, require_enabled, save
+from catalogs.services.changes import Alteration, event, event_of, hold, remove, require_enabled, save
 from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.events import record
 from metalake.models import Metalake, new_id
@@ -29,7 +29,7 @@ TRIAL = "testConnection"  # stands where the native wire's paths have a catalog'
 
 
 def list_catalogs(actor: Actor, metalake: str) -> QuerySet[Catalog]:
-    found = find(Ident(metalake))
+    found = find(actor, Ident(metalake))
     policy.require(actor, operations.LIST_CATALOGS, found)
     require_enabled(found)
     rows = Catalog.objects.filter(parent_id=found.id)
@@ -48,7 +48,7 @@ def create_catalog(
     checked = check_registration(name, type_, provider, properties)
 
     def act(actor: Actor) -> Catalog:
-        found = find(Ident(metalake))
+        found = find(actor, Ident(metalake))
         policy.require(actor, operations.CREATE_CATALOG, found)
         require_enabled(found)
         if Catalog.objects.filter(parent_id=found.id, name=name).exists():
@@ -96,7 +96,7 @@ def test_connection(
     actor: Actor, metalake: str, name: str, type_: str, provider: str | None, properties: dict[str, str]
 ) -> None:
     """Try what a registration would use; asks the same right as creating."""
-    found = find(Ident(metalake))
+    found = find(actor, Ident(metalake))
     policy.require(actor, operations.CREATE_CATALOG, found)
     require_enabled(found)
     chosen = check_registration(name, type_, provider, properties)
@@ -105,7 +105,7 @@ def test_connection(
 
 
 def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
-    found = find(Ident(metalake, name))
+    found = find(actor, Ident(metalake, name))
     policy.require(actor, operations.LOAD_CATALOG, found)
     require_enabled(found.above())
     return _row(found)
@@ -113,7 +113,7 @@ def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
 
 def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Catalog:
     def act(actor: Actor) -> Catalog:
-        found = find(Ident(metalake, name))
+        found = find(actor, Ident(metalake, name))
         policy.require(actor, operations.ALTER_CATALOG, found)
         require_enabled(found)
         row = _row(found)
@@ -148,7 +148,7 @@ def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: 
 
     Its secrets go wherever the altered properties point, so no lesser right will do.
     """
-    found = find(Ident(metalake, name))
+    found = find(actor, Ident(metalake, name))
     policy.require(actor, operations.ALTER_CATALOG, found)
     require_enabled(found)
     row = _row(found)
@@ -159,7 +159,7 @@ def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: 
 
 def set_catalog_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> None:
     def act(actor: Actor) -> None:
-        found = find(Ident(metalake, name))
+        found = find(actor, Ident(metalake, name))
         policy.require(actor, operations.ENABLE_CATALOG, found)
         require_enabled(found.above())
         if Catalog.objects.filter(pk=found.id).exclude(enabled=enabled).update(enabled=enabled):
@@ -173,13 +173,14 @@ def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
 
     def act(actor: Actor) -> bool:
         try:
-            found = find(Ident(metalake, name))
+            found = find(actor, Ident(metalake, name))
             policy.require(actor, operations.DROP_CATALOG, found)
         except NotFound as miss:
             if miss.kind == Kind.METALAKE:
                 raise
             return False
         require_enabled(found.above())
+        hold(found)
         row = _row(found)
         if not force:
             if row.enabled:

@@ -82,6 +82,12 @@ def save(row: Securable, actor: Actor, fields: Iterable[str]) -> None:
     row.version += 1
 
 
+def hold(found: Found) -> None:
+    """Lock the object until the transaction ends, so that nothing is put below it meanwhile. Raises Stale if it is gone."""
+    if not Securable.objects.select_for_update().filter(pk=found.id).values_list("pk", flat=True):
+        raise Stale
+
+
 def remove(found: Found) -> None:
     """Delete an object and all below it, with every grant on them, in the caller's transaction."""
     authz.forget_grants_under(found.lineage)

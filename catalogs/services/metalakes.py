@@ -12,7 +12,7 @@ from catalogs.hierarchy import check_strict
 from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Found, Ident, find
 from catalogs.models import Catalog
-from catalogs.services.changes import Alteration, event, event_of, remove, save
+from catalogs.services.changes import Alteration, event, event_of, hold, remove, save
 from metalake.errors import AlreadyExists, Forbidden, InUse, Invalid, NotEmpty, NotFound
 from metalake.events import record
 from metalake.models import Metalake
@@ -59,14 +59,14 @@ def _check_unreserved(properties: dict[str, str]) -> None:
 
 
 def load_metalake(actor: Actor, name: str) -> Metalake:
-    found = find(Ident(name))
+    found = find(actor, Ident(name))
     policy.require(actor, operations.LOAD_METALAKE, found)
     return _row(found)
 
 
 def alter_metalake(actor: Actor, name: str, alteration: Alteration) -> Metalake:
     def act(actor: Actor) -> Metalake:
-        found = find(Ident(name))
+        found = find(actor, Ident(name))
         policy.require(actor, operations.ALTER_METALAKE, found)
         row = _row(found)
         fields = alteration.apply_to(row)
@@ -86,7 +86,7 @@ def alter_metalake(actor: Actor, name: str, alteration: Alteration) -> Metalake:
 
 def set_metalake_enabled(actor: Actor, name: str, enabled: bool) -> None:
     def act(actor: Actor) -> None:
-        found = find(Ident(name))
+        found = find(actor, Ident(name))
         policy.require(actor, operations.ENABLE_METALAKE, found)
         if Metalake.objects.filter(pk=found.id).exclude(enabled=enabled).update(enabled=enabled):
             record(event(actor, "metalake.enabled" if enabled else "metalake.disabled", found))
@@ -99,10 +99,11 @@ def drop_metalake(actor: Actor, name: str, force: bool) -> bool:
 
     def act(actor: Actor) -> bool:
         try:
-            found = find(Ident(name))
+            found = find(actor, Ident(name))
             policy.require(actor, operations.DROP_METALAKE, found)
         except NotFound:
             return False
+        hold(found)
         row = _row(found)
         if not force:
             if row.enabled:

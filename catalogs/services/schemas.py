@@ -15,7 +15,7 @@ from catalogs.hierarchy import HierarchicalSchema, SeparatorPolicy, check_strict
 from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Found, Ident, SchemaName, find, nearest
 from catalogs.models import Schema
-from catalogs.services.changes import Alteration, event, event_of, remove, require_enabled, save
+from catalogs.services.changes import Alteration, event, event_of, hold, remove, require_enabled, save
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.events import record
 from metalake.models import Securable, Slot, new_id
@@ -59,9 +59,9 @@ def list_schemas(
     """The direct children of a catalog or schema that the actor sees, by name; from behind `after`, at most `limit`."""
     if container.schema is not None:
         _check_parent(actor, container)
-    found = find(container)
+    found = find(actor, container)
     if not policy.sees(actor, found):
-        raise NotFound(policy.missing(found), kind=found.kind)
+        raise policy.unseen(actor, found)
     require_enabled(found)
     children = Securable.objects.filter(parent_id=found.id, slot=Slot.SCHEMA)
     if after is not None:
@@ -90,9 +90,9 @@ def create_schema(actor: Actor, ident: Ident, comment: str | None, properties: d
     check_limits(properties)
 
     def act(actor: Actor) -> SchemaRecord:
-        catalog = find(Ident(ident.metalake, ident.catalog))
+        catalog = find(actor, Ident(ident.metalake, ident.catalog))
         if not policy.sees(actor, catalog):
-            raise NotFound(policy.missing(catalog), kind=Kind.CATALOG)
+            raise policy.unseen(actor, catalog)
         require_enabled(catalog)
         path = path_in(catalog, ident.schema or "")
         parent, is_there = _nearest_parent(catalog, path)
@@ -177,7 +177,7 @@ def _created(actor: Actor, parent: Found, row: Schema) -> object:
 
 
 def load_schema(actor: Actor, ident: Ident) -> SchemaRecord:
-    found = find(ident)
+    found = find(actor, ident)
     policy.require(actor, operations.LOAD_SCHEMA, found)
     require_enabled(found)
     return SchemaRecord(found.path, Schema.objects.get(pk=found.id))
@@ -185,9 +185,9 @@ def load_schema(actor: Actor, ident: Ident) -> SchemaRecord:
 
 def schema_exists(actor: Actor, ident: Ident) -> None:
     """Raise NotFound unless the actor sees the schema, be it only as a way to something below."""
-    found = find(ident)
+    found = find(actor, ident)
     if not policy.sees(actor, found):
-        raise NotFound(policy.missing(found), kind=found.kind)
+        raise policy.unseen(actor, found)
     require_enabled(found)
 
 
@@ -195,7 +195,7 @@ def alter_schema(actor: Actor, ident: Ident, alteration: Alteration) -> tuple[Sc
     """The schema, and its properties as they were before."""
 
     def act(actor: Actor) -> tuple[SchemaRecord, dict[str, str]]:
-        found = find(ident)
+        found = find(actor, ident)
         policy.require(actor, operations.ALTER_SCHEMA, found)
         require_enabled(found)
         row = Schema.objects.get(pk=found.id)
@@ -214,11 +214,12 @@ def drop_schema(actor: Actor, ident: Ident, *, cascade: bool = False) -> None:
     """Refused while it holds anything, seen or unseen; cascade is for flat catalogs only (decision 6)."""
 
     def act(actor: Actor) -> None:
-        found = find(ident)
+        found = find(actor, ident)
         policy.require(actor, operations.DROP_SCHEMA, found)
         require_enabled(found)
         if cascade and found.nested:
             raise Unsupported("Cascade is not supported: drop what the schema holds first.", kind=Kind.SCHEMA)
+        hold(found)
         if not cascade and Securable.objects.filter(parent_id=found.id).exists():
             raise NotEmpty(f"Schema {found.path.logical()} is not empty.", kind=Kind.SCHEMA)
         remove(found)

@@ -14,11 +14,11 @@ from django.utils import timezone
 
 from authz import operations, policy
 from authz.policy import Actor
-from authz.writing import write
+from authz.writing import Stale, write
 from catalogs.hierarchy import check_segment
 from catalogs.iceberg import builder, files, locations
 from catalogs.iceberg.requirements import check_requirements
-from catalogs.lookup import Found, Ident, by_id, find, nearest
+from catalogs.lookup import Found, Ident, by_id, does_not_exist, find, nearest
 from catalogs.models import Catalog, LocationClaim, Table
 from catalogs.providers.iceberg import METADATA, IcebergProvider
 from catalogs.services.catalogs import provider_at, provider_of
@@ -64,9 +64,9 @@ class TableDraft:
 
 def list_tables(actor: Actor, ident: Ident, after: str | None = None, limit: int | None = None) -> list[str]:
     """The names that the actor may load, in order; from behind `after`, at most `limit`."""
-    found = find(ident)
+    found = find(actor, ident)
     if not policy.sees(actor, found):
-        raise NotFound(policy.missing(found), kind=found.kind)
+        raise policy.unseen(actor, found)
     require_enabled(found)
     rows = Securable.objects.filter(parent_id=found.id, slot=Slot.TABULAR, kind=Kind.TABLE)
     if after is not None:
@@ -79,7 +79,7 @@ def load_table(actor: Actor, ident: Ident, holding: Iterable[Privilege] = ()) ->
 
     Raises Forbidden unless each privilege in `holding` is effective on the table, as all are for its owners.
     """
-    found = _find_table(ident)
+    found = _find_table(actor, ident)
     policy.require(actor, operations.LOAD_TABLE, found)
     for privilege in holding:
         policy.require(actor, _exercise(privilege), found)
@@ -101,16 +101,18 @@ def load_audit(record: TableRecord) -> AuditInfo:
 
 def table_exists(actor: Actor, ident: Ident) -> None:
     """Raise NotFound unless the actor may load the table."""
-    found = _find_table(ident)
+    found = _find_table(actor, ident)
     if not policy.sees(actor, found):
-        raise NotFound(policy.missing(found), kind=Kind.TABLE)
+        raise policy.unseen(actor, found)
     require_enabled(found)
 
 
-def _find_table(ident: Ident) -> Found:
-    found = find(ident)
+def _find_table(actor: Actor, ident: Ident) -> Found:
+    found = find(actor, ident)
     if found.kind != Kind.TABLE:
-        raise NotFound(policy.missing(found), kind=Kind.TABLE)
+        if not policy.sees(actor, found.above()):
+            raise policy.unseen(actor, found.above())
+        raise NotFound(does_not_exist(Kind.TABLE, found.full_name), kind=Kind.TABLE)
     return found
 
 
@@ -131,7 +133,7 @@ def _store(found: Found) -> IcebergProvider:
 
 def _require_home(actor: Actor, ident: Ident) -> Found:
     """The schema where something may be created. A hidden or missing one is a miss both ways (detail a)."""
-    home = find(Ident(ident.metalake, ident.catalog, ident.schema))
+    home = find(actor, Ident(ident.metalake, ident.catalog, ident.schema))
     policy.require(actor, operations.CREATE_TABLE, home)
     require_enabled(home)
     return home
@@ -198,10 +200,10 @@ def _publish(
         if Table.objects.filter(table_uuid=row.table_uuid).exists():
             raise Invalid("A table with this uuid is registered already.", kind=Kind.TABLE)
         row.save(force_insert=True)
-        _claim(row.id, store.claims(metadata))
+        _claim(store, row.id, store.claims(metadata))
         full_name = [home.catalog.name, home.path.logical(), name]
         record(event_of(actor, fact, Kind.TABLE, row.id, full_name, home.metalake.id, uuid=metadata["table-uuid"]))
-        return find(ident)
+        return find(actor, ident)
 
     return write(actor, act, kind=Kind.TABLE)
 
@@ -217,8 +219,10 @@ def _or_discard(store: IcebergProvider, written: str, publish: Callable[[], Any]
         raise
 
 
-def _claim(table_id: int, places: list[str]) -> None:
+def _claim(store: IcebergProvider, table_id: int, places: list[str]) -> None:
     """Raise Invalid where another table has one of these places, or a part of it."""
+    # One claim at a time in a catalog, whose places no other catalog has: two could each miss the other's.
+    list(Catalog.objects.select_for_update(no_key=True).filter(pk=store.catalog_id).values_list("pk"))
     others = LocationClaim.objects.exclude(table_id=table_id)
     taken = Q(pk__in=[])
     for place in places:
@@ -247,7 +251,7 @@ def commit_with(
 ) -> TableRecord:
     """Commit what `plan` makes of the current metadata; it is asked again after a lost race."""
     for _ in range(COMMIT_ATTEMPTS):
-        found = _find_table(ident)
+        found = _find_table(actor, ident)
         policy.require(actor, operations.ALTER_TABLE, found)
         require_enabled(found)
         current = _current(found)
@@ -294,12 +298,12 @@ def _swap(
         fresh = _again(found)
         policy.require(actor, operations.ALTER_TABLE, fresh)
         require_enabled(fresh)
-        if claims != store.claims(base):
-            LocationClaim.objects.filter(table_id=found.id).delete()
-            _claim(found.id, claims)
         pointer = Table.objects.filter(pk=found.id, metadata_location=found.metadata_location)
         if not pointer.update(metadata_location=written):
             return False
+        if claims != store.claims(base):
+            LocationClaim.objects.filter(table_id=found.id).delete()
+            _claim(store, found.id, claims)
         Securable.objects.filter(pk=found.id).update(last_modifier=actor.name, last_modified_time=timezone.now())
         record(event(actor, "table.committed", fresh, metadata_location=written))
         return True
@@ -311,7 +315,7 @@ def _again(found: Found) -> Found:
     """The same table as it is now, whatever it is called by now."""
     fresh = by_id(found.id)
     if fresh is None:
-        raise NotFound(policy.missing(found), kind=Kind.TABLE)
+        raise policy.unseen(actor, found)
     return fresh
 
 
@@ -366,23 +370,25 @@ def rename_table(actor: Actor, source: Ident, target: Ident) -> None:
         raise Unsupported("A table cannot move to another catalog.", kind=Kind.TABLE)
 
     def act(actor: Actor) -> None:
-        found = _find_table(source)
+        found = _find_table(actor, source)
         # Before the target is looked for, so that whether it exists is told only to who may move the table.
         moves = source.schema != target.schema
         policy.require(actor, operations.own(Kind.TABLE) if moves else operations.ALTER_TABLE, found)
         require_enabled(found)
-        home = find(Ident(target.metalake, target.catalog, target.schema))
+        home = find(actor, Ident(target.metalake, target.catalog, target.schema))
         if moves:
             policy.require(actor, operations.CREATE_TABLE, home)
             policy.require_no_escape(actor, found, home)
         _require_free_for_rename(found, home, name)
-        Securable.objects.filter(pk=found.id).update(
+        moved = Securable.objects.filter(pk=found.id, parent_id=found.nodes[-2].id, name=source.leaf).update(
             name=name,
             parent_id=home.id,
             lineage=f"{home.lineage}/{found.id}",
             last_modifier=actor.name,
             last_modified_time=timezone.now(),
         )
+        if not moved:
+            raise Stale
         was = ".".join(found.full_name)
         full_name = [home.catalog.name, home.path.logical(), name]
         record(event_of(actor, "table.renamed", Kind.TABLE, found.id, full_name, home.metalake.id, was=was))
@@ -404,15 +410,23 @@ def drop_table(actor: Actor, ident: Ident, *, purge: bool = False) -> None:
     """The pointer goes now; with purge, the files it reaches follow in the background."""
 
     def act(actor: Actor) -> None:
-        found = _find_table(ident)
+        found = _find_table(actor, ident)
         policy.require(actor, operations.DROP_TABLE, found)
         require_enabled(found)
+        _hold_pointer(found)
         remove(found)
         record(event(actor, "table.dropped", found, purge=purge))
         if purge:
             follow_up(PURGE, [_purge_of(found)])
 
     write(actor, act, kind=Kind.TABLE)
+
+
+def _hold_pointer(found: Found) -> None:
+    """Lock a table as it was read, so that what a commit adds meanwhile is not left behind. Raises Stale if it moved."""
+    pointer = Table.objects.select_for_update().filter(pk=found.id, metadata_location=found.metadata_location)
+    if not pointer.values_list("pk", flat=True):
+        raise Stale
 
 
 def _purge_of(found: Found) -> dict[str, Any]:

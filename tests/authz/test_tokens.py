@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from authz.models import Token
+from authz.models import Token, User
 from authz.services import tokens
 from metalake.errors import AlreadyExists, Forbidden, Invalid
 from tests.authz.small_world import Wire, World
@@ -93,3 +93,16 @@ def test_a_name_without_an_account_has_no_token(world: World) -> None:
 @pytest.mark.parametrize("id", ["x", "-1", "99999999999999999999", "%D9%A1"])
 def test_an_id_is_a_number(world: World, wire: Wire, id: str) -> None:
     assert wire("DELETE", f"tokens/{id}")[0] == 400
+
+
+def test_an_operator_issues_tokens_for_others_and_nobody_else_does(world: World, wire: Wire) -> None:
+    User.objects.filter(username="olga").update(is_superuser=True)
+    status, answer = wire("POST", "tokens", {"name": "job", "user": "mia"}, user="olga")
+    assert status == 200
+    first = f"Bearer {answer['token']['secret']}"
+    assert wire("GET", "authn/me", authorization=first)[1]["principal"] == "mia"
+    again = wire("POST", "tokens", {"name": "job", "user": "mia"}, user="olga")[1]["token"]["secret"]
+    assert wire("GET", "authn/me", authorization=first)[0] == 401, "the one it replaces is revoked"
+    assert wire("GET", "authn/me", authorization=f"Bearer {again}")[0] == 200
+    assert wire("POST", "tokens", {"name": "job", "user": "olga"}, user="mia")[0] == 403
+    assert wire("POST", "tokens", {"name": "job", "user": "nobody"}, user="olga")[0] == 404

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import random
+import time
 from collections import Counter
 from collections.abc import Callable
-from itertools import chain
 from urllib.parse import urlsplit
 
 from tests.catalogs.racing import ICEBERG, NATIVE, Answer, Client, Nodes, namespace, segment
 
 Act = Callable[[Client], Answer]
-SCHEMA_GONE_OR_THERE = {200, 404, 409}
 COLUMNS = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
+READER, READER_TOKEN = "reader", "mlk_reader"
 LATE = 0.02  # seconds; the longest that one side of a race waits, so that the sides meet everywhere
 
 
@@ -49,8 +49,8 @@ def create_against_drop(nodes: Nodes, tag: str, creators: int = 2, droppers: int
     names = [f"{tag}:B:C{number}" for number in range(creators)]
     creates = [late(create_schema(name)) for name in names]
     drops = [late(drop_schema(tag)) for _ in range(droppers)]
-    answers = nodes.race(*chain.from_iterable(zip(creates, drops, strict=True)))
-    wrong = _only(answers[1::2], {200, 409}) + _expect(answers[::2], {200: creators})
+    answers = nodes.race(*creates, *drops)
+    wrong = _expect(answers[:creators], {200: creators}) + _only(answers[creators:], {200, 409})
     there = {path for path, _, _ in _levels(nodes, tag)}
     wrong += [f"{name} was made and is not there" for name in names if not there.issuperset(_chain(name))]
     return wrong + _orphans(nodes)
@@ -78,35 +78,32 @@ def one_table(nodes: Nodes, tag: str, clients: int = 8) -> list[str]:
 def many_commits(nodes: Nodes, tag: str, writers: int = 8, commits: int = 10) -> list[str]:
     """Each writer sets properties of its own, one a commit, trying again when another won: none is lost."""
     nodes.made(f"{NATIVE}/schemas", {"name": tag})
-    nodes.made(f"{ICEBERG}/namespaces/{tag}/tables", {"name": "t", "schema": COLUMNS})
-    path = f"{ICEBERG}/namespaces/{tag}/tables/t"
+    path = f"{ICEBERG}/namespaces/{tag}/tables"
+    nodes.made(path, {"name": "t", "schema": COLUMNS})
 
-    def write(writer: int) -> Callable[[Client], Counter[int]]:
-        def act(client: Client) -> Counter[int]:
-            told: Counter[int] = Counter()
+    def write(writer: int) -> Act:
+        def act(client: Client) -> Answer:
             for number in range(commits):
-                update = {"action": "set-properties", "updates": {f"key-{writer}-{number}": "set"}}
-                while client.send("POST", path, {"requirements": [], "updates": [update]}).status == 409:
-                    told[409] += 1
-                told[200] += 1
-            return told
+                while (answer := set_property(f"{path}/t", f"key-{writer}-{number}")(client)).status == 409:
+                    pass
+            return answer
 
         return act
 
-    told = sum(nodes.race(*map(write, range(writers))), Counter())
-    loaded = nodes.ask("GET", path).body
-    kept = {key for key in loaded["metadata"]["properties"] if key.startswith("key-")}
-    wrong = [] if len(kept) == writers * commits else [f"{writers * commits - len(kept)} of {dict(told)} commits lost"]
-    versions = len(loaded["metadata"]["metadata-log"]) + 1
-    if versions != writers * commits + 1:
-        wrong.append(f"the log has {versions} versions after {writers * commits} commits")
-    return wrong + _leftovers(nodes, tag, versions=versions)
+    wrong = _expect(nodes.race(*map(write, range(writers))), {200: writers})
+    metadata = nodes.ask("GET", f"{path}/t").body["metadata"]
+    kept = sum(key.startswith("key-") for key in metadata["properties"])
+    if kept != writers * commits:
+        wrong.append(f"{writers * commits - kept} of {writers * commits} commits were lost")
+    if len(_metadata_files(nodes, tag)) != kept + 1:
+        wrong.append(f"{len(_metadata_files(nodes, tag))} metadata files after {kept} commits")
+    return wrong
 
 
 def overlapping_places(nodes: Nodes, tag: str, clients: int = 4) -> list[str]:
     """Tables are created in the same place, or one inside another's: one wins."""
     nodes.made(f"{NATIVE}/schemas", {"name": tag})
-    root = f"{warehouse(nodes)}/places/{tag}"
+    root = f"{nodes.warehouse}/{tag}/place"
     depths = [random.choice(["", "/a", "/a/b"]) for _ in range(clients - 1)]
     places = [root, *(root + depth for depth in depths)]
     random.shuffle(places)
@@ -125,33 +122,160 @@ def overlapping_places(nodes: Nodes, tag: str, clients: int = 4) -> list[str]:
 
 
 def commit_against_purge(nodes: Nodes, tag: str) -> list[str]:
-    """A table is committed to while it is dropped with its files: the answers fit one order, and no file stays."""
+    """A table is committed to while it is dropped with its files: it is dropped once, and none of its files stays."""
     nodes.made(f"{NATIVE}/schemas", {"name": tag})
-    nodes.made(f"{ICEBERG}/namespaces/{tag}/tables", {"name": "t", "schema": COLUMNS})
-    path = f"{ICEBERG}/namespaces/{tag}/tables/t"
-    update = {"action": "set-properties", "updates": {"key": "set"}}
-    commit = lambda client: client.send("POST", path, {"requirements": [], "updates": [update]})  # noqa: E731
-    drop = lambda client: client.send("DELETE", f"{path}?purgeRequested=true")  # noqa: E731
-    commits, drops = nodes.race(late(commit), late(commit), late(drop), late(drop))[:2], []
-    drops = [row[0] for row in nodes.rows("SELECT details FROM authz_auditentry WHERE event = %s AND full_name = %s",
-                                          "table.dropped", f"lake.{tag}.t")]
-    wrong = _only(commits, {200, 404})
-    return wrong if len(drops) == 1 else [*wrong, f"dropped {len(drops)} times"]
-
-
-def revoke_then_use(nodes: Nodes, tag: str) -> list[str]:
-    """Once a revoke is answered, whatever is asked of the other server afterwards is refused."""
-    first, last = nodes.clients(len(nodes.servers))[0], Client(nodes.servers[-1].url, token=READER_TOKEN)
-    grant = f"/api/metalakes/demo/permissions/roles/readers/catalog/lake/{{}}"
-    body = {"privileges": [{"name": "select_table", "condition": "allow"}]}
-    wrong = []
-    for word, wanted in (("grant", 200), ("revoke", 403)):
-        answer = first.send("PUT", grant.format(word), body)
-        if answer.status != 200:
-            return [f"{word} said {answer}"]
-        used = last.send("GET", SECRET)
-        if (used.status == 200) != (wanted == 200):
-            wrong.append(f"after the {word}, a load was answered with {used.status}")
+    path = f"{ICEBERG}/namespaces/{tag}/tables"
+    nodes.made(path, {"name": "t", "schema": COLUMNS})
+    drop = late(lambda client: client.send("DELETE", f"{path}/t?purgeRequested=true"))
+    answers = nodes.race(late(set_property(f"{path}/t", "a")), late(set_property(f"{path}/t", "b")), drop, drop)
+    wrong = _only(answers[:2], {200, 404}) + _expect(answers[2:], {204: 1, 404: 1})
+    if not eventually(lambda: not _metadata_files(nodes, tag)):
+        wrong.append(f"{_metadata_files(nodes, tag)} stayed")
     return wrong
 
 
+def revoke_then_use(nodes: Nodes, tag: str) -> list[str]:
+    """Once a grant or a revoke is answered by one server, whatever the other is asked afterwards follows it."""
+    first, last = nodes.clients(len(nodes.servers))[0], reader(nodes)
+    body = {"privileges": [{"name": "select_table", "condition": "allow"}]}
+    wrong = []
+    for word, may_load in (("grant", True), ("revoke", False)):
+        answer = first.send("PUT", f"/api/metalakes/demo/permissions/roles/{READER}/catalog/lake/{word}", body)
+        used = last.send("GET", f"{ICEBERG}/namespaces/{READER}/tables/t")
+        if answer.status != 200 or used.status not in ((200,) if may_load else (403, 404)):
+            wrong.append(f"{word} was answered with {answer.status}, then a load with {used.status}")
+    return wrong
+
+
+# What is asked.
+
+
+def create_schema(name: str) -> Act:
+    return lambda client: client.send("POST", f"{NATIVE}/schemas", {"name": name})
+
+
+def drop_schema(name: str) -> Act:
+    return lambda client: client.send("DELETE", f"{NATIVE}/schemas/{segment(name)}")
+
+
+def create_table(schema: str, name: str, location: str | None = None) -> Act:
+    body = {"name": name, "schema": COLUMNS, "location": location}
+    return lambda client: client.send("POST", f"{ICEBERG}/namespaces/{namespace(schema)}/tables", body)
+
+
+def set_property(table: str, key: str) -> Act:
+    update = {"action": "set-properties", "updates": {key: "set"}}
+    return lambda client: client.send("POST", table, {"requirements": [], "updates": [update]})
+
+
+def late(act: Act) -> Act:
+    """The same, after a short random wait."""
+
+    def waits(client: Client) -> Answer:
+        time.sleep(random.uniform(0, LATE))
+        return act(client)
+
+    return waits
+
+
+def reader(nodes: Nodes) -> Client:
+    """A member on the last server who reaches the table `t` of a schema, but for the right to read it."""
+    last = nodes.servers[-1].url
+    if nodes.ask("GET", f"/api/metalakes/demo/users/{READER}").status == 404:
+        nodes.made("/api/metalakes/demo/users", {"name": READER})
+        ways = [{"name": name, "condition": "allow"} for name in ("use_catalog", "use_schema")]
+        lake = {"type": "catalog", "fullName": "lake", "privileges": ways}
+        nodes.made("/api/metalakes/demo/roles", {"name": READER, "properties": {}, "securableObjects": [lake]})
+        given = nodes.ask("PUT", f"/api/metalakes/demo/permissions/users/{READER}/grant", {"roleNames": [READER]})
+        assert given.status == 200, given
+        nodes.made(f"{NATIVE}/schemas", {"name": READER})
+        nodes.made(f"{ICEBERG}/namespaces/{READER}/tables", {"name": "t", "schema": COLUMNS})
+        nodes.execute(
+            "INSERT INTO authz_token (user_id, name, digest, created_at) "
+            "SELECT id, 'race', %s, date_joined FROM authz_user WHERE username = %s",
+            hashlib.sha256(READER_TOKEN.encode()).hexdigest(),
+            READER,
+        )
+    return Client(last, token=READER_TOKEN)
+
+
+# What must hold.
+
+
+def _expect(answers: list[Answer], wanted: dict[int, int]) -> list[str]:
+    told = Counter(answer.status for answer in answers)
+    return [] if told == wanted else [f"answered {dict(told)} and not {wanted}"]
+
+
+def _only(answers: list[Answer], wanted: set[int]) -> list[str]:
+    return [f"answered {answer}" for answer in answers if answer.status not in wanted]
+
+
+def _physical(logical: str) -> str:
+    return logical.replace(":", "\x01")
+
+
+def _chain(logical: str) -> list[str]:
+    levels = logical.split(":")
+    return [_physical(":".join(levels[:depth])) for depth in range(1, len(levels) + 1)]
+
+
+def _levels(nodes: Nodes, top: str) -> list[tuple]:
+    """Path, id and owner of a schema and of all below it."""
+    physical = _physical(top)
+    return nodes.rows(
+        "SELECT c.physical_name, s.id, s.owner_user_id FROM catalogs_schema c "
+        "JOIN metalake_securable s ON s.id = c.securable_ptr_id "
+        "WHERE c.physical_name = %s OR c.physical_name LIKE %s ORDER BY c.physical_name",
+        physical,
+        f"{physical}\x01%",
+    )
+
+
+def _audited_once(nodes: Nodes, levels: list[tuple]) -> list[str]:
+    found = Counter(
+        row[0]
+        for path, _, _ in levels
+        for row in nodes.rows(
+            "SELECT object_id FROM authz_auditentry WHERE event = 'schema.created' AND full_name = %s",
+            "lake." + path.replace("\x01", ":"),
+        )
+    )
+    wanted = Counter(id for _, id, _ in levels)
+    return [] if found == wanted else [f"audited {found} for {wanted}"]
+
+
+def _orphans(nodes: Nodes) -> list[str]:
+    """Every schema has its parent, as a row, by its lineage and by its path."""
+    rows = nodes.rows(
+        "SELECT s.id, s.name, s.lineage, c.physical_name, p.lineage, pc.physical_name FROM metalake_securable s "
+        "LEFT JOIN catalogs_schema c ON c.securable_ptr_id = s.id LEFT JOIN metalake_securable p ON p.id = s.parent_id "
+        "LEFT JOIN catalogs_schema pc ON pc.securable_ptr_id = p.id WHERE s.slot = 'schema'"
+    )
+    wrong = []
+    for id, name, lineage, path, above, path_above in rows:
+        expected = f"{path_above}\x01{name}" if path_above else name
+        if above is None or lineage != f"{above}/{id}" or path != expected:
+            wrong.append(f"schema {path!r} at {lineage} lies under {path_above!r} at {above}")
+    return wrong
+
+
+def _leftovers(nodes: Nodes, tag: str) -> list[str]:
+    """Every metadata file is the current one of a table, and no table's is missing."""
+    pointers = {
+        urlsplit(row[0]).path
+        for row in nodes.rows("SELECT metadata_location FROM catalogs_table WHERE metadata_location LIKE %s", f"%/{tag}/%")
+    }
+    left, missing = _metadata_files(nodes, tag) - pointers, pointers - _metadata_files(nodes, tag)
+    return [f"{left} were left over"] * bool(left) + [f"{missing} are missing"] * bool(missing)
+
+
+def _metadata_files(nodes: Nodes, tag: str) -> set[str]:
+    return {str(path) for path in (nodes.home / "warehouse").glob(f"**/{tag}/**/*.metadata.json")}
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 20) -> bool:
+    deadline = time.monotonic() + seconds
+    while not (held := holds()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return held

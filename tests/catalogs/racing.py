@@ -7,8 +7,9 @@ import threading
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -41,6 +42,7 @@ class Client:
     url: str
     user: str = "admin"
     password: str = ADMIN_PASSWORD
+    token: str = ""
     _connection: HTTPConnection | None = field(default=None, repr=False)
     _used: float = 0.0
 
@@ -54,8 +56,8 @@ class Client:
     def send(self, method: str, path: str, body: Any = None) -> Answer:
         self.connect()
         assert self._connection is not None
-        credential = b64encode(f"{self.user}:{self.password}".encode()).decode()
-        headers = {"Authorization": f"Basic {credential}", "Content-Type": "application/json"}
+        basic = "Basic " + b64encode(f"{self.user}:{self.password}".encode()).decode()
+        headers = {"Authorization": f"Bearer {self.token}" if self.token else basic, "Content-Type": "application/json"}
         self._connection.request(method, path, None if body is None else orjson.dumps(body), headers)
         response = self._connection.getresponse()
         content = response.read()
@@ -73,6 +75,14 @@ class Nodes:
     @property
     def home(self) -> Path:
         return Path(self.servers[0].environment["METALAKE_HOME"])
+
+    @cached_property
+    def warehouse(self) -> str:
+        return str(self.ask("GET", NATIVE).body["catalog"]["properties"]["warehouse"])
+
+    def stop(self) -> None:
+        for server in self.servers:
+            server.kill()  # a server that is asked to stop waits for idle clients
 
     def clients(self, number: int) -> list[Client]:
         while len(self._clients) < number:
@@ -100,11 +110,17 @@ class Nodes:
 
     def rows(self, sql: str, *values: Any) -> list[tuple]:
         """Read past the servers; %s is a value in both databases."""
+        return self._execute(sql, values).fetchall()
+
+    def execute(self, sql: str, *values: Any) -> None:
+        self._execute(sql, values)
+
+    def _execute(self, sql: str, values: tuple) -> Any:
         if self.database.startswith("postgres"):
-            with psycopg.connect(self.database) as connection:
-                return connection.execute(sql, values).fetchall()
-        with sqlite3.connect(self.database) as connection:
-            return connection.execute(sql.replace("%s", "?"), values).fetchall()
+            with psycopg.connect(self.database, cursor_factory=psycopg.ClientCursor) as connection:
+                return connection.execute(sql, values)
+        with sqlite3.connect(self.database, timeout=20) as connection:
+            return connection.execute(sql.replace("%s", "?"), values)
 
 
 def together(acts: Sequence[Callable[[], T]]) -> list[T]:
@@ -135,27 +151,27 @@ def two_nodes(folder: Path, database_url: str, **environment: str) -> Iterator[N
     """Two servers of one process each on one PostgreSQL database, with one home."""
     shared = {"METALAKE_DATABASE_URL": database_url, "METALAKE_WORKERS": "1", "METALAKE_LOG_LEVEL": "ERROR"}
     shared |= {"METALAKE_HOME": str(folder / "home")} | environment
-    with ExitStack() as stack:
-        servers = [prepare(folder / name, **shared) for name in ("one", "two")]
-        for server in servers:
-            server.start()
-            stack.callback(server.stop)
-        yield _warm(Nodes(servers, database_url))
+    nodes = Nodes([prepare(folder / name, **shared) for name in ("one", "two")], database_url)
+    try:
+        yield _started(nodes)
+    finally:
+        nodes.stop()
 
 
 @contextmanager
 def one_node(folder: Path, **environment: str) -> Iterator[Nodes]:
     """One server on SQLite."""
-    server = prepare(folder, METALAKE_LOG_LEVEL="ERROR", **environment)
-    server.start()
+    nodes = Nodes([prepare(folder, METALAKE_LOG_LEVEL="ERROR", **environment)], str(folder / "metalake.sqlite3"))
     try:
-        yield _warm(Nodes([server], str(server.home / "metalake.sqlite3")))
+        yield _started(nodes)
     finally:
-        server.stop()
+        nodes.stop()
 
 
-def _warm(nodes: Nodes) -> Nodes:
-    """The slow hash of the password is paid before anything is measured."""
+def _started(nodes: Nodes) -> Nodes:
+    """The slow hash of the password is paid here, before anything races."""
+    for server in nodes.servers:
+        server.start()
     for client in nodes.clients(len(nodes.servers)):
         assert client.send("GET", NATIVE).status == 200
     return nodes

@@ -161,7 +161,7 @@ def test_hostile_names_open_no_dialog(desk: Page, shop: Shop) -> None:
     for name in (shop.metalake, "shop"):
         open_level(desk, name)
     for name in HOSTILE:
-        row = desk.locator(".tree .row").filter(has=desk.get_by_text(name, exact=True)).first
+        row = desk.locator(".tree .row").filter(has_text=name).first
         row.locator("button").click()
         row.locator("a").click()
         desk.locator("main h1 > span:first-of-type").get_by_text(name, exact=True).wait_for()

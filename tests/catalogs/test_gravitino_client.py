@@ -1,0 +1,306 @@
+"""The published Python client of the native wire, unmodified, against a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from gravitino import GravitinoAdminClient, GravitinoClient, NameIdentifier
+from gravitino.api.authorization.owner import Owner
+from gravitino.api.authorization.privileges import CreateCatalog, Privilege, SelectTable, UseCatalog, UseSchema
+from gravitino.api.authorization.securable_objects import SecurableObjects
+from gravitino.api.catalog import Catalog
+from gravitino.api.catalog_change import CatalogChange
+from gravitino.api.metadata_object import MetadataObject
+from gravitino.api.metadata_objects import MetadataObjects
+from gravitino.api.metalake_change import MetalakeChange
+from gravitino.api.rel.column import Column
+from gravitino.api.rel.expressions.named_reference import NamedReference
+from gravitino.api.rel.expressions.sorts.sort_direction import SortDirection
+from gravitino.api.rel.expressions.sorts.sort_orders import SortOrders
+from gravitino.api.rel.expressions.transforms.transforms import Transforms
+from gravitino.api.rel.table_change import TableChange
+from gravitino.api.rel.types.types import Types
+from gravitino.api.schema_change import SchemaChange
+from gravitino.auth.basic_auth_provider import BasicAuthProvider
+from gravitino.exceptions import base as errors
+from gravitino.namespace import Namespace
+
+from tests.servers import MetalakeServer
+
+pytestmark = pytest.mark.slow
+
+ICEBERG = "lakehouse-iceberg"
+
+
+@pytest.fixture
+def admin(metalake_server: MetalakeServer) -> Iterator[GravitinoAdminClient]:
+    client = GravitinoAdminClient(
+        metalake_server.url, auth_data_provider=BasicAuthProvider("admin", metalake_server.admin_password)
+    )
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def metalake(admin: GravitinoAdminClient) -> str:
+    name = f"m{uuid4().hex[:12]}"
+    admin.create_metalake(name, "for one test", {})
+    return name
+
+
+@pytest.fixture
+def client(metalake_server: MetalakeServer, metalake: str) -> Iterator[GravitinoClient]:
+    """The metalake's owner."""
+    client = GravitinoClient(
+        metalake_server.url, metalake, auth_data_provider=BasicAuthProvider("admin", metalake_server.admin_password)
+    )
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def lake(client: GravitinoClient) -> Any:
+    return client.create_catalog("lake", Catalog.Type.RELATIONAL, ICEBERG, "tables", {})
+
+
+def test_it_takes_the_server_for_one_of_its_kind(admin: GravitinoAdminClient) -> None:
+    assert admin.get_server_version().version() >= "1.3.1"
+
+
+def test_wrong_password(metalake_server: MetalakeServer) -> None:
+    wrong = GravitinoAdminClient(metalake_server.url, auth_data_provider=BasicAuthProvider("admin", "wrong"))
+    with pytest.raises(errors.RESTException, match="wrong"):
+        wrong.list_metalakes()
+
+
+def test_metalakes(admin: GravitinoAdminClient) -> None:
+    name = f"m{uuid4().hex[:12]}"
+    made = admin.create_metalake(name, "ours", {"team": "data"})
+    assert (made.name(), made.comment(), made.properties()["team"]) == (name, "ours", "data")
+    assert made.audit_info().creator() == "admin"
+    assert name in [item.name() for item in admin.list_metalakes()]
+    with pytest.raises(errors.MetalakeAlreadyExistsException):
+        admin.create_metalake(name, "again", {})
+    changes = [
+        MetalakeChange.rename(f"{name}x"),
+        MetalakeChange.update_comment("new"),
+        MetalakeChange.set_property("a", "1"),
+    ]
+    altered = admin.alter_metalake(name, *changes, MetalakeChange.remove_property("team"))
+    assert (altered.name(), altered.comment(), altered.properties()) == (
+        f"{name}x",
+        "new",
+        {"a": "1", "in-use": "true"},
+    )
+    with pytest.raises(errors.NoSuchMetalakeException):
+        admin.load_metalake(name)
+    with pytest.raises(errors.MetalakeInUseException):
+        admin.drop_metalake(f"{name}x")
+    admin.disable_metalake(f"{name}x")
+    assert admin.load_metalake(f"{name}x").properties()["in-use"] == "false"
+    admin.enable_metalake(f"{name}x")
+    assert admin.drop_metalake(f"{name}x", force=True) is True
+    assert admin.drop_metalake(f"{name}x") is False
+
+
+def test_catalogs(client: GravitinoClient) -> None:
+    properties = {"team": "data", "s3.secret-access-key": "hunter2"}
+    made = client.create_catalog("lake", Catalog.Type.RELATIONAL, ICEBERG, "tables", properties)
+    assert (made.name(), made.type(), made.provider()) == ("lake", Catalog.Type.RELATIONAL, ICEBERG)
+    assert made.properties()["s3.secret-access-key"] == "******"
+    assert client.list_catalogs() == ["lake"]
+    assert [item.name() for item in client.list_catalogs_info()] == ["lake"]
+    with pytest.raises(errors.CatalogAlreadyExistsException):
+        client.create_catalog("lake", Catalog.Type.RELATIONAL, ICEBERG, "again", {})
+    client.test_connection("lake")
+    client.test_connection("lake", CatalogChange.set_property("team", "sales"))
+    altered = client.alter_catalog("lake", CatalogChange.rename("sea"), CatalogChange.set_property("team", "sales"))
+    assert (altered.name(), altered.properties()["team"]) == ("sea", "sales")
+    with pytest.raises(errors.NoSuchCatalogException):
+        client.load_catalog("lake")
+    client.disable_catalog("sea")
+    with pytest.raises(errors.CatalogNotInUseException):
+        client.load_catalog("sea").as_schemas().list_schemas()
+    client.enable_catalog("sea")
+    with pytest.raises(errors.CatalogInUseException):
+        client.drop_catalog("sea")
+    client.disable_catalog("sea")
+    assert client.drop_catalog("sea") is True
+    assert client.drop_catalog("sea") is False
+
+
+@pytest.mark.parametrize("name", ["plain", "a.b", "ä b", "a%b", "a%3Ab", "a/b"])
+def test_names_of_schemas(lake: Any, name: str) -> None:
+    schemas = lake.as_schemas()
+    assert schemas.create_schema(name, None, {}).name() == name
+    assert schemas.load_schema(name).name() == name
+    assert schemas.list_schemas() == [name]
+    assert schemas.drop_schema(name, cascade=False) is True
+    assert schemas.list_schemas() == []
+
+
+def test_nested_schemas(lake: Any) -> None:
+    schemas = lake.as_schemas()
+    made = schemas.create_schema("A:B:C", "deep", {"k": "v"})
+    assert (made.name(), made.comment(), made.properties()) == ("A:B:C", "deep", {"k": "v"})
+    assert schemas.list_schemas() == ["A"]
+    assert schemas.list_schemas("A") == ["A:B"]
+    assert schemas.list_schemas("A:B") == ["A:B:C"]
+    altered = schemas.alter_schema("A:B:C", SchemaChange.set_property("n", "1"), SchemaChange.remove_property("k"))
+    assert altered.properties() == {"n": "1"}
+    with pytest.raises(errors.SchemaAlreadyExistsException):
+        schemas.create_schema("A:B", None, {})
+    with pytest.raises(errors.NonEmptySchemaException):
+        schemas.drop_schema("A", cascade=False)
+    with pytest.raises(errors.UnsupportedOperationException):
+        schemas.drop_schema("A", cascade=True)
+    with pytest.raises(errors.NoSuchSchemaException):
+        schemas.load_schema("X%41")
+    with pytest.raises(errors.IllegalArgumentException):
+        schemas.create_schema("A::B", None, {})
+    assert schemas.drop_schema("A:B:C", cascade=False) is True
+    assert schemas.drop_schema("A:B:C", cascade=False) is False
+
+
+def columns() -> list[Column]:
+    place = Types.StructType.of(Types.StructType.Field.not_null_field("city", Types.StringType.get(), "where"))
+    return [
+        Column.of("id", Types.LongType.get(), "who", nullable=False),
+        Column.of("day", Types.DateType.get()),
+        Column.of("price", Types.DecimalType.of(10, 2)),
+        Column.of("place", place),
+        Column.of("tags", Types.ListType.of(Types.StringType.get(), True)),
+    ]
+
+
+def test_tables(lake: Any) -> None:
+    lake.as_schemas().create_schema("A:B", None, {})
+    tables, ident = lake.as_table_catalog(), NameIdentifier.of("A:B", "orders")
+    made = tables.create_table(
+        ident,
+        columns(),
+        "sold",
+        {"team": "data"},
+        partitioning=[Transforms.month("day"), Transforms.bucket(4, ["id"])],
+        sort_orders=[SortOrders.of(NamedReference.field(["id"]), SortDirection.DESCENDING)],
+    )
+    loaded = tables.load_table(ident)
+    for table in (made, loaded):
+        assert (table.name(), table.comment(), table.properties()["team"]) == ("orders", "sold", "data")
+        assert [column.name() for column in table.columns()] == ["id", "day", "price", "place", "tags"]
+        assert [column.data_type().simple_string() for column in table.columns()[:3]] == [
+            "long",
+            "date",
+            "decimal(10,2)",
+        ]
+        assert [transform.name() for transform in table.partitioning()] == ["month", "bucket"]
+        assert [order.direction() for order in table.sort_order()] == [SortDirection.DESCENDING]
+        assert table.audit_info().creator() == "admin"
+    assert tables.list_tables(Namespace.of("A:B")) == [ident]
+    assert tables.load_table(ident, {Privilege.Name.SELECT_TABLE, Privilege.Name.MODIFY_TABLE}).name() == "orders"
+    with pytest.raises(errors.TableAlreadyExistsException):
+        tables.create_table(ident, columns())
+    with pytest.raises(errors.NoSuchTableException):
+        tables.load_table(NameIdentifier.of("A:B", "gone"))
+    with pytest.raises(errors.UnsupportedOperationException):
+        loaded.list_partition_names()
+
+
+def test_altering_and_dropping_tables(lake: Any) -> None:
+    lake.as_schemas().create_schema("A", None, {})
+    tables, ident = lake.as_table_catalog(), NameIdentifier.of("A", "orders")
+    tables.create_table(ident, columns())
+    altered = tables.alter_table(
+        ident,
+        TableChange.update_comment("new"),
+        TableChange.set_property("a", "1"),
+        TableChange.add_column(["label"], Types.StringType.get(), "what", TableChange.ColumnPosition.after("id")),
+        TableChange.rename_column(["price"], "cost"),
+        TableChange.update_column_comment(["cost"], "each"),
+        TableChange.update_column_nullability(["id"], True),
+        TableChange.delete_column(["tags"], if_exists=False),
+    )
+    assert [column.name() for column in altered.columns()] == ["id", "label", "day", "cost", "place"]
+    assert (altered.comment(), altered.properties()["a"]) == ("new", "1")
+    with pytest.raises(errors.IllegalArgumentException):
+        tables.alter_table(ident, TableChange.delete_column(["gone"], if_exists=False))
+    renamed = tables.alter_table(ident, TableChange.rename("sales"))
+    assert renamed.name() == "sales"
+    assert tables.drop_table(ident) is False
+    assert tables.drop_table(NameIdentifier.of("A", "sales")) is True
+    tables.create_table(ident, columns())
+    assert tables.purge_table(ident) is True
+    assert tables.list_tables(Namespace.of("A")) == []
+
+
+# Who may do what
+
+
+def test_users_and_groups(client: GravitinoClient) -> None:
+    user, group = f"u{uuid4().hex[:8]}", f"g{uuid4().hex[:8]}"
+    assert client.add_user(user).name() == user
+    assert client.get_user(user).roles() == []
+    assert sorted(client.list_user_names()) == sorted(["admin", user])
+    assert {item.name() for item in client.list_users()} == {"admin", user}
+    with pytest.raises(errors.UserAlreadyExistsException):
+        client.add_user(user)
+    with pytest.raises(errors.NoSuchUserException):
+        client.get_user("gone")
+    assert client.add_group(group).name() == group
+    assert client.list_group_names() == [group]
+    assert [item.name() for item in client.list_groups()] == [group]
+    with pytest.raises(errors.GroupAlreadyExistsException):
+        client.add_group(group)
+    assert client.remove_group(group) is True
+    assert client.remove_group(group) is False
+    assert client.remove_user(user) is True
+    assert client.remove_user(user) is False
+
+
+def test_roles_and_grants(client: GravitinoClient, lake: Any) -> None:
+    user, group, role = f"u{uuid4().hex[:8]}", f"g{uuid4().hex[:8]}", "analyst"
+    lake.as_schemas().create_schema("A:B", None, {})
+    catalog = SecurableObjects.of_catalog("lake", [UseCatalog.allow(), UseSchema.allow()])
+    made = client.create_role(role, {"team": "data"}, [catalog])
+    assert made.name() == role
+    assert [item.full_name() for item in made.securable_objects()] == ["lake"]
+    client.add_user(user)
+    client.add_group(group)
+    assert client.grant_roles_to_user([role], user).roles() == [role]
+    assert client.grant_roles_to_user([role], user).roles() == [role]
+    assert client.grant_roles_to_group([role], group).roles() == [role]
+    schema = SecurableObjects.of_schema(catalog, "A:B", [])
+    changed = client.grant_privileges_to_role(role, schema, [SelectTable.allow()])
+    assert {item.full_name() for item in changed.securable_objects()} == {"lake", "lake.A:B"}
+    left = client.revoke_privileges_from_role(role, schema, [SelectTable.allow()])
+    assert {item.full_name() for item in left.securable_objects()} == {"lake"}
+    assert client.list_role_names() == [role]
+    with pytest.raises(errors.IllegalRoleException):
+        client.grant_roles_to_user(["gone"], user)
+    with pytest.raises(errors.RoleAlreadyExistsException):
+        client.create_role(role, {}, [])
+    with pytest.raises(errors.NoSuchMetadataObjectException):
+        client.grant_privileges_to_role(role, SecurableObjects.of_catalog("gone", []), [UseCatalog.allow()])
+    with pytest.raises(errors.IllegalPrivilegeException):
+        client.grant_privileges_to_role(role, catalog, [CreateCatalog.allow()])
+    assert client.revoke_roles_from_user([role], user).roles() == []
+    assert client.revoke_roles_from_group([role], group).roles() == []
+    assert client.delete_role(role) is True
+    assert client.delete_role(role) is False
+
+
+def test_owners(client: GravitinoClient, lake: Any) -> None:
+    user = f"u{uuid4().hex[:8]}"
+    client.add_user(user)
+    lake.as_schemas().create_schema("A:B", None, {})
+    schema = MetadataObjects.of(["lake", "A:B"], MetadataObject.Type.SCHEMA)
+    owner = client.get_owner(schema)
+    assert owner is not None
+    assert (owner.name(), owner.type()) == ("admin", Owner.Type.USER)
+    client.set_owner(schema, user, Owner.Type.USER)
+    changed = client.get_owner(schema)
+    assert changed is not None
+    assert changed.name() == user

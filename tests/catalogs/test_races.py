@@ -1,0 +1,43 @@
+"""Clients that race over HTTP: two servers on PostgreSQL, one on SQLite. benchmarks/races.py runs many more rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.catalogs import races
+from tests.catalogs.racing import Nodes, one_node, two_nodes
+from tests.postgres import PostgresServer
+
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
+
+ROUNDS: list[tuple[Callable[[Nodes, str], list[str]], int]] = [
+    (races.one_name, 3),
+    (races.different_leaves, 2),
+    (races.create_against_drop, 10),
+    (races.table_against_drop, 10),
+    (races.one_table, 3),
+    (races.overlapping_places, 10),
+    (races.many_commits, 1),
+    (races.commit_against_purge, 6),
+    (races.revoke_then_use, 10),
+]
+
+
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def nodes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    folder = tmp_path_factory.mktemp("nodes")
+    if request.param == "sqlite":
+        with one_node(folder) as nodes:
+            yield nodes
+        return
+    postgres: PostgresServer = request.getfixturevalue("postgres")
+    with two_nodes(folder, postgres.create_database()) as nodes:
+        yield nodes
+
+
+@pytest.mark.parametrize(("race", "rounds"), ROUNDS, ids=[race.__name__ for race, _ in ROUNDS])
+def test_race(nodes: Nodes, race: Callable[[Nodes, str], list[str]], rounds: int) -> None:
+    for number in range(rounds):
+        assert race(nodes, f"{race.__name__}{number}") == []

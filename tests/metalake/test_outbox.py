@@ -1,0 +1,272 @@
+"""The outbox: written with the change, drained at least once, never by two at a time, given back by the dead."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from metalake import outbox
+from metalake.events import Event, follow_up, record
+from metalake.models import Outbox
+
+pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
+
+TOPIC = "test.topic"
+Handle = Callable[[Callable[[dict[str, Any]], None]], None]
+
+
+@pytest.fixture
+def handle(monkeypatch: pytest.MonkeyPatch) -> Handle:
+    """Set what the test's rows are handed to."""
+    return lambda handler: monkeypatch.setitem(outbox._handlers, TOPIC, handler)
+
+
+@pytest.fixture
+def handled(handle: Handle) -> Iterator[list[int]]:
+    """The numbers of the rows that were handled, in order."""
+    numbers: list[int] = []
+    handle(lambda payload: numbers.append(payload["n"]))
+    yield numbers
+
+
+def leave(*numbers: int) -> None:
+    with transaction.atomic():
+        follow_up(TOPIC, [{"n": number} for number in numbers])
+
+
+def in_threads(*acts: Callable[[], Any]) -> None:
+    def run(act: Callable[[], Any]) -> None:
+        try:
+            act()
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run, args=(act,)) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_a_row_shares_the_fate_of_its_transaction(handled: list[int]) -> None:
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        follow_up(TOPIC, [{"n": 1}])
+        raise ZeroDivisionError
+    assert not Outbox.objects.exists()
+    leave(2)
+    assert Outbox.objects.count() == 1
+    assert handled == []
+    assert outbox.drain() == 1
+    assert handled == [2]
+    assert not Outbox.objects.exists()
+
+
+def test_an_event_is_audited_and_waits_in_the_same_transaction() -> None:
+    from authz.models import AuditEntry
+
+    event = Event(name="thing.made", actor="mia", kind="schema", object_id=1, full_name="a.b", metalake_id=None)
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        record(event)
+        assert (AuditEntry.objects.count(), Outbox.objects.count()) == (1, 1)
+        raise ZeroDivisionError
+    assert (AuditEntry.objects.count(), Outbox.objects.count()) == (0, 0)
+
+
+def test_nobody_is_woken_before_the_commit(handled: list[int]) -> None:
+    outbox._wake.clear()
+    with transaction.atomic():
+        follow_up(TOPIC, [{"n": 1}])
+        assert not outbox._wake.is_set()
+    assert outbox._wake.is_set()
+
+
+def test_rows_are_handled_in_order_and_in_batches(handled: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "BATCH", 3)
+    leave(*range(10))
+    assert outbox.drain() == 10
+    assert handled == list(range(10))
+
+
+def test_a_failure_keeps_its_row_and_waits_longer_each_time(handle: Handle) -> None:
+    def fail(payload: dict[str, Any]) -> None:
+        raise OSError("s3cret")
+
+    handle(fail)
+    leave(1)
+    for attempts, seconds in ((1, 1), (2, 2), (3, 4)):
+        Outbox.objects.update(due_at=timezone.now())
+        before = timezone.now()
+        assert outbox.drain() == 0
+        row = Outbox.objects.get()
+        assert (row.attempts, row.last_error) == (attempts, "OSError")  # the message may hold a secret
+        assert timedelta(seconds=seconds) <= row.due_at - before < timedelta(seconds=seconds + 5)
+    Outbox.objects.update(attempts=60, due_at=timezone.now())
+    outbox.drain()
+    assert Outbox.objects.get().due_at - timezone.now() <= outbox.MAX_BACKOFF
+
+
+def test_a_failure_holds_up_no_other_row(handle: Handle) -> None:
+    handled = []
+
+    def handler(payload: dict[str, Any]) -> None:
+        if payload["n"] == 1:
+            raise ValueError
+        handled.append(payload["n"])
+
+    handle(handler)
+    leave(1, 2, 3)
+    assert outbox.drain() == 2
+    assert handled == [2, 3]
+    assert [row.payload for row in Outbox.objects.all()] == [{"n": 1}]
+
+
+def test_a_failed_row_is_handled_once_its_handler_works(handle: Handle, handled: list[int]) -> None:
+    def broken(payload: dict[str, Any]) -> None:
+        raise ValueError
+
+    handle(broken)
+    leave(1)
+    outbox.drain()
+    handle(lambda payload: handled.append(payload["n"]))
+    assert outbox.drain() == 0  # not due yet
+    Outbox.objects.update(due_at=timezone.now())
+    assert outbox.drain() == 1
+    assert handled == [1]
+
+
+def test_a_topic_that_nobody_handles_stays(handled: list[int]) -> None:
+    with transaction.atomic():
+        follow_up("test.unknown", [{}])
+    assert outbox.drain() == 0
+    assert Outbox.objects.get().last_error == "KeyError"
+
+
+def test_what_a_handler_leaves_is_drained_too(handle: Handle) -> None:
+    handled = []
+
+    def handler(payload: dict[str, Any]) -> None:
+        handled.append(payload["n"])
+        if payload["n"] < 3:
+            leave(payload["n"] + 1)
+
+    handle(handler)
+    leave(1)
+    assert outbox.drain() == 3
+    assert handled == [1, 2, 3]
+
+
+def test_two_drainers_never_hold_one_row(handle: Handle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "BATCH", 2)
+    running: set[int] = set()
+    done: list[int] = []
+    twice: list[int] = []
+    lock = threading.Lock()
+
+    def handler(payload: dict[str, Any]) -> None:
+        number = payload["n"]
+        with lock:
+            if number in running:
+                twice.append(number)
+            running.add(number)
+        time.sleep(0.005)
+        with lock:
+            running.discard(number)
+            done.append(number)
+
+    handle(handler)
+    leave(*range(40))
+    in_threads(*[outbox.drain] * 4)
+    assert sorted(done) == list(range(40))
+    assert twice == []
+
+
+def test_a_row_that_takes_longer_than_the_lease_stays_claimed(handle: Handle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "LEASE", timedelta(seconds=0.6))
+    handled: list[int] = []
+
+    def slow(payload: dict[str, Any]) -> None:
+        time.sleep(2)
+        handled.append(payload["n"])
+
+    def late() -> None:
+        time.sleep(1)
+        assert outbox.drain() == 0
+
+    handle(slow)
+    leave(1)
+    in_threads(outbox.drain, late)
+    assert handled == [1]
+
+
+def test_the_dead_give_their_rows_back(handled: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    leave(1, 2)
+    assert len(outbox._claim()) == 2  # and its process dies here
+    assert outbox.drain() == 0
+    lease_over = timezone.now() + outbox.LEASE
+    monkeypatch.setattr(outbox.timezone, "now", lambda: lease_over)
+    assert outbox.drain() == 2
+    assert handled == [1, 2]
+    assert outbox.LEASE <= timedelta(seconds=60)
+
+
+def test_a_row_is_handled_again_when_its_drainer_died_after_handling(
+    handled: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(self: Outbox, *args: Any, **options: Any) -> None:
+        raise SystemExit
+
+    leave(1)
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(Outbox, "delete", dies)
+        outbox.drain()
+    Outbox.objects.update(due_at=timezone.now())
+    assert outbox.drain() == 1
+    assert handled == [1, 1]
+
+
+def test_the_drainer_of_a_server_is_woken_and_outlives_failures(
+    handled: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails = [True]
+    claim = outbox._claim
+
+    def claims() -> list[Outbox]:
+        if fails.pop() if fails else False:
+            raise OSError("the database is gone")
+        return claim()
+
+    def eventually(number: int) -> bool:
+        deadline = time.monotonic() + 10
+        while number not in handled and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return number in handled
+
+    monkeypatch.setattr(outbox, "_claim", claims)
+    outbox._wake.clear()
+    drainer = Stoppable(every=600)
+    drainer.start()
+    leave(1)  # the first look fails
+    time.sleep(0.1)
+    leave(2)
+    assert eventually(2)
+    assert eventually(1)
+    drainer.stop()
+
+
+class Stoppable(outbox.Drainer):
+    """A drainer that ends with its test."""
+
+    def stop(self) -> None:
+        self.every = 0
+        outbox._handlers[TOPIC] = lambda payload: (_ for _ in ()).throw(SystemExit)
+        leave(0)
+        self.join(10)
+        assert not self.is_alive()
+        Outbox.objects.all().delete()
