@@ -89,7 +89,11 @@ class AccountAdmin(UserAdmin, ReadOnlyAdmin):
 
     def log_change(self, request: HttpRequest, obj: User, message: Any) -> Any:
         """Also what setting a password ends with, in words instead of a list of fields."""
-        fields = [name for entry in message for name in entry.get("changed", {}).get("fields", ())] if isinstance(message, list) else []
+        fields = (
+            [name for entry in message for name in entry.get("changed", {}).get("fields", ())]
+            if isinstance(message, list)
+            else []
+        )
         _record(request, "account.altered", obj, changed=fields or ["Password"])
         return super().log_change(request, obj, message)
 
@@ -140,7 +144,9 @@ class TokenAdmin(ReadOnlyAdmin):
 
 def _revoked(request: HttpRequest, row: Token) -> Event:
     actor = request.user.get_username()
-    return Event(name="token.revoked", actor=actor, kind="token", object_id=row.pk, full_name=row.name, metalake_id=None)
+    return Event(
+        name="token.revoked", actor=actor, kind="token", object_id=row.pk, full_name=row.name, metalake_id=None
+    )
 
 
 @admin.register(Member)

@@ -100,9 +100,7 @@ def grants_on(actor: Actor, lineage: Lineage) -> GrantsSeen:
     found = _read(lineage, rows.order_by("-effect", "pk")[: MAX_GRANTS + 1])
     grants = found[:MAX_GRANTS]
     holders = _holders({grant.role_id for grant in grants}) if is_complete else {}
-    judged = [
-        replace(grant, holders=holders.get(grant.role_id), verdict=_verdict(grant, grants)) for grant in grants
-    ]
+    judged = [replace(grant, holders=holders.get(grant.role_id), verdict=_verdict(grant, grants)) for grant in grants]
     judged.sort(key=lambda grant: (-grant.depth, not grant.is_deny, grant.privilege, grant.role))
     return GrantsSeen(tuple(judged), is_complete, is_cut=len(found) > MAX_GRANTS)
 
@@ -124,7 +122,13 @@ def standing(actor: Actor, lineage: Lineage) -> Standing:
 def _read(lineage: Lineage, rows: Iterable[Grant]) -> list[GrantSeen]:
     depths = {node.id: depth for depth, node in enumerate(lineage.nodes)}
     values = rows.values_list(  # type: ignore[attr-defined]
-        "permission__codename", "effect", "group__role", "group__role__name", "content_object_id", "grantor", "granted_at"
+        "permission__codename",
+        "effect",
+        "group__role",
+        "group__role__name",
+        "content_object_id",
+        "grantor",
+        "granted_at",
     )
     return [
         GrantSeen(

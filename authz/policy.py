@@ -208,6 +208,19 @@ def missing(lineage: Lineage) -> str:
     return f"{lineage.nodes[-1].kind.capitalize()} {'.'.join(lineage.full_name)} does not exist."
 
 
+class _Above(NamedTuple):
+    nodes: Sequence[Node]
+    full_name: Sequence[str]
+
+
+def _way(lineage: Lineage) -> Iterator[_Above]:
+    """The metalake, the catalog, the whole schema, and the object itself, as far as the lineage goes."""
+    ends = {node.kind: place for place, node in enumerate(lineage.nodes, 1)}
+    for parts, end in enumerate(ends.values()):
+        nodes = lineage.nodes[:end]
+        yield _Above(nodes, lineage.full_name[:parts] if parts else [nodes[0].name])
+
+
 # Lists: the same rules as filters.
 
 
@@ -323,9 +336,3 @@ def require_no_escape(actor: Actor, found: Lineage, home: Lineage) -> None:
 def may_grant(actor: Actor, lineage: Lineage) -> bool:
     """Whether the actor may grant and revoke on this object."""
     return permits(actor, operations.grant_on(lineage.nodes[-1].kind), lineage)
-
-
-
-class _Above(NamedTuple):
-    nodes: Sequence[Node]
-    full_name: Sequence[str]

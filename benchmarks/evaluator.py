@@ -37,9 +37,9 @@ def main(arguments: list[str]) -> None:
 
     def ask() -> None:
         actor = authenticate(header)
-        policy.require(actor, operations.LOAD_TABLE, find(ident))
+        policy.require(actor, operations.LOAD_TABLE, find(actor, ident))
 
-    actor, found = authenticate(header), find(ident)
+    actor, found = authenticate(header), find(actor, ident)
     assert len(found.nodes) == DEPTH
     alone = timed(lambda: policy.require(actor, operations.LOAD_TABLE, found), 20_000, 500)
     print(f"  evaluator alone: p50 {median(alone) * 1000:.1f} us, p99 {percentile(alone, 0.99) * 1000:.1f} us")

@@ -134,7 +134,9 @@ def _after(request: HttpRequest) -> str | None:
 
 def _render_level(request: HttpRequest, level: browsing.Level, **context: Any) -> HttpResponse:
     """`trail` is the way to the object that is shown: what lies on it opens by itself."""
-    trail = [int(id) for id in request.GET.get("trail", "").split("-") if id.isascii() and id.isdigit() and len(id) < 20]
+    trail = [
+        int(id) for id in request.GET.get("trail", "").split("-") if id.isascii() and id.isdigit() and len(id) < 20
+    ]
     context |= {"level": level, "trail": trail, "chosen": trail[-1] if trail else None}
     return render(request, "frontend/level.html", context | {"goes_on": "after" in request.GET})
 

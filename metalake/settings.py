@@ -186,6 +186,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = METALAKE_HOME / "static"
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # whitenoise looks for it at start
 WHITENOISE_USE_FINDERS = True
 
 REST_FRAMEWORK = {

@@ -123,7 +123,9 @@ def _schemas(actor: Actor, found: Found, after: str | None) -> list[Child]:
     paths = list_schemas(actor, _ident(found), after, LEVEL_LIMIT + 1)
     nodes = _nodes(found, Slot.SCHEMA, [path.leaf for path in paths])
     return [
-        Child(node.id, node.kind, node.name, is_path=not policy.permits(actor, operations.LOAD_SCHEMA, _with(found, node)))
+        Child(
+            node.id, node.kind, node.name, is_path=not policy.permits(actor, operations.LOAD_SCHEMA, _with(found, node))
+        )
         for node in nodes
     ]
 

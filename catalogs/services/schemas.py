@@ -16,7 +16,7 @@ from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Found, Ident, SchemaName, find, nearest
 from catalogs.models import Schema
 from catalogs.services.changes import Alteration, event, event_of, hold, remove, require_enabled, save
-from metalake.errors import AlreadyExists, Forbidden, Invalid, NotEmpty, NotFound, Unsupported
+from metalake.errors import AlreadyExists, Forbidden, Invalid, NotEmpty, Unsupported
 from metalake.events import record
 from metalake.models import Securable, Slot, new_id
 from metalake.privileges import Kind

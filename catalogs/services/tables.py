@@ -315,7 +315,7 @@ def _again(found: Found) -> Found:
     """The same table as it is now, whatever it is called by now."""
     fresh = by_id(found.id)
     if fresh is None:
-        raise policy.unseen(actor, found)
+        raise NotFound(policy.missing(found), kind=Kind.TABLE)
     return fresh
 
 

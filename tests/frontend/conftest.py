@@ -33,14 +33,14 @@ def add_user(name: str) -> User:
 def add_schema(*path: str, comment: str | None = None, **properties: str) -> int:
     ident = Ident("demo", "lake", path)
     schemas.create_schema(actor("admin"), ident, comment, properties)
-    return find(ident).id
+    return find(actor("admin"), ident).id
 
 
 def add_table(*path: str, **properties: str) -> int:
     ident = Ident("demo", "lake", path[:-1], path[-1])
     draft = tables.TableDraft({"type": "struct", "fields": [COLUMN]}, None, None, properties)
     tables.create_table(actor("admin"), ident, draft)
-    return find(ident).id
+    return find(actor("admin"), ident).id
 
 
 def give(user: str | None, role: str, kind: Kind, full_name: str, *grants: str) -> None:

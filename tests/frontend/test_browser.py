@@ -21,7 +21,12 @@ from tests.servers import MetalakeServer
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-HOSTILE = ["<img src=x onerror=alert(1)>", "<script>alert(2)</script>", "\"><svg onload=alert(3)>", "' onfocus=alert(4) '"]
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "<script>alert(2)</script>",
+    '"><svg onload=alert(3)>',
+    "' onfocus=alert(4) '",
+]
 FIELD = {"id": 1, "name": "amount", "type": "long", "required": False}
 
 
@@ -35,9 +40,7 @@ class Shop:
     def call(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
         credential = base64.b64encode(f"admin:{self.server.admin_password}".encode()).decode()
         headers = {"Authorization": f"Basic {credential}", "Content-Type": "application/json"}
-        request = urllib.request.Request(
-            f"{self.server.url}{path}", json.dumps(body).encode(), headers, method=method
-        )
+        request = urllib.request.Request(f"{self.server.url}{path}", json.dumps(body).encode(), headers, method=method)
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 

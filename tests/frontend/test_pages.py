@@ -267,7 +267,11 @@ class Markup(HTMLParser):
 def test_text_is_never_markup(admin: Client, ids: Ids, hostile: str) -> None:
     def pages(schema: int, table: int) -> list[Markup]:
         paths = [f"/objects/{id}" for id in (schema, table, ids["eu"])]
-        return [Markup(below(admin, schema)), Markup(below(admin, ids["lake"])), *(Markup(text(admin, p)) for p in paths)]
+        return [
+            Markup(below(admin, schema)),
+            Markup(below(admin, ids["lake"])),
+            *(Markup(text(admin, p)) for p in paths),
+        ]
 
     plain = pages(add_schema("plain", comment="c", k="v"), add_table("plain", "plain", comment="c"))
     level = hostile.replace(":", "")  # which divides levels

@@ -14,6 +14,8 @@ from metalake.privileges import Kind
 from tests.iceberg_rest.conftest import grant
 from tests.iceberg_rest.world import COLUMNS, Caller
 
+pytestmark = pytest.mark.store
+
 TABLE = "namespaces/a/tables/t"
 SET = {"action": "set-properties", "updates": {"k": "v"}}
 

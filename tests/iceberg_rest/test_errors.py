@@ -15,6 +15,8 @@ from metalake.privileges import Kind
 from tests.iceberg_rest.conftest import grant
 from tests.iceberg_rest.world import COLUMNS, Caller, basic
 
+pytestmark = pytest.mark.store
+
 TABLE = "namespaces/a/tables/t"
 
 
@@ -88,6 +90,15 @@ def test_every_field_of_a_wrong_type(home: Caller, path: str, body: dict[str, An
             assert (status, type_) == (400, "BadRequestException"), (field, wrong, message)
             assert field.rstrip("s") in message.replace("sort-order", "write-order"), (field, wrong, message)
     assert state(home) == before
+
+
+@pytest.mark.parametrize("wrong", [1, "true", "True"])
+def test_what_is_nearly_true_is_not(home: Caller, wrong: Any) -> None:
+    assert home.post("namespaces/a/tables", NEW_TABLE | {"stage-create": wrong}).error[0] == 400
+    body = {"name": "n", "metadata-location": "file:///x", "overwrite": wrong}
+    status, _, message = home.post("namespaces/a/register", body).error
+    assert status == 400
+    assert "overwrite" in message
 
 
 NAMES = ["", "\x1f", "a\x1fb", "\x00", "a\nb", ".", "..", "*", "x" * 256, "é" * 128, "\x7f", "\u2028"]
@@ -207,9 +218,15 @@ def test_a_schema_nested_too_deeply(home: Caller) -> None:
     assert state(home) == before
 
 
-def test_text_that_is_no_unicode(home: Caller) -> None:
+def test_text_that_cannot_be_stored(home: Caller) -> None:
+    """Half a surrogate pair is no Unicode, and U+0000 is refused by some databases."""
     before = state(home)
-    for body in (b'{"namespace":["\\ud800"]}', b'{"namespace":["x"],"properties":{"k":"\\ud800"}}'):
+    for body in (
+        b'{"namespace":["\\ud800"]}',
+        b'{"namespace":["x"],"properties":{"k":"\\ud800"}}',
+        b'{"namespace":["x"],"properties":{"k":"a\\u0000b"}}',
+        b'{"namespace":["x"],"properties":{"a\\u0000b":"v"}}',
+    ):
         assert home.post("namespaces", body).error[0] == 400
     assert state(home) == before
 

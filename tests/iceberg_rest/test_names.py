@@ -119,3 +119,10 @@ def test_both_spellings_of_the_separator(wire: Wire) -> None:
     top = str(uuid4())
     assert wire.ask("POST", "namespaces", {"namespace": [top, "b"]})[0] == 200
     assert wire.ask("GET", f"namespaces/{top}%1Fb")[0] == wire.ask("GET", f"namespaces/{top}%1fb")[0] == 200
+
+
+def test_a_head_that_finds_nothing_leaves_its_connection_clean(wire: Wire) -> None:
+    """A body after HEAD would be read as the beginning of the next response."""
+    for _ in range(2):
+        assert wire.ask("HEAD", f"namespaces/{uuid4()}") == (404, None)
+        assert wire.ask("GET", "namespaces?pageToken=&pageSize=1")[0] == 200

@@ -12,6 +12,8 @@ from metalake.privileges import Kind
 from tests.iceberg_rest.conftest import grant
 from tests.iceberg_rest.world import Caller
 
+pytestmark = pytest.mark.store
+
 NAMES = ["a", "b", "c", "d", "e"]
 
 

@@ -12,6 +12,8 @@ from metalake.privileges import Kind
 from tests.iceberg_rest.conftest import grant
 from tests.iceberg_rest.world import COLUMNS, Caller
 
+pytestmark = pytest.mark.store
+
 MISS = (404, "NoSuchTableException", "Table does not exist: a.t")
 
 

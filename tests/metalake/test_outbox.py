@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from django.db import connection, transaction
@@ -18,6 +20,7 @@ from metalake.models import Outbox
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 
+T = TypeVar("T")
 TOPIC = "test.topic"
 Handle = Callable[[Callable[[dict[str, Any]], None]], None]
 
@@ -41,18 +44,15 @@ def leave(*numbers: int) -> None:
         follow_up(TOPIC, [{"n": number} for number in numbers])
 
 
-def in_threads(*acts: Callable[[], Any]) -> None:
-    def run(act: Callable[[], Any]) -> None:
+def in_threads(*acts: Callable[[], T]) -> list[T]:
+    def run(act: Callable[[], T]) -> T:
         try:
-            act()
+            return act()
         finally:
             connection.close()
 
-    threads = [threading.Thread(target=run, args=(act,)) for act in acts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(acts)) as pool:
+        return list(pool.map(run, acts))
 
 
 def test_a_row_shares_the_fate_of_its_transaction(handled: list[int]) -> None:
@@ -195,13 +195,13 @@ def test_a_row_that_takes_longer_than_the_lease_stays_claimed(handle: Handle, mo
         time.sleep(2)
         handled.append(payload["n"])
 
-    def late() -> None:
+    def late() -> int:
         time.sleep(1)
-        assert outbox.drain() == 0
+        return outbox.drain()
 
     handle(slow)
     leave(1)
-    in_threads(outbox.drain, late)
+    assert in_threads(outbox.drain, late) == [1, 0]
     assert handled == [1]
 
 
@@ -263,9 +263,15 @@ def test_the_drainer_of_a_server_is_woken_and_outlives_failures(
 class Stoppable(outbox.Drainer):
     """A drainer that ends with its test."""
 
+    def run(self) -> None:
+        try:
+            super().run()
+        except SystemExit:
+            connection.close()
+
     def stop(self) -> None:
         self.every = 0
-        outbox._handlers[TOPIC] = lambda payload: (_ for _ in ()).throw(SystemExit)
+        outbox._handlers[TOPIC] = lambda payload: sys.exit()
         leave(0)
         self.join(10)
         assert not self.is_alive()

@@ -20,7 +20,6 @@ class Command(BaseCommand):
     help = "Start Metalake; on an empty store it makes the admin and a first catalog."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
         if _is_behind():
             self.stdout.write("Preparing the database ...")
             call_command("migrate", verbosity=0, interactive=False)
