@@ -7,7 +7,7 @@ groups are our roles, so Django's own page for them is taken away.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -56,7 +56,7 @@ class AccountAdmin(UserAdmin, ReadOnlyAdmin):
     list_display = ("username", "is_active", "is_staff", "is_superuser", "last_login", "date_joined")
     list_filter = ("is_active", "is_staff", "is_superuser")
     search_fields = ("username",)
-    ordering = ("username",)
+    ordering: ClassVar = ("username",)
     filter_horizontal = ()
     readonly_fields = ("last_login", "date_joined", "metalakes", "roles")
     fieldsets = (
@@ -89,11 +89,8 @@ class AccountAdmin(UserAdmin, ReadOnlyAdmin):
 
     def log_change(self, request: HttpRequest, obj: User, message: Any) -> Any:
         """Also what setting a password ends with, in words instead of a list of fields."""
-        fields = (
-            [name for entry in message for name in entry.get("changed", {}).get("fields", ())]
-            if isinstance(message, list)
-            else []
-        )
+        changes = [entry.get("changed", {}) for entry in message] if isinstance(message, list) else []
+        fields = [field for change in changes for field in change.get("fields", ())]
         _record(request, "account.altered", obj, changed=fields or ["Password"])
         return super().log_change(request, obj, message)
 
@@ -136,16 +133,21 @@ class TokenAdmin(ReadOnlyAdmin):
     @admin.action(description="Revoke", permissions=["operate"])
     def revoke(self, request: HttpRequest, rows: QuerySet[Token]) -> None:
         with transaction.atomic():
-            good = list(rows.filter(revoked_at__isnull=True).select_for_update())
+            good = list(rows.filter(revoked_at__isnull=True).select_related("user").select_for_update(of=("self",)))
             Token.objects.filter(pk__in=[row.pk for row in good]).update(revoked_at=timezone.now())
             record(*(_revoked(request, row) for row in good))
         self.message_user(request, f"{len(good)} revoked.", messages.SUCCESS)
 
 
 def _revoked(request: HttpRequest, row: Token) -> Event:
-    actor = request.user.get_username()
     return Event(
-        name="token.revoked", actor=actor, kind="token", object_id=row.pk, full_name=row.name, metalake_id=None
+        name="token.revoked",
+        actor=request.user.get_username(),
+        kind="token",
+        object_id=row.pk,
+        full_name=row.name,
+        metalake_id=None,
+        details={"user": row.user.username},
     )
 
 

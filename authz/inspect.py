@@ -6,11 +6,11 @@ roles (rule 11 of the rule book: foreign roles are not for everyone).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from django.db.models import Count, F, OuterRef, Subquery, Window
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Window
 from django.db.models.functions import RowNumber
 
 from authz import operations, policy
@@ -21,6 +21,15 @@ from metalake.privileges import Effect, Kind, Privilege
 MAX_GRANTS = 500
 SHOWN_HOLDERS = 5
 SHOWN_RIVALS = 3
+_FIELDS = (
+    "permission__codename",
+    "effect",
+    "group__role",
+    "group__role__name",
+    "content_object_id",
+    "grantor",
+    "granted_at",
+)
 
 
 @dataclass(frozen=True)
@@ -119,17 +128,9 @@ def standing(actor: Actor, lineage: Lineage) -> Standing:
     return Standing(owns, tuple(privileges))
 
 
-def _read(lineage: Lineage, rows: Iterable[Grant]) -> list[GrantSeen]:
+def _read(lineage: Lineage, rows: QuerySet[Grant]) -> list[GrantSeen]:
     depths = {node.id: depth for depth, node in enumerate(lineage.nodes)}
-    values = rows.values_list(  # type: ignore[attr-defined]
-        "permission__codename",
-        "effect",
-        "group__role",
-        "group__role__name",
-        "content_object_id",
-        "grantor",
-        "granted_at",
-    )
+    values = rows.values_list(*_FIELDS)
     return [
         GrantSeen(
             privilege=Privilege(codename),
@@ -156,10 +157,10 @@ def _holders(role_ids: Collection[int]) -> dict[int, Holders]:
         of_role = holders[role_id]
         holders[role_id] = replace(of_role, users=(*of_role.users, name), user_count=total)
     people = Group.users.through.objects.filter(group_id=OuterRef("group_id")).order_by()
-    people = people.values("group_id").annotate(people=Count("pk")).values("people")
+    sizes = people.values("group_id").annotate(size=Count("pk")).values("size")  # type: ignore[misc]
     stored = _first_few(Group.roles.through.objects.filter(role_id__in=role_ids), "role_id", "group__name")
-    stored = stored.annotate(people=Subquery(people))
-    for role_id, name, size, total in stored.values_list("role_id", "group__name", "people", "total"):
+    stored = stored.annotate(size=Subquery(sizes))
+    for role_id, name, size, total in stored.values_list("role_id", "group__name", "size", "total"):
         of_role = holders[role_id]
         holders[role_id] = replace(of_role, groups=(*of_role.groups, (name, size or 0)), group_count=total)
     return holders

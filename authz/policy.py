@@ -213,14 +213,6 @@ class _Above(NamedTuple):
     full_name: Sequence[str]
 
 
-def _way(lineage: Lineage) -> Iterator[_Above]:
-    """The metalake, the catalog, the whole schema, and the object itself, as far as the lineage goes."""
-    ends = {node.kind: place for place, node in enumerate(lineage.nodes, 1)}
-    for parts, end in enumerate(ends.values()):
-        nodes = lineage.nodes[:end]
-        yield _Above(nodes, lineage.full_name[:parts] if parts else [nodes[0].name])
-
-
 # Lists: the same rules as filters.
 
 

@@ -45,7 +45,7 @@ def signed_in(page: Page) -> Page:
             response = _to_login(request)
         else:
             try:
-                response = page(request, actor_of(request.user), *args, **kwargs)  # type: ignore[arg-type]
+                response = page(request, actor_of(request.user), *args, **kwargs)
             except MetalakeError as failure:
                 response = _failure(request, failure)
         add_never_cache_headers(response)
@@ -134,9 +134,8 @@ def _after(request: HttpRequest) -> str | None:
 
 def _render_level(request: HttpRequest, level: browsing.Level, **context: Any) -> HttpResponse:
     """`trail` is the way to the object that is shown: what lies on it opens by itself."""
-    trail = [
-        int(id) for id in request.GET.get("trail", "").split("-") if id.isascii() and id.isdigit() and len(id) < 20
-    ]
+    ids = request.GET.get("trail", "").split("-")
+    trail = [int(id) for id in ids if id.isascii() and id.isdigit() and len(id) < 20]
     context |= {"level": level, "trail": trail, "chosen": trail[-1] if trail else None}
     return render(request, "frontend/level.html", context | {"goes_on": "after" in request.GET})
 

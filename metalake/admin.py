@@ -6,7 +6,7 @@ things that only an operator does ask for a superuser.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.db import transaction
@@ -26,13 +26,13 @@ class ReadOnlyAdmin(ModelAdmin):
     paginator = InfinitePaginator
     show_full_result_count = False
     list_per_page = 50
-    ordering = ("-pk",)
+    ordering: ClassVar = ("-pk",)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(request.user.is_active and request.user.is_staff)  # type: ignore[union-attr]
+        return bool(request.user.is_active and request.user.is_staff)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -45,15 +45,15 @@ class ReadOnlyAdmin(ModelAdmin):
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         """Asked by the actions that declare it."""
-        return bool(request.user.is_active and request.user.is_superuser)  # type: ignore[union-attr]
+        return bool(request.user.is_active and request.user.is_superuser)
 
 
 class SecurableAdmin(ReadOnlyAdmin):
     """Anything with an owner. Properties are left out here: they may hold secrets."""
 
-    list_display = ("name", "parent", "owner", "creator", "create_time")
+    list_display: tuple[str, ...] = ("name", "parent", "owner", "creator", "create_time")
     list_select_related = ("parent", "owner_user", "owner_group")
-    search_fields = ("name", "id__exact")
+    search_fields: tuple[str, ...] = ("name", "id__exact")
     fields: tuple[str, ...] = (
         "id", "kind", "name", "parent", "owner", "comment", "creator", "create_time", "last_modifier",
         "last_modified_time", "version",

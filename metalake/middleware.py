@@ -72,7 +72,7 @@ def raw_path(meta: dict[str, Any]) -> str:
     """The path as it was sent, still encoded; servers that decode it away get it re-encoded, which loses %2F."""
     target = meta.get("RAW_URI") or meta.get("REQUEST_URI")
     if not target:
-        return quote(meta["PATH_INFO"].encode("latin-1"), safe="/:@!$&'()*+,;=~")
+        return quote(meta["PATH_INFO"], safe="/:@!$&'()*+,;=~")
     if not target.startswith("/"):
         _, _, target = target.partition("://")
         target = "/" + target.partition("/")[2]

@@ -247,14 +247,14 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
     process = subprocess.Popen([*command, "--dir", str(folder), "--logfile", "log"], stdin=subprocess.DEVNULL)
     try:
-        _wait_for_redis(process, port)
+        wait_for_redis(process, port)
         yield f"redis://127.0.0.1:{port}/0"
     finally:
         process.kill()
         process.wait()
 
 
-def _wait_for_redis(process: subprocess.Popen[bytes], port: int) -> None:
+def wait_for_redis(process: subprocess.Popen[bytes], port: int) -> None:
     from redis import Redis
     from redis.exceptions import ConnectionError as NotYet
 

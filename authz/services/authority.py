@@ -45,8 +45,13 @@ def _may_pass_on(actor: Actor, found: Located, privilege: Privilege) -> bool:
 
 
 def may_lift(actor: Actor, found: Located) -> bool:
-    """Whether the actor may lift a DENY that this object carries: by authority on its parent, or on the metalake."""
-    above = found.above() or found
+    """Whether the actor may lift a DENY that this object carries: by authority on its parent.
+
+    Nothing is above a metalake, so a DENY on it is its owner's to lift.
+    """
+    above = found.above()
+    if above is None:
+        return policy.permits(actor, operations.OWN_METALAKE, found)
     return policy.permits(actor, operations.grant_on(above.kind), above)
 
 

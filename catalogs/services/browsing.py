@@ -122,12 +122,7 @@ def _level(rows: Any, slot: str, after: str | None) -> Level:
 def _schemas(actor: Actor, found: Found, after: str | None) -> list[Child]:
     paths = list_schemas(actor, _ident(found), after, LEVEL_LIMIT + 1)
     nodes = _nodes(found, Slot.SCHEMA, [path.leaf for path in paths])
-    return [
-        Child(
-            node.id, node.kind, node.name, is_path=not policy.permits(actor, operations.LOAD_SCHEMA, _with(found, node))
-        )
-        for node in nodes
-    ]
+    return [Child(node.id, node.kind, node.name, is_path=not _may_load(actor, found, node)) for node in nodes]
 
 
 def _tables(actor: Actor, found: Found, after: str | None, room: int) -> list[Child]:
@@ -142,9 +137,10 @@ def _nodes(found: Found, slot: str, names: list[str]) -> Iterable[Node]:
     return [by_name[name] for name in names if name in by_name]
 
 
-def _with(found: Found, node: Node) -> Found:
-    lineage = f"{found.lineage}/{node.id}"
-    return Found((*found.nodes, node), lineage, found.disabled, found.nested, None, found.provider)
+def _may_load(actor: Actor, parent: Found, node: Node) -> bool:
+    lineage = f"{parent.lineage}/{node.id}"
+    child = Found((*parent.nodes, node), lineage, parent.disabled, parent.nested, None, parent.provider)
+    return policy.permits(actor, operations.LOAD_SCHEMA, child)
 
 
 def _ident(found: Found) -> Ident:
@@ -160,7 +156,7 @@ def describe(actor: Actor, found: Found) -> Description:
         return Description(is_path=True)
     if found.kind == Kind.TABLE:
         return _describe_table(actor, found)
-    facts = _FACTS[found.kind](actor, found)
+    facts = _FACTS[Kind(found.kind)](actor, found)
     row = _row(found)
     return _described(row, row.comment or "", row.properties, facts)
 
@@ -212,7 +208,7 @@ def _describe_table(actor: Actor, found: Found) -> Description:
     properties = dict(metadata.get("properties") or {})
     comment = properties.pop("comment", "")
     current = metadata.get("current-schema-id")
-    schema = next((one for one in metadata.get("schemas", ()) if one.get("schema-id") == current), {})
+    schema: dict[str, Any] = next((one for one in metadata.get("schemas", ()) if one.get("schema-id") == current), {})
     facts = (("Format", f"Iceberg v{metadata.get('format-version')}"), ("Location", metadata.get("location", "")))
     columns = tuple({**column, "type": _type_text(column.get("type"))} for column in schema.get("fields", ()))
     return _described(_row(found), comment, properties, facts, columns=columns)

@@ -1,4 +1,4 @@
-"""The metalake `demo`: `admin` owns it, `rita` reads one schema of it, `mia` is a member with nothing, `otto` no member.
+"""The metalake `demo`: `admin` owns it, `rita` reads one schema, `mia` is a member with nothing, `otto` no member.
 
 demo > lake > orders > eu > the table sales, and beside them the schema `payroll`, which only the owner sees.
 """
@@ -14,7 +14,7 @@ from authz.models import User
 from authz.policy import Actor
 from authz.services import people, roles
 from authz.services.entries import Ask
-from catalogs.lookup import Ident, by_id, find
+from catalogs.lookup import Found, Ident, nearest
 from catalogs.services import catalogs, metalakes, schemas, tables
 from metalake.privileges import Kind
 
@@ -30,17 +30,23 @@ def add_user(name: str) -> User:
     return User.objects.create_user(name, PASSWORD)
 
 
+def find(ident: Ident) -> Found:
+    found = nearest(ident)
+    assert found
+    return found
+
+
 def add_schema(*path: str, comment: str | None = None, **properties: str) -> int:
     ident = Ident("demo", "lake", path)
     schemas.create_schema(actor("admin"), ident, comment, properties)
-    return find(actor("admin"), ident).id
+    return find(ident).id
 
 
 def add_table(*path: str, **properties: str) -> int:
     ident = Ident("demo", "lake", path[:-1], path[-1])
     draft = tables.TableDraft({"type": "struct", "fields": [COLUMN]}, None, None, properties)
     tables.create_table(actor("admin"), ident, draft)
-    return find(actor("admin"), ident).id
+    return find(ident).id
 
 
 def give(user: str | None, role: str, kind: Kind, full_name: str, *grants: str) -> None:
@@ -61,9 +67,7 @@ def ids(db: None) -> dict[str, int]:
     catalogs.create_catalog(actor("admin"), "demo", "lake", "relational", "lakehouse-iceberg", "Our tables", secret)
     made = {"eu": add_schema("orders", "eu", comment="Shops of the union"), "payroll": add_schema("payroll")}
     made["sales"] = add_table("orders", "eu", "sales", comment="One row a sale")
-    for found in (by_id(made["eu"]),):
-        assert found
-        made |= {node.name: node.id for node in found.nodes}
+    made |= {node.name: node.id for node in find(Ident("demo", "lake", ("orders", "eu"))).nodes}
     for name in ("rita", "mia", "otto"):
         add_user(name)
     for name in ("rita", "mia"):
@@ -73,8 +77,8 @@ def ids(db: None) -> dict[str, int]:
     return made
 
 
-def sign_in(name: str, **options: bool) -> Client:
-    client = Client(**options)
+def sign_in(name: str, *, enforce_csrf_checks: bool = False) -> Client:
+    client = Client(enforce_csrf_checks=enforce_csrf_checks)
     assert client.login(username=name, password=PASSWORD)
     return client
 

@@ -19,7 +19,7 @@ import pytest
 from tests.servers import MetalakeServer
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Dialog, Page
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -78,7 +78,12 @@ def shop(metalake_server: MetalakeServer) -> Shop:
 def desk(page: Page, shop: Shop) -> Iterator[Page]:
     """The first page, signed in; no dialog may ever open."""
     dialogs: list[str] = []
-    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+
+    def note(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", note)
     sign_in(page, shop)
     yield page
     assert not dialogs

@@ -22,7 +22,8 @@ ELSEWHERE = [
     "\t//elsewhere.example", "\n//elsewhere.example", "/\t/elsewhere.example", "/\n/elsewhere.example",
     "/\r\nLocation: //elsewhere.example", " //elsewhere.example", "\x00//elsewhere.example", "/\x00/elsewhere.example",
     "//elsewhere.example\\@testserver/", "//testserver@elsewhere.example/", "http://testserver/", "//testserver/tokens",
-    "https://testserver/", "\u3000//elsewhere.example", "/\u2028/elsewhere.example", "//[::1]/", "//[elsewhere", "?next=/",
+    "https://testserver/", "\u3000//elsewhere.example", "/\u2028/elsewhere.example", "//[::1]/", "//[elsewhere",
+    "?next=/",
 ]  # fmt: skip
 
 

@@ -1,0 +1,107 @@
+"""A kill -9 right after an answer loses nothing of what was answered: not the change, its events, nor its purge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import orjson
+import pytest
+
+from tests.catalogs.races import COLUMNS
+from tests.catalogs.racing import ICEBERG, NATIVE, Client
+from tests.servers import MetalakeServer, StartMetalake
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+ROUNDS = 2
+RECOVERY = 45  # seconds; what the dead had claimed comes back within its lease
+
+
+def test_a_kill_loses_neither_events_nor_purges(start_metalake: StartMetalake, tmp_path: Path) -> None:
+    log = tmp_path / "events"
+    server = start_metalake(METALAKE_EVENT_LOG=str(log), METALAKE_LOG_LEVEL="ERROR")
+    told: list[tuple[str, str]] = []
+    gone: list[Path] = []
+    kept: list[Path] = []
+    for number in range(ROUNDS):
+        client = Client(server.url)
+        kept.append(make_table(client, f"s{number}", "kept"))
+        gone.append(make_table(client, f"s{number}", "dropped"))
+        assert client.send("DELETE", f"{ICEBERG}/namespaces/s{number}/tables/dropped?purgeRequested=true").status == 204
+        server.kill()
+        told += [
+            ("schema.created", f"lake.s{number}"),
+            ("table.created", f"lake.s{number}.kept"),
+            ("table.created", f"lake.s{number}.dropped"),
+            ("table.dropped", f"lake.s{number}.dropped"),
+        ]
+        server.start()
+    assert eventually(lambda: set(told) <= set(events(log)))
+    assert eventually(lambda: not any(map(files_below, gone))), [files_below(folder) for folder in gone]
+    assert all(files_below(folder) for folder in kept)
+    client = Client(server.url)
+    for number in range(ROUNDS):
+        answer = client.send("GET", f"{ICEBERG}/namespaces/s{number}/tables")
+        assert [table["name"] for table in answer.body["identifiers"]] == ["kept"]
+    assert waits_for_nothing(server)
+
+
+def test_events_say_who_did_what_when_and_in_which_request(start_metalake: StartMetalake, tmp_path: Path) -> None:
+    log = tmp_path / "events"
+    server = start_metalake(METALAKE_EVENT_LOG=str(log), METALAKE_LOG_LEVEL="ERROR")
+    assert Client(server.url).send("POST", f"{NATIVE}/schemas", {"name": "a:b"}).status == 200
+    assert eventually(lambda: {("schema.created", "lake.a"), ("schema.created", "lake.a:b")} <= set(events(log)))
+    lines = [event for event in read(log) if event["name"] == "schema.created"]
+    assert {event["actor"] for event in lines} == {"admin"}
+    assert len({event["request_id"] for event in lines}) == 1
+    assert lines[0]["request_id"]
+    assert all({"at", "kind", "object_id", "metalake_id", "details"} <= event.keys() for event in lines)
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+def make_table(client: Client, schema: str, name: str) -> Path:
+    """A table with some versions; its folder."""
+    client.send("POST", f"{NATIVE}/schemas", {"name": schema})
+    made = client.send("POST", f"{ICEBERG}/namespaces/{schema}/tables", {"name": name, "schema": COLUMNS})
+    assert made.status == 200, made
+    for number in range(2):
+        update = {"action": "set-properties", "updates": {"n": str(number)}}
+        path = f"{ICEBERG}/namespaces/{schema}/tables/{name}"
+        assert client.send("POST", path, {"requirements": [], "updates": [update]}).status == 200
+    folder = Path(unquote(urlsplit(made.body["metadata"]["location"]).path))
+    assert len(files_below(folder)) == 3
+    return folder
+
+
+def files_below(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def read(log: Path) -> list[dict[str, Any]]:
+    """Whole lines only: a line that is half written would not be JSON."""
+    return [orjson.loads(line) for line in log.read_bytes().splitlines()] if log.exists() else []
+
+
+def events(log: Path) -> list[tuple[str, str]]:
+    return [(event["name"], event["full_name"]) for event in read(log)]
+
+
+def eventually(holds: Callable[[], bool], seconds: float = RECOVERY) -> bool:
+    deadline = time.monotonic() + seconds
+    while not (held := holds()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return held
+
+
+def waits_for_nothing(server: MetalakeServer) -> bool:
+    """The outbox is empty, as the server itself says."""
+
+    def is_empty() -> bool:
+        ready = Client(server.url).send("GET", "/health/ready").body
+        return bool(ready["checks"][0]["details"]["outbox"] == 0)
+
+    return eventually(is_empty)

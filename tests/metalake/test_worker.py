@@ -1,0 +1,146 @@
+"""With a broker a worker drains the outbox: a kill -9 of either loses nothing, and no request needs Redis."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from tests.catalogs.racing import ICEBERG, NATIVE, Client
+from tests.metalake.test_durability import eventually, events, files_below, make_table, waits_for_nothing
+from tests.parts import needs
+from tests.ports import free_port
+from tests.servers import MetalakeServer, StartMetalake, wait_for_redis
+
+pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.timeout(240)]
+
+StartWorker = Callable[[MetalakeServer], "subprocess.Popen[bytes]"]
+
+
+class OwnRedis:
+    """A Redis that a test may stop and start again on its port."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port = folder, free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.start()
+
+    def start(self) -> None:
+        command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        self.process = subprocess.Popen([*command, "--dir", str(self.folder), "--logfile", "log"])
+        wait_for_redis(self.process, self.port)
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[OwnRedis]:
+    needs("redis")
+    own = OwnRedis(tmp_path)
+    yield own
+    own.stop()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "events"
+
+
+@pytest.fixture
+def server(start_metalake: StartMetalake, postgres_url: str, redis: OwnRedis, log: Path) -> MetalakeServer:
+    return start_metalake(
+        METALAKE_DATABASE_URL=postgres_url,
+        METALAKE_BROKER_URL=redis.url,
+        METALAKE_WORKERS="1",
+        METALAKE_EVENT_LOG=str(log),
+    )
+
+
+def purge(client: Client, schema: str) -> Path:
+    """Drop a table with its files; its folder."""
+    folder = make_table(client, schema, "t")
+    assert client.send("DELETE", f"{ICEBERG}/namespaces/{schema}/tables/t?purgeRequested=true").status == 204
+    return folder
+
+
+def kill(worker: subprocess.Popen[bytes]) -> None:
+    os.killpg(worker.pid, signal.SIGKILL)
+    worker.wait()
+
+
+def test_the_worker_drains_and_is_woken_by_commits(
+    server: MetalakeServer, metalake_worker: StartWorker, log: Path
+) -> None:
+    client = Client(server.url)
+    folder = purge(client, "before")
+    time.sleep(1.5)
+    assert files_below(folder), "the server drained although it has a broker"
+    metalake_worker(server)
+    assert eventually(lambda: not files_below(folder))
+    assert waits_for_nothing(server)
+    waits = []
+    for number in range(5):
+        started = time.monotonic()
+        assert client.send("POST", f"{NATIVE}/schemas", {"name": f"woken{number}"}).status == 200
+        wanted = ("schema.created", f"lake.woken{number}")
+        assert eventually(lambda wanted=wanted: wanted in events(log))
+        waits.append(time.monotonic() - started)
+    assert sorted(waits)[2] < 2, f"only the five-second round found the work: {waits}"
+
+
+def test_kills_lose_nothing(server: MetalakeServer, metalake_worker: StartWorker, log: Path) -> None:
+    worker = metalake_worker(server)
+    folders = []
+    for number in range(2):
+        folders.append(purge(Client(server.url), f"killed{number}"))
+        server.kill()
+        kill(worker)
+        worker = metalake_worker(server)
+        server.start()
+    wanted = {("table.dropped", f"lake.killed{number}.t") for number in range(2)}
+    assert eventually(lambda: wanted <= set(events(log)))
+    assert eventually(lambda: not any(map(files_below, folders)))
+    assert waits_for_nothing(server)
+
+
+def test_requests_do_not_need_redis(
+    server: MetalakeServer, metalake_worker: StartWorker, redis: OwnRedis, log: Path
+) -> None:
+    metalake_worker(server)
+    client = Client(server.url)
+    assert client.send("POST", f"{NATIVE}/schemas", {"name": "there"}).status == 200
+    assert eventually(lambda: ("schema.created", "lake.there") in events(log))
+    redis.stop()
+    started = time.monotonic()
+    folder = purge(client, "away")
+    for number in range(5):
+        assert client.send("POST", f"{NATIVE}/schemas", {"name": f"away:{number}"}).status == 200
+    assert time.monotonic() - started < 15
+    assert files_below(folder)
+    redis.start()
+    assert eventually(lambda: ("schema.created", "lake.away:4") in events(log), 90)
+    assert eventually(lambda: not files_below(folder))
+    assert waits_for_nothing(server)
+    assert Redis(port=redis.port).llen("celery") == 0, "no wake-up piles up"
+
+
+def test_a_worker_without_a_broker_says_what_to_set(tmp_path: Path) -> None:
+    import sys
+
+    from tests.servers import REPOSITORY, prepare
+
+    environment = prepare(tmp_path).environment
+    done = subprocess.run(
+        [sys.executable, "manage.py", "worker"], cwd=REPOSITORY, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "Set METALAKE_BROKER_URL" in done.stderr
+    assert "Traceback" not in done.stderr
