@@ -116,12 +116,7 @@ def view_of(routes: Mapping[str, Route]) -> Callable[..., HttpResponse]:
 
     def view(request: HttpRequest, **raw: str) -> HttpResponse:
         asked = routes.get(request.method or "")
-        if asked is None:
-            return _not_allowed(request, sorted(routes))
-        response = _answer(asked, request, raw)
-        if asked.verb == "HEAD":
-            response.content = b""
-        return response
+        return _not_allowed(request, sorted(routes)) if asked is None else _answer(asked, request, raw)
 
     return view
 

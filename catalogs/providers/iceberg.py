@@ -19,6 +19,7 @@ from metalake.errors import Invalid, MetalakeError, NotFound, ProviderUnavailabl
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
+MAX_PLACE_BYTES = locations.MAX_LENGTH - 128  # leaves room for the names of its files
 METADATA = files.MetadataCache(settings.METALAKE_METADATA_CACHE)
 
 
@@ -105,6 +106,8 @@ class IcebergProvider(Provider):
         for claim in self.claims(metadata):
             if any(locations.is_under(place, claim) for place in self.allowed):
                 raise Invalid(f"{claim} is the catalog's; a table takes a folder below it.", kind="location")
+            if len(claim.encode()) > MAX_PLACE_BYTES:
+                raise Invalid(f"A table's location may take {MAX_PLACE_BYTES} bytes.", kind="location")
 
     def claims(self, metadata: Mapping[str, Any]) -> list[str]:
         """The places that the table writes to, in the spelling to compare, none below another."""
@@ -118,13 +121,19 @@ class IcebergProvider(Provider):
             METADATA.put(location, content)
         return content
 
+    def allowed_place(self, location: str) -> str:
+        """A location in the spelling to compare. Raises Invalid for one the catalog does not allow."""
+        return locations.canonical(locations.check_allowed(location, self.allowed, file_roots=self.file_roots))
+
     def read_foreign(self, location: str) -> bytes:
         """A metadata file that a caller names. Raises Invalid where the place or the content is not allowed."""
-        locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
+        self.allowed_place(location)
         try:
-            return files.read_metadata(self.io, location)
+            content = files.read_metadata(self.io, location)
         except NotFound as missing:
             raise Invalid(missing.message, kind="metadata-file") from None
+        METADATA.put(location, content)  # what is checked now, not what another file of that name held before
+        return content
 
     def write(self, metadata: Mapping[str, Any], previous: str | None) -> tuple[str, bytes]:
         """The location and the content of a new metadata file."""

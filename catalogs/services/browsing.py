@@ -229,4 +229,7 @@ def _type_text(type_: Any) -> str:
 
 
 def _row(found: Found) -> Securable:
-    return Securable.objects.select_related("owner_user", "owner_group").get(pk=found.id)
+    row = Securable.objects.select_related("owner_user", "owner_group").filter(pk=found.id).first()
+    if row is None:
+        raise NotFound(policy.missing(found), kind=found.kind)
+    return row

@@ -14,12 +14,12 @@ from authz.writing import write
 from catalogs.hierarchy import check_strict, configured_separator
 from catalogs.iceberg.guard import check_limits
 from catalogs.iceberg.locations import is_under
-from catalogs.lookup import Found, Ident, find
+from catalogs.lookup import Found, Ident, does_not_exist, find
 from catalogs.models import Catalog, Schema
 from catalogs.providers.base import Provider
 from catalogs.providers.registry import PROVIDERS, provider_class, provider_for
 from catalogs.secrets import MASK, is_secret
-from catalogs.services.changes import Alteration, event, event_of, hold, remove, require_enabled, save
+from catalogs.services.changes import Alteration, event, event_of, hold, remove, require_enabled, row_of, save
 from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.events import record
 from metalake.models import Metalake, new_id
@@ -66,7 +66,7 @@ def create_catalog(
         row.properties = checked.completed(row.id, properties)
         row.nested = row.properties.get("nested-namespaces") == "true"
         _claim_locations(provider_of(row))
-        row.place_under(Metalake.objects.get(pk=found.id))
+        row.place_under(row_of(Metalake, found))
         row.save(force_insert=True)
         full_name = [name]
         record(event_of(actor, "catalog.created", Kind.CATALOG, row.id, full_name, found.id, provider=provider))
@@ -108,7 +108,7 @@ def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
     found = find(actor, Ident(metalake, name))
     policy.require(actor, operations.LOAD_CATALOG, found)
     require_enabled(found.above())
-    return _row(found)
+    return row_of(Catalog, found)
 
 
 def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Catalog:
@@ -116,7 +116,7 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
         found = find(actor, Ident(metalake, name))
         policy.require(actor, operations.ALTER_CATALOG, found)
         require_enabled(found)
-        row = _row(found)
+        row = row_of(Catalog, found)
         fields = _apply(alteration, row)
         if fields:
             save(row, actor, fields)
@@ -151,7 +151,7 @@ def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: 
     found = find(actor, Ident(metalake, name))
     policy.require(actor, operations.ALTER_CATALOG, found)
     require_enabled(found)
-    row = _row(found)
+    row = row_of(Catalog, found)
     with transaction.atomic():
         _apply(alteration, row)
     provider_of(row).test_connection()
@@ -181,7 +181,7 @@ def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
             return False
         require_enabled(found.above())
         hold(found)
-        row = _row(found)
+        row = row_of(Catalog, found)
         if not force:
             if row.enabled:
                 raise InUse(f"Catalog {name} is in use; disable it first, or drop it by force.", kind=Kind.CATALOG)
@@ -205,18 +205,15 @@ def provider_of(row: Catalog) -> Provider:
 
 def provider_at(found: Found) -> Provider:
     """The provider of the catalog on a lineage."""
-    properties = Catalog.objects.values_list("properties", flat=True).get(pk=found.catalog.id)
-    return provider_for(found.provider or "", found.catalog.id, properties)
+    for properties in Catalog.objects.values_list("properties", flat=True).filter(pk=found.catalog.id):
+        return provider_for(found.provider or "", found.catalog.id, properties)
+    raise NotFound(does_not_exist(Kind.CATALOG, [found.catalog.name]), kind=Kind.CATALOG)
 
 
 def nested_conflicts(catalog_id: int) -> list[str]:
     """Top-level schema names that hold the separator as plain text, so that the catalog cannot become nested."""
     names = Schema.objects.filter(parent_id=catalog_id, name__contains=configured_separator())
     return list(names.order_by("name").values_list("name", flat=True)[:20])
-
-
-def _row(found: Found) -> Catalog:
-    return Catalog.objects.get(pk=found.id)
 
 
 def _check_name(name: str) -> None:

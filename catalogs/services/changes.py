@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from django.db.models import F
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
+from authz import policy
 from authz import services as authz
 from authz.models import Role
 from authz.policy import Actor
@@ -16,10 +17,13 @@ from authz.writing import Stale
 from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Found
 from catalogs.models import Catalog, LocationClaim, Schema, Table
-from metalake.errors import NotInUse
+from metalake.errors import NotFound, NotInUse
 from metalake.events import Event
 from metalake.models import Metalake, Securable
 from metalake.names import dotted
+
+
+Row = TypeVar("Row", bound=Securable)
 
 
 def event(actor: Actor, name: str, found: Found, **details: Any) -> Event:
@@ -52,7 +56,7 @@ class Alteration:
     def apply_to(self, row: Securable) -> set[str]:
         """Change the row in memory; returns the fields that differ now. Raises Invalid for a property over its limits."""
         before = (row.name, row.comment, dict(row.properties))
-        row.name = self.new_name or row.name
+        row.name = row.name if self.new_name is None else self.new_name
         row.comment = self.comment if self.sets_comment else row.comment
         row.properties = dict(row.properties)
         for key, value in self.properties:
@@ -70,6 +74,14 @@ def require_enabled(found: Found) -> None:
     if found.disabled:
         name = found.metalake.name if found.disabled == "metalake" else found.catalog.name
         raise NotInUse(f"{found.disabled.capitalize()} {name} is disabled; enable it first.", kind=found.disabled)
+
+
+def row_of(model: type[Row], found: Found) -> Row:
+    """The row of an object that was just found. Raises NotFound where it went away in between."""
+    row = model.objects.filter(pk=found.id).first()
+    if row is None:
+        raise NotFound(policy.missing(found), kind=found.kind)
+    return row
 
 
 def save(row: Securable, actor: Actor, fields: Iterable[str]) -> None:
@@ -91,23 +103,20 @@ def hold(found: Found) -> None:
 def remove(found: Found) -> None:
     """Delete an object and all below it, with every grant on them, in the caller's transaction."""
     authz.forget_grants_under(found.lineage)
-    ids = Securable.objects.filter(pk=found.id) | Securable.objects.filter(
-        lineage__gt=f"{found.lineage}/", lineage__lt=f"{found.lineage}0"
+    gone = Securable.objects.filter(
+        Q(pk=found.id) | Q(lineage__gt=f"{found.lineage}/", lineage__lt=f"{found.lineage}0")
     )
-    below = list(ids.values_list("pk", flat=True))
-    LocationClaim.objects.filter(table_id__in=below)._raw_delete("default")
+    ids = gone.values("pk")
+    _raw_delete(LocationClaim.objects.filter(table_id__in=ids))
     for model in (Table, Schema, Catalog):
-        _raw_delete(model, below)
+        _raw_delete(model.objects.filter(pk__in=ids))
     if found.kind == "metalake":
         authz.drop_people_of(found.id)
-        _raw_delete(Role, below)
-        _raw_delete(Metalake, below)
-    # Deepest first, so that no parent goes before its child.
-    rows = sorted(Securable.objects.filter(pk__in=below).values_list("lineage", "pk"), key=lambda row: -row[0].count("/"))
-    for _, pk in rows:
-        Securable.objects.filter(pk=pk)._raw_delete("default")
+        _raw_delete(Role.objects.filter(pk__in=ids))
+        _raw_delete(Metalake.objects.filter(pk__in=ids))
+    _raw_delete(gone)
 
 
-def _raw_delete(model: Any, ids: list[int]) -> None:
-    """Only this model's own table; Django's delete would take the parent row first."""
-    model.objects.filter(pk__in=ids).order_by()._raw_delete("default")
+def _raw_delete(rows: QuerySet) -> None:
+    """One statement on the rows' own table, which Django's delete is not; the database looks at references at commit."""
+    rows.order_by()._raw_delete("default")  # type: ignore[attr-defined]

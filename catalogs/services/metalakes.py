@@ -10,9 +10,9 @@ from authz.policy import Actor
 from authz.writing import write
 from catalogs.hierarchy import check_strict
 from catalogs.iceberg.guard import check_limits
-from catalogs.lookup import Found, Ident, find
+from catalogs.lookup import Ident, find
 from catalogs.models import Catalog
-from catalogs.services.changes import Alteration, event, event_of, hold, remove, save
+from catalogs.services.changes import Alteration, event, event_of, hold, remove, row_of, save
 from metalake.errors import AlreadyExists, Forbidden, InUse, Invalid, NotEmpty, NotFound
 from metalake.events import record
 from metalake.models import Metalake
@@ -61,14 +61,14 @@ def _check_unreserved(properties: dict[str, str]) -> None:
 def load_metalake(actor: Actor, name: str) -> Metalake:
     found = find(actor, Ident(name))
     policy.require(actor, operations.LOAD_METALAKE, found)
-    return _row(found)
+    return row_of(Metalake, found)
 
 
 def alter_metalake(actor: Actor, name: str, alteration: Alteration) -> Metalake:
     def act(actor: Actor) -> Metalake:
         found = find(actor, Ident(name))
         policy.require(actor, operations.ALTER_METALAKE, found)
-        row = _row(found)
+        row = row_of(Metalake, found)
         fields = alteration.apply_to(row)
         if "name" in fields:
             check_strict(row.name, Kind.METALAKE)
@@ -104,7 +104,7 @@ def drop_metalake(actor: Actor, name: str, force: bool) -> bool:
         except NotFound:
             return False
         hold(found)
-        row = _row(found)
+        row = row_of(Metalake, found)
         if not force:
             if row.enabled:
                 raise InUse(f"Metalake {name} is in use; disable it first, or drop it by force.", kind=Kind.METALAKE)
@@ -115,7 +115,3 @@ def drop_metalake(actor: Actor, name: str, force: bool) -> bool:
         return True
 
     return write(actor, act, kind=Kind.METALAKE)
-
-
-def _row(found: Found) -> Metalake:
-    return Metalake.objects.get(pk=found.id)

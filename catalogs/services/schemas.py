@@ -15,7 +15,7 @@ from catalogs.hierarchy import HierarchicalSchema, SeparatorPolicy, check_strict
 from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Found, Ident, SchemaName, find, nearest
 from catalogs.models import Schema
-from catalogs.services.changes import Alteration, event, event_of, hold, remove, require_enabled, save
+from catalogs.services.changes import Alteration, event, event_of, hold, remove, require_enabled, row_of, save
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotEmpty, Unsupported
 from metalake.events import record
 from metalake.models import Securable, Slot, new_id
@@ -180,7 +180,7 @@ def load_schema(actor: Actor, ident: Ident) -> SchemaRecord:
     found = find(actor, ident)
     policy.require(actor, operations.LOAD_SCHEMA, found)
     require_enabled(found)
-    return SchemaRecord(found.path, Schema.objects.get(pk=found.id))
+    return SchemaRecord(found.path, row_of(Schema, found))
 
 
 def schema_exists(actor: Actor, ident: Ident) -> None:
@@ -198,7 +198,7 @@ def alter_schema(actor: Actor, ident: Ident, alteration: Alteration) -> tuple[Sc
         found = find(actor, ident)
         policy.require(actor, operations.ALTER_SCHEMA, found)
         require_enabled(found)
-        row = Schema.objects.get(pk=found.id)
+        row = row_of(Schema, found)
         before = dict(row.properties)
         fields = alteration.apply_to(row)
         if fields:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from authz import operations, policy
@@ -26,6 +26,7 @@ from catalogs.services.changes import event, event_of, remove, require_enabled
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound, OutcomeUnknown, Unsupported
 from metalake.events import follow_up, record
 from metalake.models import AuditInfo, Securable, Slot, new_id
+from metalake.names import dotted
 from metalake.privileges import Kind, Privilege
 
 PURGE = "table.purge"
@@ -194,7 +195,7 @@ def _publish(
             owner_user_id=actor.id,
             creator=actor.name,
             metadata_location=metadata_location,
-            table_uuid=UUID(metadata["table-uuid"]),
+            table_uuid=_uuid_of(metadata),
         )
         row.lineage = f"{home.lineage}/{row.id}"
         if Table.objects.filter(table_uuid=row.table_uuid).exists():
@@ -206,6 +207,14 @@ def _publish(
         return find(actor, ident)
 
     return write(actor, act, kind=Kind.TABLE)
+
+
+def _uuid_of(metadata: dict[str, Any]) -> UUID:
+    """What tells the table from all others, though format 1 may leave it out. Raises Invalid where there is none."""
+    try:
+        return UUID(metadata.get("table-uuid"))
+    except (TypeError, ValueError):
+        raise Invalid("The metadata must have a table-uuid that is a UUID.", kind="metadata-file") from None
 
 
 def _or_discard(store: IcebergProvider, written: str, publish: Callable[[], Any]) -> Any:
@@ -223,15 +232,19 @@ def _claim(store: IcebergProvider, table_id: int, places: list[str]) -> None:
     """Raise Invalid where another table has one of these places, or a part of it."""
     # One claim at a time in a catalog, whose places no other catalog has: two could each miss the other's.
     list(Catalog.objects.select_for_update(no_key=True).filter(pk=store.catalog_id).values_list("pk"))
-    others = LocationClaim.objects.exclude(table_id=table_id)
-    taken = Q(pk__in=[])
-    for place in places:
-        levels = place.split("/")
-        taken |= Q(location__in=["/".join(levels[:depth]) for depth in range(3, len(levels) + 1)])
-        taken |= Q(location__gt=f"{place}/", location__lt=f"{place}0")
-    if others.filter(taken).exists():
+    if _overlapping(places).exclude(table_id=table_id).exists():
         raise Invalid(f"A location of the table overlaps another table's: {', '.join(places)}.", kind=Kind.TABLE)
     LocationClaim.objects.bulk_create(LocationClaim(table_id=table_id, location=place) for place in places)
+
+
+def _overlapping(places: list[str]) -> QuerySet[LocationClaim]:
+    """The claims of one of these places, of a part of one, or of what one is a part of."""
+    overlaps = Q(pk__in=[])
+    for place in places:
+        levels = place.split("/")
+        overlaps |= Q(location__in=["/".join(levels[:depth]) for depth in range(3, len(levels) + 1)])
+        overlaps |= Q(location__gt=f"{place}/", location__lt=f"{place}0")
+    return LocationClaim.objects.filter(overlaps)
 
 
 def commit_table(
@@ -280,7 +293,7 @@ def _commit_once(
     if metadata.get("table-uuid") != base.get("table-uuid"):
         raise Invalid("A table's uuid cannot change.", kind=Kind.TABLE)
     written, content = store.write(metadata, current.metadata_location)
-    swapped = _or_discard(store, written, lambda: _swap(actor, found, store, base, metadata, written))
+    swapped = _or_discard(store, written, lambda: _swap(actor, found, store, metadata, written))
     if not swapped:
         store.discard(written)
         return None
@@ -289,7 +302,7 @@ def _commit_once(
 
 
 def _swap(
-    actor: Actor, found: Found, store: IcebergProvider, base: dict[str, Any], metadata: dict[str, Any], written: str
+    actor: Actor, found: Found, store: IcebergProvider, metadata: dict[str, Any], written: str
 ) -> bool:
     """Move the pointer if it still is where it was read; rights are asked again in the same transaction."""
     claims = store.claims(metadata)
@@ -301,8 +314,9 @@ def _swap(
         pointer = Table.objects.filter(pk=found.id, metadata_location=found.metadata_location)
         if not pointer.update(metadata_location=written):
             return False
-        if claims != store.claims(base):
-            LocationClaim.objects.filter(table_id=found.id).delete()
+        claimed = LocationClaim.objects.filter(table_id=found.id)
+        if sorted(claimed.values_list("location", flat=True)) != claims:
+            claimed.delete()
             _claim(store, found.id, claims)
         Securable.objects.filter(pk=found.id).update(last_modifier=actor.name, last_modified_time=timezone.now())
         record(event(actor, "table.committed", fresh, metadata_location=written))
@@ -323,10 +337,16 @@ def _forget_old_files(store: IcebergProvider, base: dict[str, Any], metadata: di
     """Delete the log entries that fell off, where the table asks for it; never data files."""
     if metadata.get("properties", {}).get("write.metadata.delete-after-commit.enabled", "").lower() != "true":
         return
-    kept = {entry["metadata-file"] for entry in metadata.get("metadata-log") or ()}
-    fell_off = [entry["metadata-file"] for entry in base.get("metadata-log") or () if entry["metadata-file"] not in kept]
+    kept = _logged_files(metadata)
+    fell_off = [file for file in _logged_files(base) if file not in kept]
     owns = locations.owned_by(metadata, store.allowed, store.file_roots)
     store.discard(*filter(owns, fell_off))
+
+
+def _logged_files(metadata: dict[str, Any]) -> list[str]:
+    """The older metadata files that the log names; the log of a registered table may hold anything."""
+    named = (entry.get("metadata-file") for entry in metadata.get("metadata-log") or ())
+    return [file for file in named if isinstance(file, str)]
 
 
 def _create_by_commit(actor: Actor, ident: Ident, requirements: list, updates: list) -> TableRecord:
@@ -355,6 +375,8 @@ def register_table(actor: Actor, ident: Ident, metadata_location: str, *, overwr
     home = _require_home(actor, ident)
     _require_free(home, ident.leaf or "")
     store = _store(home)
+    if _overlapping([store.allowed_place(metadata_location)]).exists():
+        raise Invalid("The metadata file lies in a place of another table.", kind=Kind.TABLE)
     content = store.read_foreign(metadata_location)
     metadata = files.parse_metadata(content)
     store.check_metadata(metadata)
@@ -389,7 +411,7 @@ def rename_table(actor: Actor, source: Ident, target: Ident) -> None:
         )
         if not moved:
             raise Stale
-        was = ".".join(found.full_name)
+        was = dotted(found.full_name)
         full_name = [home.catalog.name, home.path.logical(), name]
         record(event_of(actor, "table.renamed", Kind.TABLE, found.id, full_name, home.metalake.id, was=was))
 
@@ -413,30 +435,36 @@ def drop_table(actor: Actor, ident: Ident, *, purge: bool = False) -> None:
         found = _find_table(actor, ident)
         policy.require(actor, operations.DROP_TABLE, found)
         require_enabled(found)
-        _hold_pointer(found)
+        uuid = _hold_pointer(found)
         remove(found)
         record(event(actor, "table.dropped", found, purge=purge))
         if purge:
-            follow_up(PURGE, [_purge_of(found)])
+            follow_up(PURGE, [_purge_of(found, uuid)])
 
     write(actor, act, kind=Kind.TABLE)
 
 
-def _hold_pointer(found: Found) -> None:
-    """Lock a table as it was read, so that what a commit adds meanwhile is not left behind. Raises Stale if it moved."""
+def _hold_pointer(found: Found) -> UUID:
+    """Lock a table as it was read, so that what a commit adds meanwhile is not left behind; its uuid.
+
+    Raises Stale if it moved.
+    """
     pointer = Table.objects.select_for_update().filter(pk=found.id, metadata_location=found.metadata_location)
-    if not pointer.values_list("pk", flat=True):
-        raise Stale
+    for uuid in pointer.values_list("table_uuid", flat=True):
+        return uuid
+    raise Stale
 
 
-def _purge_of(found: Found) -> dict[str, Any]:
-    return {"catalog_id": found.catalog.id, "metadata_location": found.metadata_location}
+def _purge_of(found: Found, uuid: UUID) -> dict[str, Any]:
+    return {"catalog_id": found.catalog.id, "metadata_location": found.metadata_location, "table_uuid": str(uuid)}
 
 
 def purge_table(payload: dict[str, Any]) -> int:
-    """Delete the files of a dropped table; safe to run again. One that was registered anew keeps its files."""
+    """Delete the files of a dropped table; safe to run again. One that was registered anew, at any of its metadata
+    files, keeps them.
+    """
     catalog = Catalog.objects.filter(pk=payload["catalog_id"]).first()
-    if catalog is None or Table.objects.filter(metadata_location=payload["metadata_location"]).exists():
+    if catalog is None or Table.objects.filter(table_uuid=payload["table_uuid"]).exists():
         return 0
     store = provider_of(catalog)
     assert isinstance(store, IcebergProvider)
