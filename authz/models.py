@@ -93,7 +93,7 @@ class Grant(GroupObjectPermissionBase):
         constraints = [
             models.UniqueConstraint(fields=["group", "permission", "content_object"], name="grant_is_unique")
         ]
-        unique_together = ()
+        unique_together = []
         indexes = [models.Index(fields=["content_object", "group"], name="grant_object_group")]
 
     def __str__(self) -> str:

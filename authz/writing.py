@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 
 from authz.policy import Actor
 from metalake.errors import Conflict, OutcomeUnknown, ProviderUnavailable
@@ -43,5 +43,5 @@ def write(actor: Actor, act: Callable[[Actor], T], *, kind: str | None = None) -
     raise Conflict("Others keep changing this object; load it again and retry.", kind=kind)
 
 
-def _is_retriable(failure: DatabaseError) -> bool:
+def _is_retriable(failure: Exception) -> bool:
     return getattr(failure.__cause__, "sqlstate", None) in _RETRIABLE

@@ -1,6 +1,8 @@
 """One JSON line a record, with the request's id; secrets never reach a log because nobody puts them there."""
 
 import logging
+from collections.abc import MutableMapping
+from typing import Any
 
 import structlog
 
@@ -23,7 +25,7 @@ def formatter() -> logging.Formatter:
     )
 
 
-def _add_request_id(logger: object, name: str, entry: dict) -> dict:
+def _add_request_id(logger: Any, name: str, entry: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     if identifier := request_id.get():
         entry["request_id"] = identifier
     return entry

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
@@ -40,7 +41,7 @@ class Wire:
         if request.method == "CLOSE":
             return JsonResponse({"code": 0})
         wire = request.wire = wire_of(request.path_info)  # type: ignore[attr-defined]
-        token = request_id.set(request.headers.get("X-Request-Id", "")[:64] or uuid4().hex)
+        token = request_id.set(request.META.get("HTTP_X_REQUEST_ID", "")[:64] or uuid4().hex)
         try:
             if wire in ("api", "iceberg"):
                 request.path_info = raw_path(request.META)
@@ -50,8 +51,9 @@ class Wire:
                 response.setdefault("Content-Length", str(len(response.content)))
         finally:
             request_id.reset(token)
-        REQUESTS.labels(wire, request.method if request.method in _METHODS else "other", response.status_code).inc()
-        SECONDS.labels(wire).observe(time.perf_counter() - started)
+        answered, took = _meters(wire, request.method if request.method in _METHODS else "other", response.status_code)
+        answered.inc()
+        took.observe(time.perf_counter() - started)
         return response
 
     @staticmethod
@@ -63,6 +65,11 @@ class Wire:
         from metalake.urls import render_for
 
         return render_for(request, TooLarge(f"The request body may take {limit} bytes."))
+
+
+@cache
+def _meters(wire: str, method: str | None, status: int) -> tuple[Counter, Histogram]:
+    return REQUESTS.labels(wire, method, status), SECONDS.labels(wire)
 
 
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
@@ -88,7 +95,7 @@ class PagesOnly:
         self.process_views: list[Callable] = []
         for path in reversed(settings.PAGE_MIDDLEWARE):
             middleware = import_string(path)(self.pages)
-            self.pages = convert_exception_to_response(middleware)
+            self.pages = convert_exception_to_response(middleware)  # type: ignore[assignment]
             if hasattr(middleware, "process_view"):
                 self.process_views.insert(0, middleware.process_view)
 

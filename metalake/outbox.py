@@ -26,7 +26,7 @@ BATCH = 50
 LEASE = timedelta(seconds=15)
 MAX_BACKOFF = timedelta(minutes=5)
 
-Handler = Callable[[dict[str, Any]], None]
+Handler = Callable[[dict[str, Any]], object]
 _handlers: dict[str, Handler] = {}
 _wake = threading.Event()
 

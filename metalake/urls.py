@@ -7,9 +7,11 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from iceberg_rest.errors import render_error as iceberg_error
 from metalake import health
 from metalake.errors import Invalid, MetalakeError, NotFound
 from metalake.middleware import wire_of
+from metalake.rest import render_error as native_error
 
 urlpatterns = [
     path("iceberg/", include("iceberg_rest.urls")),  # the hot reads first
@@ -29,11 +31,7 @@ urlpatterns = [
 
 def render_for(request: HttpRequest, error: MetalakeError) -> HttpResponse:
     """A failure outside every endpoint, in the shape of the wire it came by."""
-    if wire_of(request.path) == "iceberg":
-        from iceberg_rest.errors import render_error
-    else:
-        from metalake.rest import render_error
-    return render_error(error)
+    return (iceberg_error if wire_of(request.path) == "iceberg" else native_error)(error)
 
 
 def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -43,9 +43,7 @@ class Schema(Endpoint):
         return {"schema": schema_reply(schemas.load_schema(actor, Ident(metalake, catalog, schema)))}
 
     @answers("alter_schema", body=SchemaUpdatesRequest, reply={"schema": SchemaReply})
-    def put(
-        self, actor: Actor, metalake: str, catalog: str, schema: str, body: SchemaUpdatesRequest
-    ) -> dict[str, Any]:
+    def put(self, actor: Actor, metalake: str, catalog: str, schema: str, body: SchemaUpdatesRequest) -> dict[str, Any]:
         """Change the properties of a schema."""
         record, _ = schemas.alter_schema(actor, Ident(metalake, catalog, schema), alteration(body.updates))
         return {"schema": schema_reply(record)}

@@ -108,9 +108,7 @@ class Partitions(Endpoint):
 
 class Partition(Endpoint):
     @answers("load_table", id="getPartition", reply={})
-    def get(
-        self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, partition: str
-    ) -> dict[str, Any]:
+    def get(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, partition: str) -> dict[str, Any]:
         """Refused for Iceberg tables, which name no partitions."""
         raise _no_partitions(actor, Ident(metalake, catalog, schema, table))
 

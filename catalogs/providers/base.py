@@ -64,7 +64,7 @@ class Provider:
     """The class behind a registered catalog, made from its stored properties whenever it is needed."""
 
     label: ClassVar[str]
-    type: ClassVar[CatalogType] = CatalogType.RELATIONAL
+    catalog_type: ClassVar[CatalogType] = CatalogType.RELATIONAL
     settings: ClassVar[type[Settings]] = Settings
     capabilities: ClassVar[Capabilities]
     # Declared properties that cannot change once the catalog exists, with the reason.

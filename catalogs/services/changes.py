@@ -22,7 +22,6 @@ from metalake.events import Event
 from metalake.models import Metalake, Securable
 from metalake.names import dotted
 
-
 Row = TypeVar("Row", bound=Securable)
 
 
@@ -118,5 +117,5 @@ def remove(found: Found) -> None:
 
 
 def _raw_delete(rows: QuerySet) -> None:
-    """One statement on the rows' own table, which Django's delete is not; the database looks at references at commit."""
+    """One statement on the rows' own table, which Django's delete is not; references are checked at commit."""
     rows.order_by()._raw_delete("default")  # type: ignore[attr-defined]

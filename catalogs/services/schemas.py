@@ -17,7 +17,7 @@ from catalogs.lookup import Found, Ident, SchemaName, find, nearest
 from catalogs.models import Schema
 from catalogs.services.changes import Alteration, event, event_of, hold, remove, require_enabled, row_of, save
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotEmpty, Unsupported
-from metalake.events import record
+from metalake.events import Event, record
 from metalake.models import Securable, Slot, new_id
 from metalake.privileges import Kind
 
@@ -171,7 +171,7 @@ def _insert_chain(
     return target
 
 
-def _created(actor: Actor, parent: Found, row: Schema) -> object:
+def _created(actor: Actor, parent: Found, row: Schema) -> Event:
     full_name = [parent.catalog.name, row.path.logical()]
     return event_of(actor, "schema.created", Kind.SCHEMA, row.id, full_name, parent.metalake.id, owner=actor.name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -31,6 +32,7 @@ from metalake.privileges import Kind, Privilege
 
 PURGE = "table.purge"
 COMMIT_ATTEMPTS = 5
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 @dataclass(frozen=True)
@@ -211,10 +213,10 @@ def _publish(
 
 def _uuid_of(metadata: dict[str, Any]) -> UUID:
     """What tells the table from all others, though format 1 may leave it out. Raises Invalid where there is none."""
-    try:
-        return UUID(metadata.get("table-uuid"))
-    except (TypeError, ValueError):
-        raise Invalid("The metadata must have a table-uuid that is a UUID.", kind="metadata-file") from None
+    uuid = metadata.get("table-uuid")
+    if not isinstance(uuid, str) or not _UUID.fullmatch(uuid):
+        raise Invalid("The metadata must have a table-uuid that is a UUID.", kind="metadata-file")
+    return UUID(uuid)
 
 
 def _or_discard(store: IcebergProvider, written: str, publish: Callable[[], Any]) -> Any:

@@ -1,0 +1,52 @@
+"""The races at full length, on PostgreSQL with two server processes: what must hold, and how often it did.
+
+`python -m benchmarks.races [share]` runs that share of the rounds, for example 0.1.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.harness import claim, finish
+from tests.catalogs import races
+from tests.catalogs.racing import Nodes, two_nodes
+from tests.postgres import running_postgres
+
+Race = Callable[[Nodes, str], list[str]]
+ROUNDS: dict[Race, tuple[int, str]] = {
+    races.one_name: (50, "64 clients create the same A:B:C: one winner, one chain, one owner"),
+    races.different_leaves: (50, "32 clients create A:B:Ci: all succeed, parents once"),
+    races.create_against_drop: (200, "create A:B:C against drop A: never a child without its parent"),
+    races.table_against_drop: (200, "create a table against drop its schema: only one of them"),
+    races.one_table: (50, "8 clients create the same table: one winner, no file left over"),
+    races.overlapping_places: (100, "4 tables in overlapping places: one winner"),
+    races.many_commits: (3, "8 writers x 10 commits to one table: none lost"),
+    races.commit_against_purge: (100, "commit against drop with purge: one drop, no file left over"),
+    races.revoke_then_use: (100, "revoke on one server, use on the other: always refused"),
+}
+
+
+def main(arguments: list[str]) -> None:
+    share = float(arguments[0]) if arguments else 1.0
+    with running_postgres() as postgres, tempfile.TemporaryDirectory() as folder:
+        # Neither database is to outlive the program, so nothing waits for a disk.
+        with two_nodes(Path(folder), postgres.create_database()) as nodes:
+            for race, (rounds, what) in ROUNDS.items():
+                run(nodes, race, max(1, round(rounds * share)), what)
+    finish()
+
+
+def run(nodes: Nodes, race: Race, rounds: int, what: str) -> None:
+    started = time.perf_counter()
+    missed = [wrong for number in range(rounds) if (wrong := race(nodes, f"{race.__name__}{number}"))]
+    for wrong in missed[:3]:
+        print(f"       {wrong}")
+    claim(f"{what}: rounds missed of {rounds}, in {time.perf_counter() - started:.0f} s", len(missed), 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
