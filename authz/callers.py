@@ -7,7 +7,6 @@ what is remembered is bound to the stored hash, so a changed password or a disab
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import secrets
@@ -134,7 +133,7 @@ def _actor(user_id: int | None, name: str, policy: snapshot.Snapshot) -> Actor:
 def _basic(credential: str) -> tuple[str, str]:
     try:
         name, _, password = base64.b64decode(credential, validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
         raise Unauthenticated("The Basic credential is not base64 of name:password.") from None
     if not name or "\x00" in name or "\x00" in password:
         raise Unauthenticated("The Basic credential names no user.")

@@ -75,7 +75,9 @@ class Snapshot:
         tables: dict[str, dict[int, Any]] = {}
         fresh_roles: set[int] = set()
         for name, key, *rest in changes:
-            table = tables.setdefault(name, dict(getattr(self, name)))
+            if name not in tables:
+                tables[name] = dict(getattr(self, name))
+            table = tables[name]
             if name == "grants":
                 _change_grants(table, key, rest, fresh_roles)
             elif name == "members":
@@ -182,7 +184,15 @@ def _follow(snapshot: Snapshot | None) -> Snapshot | None:
 
 
 def load() -> Snapshot:
-    """The whole policy: five statements, streamed."""
+    """The whole policy as of one epoch: six statements, streamed.
+
+    A change that commits between them is read by some of them alone; following it puts the others right.
+    """
+    read = _read()
+    return _follow(read) or read
+
+
+def _read() -> Snapshot:
     with connection.cursor() as cursor:
         cursor.execute("SELECT value, stamp FROM authz_policyepoch WHERE id = 1")
         epoch, stamp = cursor.fetchone()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from functools import cache
@@ -17,7 +18,7 @@ from prometheus_client import Counter, Histogram
 
 from metalake.context import request_id
 
-WIRES = ("/api/", "/iceberg/", "/configs", "/health", "/metrics")
+WIRES = frozenset({"api", "iceberg", "configs", "health", "metrics"})
 REQUESTS = Counter("metalake_requests", "Requests answered", ["wire", "method", "status"])
 SECONDS = Histogram("metalake_request_seconds", "Time to answer", ["wire"])
 
@@ -26,7 +27,8 @@ Next = Callable[[HttpRequest], HttpResponse]
 
 def wire_of(path: str) -> str:
     """ "api", "iceberg" and the like; "page" for everything people look at."""
-    return path.split("/", 2)[1] if path.startswith(WIRES) else "page"
+    first = path.removeprefix("/").partition("/")[0]
+    return first if first in WIRES else "page"
 
 
 class Wire:
@@ -41,7 +43,8 @@ class Wire:
         if request.method == "CLOSE":
             return JsonResponse({"code": 0})
         wire = request.wire = wire_of(request.path_info)  # type: ignore[attr-defined]
-        token = request_id.set(request.META.get("HTTP_X_REQUEST_ID", "")[:64] or uuid4().hex)
+        given = request.META.get("HTTP_X_REQUEST_ID", "")
+        token = request_id.set(given if _REQUEST_ID.fullmatch(given) else uuid4().hex)
         try:
             if wire in ("api", "iceberg"):
                 request.path_info = raw_path(request.META)
@@ -59,7 +62,8 @@ class Wire:
     @staticmethod
     def _too_large(request: HttpRequest, wire: str) -> HttpResponse | None:
         limit = settings.METALAKE_MAX_COMMIT_BODY if wire == "iceberg" else settings.METALAKE_MAX_BODY
-        if int(request.META.get("CONTENT_LENGTH") or 0) <= limit:
+        length = str(request.META.get("CONTENT_LENGTH") or "")
+        if not length.isdecimal() or int(length) <= limit:
             return None
         from metalake.errors import TooLarge
         from metalake.urls import render_for
@@ -72,6 +76,7 @@ def _meters(wire: str, method: str | None, status: int) -> tuple[Counter, Histog
     return REQUESTS.labels(wire, method, status), SECONDS.labels(wire)
 
 
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:/=+;,@-]{1,64}")
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
@@ -83,7 +88,8 @@ def raw_path(meta: dict[str, Any]) -> str:
     if not target.startswith("/"):
         _, _, target = target.partition("://")
         target = "/" + target.partition("/")[2]
-    return target.partition("?")[0]
+    # What a client did not encode arrives byte by byte.
+    return re.sub(r"[^\x00-\x7f]", lambda byte: quote(byte[0], encoding="latin-1"), target.partition("?")[0])
 
 
 class PagesOnly:

@@ -62,7 +62,7 @@ def answers(
     def declare(method: Callable) -> Callable:
         @wraps(method)
         def endpoint(self: Endpoint, request: Any, **raw: str) -> HttpResponse:
-            given = {name: decode(value) for name, value in raw.items()}
+            given: dict[str, Any] = {name: decode(value) for name, value in raw.items()}
             if body is not None:
                 left_out = body_is_optional and not request._request.body
                 given["body"] = None if left_out else parse(request._request, body)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import socket
 import sys
 from typing import Any
 
@@ -11,6 +13,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
+from gunicorn import util
 from gunicorn.app.base import BaseApplication
 
 from metalake.outbox import Drainer
@@ -36,6 +39,7 @@ class Command(BaseCommand):
         )
         sys.stdout.flush()
         connections.close_all()
+        util.write_error = write_error  # its own is an HTML page
         Server(workers).run()
 
 
@@ -45,6 +49,16 @@ def _is_behind() -> bool:
     except Exception as failure:
         raise CommandError(f"The database cannot be opened: {failure}") from None
     return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+def write_error(sock: socket.socket, status: int, reason: str, message: str) -> None:
+    """What gunicorn says of a request that it cannot read, as JSON that the clients of both wires take for an error."""
+    told = f"The request cannot be read: {reason}. {message}".replace("%", " percent ").strip()
+    kind = "BadRequestException" if status < 500 else "ServiceFailureException"
+    error = {"message": told, "type": kind, "code": status}
+    body = json.dumps({"code": 1001, "type": "IllegalArgumentException", "message": told, "error": error}).encode()
+    head = f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    util.write_nonblock(sock, f"{head}Content-Length: {len(body)}\r\n\r\n".encode("latin-1") + body)
 
 
 class Server(BaseApplication):

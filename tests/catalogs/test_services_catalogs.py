@@ -1,0 +1,190 @@
+"""What the services of metalakes, catalogs and schemas promise beyond their doors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models import QuerySet
+from django.test.utils import CaptureQueriesContext
+
+from authz.callers import actor_of
+from authz.models import Grant, User
+from authz.policy import Actor
+from catalogs.lookup import Ident
+from catalogs.models import Catalog, Schema
+from catalogs.providers.iceberg import IcebergProvider
+from catalogs.services import catalogs, metalakes, schemas
+from catalogs.services.changes import Alteration
+from metalake.errors import Invalid, NotFound
+from metalake.models import Metalake, Securable
+from tests.catalogs.callers import Caller
+from tests.catalogs.conftest import give
+
+pytestmark = [pytest.mark.store, pytest.mark.django_db]
+
+ICEBERG = ("relational", "lakehouse-iceberg")
+
+
+@pytest.fixture
+def actor(admin: Caller) -> Actor:
+    return actor_of(User.objects.get(username="admin"))
+
+
+def create(actor: Actor, name: str, **properties: str) -> Catalog:
+    named = {key.replace("_", "-"): value for key, value in properties.items()}
+    return catalogs.create_catalog(actor, "demo", name, *ICEBERG, None, named)
+
+
+def alter(actor: Actor, name: str, **properties: str | None) -> Catalog:
+    named = tuple((key.replace("_", "-"), value) for key, value in properties.items())
+    return catalogs.alter_catalog(actor, "demo", name, Alteration(properties=named))
+
+
+# Locations
+
+
+def test_catalogs_do_not_overlap(actor: Actor, settings: Any) -> None:
+    place = f"file://{settings.METALAKE_HOME}/places"
+    create(actor, "one", warehouse=f"{place}/one")
+    for overlapping in (f"{place}/one", f"{place}/one/below", f"{place}", f"FILE:{place[7:]}/one/"):
+        with pytest.raises(Invalid, match="overlaps"):
+            create(actor, "two", warehouse=overlapping)
+        with pytest.raises(Invalid, match="overlaps"):
+            alter(actor, "lake", allowed_locations=overlapping)
+    create(actor, "two", warehouse=f"{place}/one-more")
+
+
+def test_a_place_that_is_no_longer_allowed_is_no_matter_of_other_catalogs(
+    actor: Actor, settings: Any, tmp_path: Path
+) -> None:
+    settings.METALAKE_FILE_LOCATIONS = (str(tmp_path),)
+    create(actor, "theirs", warehouse=f"file://{tmp_path}/theirs")
+    settings.METALAKE_FILE_LOCATIONS = ()
+    create(actor, "mine")
+    with pytest.raises(Invalid) as refused:
+        create(actor, "another", warehouse=f"file://{tmp_path}/another")
+    assert "theirs" not in refused.value.message
+    settings.METALAKE_FILE_LOCATIONS = (str(tmp_path),)
+    with pytest.raises(Invalid, match="overlaps"):
+        create(actor, "another", warehouse=f"file://{tmp_path}/theirs/below")
+
+
+# Nested or flat
+
+
+def test_a_catalog_stays_nested_when_the_property_goes(actor: Actor) -> None:
+    schemas.create_schema(actor, Ident("demo", "lake", "A"), None, {})
+    assert alter(actor, "lake", nested_namespaces=None).properties["nested-namespaces"] == "true"
+    assert Catalog.objects.get(name="lake").nested
+    schemas.create_schema(actor, Ident("demo", "lake", "A:B"), None, {})
+
+
+def test_a_nested_catalog_that_holds_nested_schemas_cannot_become_flat(actor: Actor) -> None:
+    schemas.create_schema(actor, Ident("demo", "lake", "A:B"), None, {})
+    with pytest.raises(Invalid, match="cannot become flat"):
+        alter(actor, "lake", nested_namespaces="false")
+    schemas.drop_schema(actor, Ident("demo", "lake", "A:B"))
+    assert not alter(actor, "lake", nested_namespaces="false").nested
+
+
+def test_a_flat_catalog_that_holds_the_separator_cannot_become_nested(actor: Actor, settings: Any) -> None:
+    settings.METALAKE_SEPARATOR_POLICY = "unrestricted"
+    create(actor, "flat", nested_namespaces="false")
+    for name in ("a:b", "plain"):
+        schemas.create_schema(actor, Ident("demo", "flat", name), None, {})
+    with pytest.raises(Invalid, match="a:b") as refused:
+        alter(actor, "flat", nested_namespaces="true")
+    assert "plain" not in refused.value.message
+    assert "ename" not in refused.value.message  # there is no renaming a schema
+    schemas.drop_schema(actor, Ident("demo", "flat", "a:b"))
+    assert alter(actor, "flat", nested_namespaces="true").nested
+    assert schemas.load_schema(actor, Ident("demo", "flat", "plain")).path.segments == ("plain",)
+
+
+# Secrets
+
+
+def test_a_mask_sent_back_keeps_the_secret_and_is_never_stored(actor: Actor) -> None:
+    create(actor, "one", **{"s3.secret-access-key": "s3cret"})
+    alter(actor, "one", **{"s3.secret-access-key": "******", "s3.session-token": "******", "note": "******"})
+    stored = Catalog.objects.get(name="one").properties
+    assert stored["s3.secret-access-key"] == "s3cret"
+    assert "s3.session-token" not in stored
+    assert stored["note"] == "******"
+
+
+# Changing
+
+
+def test_an_empty_name_is_refused(actor: Actor) -> None:
+    with pytest.raises(Invalid):
+        metalakes.alter_metalake(actor, "demo", Alteration(new_name=""))
+    with pytest.raises(Invalid):
+        catalogs.alter_catalog(actor, "demo", "lake", Alteration(new_name=""))
+
+
+@pytest.mark.parametrize("model", [Metalake, Catalog, Schema])
+def test_what_goes_away_between_two_statements_is_a_miss(
+    actor: Actor, model: type[Securable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schemas.create_schema(actor, Ident("demo", "lake", "A"), None, {})
+    loads = {
+        Metalake: lambda: metalakes.load_metalake(actor, "demo"),
+        Catalog: lambda: catalogs.load_catalog(actor, "demo", "lake"),
+        Schema: lambda: schemas.load_schema(actor, Ident("demo", "lake", "A")),
+    }
+    monkeypatch.setattr(model.objects, "get_queryset", lambda: QuerySet(model).none())
+    with pytest.raises(NotFound):
+        loads[model]()
+
+
+# Dropping
+
+
+def filled(actor: Actor, levels: int) -> None:
+    for number in range(levels):
+        schemas.create_schema(actor, Ident("demo", "lake", f"A:B{number}:C"), None, {})
+    give("admin", "schema", "lake.A", "use_schema")  # type: ignore[arg-type]
+
+
+def statements_of_a_drop(actor: Actor) -> int:
+    with CaptureQueriesContext(connection, ) as captured:
+        catalogs.drop_catalog(actor, "demo", "lake", force=True)
+    return len(captured)
+
+
+def test_a_forced_drop_takes_everything_below_in_a_fixed_number_of_statements(actor: Actor) -> None:
+    filled(actor, 2)
+    few = statements_of_a_drop(actor)
+    assert not Schema.objects.exists() and not Grant.objects.exists()
+    assert not Securable.objects.filter(kind__in=("catalog", "schema")).exists()
+    create(actor, "lake")
+    filled(actor, 12)
+    assert statements_of_a_drop(actor) == few
+
+
+def test_a_drop_spares_what_only_looks_like_below(actor: Actor) -> None:
+    """Ids that begin with the digits of the dropped one's."""
+    for name in ("A", "B"):
+        schemas.create_schema(actor, Ident("demo", "lake", name), None, {})
+    dropped, spared = (Schema.objects.get(name=name) for name in "AB")
+    Securable.objects.filter(pk=spared.pk).update(lineage=f"{dropped.lineage}0")
+    schemas.drop_schema(actor, Ident("demo", "lake", "A"))
+    assert list(Schema.objects.values_list("name", flat=True)) == ["B"]
+
+
+def test_a_dropped_metalake_leaves_nothing(actor: Actor) -> None:
+    filled(actor, 1)
+    metalakes.drop_metalake(actor, "demo", force=True)
+    assert not Securable.objects.exists()
+
+
+def test_the_provider_names_its_places_whatever_is_allowed(settings: Any) -> None:
+    settings.METALAKE_FILE_LOCATIONS = ()
+    provider = IcebergProvider(1, {"warehouse": "file:/elsewhere/", "allowed-locations": "s3a://b/x, s3://b/y/"})
+    assert provider.locations() == ["file:///elsewhere", "s3://b/x", "s3://b/y"]
+    with pytest.raises(Invalid):
+        provider.check_locations()
