@@ -1,4 +1,4 @@
-"""The least that Django can do: one view that returns stored bytes, behind no middleware, under the same server."""
+"""The least that Django can do: one view that returns the stored file, behind no middleware, under the same server."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ def main() -> None:
 
     from gunicorn.app.base import BaseApplication
 
-    port, content = sys.argv[1], Path(sys.argv[2]).read_bytes()
+    port, stored = sys.argv[1], Path(sys.argv[2])
 
     def view(request: HttpRequest) -> HttpResponse:
+        content = stored.read_bytes()
         return HttpResponse(content, content_type="application/json", headers={"Content-Length": str(len(content))})
 
     settings.configure(ROOT_URLCONF=type("Urls", (), {"urlpatterns": [re_path("", view)]}), ALLOWED_HOSTS=["*"])

@@ -85,8 +85,6 @@ class HierarchicalSchema:
     @classmethod
     def parse(cls, logical: str, separator: str | None = None) -> HierarchicalSchema:
         """Split a logical name. Raises Invalid for a blank name or an empty segment."""
-        if not logical.strip():
-            raise Invalid("A schema name must not be empty.", kind="schema")
         return cls.of(split_logical(logical, separator), separator)
 
     @classmethod
@@ -99,8 +97,6 @@ class HierarchicalSchema:
     @classmethod
     def flat(cls, name: str) -> HierarchicalSchema:
         """The one-segment path of a schema in a flat catalog."""
-        if not name.strip():
-            raise Invalid("A schema name must not be empty.", kind="schema")
         path = cls((name,))
         path.check(None)
         return path
@@ -174,7 +170,7 @@ def check_segment(name: str, kind: str) -> None:
     """The name rule of Iceberg catalogs (decision 4): whatever the Iceberg wire carries and gives back."""
     if not isinstance(name, str):
         raise Invalid(f"A {kind} name must be a string.", kind=kind)
-    if name in RESERVED_NAMES:
+    if name in RESERVED_NAMES or name.isspace():
         raise Invalid(f"{name!r} cannot be a {kind} name.", kind=kind)
     if CONTROL.search(name):
         raise Invalid(f"A {kind} name must not contain control characters: {name!r}.", kind=kind)

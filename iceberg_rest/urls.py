@@ -26,7 +26,9 @@ _by_path: defaultdict[str, dict[str, Route]] = defaultdict(dict)
 for _route in ROUTES:
     _by_path[_route.path][_route.verb] = _route
 
+_hot_first = sorted(_by_path.items(), key=lambda item: not item[0].endswith("/tables/{table}"))
+
 urlpatterns = [
-    *(re_path(_pattern(path), view_of(routes)) for path, routes in _by_path.items()),
+    *(re_path(_pattern(path), view_of(routes)) for path, routes in _hot_first),
     re_path("", nothing_here),
 ]

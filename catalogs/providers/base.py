@@ -94,8 +94,11 @@ class Provider:
         return dict(properties)
 
     def locations(self) -> list[str]:
-        """The places that belong to this catalog alone."""
+        """The places that belong to this catalog alone, in the spelling to compare."""
         return []
+
+    def check_locations(self) -> None:
+        """Raise Invalid for a place that the server does not allow now."""
 
     def test_connection(self) -> None:
         """One cheap real call. Raises Invalid or ProviderUnavailable, saying what is wrong in a sentence."""

@@ -19,6 +19,7 @@ from metalake.errors import Invalid, MetalakeError, NotFound, ProviderUnavailabl
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
+OWN_DATA = ("secret_key", "static", "metalake.sqlite3")  # of the server, in its home
 MAX_PLACE_BYTES = locations.MAX_LENGTH - 128  # leaves room for the names of its files
 METADATA = files.MetadataCache(settings.METALAKE_METADATA_CACHE)
 
@@ -68,17 +69,20 @@ class IcebergProvider(Provider):
         return files.file_io(self.properties)
 
     def locations(self) -> list[str]:
+        return [locations.canonical(location) for location in self.allowed]
+
+    def check_locations(self) -> None:
         """Raises Invalid for a place that is malformed, outside what this server allows, or holds our own data."""
-        own_data = f"file://{settings.METALAKE_HOME}"
+        home = f"file://{settings.METALAKE_HOME}"
         for location in self.allowed:
             locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
-            if locations.is_under(own_data, location):
-                raise Invalid(f"{location} holds the server's own data; choose a folder below it.", kind="catalog")
-        return [locations.canonical(location) for location in self.allowed]
+            inside_own = any(locations.is_under(location, f"{home}/{name}") for name in OWN_DATA)
+            if inside_own or locations.is_under(home, location):
+                raise Invalid(f"{location} holds the server's own data; choose another folder.", kind="catalog")
 
     def test_connection(self) -> None:
         """Write and delete a small file in the warehouse."""
-        self.locations()
+        self.check_locations()
         probe = f"{self.warehouse.removesuffix('/')}/.metalake-probe-{uuid4()}"
         try:
             with self.io.new_output(probe).create() as stream:

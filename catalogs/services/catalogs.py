@@ -236,11 +236,12 @@ def _check_new_properties(row: Catalog, before: dict[str, str]) -> None:
         if row.properties.get(key) != before.get(key):
             raise Invalid(f"Property {key!r} cannot change: {reason}.", kind=Kind.CATALOG)
     chosen.check(row.properties)
+    row.properties = chosen.completed(row.pk, row.properties)
     nested = row.properties.get("nested-namespaces") == "true"
     if nested and not row.nested and (conflicts := nested_conflicts(row.pk)):
         raise Invalid(
             f"The catalog cannot become nested: {configured_separator()!r} is part of {', '.join(conflicts)}. "
-            "Rename these schemas or choose another separator.",
+            "Drop these schemas or choose another separator.",
             kind=Kind.CATALOG,
         )
     if not nested and row.nested and Schema.objects.filter(in_catalog_id=row.pk, parent__kind=Kind.SCHEMA).exists():
@@ -252,6 +253,7 @@ def _check_new_properties(row: Catalog, before: dict[str, str]) -> None:
 
 def _claim_locations(provider: Provider) -> None:
     """Raise Invalid where another catalog has one of these places, or a part of it (decision j)."""
+    provider.check_locations()
     mine = provider.locations()
     # One registration at a time, so that two cannot claim the same place.
     PolicyEpoch.objects.select_for_update().get(pk=1)

@@ -20,6 +20,7 @@ from catalogs.services import catalogs, metalakes, schemas
 from catalogs.services.changes import Alteration
 from metalake.errors import Invalid, NotFound
 from metalake.models import Metalake, Securable
+from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give
 
@@ -70,6 +71,13 @@ def test_a_place_that_is_no_longer_allowed_is_no_matter_of_other_catalogs(
     settings.METALAKE_FILE_LOCATIONS = (str(tmp_path),)
     with pytest.raises(Invalid, match="overlaps"):
         create(actor, "another", warehouse=f"file://{tmp_path}/theirs/below")
+
+
+def test_no_catalog_lies_in_the_servers_own_data(actor: Actor, settings: Any) -> None:
+    home = settings.METALAKE_HOME
+    for place in (home, home.parent, home / "static", home / "static" / "x", home / "secret_key"):
+        with pytest.raises(Invalid, match="own data|not allowed there"):
+            create(actor, "one", warehouse=f"file://{place}")
 
 
 # Nested or flat
@@ -147,11 +155,11 @@ def test_what_goes_away_between_two_statements_is_a_miss(
 def filled(actor: Actor, levels: int) -> None:
     for number in range(levels):
         schemas.create_schema(actor, Ident("demo", "lake", f"A:B{number}:C"), None, {})
-    give("admin", "schema", "lake.A", "use_schema")  # type: ignore[arg-type]
+    give("admin", Kind.SCHEMA, "lake.A", "use_schema", "create_table" if levels > 2 else "create_schema")
 
 
 def statements_of_a_drop(actor: Actor) -> int:
-    with CaptureQueriesContext(connection, ) as captured:
+    with CaptureQueriesContext(connection) as captured:
         catalogs.drop_catalog(actor, "demo", "lake", force=True)
     return len(captured)
 

@@ -132,15 +132,3 @@ def test_requests_do_not_need_redis(
     assert Redis(port=redis.port).llen("celery") == 0, "no wake-up piles up"
 
 
-def test_a_worker_without_a_broker_says_what_to_set(tmp_path: Path) -> None:
-    import sys
-
-    from tests.servers import REPOSITORY, prepare
-
-    environment = prepare(tmp_path).environment
-    done = subprocess.run(
-        [sys.executable, "manage.py", "worker"], cwd=REPOSITORY, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 1
-    assert "Set METALAKE_BROKER_URL" in done.stderr
-    assert "Traceback" not in done.stderr

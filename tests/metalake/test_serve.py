@@ -1,0 +1,127 @@
+"""Starting: an empty store is filled once, a second start touches nothing, and bad settings say what is wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.catalogs.racing import NATIVE, Client
+from tests.servers import ADMIN_PASSWORD, REPOSITORY, MetalakeServer, StartMetalake, prepare
+
+pytestmark = [pytest.mark.slow, pytest.mark.server]
+
+PASSWORD_LINE = re.compile(r"with the password (\S+)")
+# Rows that Django itself keeps count of a process's life in.
+VOLATILE = {"sqlite_sequence"}
+
+
+def dump(server: MetalakeServer) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table."""
+    with sqlite3.connect(server.home / "metalake.sqlite3") as store:
+        names = [row[0] for row in store.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        return {name: store.execute(f'SELECT * FROM "{name}"').fetchall() for name in names if name not in VOLATILE}
+
+
+def settled(server: MetalakeServer) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows once the outbox is drained."""
+    deadline = time.monotonic() + 30
+    while (rows := dump(server))["metalake_outbox"]:
+        assert time.monotonic() < deadline, rows["metalake_outbox"]
+        time.sleep(0.05)
+    return rows
+
+
+def test_first_start_makes_the_first_catalog_and_a_second_touches_nothing(start_metalake: StartMetalake) -> None:
+    server = start_metalake()
+    catalog = Client(server.url).send("GET", NATIVE).body["catalog"]
+    assert (catalog["name"], catalog["provider"]) == ("lake", "lakehouse-iceberg")
+    log = server.log.read_text()
+    assert ADMIN_PASSWORD not in log, "a password that was given is not to be shown"
+    assert not PASSWORD_LINE.search(log)
+    assert f"Metalake serves on {server.url}" in log
+    before = settled(server)
+    files = {path for path in server.home.rglob("*") if path.suffix not in (".sqlite3-wal", ".sqlite3-shm")}
+    server.kill()
+    started = time.monotonic()
+    server.start()
+    taken = time.monotonic() - started
+    assert settled(server) == before
+    assert {path for path in server.home.rglob("*") if path.suffix not in (".sqlite3-wal", ".sqlite3-shm")} == files
+    assert "Made the" not in server.log.read_text().removeprefix(log)
+    assert "Preparing" not in server.log.read_text().removeprefix(log)
+    assert taken < 5 or os.getloadavg()[0] > 2 * (os.cpu_count() or 1), f"a second start took {taken:.1f} s"
+
+
+def test_a_password_that_was_not_given_is_made_and_shown_once(start_metalake: StartMetalake) -> None:
+    server = start_metalake(METALAKE_ADMIN_PASSWORD="")
+    shown = PASSWORD_LINE.findall(server.log.read_text())
+    assert len(shown) == 1
+    assert len(shown[0]) >= 16
+    assert Client(server.url, password=shown[0]).send("GET", NATIVE).status == 200
+    assert Client(server.url, password=shown[0] + "x").send("GET", NATIVE).status == 401
+    assert shown[0] not in repr(dump(server)), "the store holds the password itself"
+    server.kill()
+    server.start()
+    assert PASSWORD_LINE.findall(server.log.read_text()) == shown
+
+
+def refused(folder: Path, *command: str, **environment: str) -> str:
+    """What the command says to the terminal as it refuses."""
+    server = prepare(folder, **environment)
+    done = subprocess.run(
+        [sys.executable, "manage.py", *(command or ("serve",))],
+        cwd=REPOSITORY,
+        env=server.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode != 0, done.stdout
+    assert not (folder / "metalake.sqlite3").exists(), "it began all the same"
+    assert "Traceback" not in done.stdout, done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        ({"METALAKE_SCHEMA_SEPARATOR": "a"}, "METALAKE_SCHEMA_SEPARATOR: "),
+        ({"METALAKE_SCHEMA_SEPARATOR": ""}, "METALAKE_SCHEMA_SEPARATOR: "),
+        ({"METALAKE_AUTHENTICATORS": "basic,kerberos"}, "METALAKE_AUTHENTICATORS names ['kerberos']; known are"),
+        ({"METALAKE_AUTHENTICATORS": "simple", "METALAKE_HOST": "0.0.0.0"}, "METALAKE_HOST must be a loopback address"),
+        ({"METALAKE_AUTHENTICATORS": "simple,basic"}, "simple and basic read the same header"),
+        ({"METALAKE_AUTHORIZATION": "maybe"}, "METALAKE_AUTHORIZATION is 'on' or 'off'"),
+        ({"METALAKE_AUTHORIZATION": "off", "METALAKE_HOST": "0.0.0.0"}, "on a loopback address only"),
+        ({"METALAKE_BROKER_URL": "redis://127.0.0.1:1/0"}, "needs PostgreSQL: set METALAKE_DATABASE_URL"),
+        ({"METALAKE_WORKERS": "2"}, "needs PostgreSQL: set METALAKE_DATABASE_URL"),
+        ({"METALAKE_DATABASE_URL": "mysql://root@127.0.0.1/x"}, "must be sqlite:///path or postgres://"),
+        ({"METALAKE_DATABASE_URL": "postgres://x@127.0.0.1:1/x"}, "The database cannot be opened: "),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_a_bad_setting_stops_the_start(tmp_path: Path, environment: dict[str, str], sentence: str) -> None:
+    assert sentence in refused(tmp_path, **environment)
+
+
+def test_a_worker_needs_a_broker(tmp_path: Path) -> None:
+    assert "Set METALAKE_BROKER_URL" in refused(tmp_path, "worker")
+
+
+def test_a_taken_port_is_told(start_metalake: StartMetalake, tmp_path: Path) -> None:
+    server = start_metalake()
+    other = prepare(tmp_path, METALAKE_PORT=str(server.port))
+    done = subprocess.run(
+        [sys.executable, "manage.py", "serve"], cwd=REPOSITORY, env=other.environment, capture_output=True, timeout=60
+    )
+    assert done.returncode != 0
+    assert b"Address already in use" in done.stdout + done.stderr or b"Connection in use" in done.stdout + done.stderr
