@@ -11,7 +11,6 @@ from metalake.privileges import Privilege
 class PolicyBackend:
     def authenticate(self, request: Any, **credentials: Any) -> None:
         """This backend knows rights, not passwords."""
-        return None
 
     def has_perm(self, user: Any, perm: str, obj: Any = None) -> bool:
         """Whether the privilege `metalake.<name>` is effective on a securable for this user."""

@@ -115,7 +115,7 @@ class Token(models.Model):
 
 
 class PolicyEpoch(models.Model):
-    """The one row that every change of rights moves, in its own transaction; requests compare it with their snapshot."""
+    """The one row that every change of rights moves, in its own transaction; requests compare theirs with it."""
 
     value = models.PositiveBigIntegerField()
     stamp = models.CharField(max_length=16)

@@ -173,9 +173,8 @@ def _follow(snapshot: Snapshot | None) -> Snapshot | None:
     """The snapshot brought up to date by its missing changes; None where they are not all kept."""
     if snapshot is None:
         return None
-    rows = list(
-        PolicyChange.objects.filter(epoch__gte=snapshot.epoch).order_by("epoch").values_list("epoch", "stamp", "changes")
-    )
+    since = PolicyChange.objects.filter(epoch__gte=snapshot.epoch).order_by("epoch")
+    rows = list(since.values_list("epoch", "stamp", "changes"))
     if not rows or rows[0][:2] != (snapshot.epoch, snapshot.stamp):
         return None
     for epoch, stamp, changes in rows[1:]:

@@ -14,7 +14,8 @@ def main(arguments: list[str]) -> None:
     on_both_databases("benchmarks.evaluator", arguments)
     from authz import operations, policy
     from authz.callers import authenticate, issue_token
-    from benchmarks.population import CATALOG, METALAKE, User, analyze, children, first_catalog, grant, member, role, schema
+    from authz.models import User
+    from benchmarks.population import CATALOG, METALAKE, analyze, children, first_catalog, grant, member, role, schema
     from catalogs.lookup import Ident, find
     from metalake.privileges import Kind, Privilege
 
@@ -39,7 +40,8 @@ def main(arguments: list[str]) -> None:
         actor = authenticate(header)
         policy.require(actor, operations.LOAD_TABLE, find(actor, ident))
 
-    actor, found = authenticate(header), find(actor, ident)
+    actor = authenticate(header)
+    found = find(actor, ident)
     assert len(found.nodes) == DEPTH
     alone = timed(lambda: policy.require(actor, operations.LOAD_TABLE, found), 20_000, 500)
     print(f"  evaluator alone: p50 {median(alone) * 1000:.1f} us, p99 {percentile(alone, 0.99) * 1000:.1f} us")

@@ -9,8 +9,9 @@ from benchmarks.harness import claim, finish, median, on_both_databases, stateme
 
 def main(arguments: list[str]) -> None:
     on_both_databases("benchmarks.list_children", arguments)
-    from benchmarks.population import CATALOG, METALAKE, User, analyze, children, first_catalog, member, role, grant, schema
     from authz.callers import actor_of
+    from authz.models import User
+    from benchmarks.population import CATALOG, METALAKE, analyze, children, first_catalog, grant, member, role, schema
     from catalogs.lookup import Ident
     from catalogs.services import schemas
     from metalake.models import Securable
@@ -24,7 +25,8 @@ def main(arguments: list[str]) -> None:
     reader = member("reader")
     readers = role("readers", reader)
     grant(readers, Privilege.USE_CATALOG, [parent.lineage_ids[1]])
-    grant(readers, Privilege.USE_SCHEMA, list(Securable.objects.filter(parent=parent).values_list("pk", flat=True)[:50]))
+    half = Securable.objects.filter(parent=parent).values_list("pk", flat=True)[:50]
+    grant(readers, Privilege.USE_SCHEMA, list(half))
 
     def listing(user: User) -> tuple[float, int]:
         actor = actor_of(user)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from benchmarks.harness import claim, finish, median, on_both_databases, statements, timed
 
@@ -14,7 +15,8 @@ def main(arguments: list[str]) -> None:
     from django.test import Client
 
     from authz.callers import issue_token
-    from benchmarks.population import CATALOG, METALAKE, User, analyze, children, first_catalog, grant, member, role, schema
+    from authz.models import User
+    from benchmarks.population import CATALOG, METALAKE, analyze, children, first_catalog, grant, member, role, schema
     from metalake.privileges import Kind, Privilege
 
     owner = first_catalog()
@@ -31,12 +33,12 @@ def main(arguments: list[str]) -> None:
 
     for user, expected in ((all_of_it, TABLES), (one_percent, len(tables[::100]))):
         client = Client(headers={"Authorization": f"Bearer {issue_token(user, 'bench')}"})
-        path = f"/iceberg/{METALAKE}/v1/{CATALOG}/namespaces/wide/tables"
-        answer = client.get(path)
+        get = partial(client.get, f"/iceberg/{METALAKE}/v1/{CATALOG}/namespaces/wide/tables")
+        answer = get()
         listed = len(answer.json()["identifiers"])
         assert listed == expected, f"{user} sees {listed} of {expected}: {answer.content[:200]!r}"
-        claim(f"p50 as {user}, {listed} tables", median(timed(lambda: client.get(path), 30)), 150, unit=" ms")
-        claim(f"SQL statements as {user}", statements(lambda: client.get(path)), 6)
+        claim(f"p50 as {user}, {listed} tables", median(timed(get, 30)), 150, unit=" ms")
+        claim(f"SQL statements as {user}", statements(get), 6)
     finish()
 
 

@@ -32,11 +32,13 @@ ROUNDS: dict[Race, tuple[int, str]] = {
 
 def main(arguments: list[str]) -> None:
     share = float(arguments[0]) if arguments else 1.0
-    with running_postgres() as postgres, tempfile.TemporaryDirectory() as folder:
-        # Neither database is to outlive the program, so nothing waits for a disk.
-        with two_nodes(Path(folder), postgres.create_database()) as nodes:
-            for race, (rounds, what) in ROUNDS.items():
-                run(nodes, race, max(1, round(rounds * share)), what)
+    with (
+        running_postgres() as postgres,
+        tempfile.TemporaryDirectory() as folder,
+        two_nodes(Path(folder), postgres.create_database()) as nodes,
+    ):
+        for race, (rounds, what) in ROUNDS.items():
+            run(nodes, race, max(1, round(rounds * share)), what)
     finish()
 
 

@@ -186,7 +186,7 @@ def check_strict(name: str, kind: str) -> None:
     """The name rule of metalakes, catalogs, roles and flat schemas: a word character, then up to 63 of `\\w / = -`."""
     if not isinstance(name, str) or not STRICT_NAME.fullmatch(name):
         raise Invalid(
-            f"{name!r} cannot be a {kind} name: use up to 64 letters, digits or any of _ / = - and start with a letter, "
-            "a digit or _.",
+            f"{name!r} cannot be a {kind} name: use up to 64 letters, digits or any of _ / = - and start with a "
+            "letter, a digit or _.",
             kind=kind,
         )

@@ -12,7 +12,6 @@ from authz import policy
 from authz.policy import Actor, Node
 from catalogs.hierarchy import HierarchicalSchema, encode_segment, split_logical
 from metalake.errors import NotFound
-from metalake.models import Slot
 from metalake.privileges import Kind
 
 SchemaName = str | Sequence[str]
@@ -86,15 +85,15 @@ class Found:
         return Found(self.nodes[:-1], self.lineage.rpartition("/")[0], disabled, self.nested, None, self.provider)
 
 
-_DEEPEST = f"""
+_DEEPEST = """
     SELECT COALESCE(t.id, s.securable_ptr_id, c.id, m.id) FROM metalake_securable m
-    LEFT JOIN metalake_securable c ON c.parent_id = m.id AND c.slot = '{Slot.CATALOG}' AND c.name = %s
+    LEFT JOIN metalake_securable c ON c.parent_id = m.id AND c.slot = 'catalog' AND c.name = %s
     LEFT JOIN catalogs_catalog cc ON cc.securable_ptr_id = c.id
     LEFT JOIN catalogs_schema s ON s.catalog_id = c.id
          AND s.physical_name = CASE WHEN cc.nested THEN %s ELSE %s END
     LEFT JOIN metalake_securable t
-         ON t.parent_id = s.securable_ptr_id AND t.slot = '{Slot.TABULAR}' AND t.name = %s
-    WHERE m.parent_id IS NULL AND m.slot = '{Slot.METALAKE}' AND m.name = %s
+         ON t.parent_id = s.securable_ptr_id AND t.slot = 'tabular' AND t.name = %s
+    WHERE m.parent_id IS NULL AND m.slot = 'metalake' AND m.name = %s
 """
 _UP = """
     WITH RECURSIVE up(id, parent_id, kind, name, owner_user_id, owner_group_id, lineage, height) AS (
@@ -130,7 +129,7 @@ def find(actor: Actor, ident: Ident) -> Found:
     Raises NotFound of what is missing first on the way to it, and below something hidden as if that were missing.
     """
     found = nearest(ident)
-    if found is None or found.kind != Kind.VIEW and _depth(found) < _wanted(ident):
+    if found is None or (found.kind != Kind.VIEW and _depth(found) < _wanted(ident)):
         if found is not None and not policy.sees(actor, found):
             raise policy.unseen(actor, found)
         raise NotFound(_miss(ident, found), kind=_missing_kind(found))

@@ -39,7 +39,7 @@ class AuditInfo(models.Model):
 
 
 class Slot(models.TextChoices):
-    """Objects of one parent share a name space with the others in their slot: a table and a view cannot be namesakes."""
+    """Objects of one parent share a name space with the others in their slot: no table and view are namesakes."""
 
     METALAKE = "metalake"
     CATALOG = "catalog"

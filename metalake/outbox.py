@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 BATCH = 50
 LEASE = timedelta(seconds=15)
 MAX_BACKOFF = timedelta(minutes=5)
+BROKER_PAUSE = 5.0  # seconds
 
 Handler = Callable[[dict[str, Any]], object]
 _handlers: dict[str, Handler] = {}
@@ -89,7 +91,7 @@ def _handle(row: Outbox) -> bool:
         _handlers[row.topic](row.payload)
     except Exception as failure:
         log.exception("outbox row %s (%s) failed; it stays and is tried again", row.pk, row.topic)
-        delay = min(timedelta(seconds=2**min(row.attempts, 10)), MAX_BACKOFF)
+        delay = min(timedelta(seconds=2 ** min(row.attempts, 10)), MAX_BACKOFF)
         Outbox.objects.filter(pk=row.pk).update(
             attempts=row.attempts + 1, due_at=timezone.now() + delay, last_error=type(failure).__name__
         )
@@ -124,5 +126,7 @@ def _tell_worker() -> None:
 
     try:
         drain_outbox.apply_async(retry=False)
-    except BrokerGone as failure:
-        log.warning("the broker does not answer; workers look by themselves (%s)", type(failure.__cause__).__name__)
+    except BrokerGone:
+        log.warning("the broker does not answer; a worker is told once it does")
+        time.sleep(BROKER_PAUSE)
+        _wake.set()

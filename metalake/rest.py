@@ -14,7 +14,8 @@ from typing import Any
 from urllib.parse import unquote, unquote_plus
 
 import orjson
-from django.http import Http404, HttpRequest, HttpResponse
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.urls import URLPattern, re_path
 from pydantic import BaseModel, ValidationError
 from rest_framework.exceptions import APIException
@@ -258,6 +259,11 @@ def render_error(error: Exception, context: Any = None) -> HttpResponse:
         return error_response(error)
     if isinstance(error, ValidationError):
         return error_response(Invalid(explain(error)))
+    if isinstance(error, UnreadablePostError):
+        return error_response(Invalid("The request body did not arrive."))
+    if isinstance(error, (OperationalError, InterfaceError)):
+        # The one transaction of a write answers for itself; this failed before it.
+        return error_response(errors.ProviderUnavailable("The database is not available; try again."))
     if isinstance(error, Http404):
         return error_response(errors.NotFound("There is nothing at this path."))
     if isinstance(error, APIException) and error.status_code == 405:

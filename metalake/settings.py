@@ -154,7 +154,8 @@ if ON_SQLITE:
     _default["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA mmap_size=134217728",
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
+        "PRAGMA foreign_keys=ON; PRAGMA mmap_size=134217728",
     }
     if METALAKE_WORKERS > 1 or METALAKE_BROKER_URL:
         refuse(
@@ -217,7 +218,7 @@ CELERY_BROKER_URL = METALAKE_BROKER_URL or "memory://"
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_ACKS_LATE = False  # a message only wakes; a late acknowledgement on a lost connection stops the worker
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BEAT_SCHEDULE = {"drain the outbox": {"task": "metalake.drain_outbox", "schedule": 5.0}}

@@ -157,7 +157,7 @@ def check_access(lake: Catalog) -> int:
     trials = [
         Trial("see the schemas", True, lambda: lake.list_namespaces()),
         Trial("read travel:nyc:2013.flights", True, lambda: f"{count(table.scan(limit=1000).to_arrow()):,} rows"),
-        Trial("read travel:nyc.airports", True, lambda: f"{lake.load_table((*CITY, 'airports')).scan().count():,} rows"),
+        Trial("count travel:nyc.airports", True, lambda: lake.load_table((*CITY, "airports")).scan().count()),
         Trial("write to flights", False, lambda: table.append(flights.table("flights").slice(0, 1))),
         Trial("drop flights", False, lambda: lake.drop_table((*YEAR, "flights"))),
         Trial("make a schema below travel", False, lambda: lake.create_namespace(("travel", "private"))),

@@ -1,4 +1,4 @@
-"""What a provider is: it declares what it offers, then does it. Services ask the capabilities, never "is this Glue?"."""
+"""What a provider is: it declares what it offers, then does it. Services ask that, never "is this Glue?"."""
 
 from __future__ import annotations
 

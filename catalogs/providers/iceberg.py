@@ -116,7 +116,11 @@ class IcebergProvider(Provider):
     def claims(self, metadata: Mapping[str, Any]) -> list[str]:
         """The places that the table writes to, in the spelling to compare, none below another."""
         places = sorted({locations.canonical(place) for place in locations.effective_locations(metadata)})
-        return [place for place in places if not any(place != other and locations.is_under(place, other) for other in places)]
+        return [
+            place
+            for place in places
+            if not any(place != other and locations.is_under(place, other) for other in places)
+        ]
 
     def read(self, location: str) -> bytes:
         content = METADATA.get(location)

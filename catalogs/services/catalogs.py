@@ -216,6 +216,22 @@ def nested_conflicts(catalog_id: int) -> list[str]:
     return list(names.order_by("name").values_list("name", flat=True)[:20])
 
 
+def check_separator_of_names() -> None:
+    """Raise Invalid where a schema of a nested catalog holds the server's separator in one level (decision 3).
+
+    Such names were made under another separator; now they would be read as other schemas' names.
+    """
+    mark = configured_separator()
+    held = Schema.objects.filter(in_catalog__nested=True, name__contains=mark).order_by("in_catalog__name", "name")
+    found = [f"{catalog}.{name}" for catalog, name in held.values_list("in_catalog__name", "name")[:20]]
+    if found:
+        raise Invalid(
+            f"METALAKE_SCHEMA_SEPARATOR cannot be {mark!r}: it is part of the schemas {', '.join(found)}. "
+            "Choose another separator, or start with the former one and drop these schemas.",
+            kind=Kind.SCHEMA,
+        )
+
+
 def _check_name(name: str) -> None:
     check_strict(name, Kind.CATALOG)
     if name == TRIAL:

@@ -53,7 +53,7 @@ class Alteration:
     properties: tuple[tuple[str, str | None], ...] = ()  # a value, or None to remove the key
 
     def apply_to(self, row: Securable) -> set[str]:
-        """Change the row in memory; returns the fields that differ now. Raises Invalid for a property over its limits."""
+        """Change the row in memory; returns the fields that differ now. Raises Invalid where a property is unfit."""
         before = (row.name, row.comment, dict(row.properties))
         row.name = row.name if self.new_name is None else self.new_name
         row.comment = self.comment if self.sets_comment else row.comment
@@ -65,7 +65,8 @@ class Alteration:
                 row.properties[key] = value
         check_limits(row.properties)
         after = (row.name, row.comment, row.properties)
-        return {field for field, old, new in zip(("name", "comment", "properties"), before, after, strict=True) if old != new}
+        fields = ("name", "comment", "properties")
+        return {field for field, old, new in zip(fields, before, after, strict=True) if old != new}
 
 
 def require_enabled(found: Found) -> None:
@@ -94,7 +95,7 @@ def save(row: Securable, actor: Actor, fields: Iterable[str]) -> None:
 
 
 def hold(found: Found) -> None:
-    """Lock the object until the transaction ends, so that nothing is put below it meanwhile. Raises Stale if it is gone."""
+    """Until the transaction ends, nothing else is put below the object. Raises Stale where it is gone."""
     if not Securable.objects.select_for_update().filter(pk=found.id).values_list("pk", flat=True):
         raise Stale
 
@@ -118,4 +119,4 @@ def remove(found: Found) -> None:
 
 def _raw_delete(rows: QuerySet) -> None:
     """One statement on the rows' own table, which Django's delete is not; references are checked at commit."""
-    rows.order_by()._raw_delete("default")  # type: ignore[attr-defined]
+    rows.order_by()._raw_delete("default")

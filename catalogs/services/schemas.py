@@ -159,10 +159,10 @@ def _insert_chain(
         rows.append(row)
     fields = [field.attname for field in Securable._meta.concrete_fields]
     Securable.objects.bulk_create([Securable(**{field: getattr(row, field) for field in fields}) for row in rows])
+    places = ", ".join(["(%s, %s, %s)"] * len(rows))
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO catalogs_schema (securable_ptr_id, catalog_id, physical_name) VALUES "
-            + ", ".join(["(%s, %s, %s)"] * len(rows)),
+            f"INSERT INTO catalogs_schema (securable_ptr_id, catalog_id, physical_name) VALUES {places}",  # noqa: S608
             [value for row in rows for value in (row.id, row.in_catalog_id, row.physical_name)],
         )
     record(*(_created(actor, parent, row) for row in rows))

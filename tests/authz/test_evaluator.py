@@ -12,10 +12,10 @@ from django.contrib.auth.models import Permission
 from django.db import connection
 
 from authz import operations, policy, snapshot
-from authz.models import Grant, Group, Member, Role, User
+from authz.models import Grant, Group, Member, User
 from authz.policy import Actor, Node
 from metalake.errors import Forbidden, NotFound
-from metalake.models import SLOT_OF, Metalake, Securable
+from metalake.models import SLOT_OF, Securable
 from metalake.privileges import Kind
 from tests.authz import model
 from tests.authz.worlds import Question, random_questions, random_world

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.store, pytest.mark.django_db]
 
 
 def empty(**tables: Any) -> Snapshot:
-    nothing: dict[str, Any] = dict.fromkeys(("members", "user_roles", "user_groups", "group_roles", "grants"), {})
+    nothing: dict[str, Any] = {"members": {}, "user_roles": {}, "user_groups": {}, "group_roles": {}, "grants": {}}
     return Snapshot(epoch=1, stamp="s", **(nothing | tables))
 
 
@@ -76,7 +76,8 @@ def test_a_change_between_the_statements_of_a_load_is_not_mixed_in(
 def test_an_undone_change_is_not_remembered(world: World) -> None:
     before = world.mia
     with transaction.atomic():
-        snapshot.publish([snapshot.grants_change(1, world.lake.pk, snapshot.mask_of(Privilege.USE_CATALOG, Effect.ALLOW))])
+        mask = snapshot.mask_of(Privilege.USE_CATALOG, Effect.ALLOW)
+        snapshot.publish([snapshot.grants_change(1, world.lake.pk, mask)])
         inside = snapshot.latest()
         assert inside.grants[1]
         transaction.set_rollback(True)

@@ -264,7 +264,9 @@ def _leftovers(nodes: Nodes, tag: str) -> list[str]:
     """Every metadata file is the current one of a table, and no table's is missing."""
     pointers = {
         urlsplit(row[0]).path
-        for row in nodes.rows("SELECT metadata_location FROM catalogs_table WHERE metadata_location LIKE %s", f"%/{tag}/%")
+        for row in nodes.rows(
+            "SELECT metadata_location FROM catalogs_table WHERE metadata_location LIKE %s", f"%/{tag}/%"
+        )
     }
     left, missing = _metadata_files(nodes, tag) - pointers, pointers - _metadata_files(nodes, tag)
     return [f"{left} were left over"] * bool(left) + [f"{missing} are missing"] * bool(missing)

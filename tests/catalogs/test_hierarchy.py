@@ -157,7 +157,7 @@ def test_an_unknown_policy_is_refused() -> None:
 # What a segment may be (decision 4)
 
 CARRIED = ["a", "a.b", "a b", " a", "a ", "é", "e\u0301", "名前", "😀", "A/B", "a%2Fb", "%41", "?", "#", "a+b", "..."]
-CARRIED += ["'", '"', "`", "\\", "${x}", "-- ", "SELECT", "\u200f", "\u00a0x", "a*", "**", "-", "_", "0", "NULL", "None"]
+CARRIED += ["'", '"', "`", "\\", "${x}", "-- ", "SELECT", "\u200f", "\u00a0x", "a*", "**", "-", "_", "0", "NULL"]
 
 
 @pytest.mark.parametrize("name", CARRIED)
@@ -224,7 +224,7 @@ def test_no_schema_has_no_name() -> None:
 
 
 STRICT = ["a", "_", "7", "A" * 64, "a/b", "a=b", "a-b", "é", "a/=-_"]
-NOT_STRICT = ["", "-a", "/a", "=a", "a.b", "a b", "a:b", "a\n", "A" * 65, "a%", "*", ".", "a\x00", " a", "a,b", "\u200b"]
+NOT_STRICT = ["", "-a", "/a", "=a", "a.b", "a b", "a:b", "a\n", "A" * 65, "a%", "*", ".", "a\x00", " a", "a,b"]
 
 
 @pytest.mark.parametrize("name", STRICT)

@@ -76,7 +76,7 @@ def test_a_place_that_is_no_longer_allowed_is_no_matter_of_other_catalogs(
 def test_no_catalog_lies_in_the_servers_own_data(actor: Actor, settings: Any) -> None:
     home = settings.METALAKE_HOME
     for place in (home, home.parent, home / "static", home / "static" / "x", home / "secret_key"):
-        with pytest.raises(Invalid, match="own data|not allowed there"):
+        with pytest.raises(Invalid, match=r"own data|not allowed there"):
             create(actor, "one", warehouse=f"file://{place}")
 
 
@@ -110,6 +110,21 @@ def test_a_flat_catalog_that_holds_the_separator_cannot_become_nested(actor: Act
     schemas.drop_schema(actor, Ident("demo", "flat", "a:b"))
     assert alter(actor, "flat", nested_namespaces="true").nested
     assert schemas.load_schema(actor, Ident("demo", "flat", "plain")).path.segments == ("plain",)
+
+
+def test_the_separator_may_change_while_no_name_holds_the_new_one(actor: Actor, settings: Any) -> None:
+    settings.METALAKE_SEPARATOR_POLICY = "unrestricted"
+    create(actor, "flat", nested_namespaces="false")
+    schemas.create_schema(actor, Ident("demo", "lake", "a:b"), None, {})
+    schemas.create_schema(actor, Ident("demo", "flat", "a_b"), None, {})
+    for mark in ":|_":
+        settings.METALAKE_SCHEMA_SEPARATOR = mark
+        catalogs.check_separator_of_names()
+    settings.METALAKE_SCHEMA_SEPARATOR = ":"
+    schemas.create_schema(actor, Ident("demo", "lake", "a:b_c"), None, {})
+    settings.METALAKE_SCHEMA_SEPARATOR = "_"
+    with pytest.raises(Invalid, match=r"'_'.* lake\.b_c"):
+        catalogs.check_separator_of_names()
 
 
 # Secrets

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
 import subprocess
@@ -11,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.catalogs.racing import NATIVE, Client
@@ -39,6 +39,14 @@ def settled(server: MetalakeServer) -> dict[str, list[tuple[Any, ...]]]:
     return rows
 
 
+def busy_seconds(server: MetalakeServer) -> float:
+    """What its start took of a processor, which does not depend on what else the machine does."""
+    assert server.process is not None
+    leader = psutil.Process(server.process.pid)
+    times = [process.cpu_times() for process in (leader, *leader.children(recursive=True))]
+    return sum(time.user + time.system for time in times)
+
+
 def test_first_start_makes_the_first_catalog_and_a_second_touches_nothing(start_metalake: StartMetalake) -> None:
     server = start_metalake()
     catalog = Client(server.url).send("GET", NATIVE).body["catalog"]
@@ -50,14 +58,12 @@ def test_first_start_makes_the_first_catalog_and_a_second_touches_nothing(start_
     before = settled(server)
     files = {path for path in server.home.rglob("*") if path.suffix not in (".sqlite3-wal", ".sqlite3-shm")}
     server.kill()
-    started = time.monotonic()
     server.start()
-    taken = time.monotonic() - started
+    assert busy_seconds(server) < 5
     assert settled(server) == before
     assert {path for path in server.home.rglob("*") if path.suffix not in (".sqlite3-wal", ".sqlite3-shm")} == files
     assert "Made the" not in server.log.read_text().removeprefix(log)
     assert "Preparing" not in server.log.read_text().removeprefix(log)
-    assert taken < 5 or os.getloadavg()[0] > 2 * (os.cpu_count() or 1), f"a second start took {taken:.1f} s"
 
 
 def test_a_password_that_was_not_given_is_made_and_shown_once(start_metalake: StartMetalake) -> None:

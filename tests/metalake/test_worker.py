@@ -13,7 +13,7 @@ import pytest
 from redis import Redis
 
 from tests.catalogs.racing import ICEBERG, NATIVE, Client
-from tests.metalake.test_durability import eventually, events, files_below, make_table, waits_for_nothing
+from tests.metalake.test_durability import events, eventually, files_below, make_table, waits_for_nothing
 from tests.parts import needs
 from tests.ports import free_port
 from tests.servers import MetalakeServer, StartMetalake, wait_for_redis
@@ -126,9 +126,15 @@ def test_requests_do_not_need_redis(
     assert time.monotonic() - started < 15
     assert files_below(folder)
     redis.start()
-    assert eventually(lambda: ("schema.created", "lake.away:4") in events(log), 90)
+    assert eventually(lambda: ("schema.created", "lake.away:4") in events(log))
     assert eventually(lambda: not files_below(folder))
+    for number in range(3):  # once more, while the worker is busy
+        assert client.send("POST", f"{NATIVE}/schemas", {"name": f"busy{number}"}).status == 200
+        time.sleep(number * 0.02)
+        redis.stop()
+        assert client.send("POST", f"{NATIVE}/schemas", {"name": f"late{number}"}).status == 200
+        redis.start()
+        wanted = ("schema.created", f"lake.late{number}")
+        assert eventually(lambda wanted=wanted: wanted in events(log))
     assert waits_for_nothing(server)
     assert Redis(port=redis.port).llen("celery") == 0, "no wake-up piles up"
-
-

@@ -16,6 +16,7 @@ from django.db.migrations.executor import MigrationExecutor
 from gunicorn import util
 from gunicorn.app.base import BaseApplication
 
+from metalake.errors import Invalid
 from metalake.outbox import Drainer
 
 
@@ -26,6 +27,7 @@ class Command(BaseCommand):
         if _is_behind():
             self.stdout.write("Preparing the database ...")
             call_command("migrate", verbosity=0, interactive=False)
+        _check_names()
         call_command("bootstrap", stdout=self.stdout)
         workers = settings.METALAKE_WORKERS or (1 if settings.ON_SQLITE else 2)
         base = f"http://{settings.METALAKE_HOST}:{settings.METALAKE_PORT}"
@@ -49,6 +51,15 @@ def _is_behind() -> bool:
     except Exception as failure:
         raise CommandError(f"The database cannot be opened: {failure}") from None
     return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+def _check_names() -> None:
+    from catalogs.services.catalogs import check_separator_of_names
+
+    try:
+        check_separator_of_names()
+    except Invalid as wrong:
+        raise CommandError(wrong.message) from None
 
 
 def write_error(sock: socket.socket, status: int, reason: str, message: str) -> None:
@@ -77,9 +88,10 @@ class Server(BaseApplication):
         self.cfg.set("graceful_timeout", 20)
         self.cfg.set("keepalive", 30)
         self.cfg.set("limit_request_line", 8190)
-        self.cfg.set("worker_tmp_dir", "/dev/shm" if sys.platform == "linux" else None)
+        # gunicorn's heartbeat is a file; on a slow disk it would stall the workers.
+        self.cfg.set("worker_tmp_dir", "/dev/shm" if sys.platform == "linux" else None)  # noqa: S108
         self.cfg.set("loglevel", "warning")
-        self.cfg.set("control_socket_disable", True) if "control_socket_disable" in self.cfg.settings else None
+        self.cfg.set("control_socket_disable", True)
         self.cfg.set("post_worker_init", start_draining)
 
     def load(self) -> Any:

@@ -18,10 +18,16 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.METALAKE_BROKER_URL:
-            raise CommandError("Set METALAKE_BROKER_URL, for example redis://127.0.0.1:6379/0. Without a broker the server drains its outbox itself.")
+            raise CommandError(
+                "Set METALAKE_BROKER_URL, for example redis://127.0.0.1:6379/0. "
+                "Without a broker the server drains its outbox itself."
+            )
         self.stdout.write("The worker drains the outbox. Stop with Ctrl-C.")
         schedule = str(settings.METALAKE_HOME / "celerybeat-schedule")
         app.worker_main(
-            ["worker", "--pool", "threads", "--concurrency", options["concurrency"], "--beat", "--schedule", schedule]
-            + ["--loglevel", "WARNING", "--without-gossip", "--without-mingle"]
+            [
+                *("worker", "--pool", "threads", "--concurrency", options["concurrency"]),
+                *("--beat", "--schedule", schedule),
+                *("--loglevel", "WARNING", "--without-gossip", "--without-mingle"),
+            ]
         )

@@ -1,0 +1,181 @@
+"""Deny by default: every route names a row of the operation table or is declared open, and answers nobody otherwise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from authz.operations import OPERATIONS
+from iceberg_rest import urls as iceberg_urls
+from iceberg_rest.routes import ROUTES
+from metalake.rest import Endpoint
+
+ANYONE, CALLER = "anyone", "caller"
+
+# What is no endpoint of a wire. A page asks its service, which names the operation; here is who reaches it at all.
+PAGES = {
+    "": CALLER,
+    "tree": CALLER,
+    "objects/<int:object_id>": CALLER,
+    "objects/<int:object_id>/children": CALLER,
+    "tokens": CALLER,
+    "tokens/<int:token_id>/revoke": CALLER,
+    "login": ANYONE,
+    "logout": ANYONE,
+    "metrics": ANYONE,
+    "api/schema/": ANYONE,
+    "api/schema/ui/": ANYONE,
+}
+METHODS = ("get", "head", "post", "put", "patch", "delete")
+
+
+class Found(NamedTuple):
+    path: str
+    callback: Callable[..., Any]
+
+
+def routes(patterns: list[Any] | None = None, prefix: str = "") -> Iterator[Found]:
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        path = prefix + str(pattern.pattern).removeprefix("^")
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern.url_patterns, path)
+        else:
+            assert isinstance(pattern, URLPattern)
+            yield Found(path, pattern.callback)
+
+
+def endpoint_of(found: Found) -> type[Endpoint] | None:
+    view = getattr(found.callback, "cls", None)
+    return view if isinstance(view, type) and issubclass(view, Endpoint) else None
+
+
+def is_iceberg(found: Found) -> bool:
+    return found.path.startswith("iceberg/")
+
+
+def is_admin(found: Found) -> bool:
+    return found.path.startswith("admin/")
+
+
+NATIVE = [found for found in routes() if endpoint_of(found)]
+OTHERS = [found for found in routes() if not (endpoint_of(found) or is_iceberg(found) or is_admin(found))]
+
+
+def declared(view: type[Endpoint]) -> dict[str, str]:
+    """Each method that a native endpoint serves, with what it asks."""
+    handlers = {method: getattr(view, method) for method in METHODS if hasattr(view, method)}
+    # APIView answers HEAD by GET.
+    handlers.pop("head", None)
+    return {method: handler.answer.operation for method, handler in handlers.items()}
+
+
+def sample(path: str) -> str:
+    """A URL that the route matches."""
+    path = re.sub(r"\(\?P<\w+>[^)]+\)|<str:\w+>|<path:\w+>", "x", path).removesuffix("$").removesuffix("/?")
+    path = re.sub(r"<int:\w+>", "1", path)
+    return "/" + re.sub(r"\(\?:([^)]*)\)\??", r"\1", path)
+
+
+# The native wire
+
+
+def test_there_are_routes_to_look_at() -> None:
+    assert len(NATIVE) > 25
+    assert len(ROUTES) > 10
+
+
+@pytest.mark.parametrize("found", NATIVE, ids=lambda found: found.path)
+def test_every_native_endpoint_names_its_operation(found: Found) -> None:
+    view = endpoint_of(found)
+    assert view is not None
+    asked = declared(view)
+    assert asked, f"{view.__name__} serves nothing"
+    for method, operation in asked.items():
+        assert operation in OPERATIONS or operation in (ANYONE, CALLER), f"{method} {found.path}: {operation}"
+        assert (operation == ANYONE) == view.anonymous, f"{method} {found.path}: who may ask is said twice, differently"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("found", NATIVE, ids=lambda found: found.path)
+def test_no_native_endpoint_answers_nobody(found: Found) -> None:
+    view = endpoint_of(found)
+    assert view is not None
+    for method, operation in declared(view).items():
+        answer = Client().generic(method.upper(), sample(found.path))
+        assert (answer.status_code == 401) == (operation != ANYONE), f"{method} {found.path}: {answer.status_code}"
+
+
+# The Iceberg wire
+
+
+def test_every_iceberg_route_names_its_operation() -> None:
+    for route in ROUTES:
+        assert OPERATIONS.get(route.operation.name) is route.operation, str(route)
+
+
+def test_the_iceberg_urls_are_those_of_the_table() -> None:
+    *served, last = iceberg_urls.urlpatterns
+    assert last.callback is iceberg_urls.nothing_here
+    assert len(served) == len({route.path for route in ROUTES})
+    for route in ROUTES:
+        path = "demo" + re.sub(r"{\w+}", "x", route.path)
+        assert sum(bool(pattern.pattern.match(path)) for pattern in served) == 1, str(route)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("route", ROUTES, ids=str)
+def test_no_iceberg_route_answers_nobody(route: Any) -> None:
+    path = "/iceberg/demo" + re.sub(r"{\w+}", "x", route.path)
+    assert Client().generic(route.verb, path).status_code == 401
+
+
+# Pages, and what is beside them
+
+
+@pytest.mark.parametrize("found", OTHERS, ids=lambda found: found.path or "home")
+def test_every_other_route_says_who_reaches_it(found: Found) -> None:
+    assert found.path in PAGES
+
+
+def test_nothing_is_declared_that_is_not_there() -> None:
+    assert PAGES.keys() <= {found.path for found in OTHERS}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", [path for path, who in PAGES.items() if who == CALLER])
+def test_a_page_sends_strangers_to_sign_in(path: str) -> None:
+    for method in ("GET", "POST"):
+        answer = Client().generic(method, sample(path))
+        assert answer.status_code in (302, 405), f"{method} {path}"
+        if answer.status_code == 302:
+            assert answer["Location"].startswith("/login"), f"{method} {path}"
+
+
+@pytest.mark.django_db
+def test_the_admin_sends_everybody_but_operators_to_sign_in(django_user_model: Any) -> None:
+    member = Client()
+    member.force_login(django_user_model.objects.create_user("mia", "a long enough password"))
+    for client in (Client(), member):
+        for found in filter(is_admin, routes()):
+            path = sample(found.path)
+            if path.startswith(("/admin/login", "/admin/logout", "/admin/jsi18n")) or "(" in path:
+                continue
+            answer = client.get(path)
+            assert answer.status_code in (301, 302, 403, 404), path
+            if answer.status_code == 302:
+                assert "/login" in answer["Location"], path
+
+
+# The table itself
+
+
+def test_every_operation_is_named_as_it_is_listed() -> None:
+    for name, operation in OPERATIONS.items():
+        assert operation.name == name
+        assert operation.on, name
+        assert operation.owners, f"nobody owns what {name} is asked on"

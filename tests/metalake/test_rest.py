@@ -1,0 +1,99 @@
+"""The native wire's manners: what is read from a request, and how failures are told."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import InterfaceError, OperationalError
+from django.http import UnreadablePostError
+from django.test import RequestFactory
+
+from metalake.errors import Invalid, OutcomeUnknown
+from metalake.rest import decode, error_response, read_json, render_error
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [("a%2Fb", "a/b"), ("a%252Fb", "a%2Fb"), ("%C3%A9", "é"), ("a+b", "a+b"), ("100%", "100%"), ("%2e%2e", "..")],
+)
+def test_a_segment_is_decoded_once(raw: str, name: str) -> None:
+    assert decode(raw) == name
+
+
+@pytest.mark.parametrize("raw", ["%00", "a%00b", "%FF", "%C3", "%ED%A0%80"])
+def test_a_segment_that_is_no_name(raw: str) -> None:
+    with pytest.raises(Invalid):
+        decode(raw)
+
+
+BACKSLASH = "\\"
+
+
+@pytest.mark.parametrize(
+    ("body", "holds_nul"),
+    [
+        ('{"a": "' + BACKSLASH + 'u0000"}', True),
+        ('{"' + BACKSLASH + 'u0000": 1}', True),
+        ('{"a": "' + BACKSLASH * 3 + 'u0000"}', True),
+        ('{"a": "x' + BACKSLASH * 5 + 'u0000"}', True),
+        ('{"a": "' + BACKSLASH * 2 + 'u0000"}', False),
+        ('{"a": "' + BACKSLASH * 4 + 'u0000"}', False),
+        ('{"a": "u0000"}', False),
+        ('{"a": "' + BACKSLASH + 'u0001"}', False),
+    ],
+)
+def test_a_nul_is_found_however_it_is_written(body: str, holds_nul: bool) -> None:
+    request = RequestFactory().post("/", body.encode(), content_type="application/json")
+    if holds_nul:
+        with pytest.raises(Invalid, match="NUL"):
+            read_json(request)
+    else:
+        assert read_json(request)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[" * 100_000,
+        b'{"a": "\xff"}',
+        b'{"a": "\x00"}',
+        b'"' + BACKSLASH.encode() + b'ud800"',
+        b"NaN",
+        b"Infinity",
+        b"{'a': 1}",
+        b"\xef\xbb\xbf{}",
+    ],
+)
+def test_what_is_not_json_is_refused(body: bytes) -> None:
+    with pytest.raises(Invalid):
+        read_json(RequestFactory().post("/", body, content_type="application/json"))
+
+
+@pytest.mark.parametrize("backslashes", [10_001, 1_000_001])
+def test_looking_for_nul_takes_one_pass(backslashes: int) -> None:
+    body = b'"' + BACKSLASH.encode() * (backslashes - 1) + b'"'
+    assert len(read_json(RequestFactory().post("/", body, content_type="application/json"))) == backslashes // 2
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "code"),
+    [
+        (OperationalError("host=db password=x"), 502, 1007),
+        (InterfaceError("host=db"), 502, 1007),
+        (UnreadablePostError("gone"), 400, 1001),
+        (OutcomeUnknown("Look."), 500, 1002),
+        (ZeroDivisionError("secret"), 500, 1002),
+    ],
+)
+def test_a_failure_from_below_tells_nothing_of_it(failure: Exception, status: int, code: int) -> None:
+    answer = render_error(failure)
+    assert answer.status_code == status
+    assert f'"code":{code}'.encode() in answer.content
+    for secret in (b"password", b"host", b"secret"):
+        assert secret not in answer.content
+
+
+def test_a_message_holds_no_percent_sign() -> None:
+    """The wire's Python client formats messages with it."""
+    assert b"%" not in error_response(Invalid("100% of %s")).content

@@ -1,0 +1,37 @@
+"""What settings work out themselves; how bad ones stop the start is in test_serve."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from metalake import settings
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
+def test_loopback(host: str) -> None:
+    assert settings.is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "10.0.0.1", "localhost.example", "127.0.0.1.example"])
+def test_not_loopback(host: str) -> None:
+    assert not settings.is_loopback(host)
+
+
+def test_processes_that_start_together_agree_on_the_secret_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "METALAKE_HOME", tmp_path / "home")
+    with ThreadPoolExecutor(8) as pool:
+        keys = {future.result() for future in [pool.submit(settings.secret_key) for _ in range(8)]}
+    assert len(keys) == 1
+    assert len(keys.pop()) >= 50
+    (file,) = (tmp_path / "home").iterdir()
+    assert (file.name, file.stat().st_mode & 0o777) == ("secret_key", 0o600)
+
+
+def test_a_secret_key_that_is_given_is_kept_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "METALAKE_HOME", tmp_path)
+    monkeypatch.setenv("METALAKE_SECRET_KEY", "given")
+    assert settings.secret_key() == "given"
+    assert list(tmp_path.iterdir()) == []
