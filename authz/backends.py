@@ -15,7 +15,9 @@ class PolicyBackend:
     def has_perm(self, user: Any, perm: str, obj: Any = None) -> bool:
         """Whether the privilege `metalake.<name>` is effective on a securable for this user."""
         name = perm.removeprefix("metalake.")
-        if not isinstance(obj, Securable) or not isinstance(user, User) or not user.is_active or name not in set(Privilege):
+        if not isinstance(obj, Securable) or not isinstance(user, User) or not user.is_active:
+            return False
+        if name not in set(Privilege):
             return False
         policy = snapshot.latest()
         if not policy.is_member(user.pk, obj.lineage_ids[0]):

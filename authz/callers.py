@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from authz import snapshot
 from authz.models import Token, User
-from authz.policy import Actor
+from authz.policy import NOBODY, Actor
 from metalake.errors import Unauthenticated
 
 TOKEN_PREFIX = "mlk_"  # noqa: S105 (by which scanners find a leaked one)
@@ -127,7 +127,7 @@ def _password_is_right(name: str, password: str, stored: str | None) -> bool:
 
 
 def _actor(user_id: int | None, name: str, policy: snapshot.Snapshot) -> Actor:
-    return Actor(user_id, name, policy, user_id is not None and name in settings.METALAKE_SERVICE_ADMINS)
+    return Actor(user_id or NOBODY, name, policy, user_id is not None and name in settings.METALAKE_SERVICE_ADMINS)
 
 
 def _basic(credential: str) -> tuple[str, str]:

@@ -84,8 +84,9 @@ class Grant(GroupObjectPermissionBase):
     """guardian's permission of a role on a securable, with an effect, who granted it and when."""
 
     content_object = models.ForeignKey(Securable, models.CASCADE, related_name="grants")
-    effect = models.CharField(max_length=5, choices=[(effect.value, effect.value) for effect in Effect],
-                              default=Effect.ALLOW.value)
+    effect = models.CharField(
+        max_length=5, choices=[(effect.value, effect.value) for effect in Effect], default=Effect.ALLOW.value
+    )
     grantor = models.CharField(max_length=255)
     granted_at = models.DateTimeField(default=timezone.now)
 

@@ -24,6 +24,8 @@ from metalake.errors import Forbidden, NotFound
 from metalake.models import Securable
 from metalake.privileges import Effect, Kind, Privilege
 
+NOBODY = 0
+
 
 class Node(NamedTuple):
     """One object on a lineage: all that rights depend on."""
@@ -47,20 +49,20 @@ class Lineage(Protocol):
 
 @dataclass(frozen=True)
 class Actor:
-    """Who asks, with the policy as of the request's start; `id` is None for a name without an account."""
+    """Who asks, with the policy as of the request's start; `id` is NOBODY for a name without an account."""
 
-    id: int | None
+    id: int
     name: str
     policy: Snapshot
     service_admin: bool = False
 
     @cached_property
     def roles(self) -> tuple[int, ...]:
-        return self.policy.roles_of(self.id) if self.id is not None else ()
+        return self.policy.roles_of(self.id)
 
     @cached_property
     def groups(self) -> tuple[int, ...]:
-        return self.policy.groups_of(self.id) if self.id is not None else ()
+        return self.policy.groups_of(self.id)
 
     def refreshed(self) -> Actor:
         """The same actor on the policy as of now: a write reads it again inside its transaction."""
@@ -72,7 +74,7 @@ class Actor:
         return node.owner_group_id in self.groups
 
     def is_member(self, metalake_id: int) -> bool:
-        return self.id is not None and self.policy.is_member(self.id, metalake_id)
+        return self.policy.is_member(self.id, metalake_id)
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,7 @@ def rights(actor: Actor, lineage: Lineage) -> Rights:
     owned = {node.kind for node in nodes if actor.owns(node)}
     if actor.owns(nodes[-1]):
         owned.add(operations.SELF)
-    return Rights(
-        member=True, mask=actor.policy.mask(actor.roles, [node.id for node in nodes]), owned=frozenset(owned)
-    )
+    return Rights(member=True, mask=actor.policy.mask(actor.roles, [node.id for node in nodes]), owned=frozenset(owned))
 
 
 def decide(operation: Operation, held: Rights, kind: str) -> bool:
@@ -231,9 +231,7 @@ def visible_tables(actor: Actor, lineage: Lineage, tables: QuerySet) -> QuerySet
         return tables
     if not decide(operations.LIST_TABLES, held, Kind.SCHEMA):
         return tables.none()
-    return tables.filter(
-        _owned(actor) | _effective(actor, held, [Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE])
-    )
+    return tables.filter(_owned(actor) | _effective(actor, held, [Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE]))
 
 
 def visible_schemas(actor: Actor, lineage: Lineage, schemas: QuerySet) -> QuerySet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from benchmarks.harness import claim, finish, median, on_both_databases, statements, timed
 
@@ -30,9 +31,9 @@ def main(arguments: list[str]) -> None:
         schemas.create_schema(owner, Ident(METALAKE, CATALOG, path), None, {})
 
     for depth in DEPTHS:
-        taken = median(timed(lambda depth=depth: create(depth), 50))
+        taken = median(timed(partial(create, depth), 50))
         before = [model.objects.count() for model in (Schema, AuditEntry, Outbox)]
-        claim(f"SQL statements at depth {depth:2} ({taken:.2f} ms)", statements(lambda depth=depth: create(depth)), 8)
+        claim(f"SQL statements at depth {depth:2} ({taken:.2f} ms)", statements(partial(create, depth)), 8)
         after = [model.objects.count() for model in (Schema, AuditEntry, Outbox)]
         assert [new - old for new, old in zip(after, before, strict=True)] == [depth] * 3
         with CaptureQueriesContext(connection) as captured:

@@ -53,7 +53,6 @@ def start(stack: ExitStack, home: Path, **environment: str) -> MetalakeServer:
     return server
 
 
-
 def fetch(url: str) -> bytes:
     request = urllib.request.Request(url, headers={"Authorization": basic("admin", ADMIN_PASSWORD)})
     with urllib.request.urlopen(request) as answer:

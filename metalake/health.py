@@ -26,7 +26,11 @@ def commit() -> str:
     try:
         asked = subprocess.run(
             ["git", "rev-parse", "HEAD"],  # noqa: S607 (whichever git there is)
-            cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=5, check=False
+            cwd=settings.BASE_DIR,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
         )
     except OSError:
         return "unknown"

@@ -83,8 +83,10 @@ def secret_key() -> str:
 
 SECRET_KEY = secret_key()
 DEBUG = env.bool("METALAKE_DEBUG", False)
-ALLOWED_HOSTS = env.list("METALAKE_ALLOWED_HOSTS", default=["*"] if not is_loopback(METALAKE_HOST) else
-                         ["127.0.0.1", "localhost", "[::1]", "testserver"])
+ALLOWED_HOSTS = env.list(
+    "METALAKE_ALLOWED_HOSTS",
+    default=["*"] if not is_loopback(METALAKE_HOST) else ["127.0.0.1", "localhost", "[::1]", "testserver"],
+)
 CSRF_TRUSTED_ORIGINS = env.list("METALAKE_CSRF_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [

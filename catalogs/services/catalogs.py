@@ -57,7 +57,7 @@ def create_catalog(
             kind=Kind.CATALOG,
             name=name,
             type=type_,
-            provider=provider,
+            provider=provider or "",
             comment=comment,
             owner_user_id=actor.id,
             creator=actor.name,

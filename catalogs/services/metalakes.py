@@ -26,7 +26,7 @@ def list_metalakes(actor: Actor) -> QuerySet[Metalake]:
 
 def create_metalake(actor: Actor, name: str, comment: str | None, properties: dict[str, str]) -> Metalake:
     """Its maker becomes its owner and first member."""
-    if not actor.service_admin or actor.id is None:
+    if not actor.service_admin:
         raise Forbidden(f"{actor.name} is no service administrator, and only they create metalakes.")
     check_strict(name, Kind.METALAKE)
     check_limits(properties)
@@ -47,7 +47,7 @@ def create_metalake(actor: Actor, name: str, comment: str | None, properties: di
         row.save(force_insert=True)
         Member.objects.create(metalake=row, user_id=actor.id, creator=actor.name)
         record(event_of(actor, "metalake.created", Kind.METALAKE, row.id, [name], row.id))
-        snapshot.publish([snapshot.member_change(row.id, actor.id, True)])  # type: ignore[arg-type]
+        snapshot.publish([snapshot.member_change(row.id, actor.id, True)])
         return row
 
     return write(actor, act, kind=Kind.METALAKE)

@@ -108,8 +108,8 @@ def create_schema(actor: Actor, ident: Ident, comment: str | None, properties: d
 def _nearest_parent(catalog: Found, path: HierarchicalSchema) -> tuple[Found, bool]:
     """The nearest existing strict ancestor, and whether the schema itself exists."""
     rows = {
-        physical: (Node(*node), lineage)
-        for physical, lineage, *node in Schema.objects.filter(
+        physical: (Node(id_, kind, name, user_id, group_id), lineage)
+        for physical, lineage, id_, kind, name, user_id, group_id in Schema.objects.filter(
             in_catalog_id=catalog.id, physical_name__in=[scope.physical for scope in path.scopes]
         ).values_list("physical_name", "lineage", "id", "kind", "name", "owner_user_id", "owner_group_id")
     }

@@ -303,9 +303,7 @@ def _commit_once(
     return TableRecord(found, written, content)
 
 
-def _swap(
-    actor: Actor, found: Found, store: IcebergProvider, metadata: dict[str, Any], written: str
-) -> bool:
+def _swap(actor: Actor, found: Found, store: IcebergProvider, metadata: dict[str, Any], written: str) -> bool:
     """Move the pointer if it still is where it was read; rights are asked again in the same transaction."""
     claims = store.claims(metadata)
 

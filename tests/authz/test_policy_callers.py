@@ -37,7 +37,7 @@ def basic(credential: bytes) -> str:
         basic(b"olga:\x00"),
         basic(b"ol\x00ga:x"),
         basic(b"\xff\xfe:x"),
-        basic("olga:\x01".encode()),
+        basic(b"olga:\x01"),
         basic(b"OLGA:" + PASSWORD.encode()),
         basic(b"olga :" + PASSWORD.encode()),
         "Bearer",

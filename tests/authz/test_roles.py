@@ -234,7 +234,7 @@ def test_many_entries_take_as_many_statements_as_few(world: World) -> None:
     for name in tables:
         world.table(name.rpartition(".")[2])
 
-    def statements(role: str, count: int) -> int:
+    def statements(role: str, count: int) -> tuple[int, int, int, int]:
         entries = [ask(name, "allow select_table", "deny modify_table") for name in tables[:count]]
         olga = world.olga
         with CaptureQueriesContext(connection) as made:

@@ -84,10 +84,10 @@ def test_changes_are_audited_without_the_secret(world: World) -> None:
 
 
 def test_a_name_without_an_account_has_no_token(world: World) -> None:
-    from authz.policy import Actor
+    from authz.policy import NOBODY, Actor
 
     with pytest.raises(Forbidden):
-        tokens.issue(Actor(None, "ghost", world.mia.policy), "laptop")
+        tokens.issue(Actor(NOBODY, "ghost", world.mia.policy), "laptop")
 
 
 @pytest.mark.parametrize("id", ["x", "-1", "99999999999999999999", "%D9%A1"])

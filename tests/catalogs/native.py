@@ -62,7 +62,7 @@ def field(*path: str) -> dict[str, Any]:
     return {"type": "field", "fieldName": list(path)}
 
 
-def literal(value: str, data_type: Any = "integer") -> dict[str, Any]:
+def literal(value: Any, data_type: Any = "integer") -> dict[str, Any]:
     return {"type": "literal", "dataType": data_type, "value": value}
 
 

@@ -9,7 +9,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -100,7 +100,7 @@ class Nodes:
 
     def race(self, *acts: Callable[[Client], T]) -> list[T]:
         """Each act on a client of its own, all at once; what each returned."""
-        return together([lambda act=act, client=client: act(client) for act, client in self._dealt(acts)])
+        return together([partial(act, client) for act, client in self._dealt(acts)])
 
     def _dealt(self, acts: Sequence[Callable[[Client], T]]) -> list[tuple[Callable[[Client], T], Client]]:
         dealt = list(zip(acts, self.clients(len(acts)), strict=True))

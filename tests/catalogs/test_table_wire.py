@@ -320,7 +320,7 @@ FULL_CREATE = table(
     indexes=[{"indexType": "UNIQUE_KEY", "name": "u", "fieldNames": [["id"]]}],
 )
 ALL_UPDATES = {"updates": [form for _, form in CLIENT_CHANGES]}
-SPOILS = [None, True, 3, -1.5, "", "x", [], {}, [[]], [None], {"type": "list"}, {"x": 1}]
+SPOILS: list[Any] = [None, True, 3, -1.5, "", "x", [], {}, [[]], [None], {"type": "list"}, {"x": 1}]
 
 
 @settings(max_examples=400, deadline=None)

@@ -90,6 +90,10 @@ def events(log: Path) -> list[tuple[str, str]]:
     return [(event["name"], event["full_name"]) for event in read(log)]
 
 
+def has_happened(log: Path, event: tuple[str, str]) -> bool:
+    return event in events(log)
+
+
 def eventually(holds: Callable[[], bool], seconds: float = RECOVERY) -> bool:
     deadline = time.monotonic() + seconds
     while not (held := holds()) and time.monotonic() < deadline:

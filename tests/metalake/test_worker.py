@@ -7,13 +7,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from redis import Redis
 
 from tests.catalogs.racing import ICEBERG, NATIVE, Client
-from tests.metalake.test_durability import events, eventually, files_below, make_table, waits_for_nothing
+from tests.metalake.test_durability import events, eventually, files_below, has_happened, make_table, waits_for_nothing
 from tests.parts import needs
 from tests.ports import free_port
 from tests.servers import MetalakeServer, StartMetalake, wait_for_redis
@@ -91,7 +92,7 @@ def test_the_worker_drains_and_is_woken_by_commits(
         started = time.monotonic()
         assert client.send("POST", f"{NATIVE}/schemas", {"name": f"woken{number}"}).status == 200
         wanted = ("schema.created", f"lake.woken{number}")
-        assert eventually(lambda wanted=wanted: wanted in events(log))
+        assert eventually(partial(has_happened, log, wanted))
         waits.append(time.monotonic() - started)
     assert sorted(waits)[2] < 2, f"only the five-second round found the work: {waits}"
 
@@ -135,6 +136,6 @@ def test_requests_do_not_need_redis(
         assert client.send("POST", f"{NATIVE}/schemas", {"name": f"late{number}"}).status == 200
         redis.start()
         wanted = ("schema.created", f"lake.late{number}")
-        assert eventually(lambda wanted=wanted: wanted in events(log))
+        assert eventually(partial(has_happened, log, wanted))
     assert waits_for_nothing(server)
     assert Redis(port=redis.port).llen("celery") == 0, "no wake-up piles up"

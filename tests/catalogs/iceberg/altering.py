@@ -71,7 +71,7 @@ def named(metadata: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def ids(metadata: dict[str, Any]) -> dict[str, int]:
     """Full column name to field id, as pyiceberg reads the schema."""
     schema = Schema.model_validate(current_schema(metadata))
-    return {schema.find_column_name(id): id for id in schema.field_ids}
+    return {str(schema.find_column_name(id)): id for id in schema.field_ids}
 
 
 def add(*path: str, type: Any = "long", **more: Any) -> dict[str, Any]:

@@ -28,6 +28,7 @@ def test_each_partition_strategy_goes_both_ways(native, transform, name):
     theirs = PartitionSpec.model_validate(spec)
     theirs_schema = Schema.model_validate(schema)
     source = theirs_schema.find_column_name(theirs.fields[0].source_id)
+    assert source is not None
     assert [source] == [".".join(native.get("fieldName") or native["fieldNames"][0])]
     assert (str(theirs.fields[0].transform), theirs.fields[0].name) == (transform, name)
     assert theirs.fields[0].transform.can_transform(theirs_schema.find_type(source))
