@@ -91,9 +91,8 @@ def children(parent: Securable, names: Iterable[str], kind: Kind, owner: User) -
                 )
             else:
                 cursor.executemany(
-                    "INSERT INTO catalogs_table (securable_ptr_id, metadata_location, location, table_uuid) "
-                    "VALUES (%s, %s, %s, %s)",
-                    [(row.id, "", f"file:///bench/{row.id}", _uuid()) for row in rows],
+                    "INSERT INTO catalogs_table (securable_ptr_id, metadata_location, table_uuid) VALUES (%s, %s, %s)",
+                    [(row.id, "", _uuid()) for row in rows],
                 )
             made += [row.id for row in rows]
     return made

@@ -7,8 +7,9 @@ from typing import Any
 from django.http import HttpResponse
 
 from authz import operations
-from catalogs.services import tables
-from catalogs.services.tables import TableDraft, TableRecord
+from catalogs.services import commits, tables
+from catalogs.services.pointers import TableRecord
+from catalogs.services.tables import TableDraft
 from iceberg_rest.names import checked_levels, checked_name, dotted
 from iceberg_rest.pages import page
 from iceberg_rest.routes import Call, done, reply, route
@@ -96,7 +97,7 @@ def commit_table(call: Call) -> HttpResponse:
     requirements, updates = body.requirements or [], body.updates or []
     if any(requirement.get("type") == "assert-create" for requirement in requirements):
         call.subject = call.about_namespace(call.levels)
-    record = tables.commit_table(call.actor, call.ident(), requirements, updates)
+    record = commits.commit_table(call.actor, call.ident(), requirements, updates)
     return _tagged(record, commit_result(record))
 
 

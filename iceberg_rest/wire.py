@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from catalogs.services.tables import TableRecord
+from catalogs.services.pointers import TableRecord
 
 
 class Body(BaseModel):

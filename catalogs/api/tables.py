@@ -9,8 +9,9 @@ from catalogs.iceberg.alterations import updates_for
 from catalogs.iceberg.translate import to_iceberg
 from catalogs.lookup import Ident
 from catalogs.replies import Identifier, TableReply, identifiers, table_reply
-from catalogs.services import tables
-from catalogs.services.tables import TableDraft, TableRecord
+from catalogs.services import commits, tables
+from catalogs.services.pointers import TableRecord
+from catalogs.services.tables import TableDraft
 from catalogs.table_wire import CreateTableRequest, RenameTable, TableUpdatesRequest
 from metalake.errors import Invalid, NotFound, Unsupported
 from metalake.privileges import Kind, Privilege, parse_privilege
@@ -61,7 +62,7 @@ class Table(Endpoint):
         ident = Ident(metalake, catalog, schema, table)
         if any(isinstance(update, RenameTable) for update in body.updates):
             return {"table": shown(_renamed(actor, ident, body))}
-        record = tables.commit_with(actor, ident, lambda metadata: updates_for(body.updates, metadata)[:2])
+        record = commits.commit_with(actor, ident, lambda metadata: updates_for(body.updates, metadata)[:2])
         return {"table": shown(record)}
 
     @answers("drop_table", reply={"dropped": bool}, query=("purge",))

@@ -16,8 +16,9 @@ from authz.policy import Actor
 from catalogs.lookup import Ident
 from catalogs.models import Catalog, LocationClaim, Table
 from catalogs.providers.iceberg import METADATA, IcebergProvider
-from catalogs.services import schemas, tables
-from catalogs.services.tables import TableDraft, TableRecord
+from catalogs.services import commits, schemas, tables
+from catalogs.services.pointers import TableRecord
+from catalogs.services.tables import TableDraft
 from metalake.errors import Conflict, Invalid, NotFound
 from tests.catalogs.callers import Caller
 
@@ -95,7 +96,7 @@ def test_a_lost_race_leaves_the_claims_as_they_were(actor: Actor, monkeypatch: p
 
     def overtaken(store: IcebergProvider, *arguments: Any) -> Any:
         monkeypatch.setattr(IcebergProvider, "write", write)
-        tables.commit_table(actor, at("t"), [], [set_property("winner", "yes")])
+        commits.commit_table(actor, at("t"), [], [set_property("winner", "yes")])
         return write(store, *arguments)
 
     monkeypatch.setattr(IcebergProvider, "write", overtaken)
@@ -104,17 +105,17 @@ def test_a_lost_race_leaves_the_claims_as_they_were(actor: Actor, monkeypatch: p
     stale = {"type": "assert-ref-snapshot-id", "ref": "gone", "snapshot-id": 1}
     plans = iter([[read_before], [stale]])
     with pytest.raises(Conflict):
-        tables.commit_with(actor, at("t"), lambda _: (next(plans), [set_location(f"{warehouse()}/two")]))
+        commits.commit_with(actor, at("t"), lambda _: (next(plans), [set_location(f"{warehouse()}/two")]))
     assert claims("t") == [f"{warehouse()}/one"]
 
 
 def test_claims_follow_the_location(actor: Actor) -> None:
     made(actor, "t", f"{warehouse()}/one")
-    tables.commit_table(actor, at("t"), [], [set_location(f"{warehouse()}/two")])
+    commits.commit_table(actor, at("t"), [], [set_location(f"{warehouse()}/two")])
     assert claims("t") == [f"{warehouse()}/two"]
     made(actor, "u", f"{warehouse()}/one")
     with pytest.raises(Invalid, match="overlaps"):
-        tables.commit_table(actor, at("u"), [], [set_location(f"{warehouse()}/two/below")])
+        commits.commit_table(actor, at("u"), [], [set_location(f"{warehouse()}/two/below")])
     assert claims("u") == [f"{warehouse()}/one"]
 
 
@@ -172,7 +173,7 @@ def test_a_commit_claims_its_places_whatever_was_remembered(actor: Actor) -> Non
     location = metadata_file(f"{warehouse()}/one")
     tables.register_table(actor, at("t"), location)
     LocationClaim.objects.update(location=f"{warehouse()}/elsewhere")
-    tables.commit_table(actor, at("t"), [], [set_property("a", "b")])
+    commits.commit_table(actor, at("t"), [], [set_property("a", "b")])
     assert claims("t") == [f"{warehouse()}/one"]
 
 
@@ -183,7 +184,7 @@ def test_purge_spares_a_table_that_was_registered_again_at_an_older_file(actor: 
     """The dropped table's last file is not the one registered, but both lead to the same data."""
     first = made(actor, "t").metadata_location
     assert first is not None
-    last = tables.commit_table(actor, at("t"), [], [set_property("a", "b")])
+    last = commits.commit_table(actor, at("t"), [], [set_property("a", "b")])
     tables.drop_table(actor, at("t"), purge=True)
     tables.register_table(actor, at("t"), first)
     assert tables.purge_table(_purge_payload()) == 0
@@ -216,7 +217,7 @@ def test_a_foreign_log_does_not_fail_a_commit_that_happened(actor: Actor) -> Non
         tables.register_table(actor, at("t"), location)
     except Invalid:
         return  # refusing it at once is as good
-    tables.commit_table(actor, at("t"), [], [set_property("a", "b")])
+    commits.commit_table(actor, at("t"), [], [set_property("a", "b")])
     assert tables.load_table(actor, at("t")).metadata["properties"]["a"] == "b"
 
 

@@ -1,0 +1,154 @@
+"""Commits: a client's updates become a new metadata file, and the pointer moves there if nobody moved it first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.utils import timezone
+
+from authz import operations, policy
+from authz.policy import Actor
+from authz.writing import write
+from catalogs.hierarchy import check_segment
+from catalogs.iceberg import builder, locations
+from catalogs.iceberg.requirements import check_requirements
+from catalogs.lookup import Found, Ident, by_id, nearest
+from catalogs.models import LocationClaim, Table
+from catalogs.providers.iceberg import IcebergProvider
+from catalogs.services.changes import event, require_enabled
+from catalogs.services.pointers import (
+    TableRecord,
+    claim,
+    current_record,
+    find_table,
+    insert_table,
+    now_ms,
+    or_discard,
+    require_home,
+    store_of,
+)
+from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound
+from metalake.events import record
+from metalake.models import Securable
+from metalake.privileges import Kind
+
+COMMIT_ATTEMPTS = 5
+
+
+def commit_table(
+    actor: Actor, ident: Ident, requirements: Sequence[dict[str, Any]], updates: Sequence[dict[str, Any]]
+) -> TableRecord:
+    """Apply a client's updates; a lost race starts over on the new metadata, at most five times (section 3).
+
+    Raises Conflict where a requirement fails or others keep winning, OutcomeUnknown where the commit's answer is lost.
+    """
+    if any(isinstance(item, dict) and item.get("type") == "assert-create" for item in requirements):
+        return _create_by_commit(actor, ident, list(requirements), list(updates))
+    return commit_with(actor, ident, lambda metadata: (list(requirements), list(updates)))
+
+
+def commit_with(
+    actor: Actor, ident: Ident, plan: Callable[[dict[str, Any]], tuple[list[dict[str, Any]], list[dict[str, Any]]]]
+) -> TableRecord:
+    """Commit what `plan` makes of the current metadata; it is asked again after a lost race."""
+    for _ in range(COMMIT_ATTEMPTS):
+        found = find_table(actor, ident)
+        policy.require(actor, operations.ALTER_TABLE, found)
+        require_enabled(found)
+        current = current_record(found)
+        requirements, updates = plan(current.metadata)
+        committed = _commit_once(actor, current, requirements, updates)
+        if committed:
+            return committed
+    raise Conflict(
+        f"Requirement failed: others keep committing to {'.'.join((*found.path.segments, ident.leaf or ''))}.",
+        kind=Kind.TABLE,
+    )
+
+
+def _commit_once(
+    actor: Actor, current: TableRecord, requirements: list[dict[str, Any]], updates: list[dict[str, Any]]
+) -> TableRecord | None:
+    """The new state, or None where another commit got in between."""
+    base, found = current.metadata, current.found
+    assert found is not None
+    check_requirements(requirements, base)
+    metadata = builder.apply_updates(base, updates, now_ms=now_ms(), previous_location=current.metadata_location)
+    if metadata is base:
+        return current
+    store = store_of(found)
+    store.check_metadata(metadata)
+    if metadata.get("table-uuid") != base.get("table-uuid"):
+        raise Invalid("A table's uuid cannot change.", kind=Kind.TABLE)
+    written, content = store.write(metadata, current.metadata_location)
+    swapped = or_discard(store, written, lambda: _swap(actor, found, store, metadata, written))
+    if not swapped:
+        store.discard(written)
+        return None
+    _forget_old_files(store, base, metadata)
+    return TableRecord(found, written, content)
+
+
+def _swap(actor: Actor, found: Found, store: IcebergProvider, metadata: dict[str, Any], written: str) -> bool:
+    """Move the pointer if it still is where it was read; rights are asked again in the same transaction."""
+    claims = store.claims(metadata)
+
+    def act(actor: Actor) -> bool:
+        fresh = _again(found)
+        policy.require(actor, operations.ALTER_TABLE, fresh)
+        require_enabled(fresh)
+        pointer = Table.objects.filter(pk=found.id, metadata_location=found.metadata_location)
+        if not pointer.update(metadata_location=written):
+            return False
+        claimed = LocationClaim.objects.filter(table_id=found.id)
+        if sorted(claimed.values_list("location", flat=True)) != claims:
+            claimed.delete()
+            claim(store, found.id, claims)
+        Securable.objects.filter(pk=found.id).update(last_modifier=actor.name, last_modified_time=timezone.now())
+        record(event(actor, "table.committed", fresh, metadata_location=written))
+        return True
+
+    return write(actor, act, kind=Kind.TABLE)
+
+
+def _again(found: Found) -> Found:
+    """The same table as it is now, whatever it is called by now."""
+    fresh = by_id(found.id)
+    if fresh is None:
+        raise NotFound(policy.missing(found), kind=Kind.TABLE)
+    return fresh
+
+
+def _forget_old_files(store: IcebergProvider, base: dict[str, Any], metadata: dict[str, Any]) -> None:
+    """Delete the log entries that fell off, where the table asks for it; never data files."""
+    if metadata.get("properties", {}).get("write.metadata.delete-after-commit.enabled", "").lower() != "true":
+        return
+    kept = _logged_files(metadata)
+    fell_off = [file for file in _logged_files(base) if file not in kept]
+    owns = locations.owned_by(metadata, store.allowed, store.file_roots)
+    store.discard(*filter(owns, fell_off))
+
+
+def _logged_files(metadata: dict[str, Any]) -> list[str]:
+    """The older metadata files that the log names; the log of a registered table may hold anything."""
+    named = (entry.get("metadata-file") for entry in metadata.get("metadata-log") or ())
+    return [file for file in named if isinstance(file, str)]
+
+
+def _create_by_commit(actor: Actor, ident: Ident, requirements: list, updates: list) -> TableRecord:
+    """The second half of a staged creation."""
+    name = ident.leaf or ""
+    check_segment(name, Kind.TABLE)
+    home = require_home(actor, ident)
+    there = nearest(ident)
+    if there is not None and there.kind in (Kind.TABLE, Kind.VIEW):
+        raise Conflict("Requirement failed: table already exists", kind=Kind.TABLE)
+    check_requirements(requirements, None)
+    metadata = builder.apply_updates(None, updates, now_ms=now_ms())
+    store = store_of(home)
+    store.check_metadata(metadata)
+    try:
+        return insert_table(actor, ident, store, metadata, "table.created")
+    except AlreadyExists:
+        raise Conflict("Requirement failed: table already exists", kind=Kind.TABLE) from None

@@ -1,0 +1,170 @@
+"""A table's row and the metadata file it points to: found, read, published and claimed, for the table services."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from authz import operations, policy
+from authz.policy import Actor
+from authz.writing import write
+from catalogs.iceberg import files
+from catalogs.lookup import Found, Ident, does_not_exist, find
+from catalogs.models import Catalog, LocationClaim, Table
+from catalogs.providers.iceberg import METADATA, IcebergProvider
+from catalogs.services.catalogs import provider_at
+from catalogs.services.changes import event_of, require_enabled
+from metalake.errors import AlreadyExists, Invalid, NotFound, OutcomeUnknown, Unsupported
+from metalake.events import record
+from metalake.models import Securable, Slot, new_id
+from metalake.privileges import Kind
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+@dataclass(frozen=True)
+class TableRecord:
+    """A table as of one metadata file; `location` is None for one that is only staged."""
+
+    found: Found | None
+    metadata_location: str | None
+    content: bytes
+
+    @cached_property
+    def metadata(self) -> dict[str, Any]:
+        return files.parse_metadata(self.content)
+
+    @property
+    def published(self) -> Found:
+        """The table of a record that is not only staged."""
+        assert self.found is not None
+        return self.found
+
+
+def find_table(actor: Actor, ident: Ident) -> Found:
+    found = find(actor, ident)
+    if found.kind != Kind.TABLE:
+        if not policy.sees(actor, found.above()):
+            raise policy.unseen(actor, found.above())
+        raise NotFound(does_not_exist(Kind.TABLE, found.full_name), kind=Kind.TABLE)
+    return found
+
+
+def current_record(found: Found) -> TableRecord:
+    location = found.metadata_location or ""
+    content = METADATA.get(location)
+    if content is None:
+        content = store_of(found).read(location)
+    return TableRecord(found, location, content)
+
+
+def store_of(found: Found) -> IcebergProvider:
+    provider = provider_at(found)
+    if not isinstance(provider, IcebergProvider):
+        raise Unsupported(f"{provider.label} catalogs keep no tables here.", kind=Kind.TABLE)
+    return provider
+
+
+def require_home(actor: Actor, ident: Ident) -> Found:
+    """The schema where something may be created. A hidden or missing one is a miss both ways (detail a)."""
+    home = find(actor, Ident(ident.metalake, ident.catalog, ident.schema))
+    policy.require(actor, operations.CREATE_TABLE, home)
+    require_enabled(home)
+    return home
+
+
+def require_free(home: Found, name: str) -> None:
+    taken = Securable.objects.filter(parent_id=home.id, slot=Slot.TABULAR, name=name).values_list("kind", flat=True)
+    for kind in taken:
+        label = "Table" if kind == Kind.TABLE else "View with same name"
+        raise AlreadyExists(f"{label} already exists: {'.'.join((*home.path.segments, name))}", kind=Kind.TABLE)
+
+
+def insert_table(
+    actor: Actor, ident: Ident, store: IcebergProvider, metadata: dict[str, Any], fact: str
+) -> TableRecord:
+    """Write the first metadata file, then the row that points to it."""
+    written, content = store.write(metadata, None)
+    found = or_discard(store, written, lambda: publish_table(actor, ident, store, metadata, written, fact))
+    return TableRecord(found, written, content)
+
+
+def publish_table(
+    actor: Actor, ident: Ident, store: IcebergProvider, metadata: dict[str, Any], metadata_location: str, fact: str
+) -> Found:
+    """The row with its owner, audit and event."""
+    name = ident.leaf or ""
+
+    def act(actor: Actor) -> Found:
+        home = require_home(actor, ident)
+        require_free(home, name)
+        row = Table(
+            id=new_id(),
+            kind=Kind.TABLE,
+            slot=Slot.TABULAR,
+            name=name,
+            parent_id=home.id,
+            owner_user_id=actor.id,
+            creator=actor.name,
+            metadata_location=metadata_location,
+            table_uuid=_uuid_of(metadata),
+        )
+        row.lineage = f"{home.lineage}/{row.id}"
+        if Table.objects.filter(table_uuid=row.table_uuid).exists():
+            raise Invalid("A table with this uuid is registered already.", kind=Kind.TABLE)
+        row.save(force_insert=True)
+        claim(store, row.id, store.claims(metadata))
+        full_name = [home.catalog.name, home.path.logical(), name]
+        record(event_of(actor, fact, Kind.TABLE, row.id, full_name, home.metalake.id, uuid=metadata["table-uuid"]))
+        return find(actor, ident)
+
+    return write(actor, act, kind=Kind.TABLE)
+
+
+def _uuid_of(metadata: dict[str, Any]) -> UUID:
+    """What tells the table from all others, though format 1 may leave it out. Raises Invalid where there is none."""
+    uuid = metadata.get("table-uuid")
+    if not isinstance(uuid, str) or not _UUID.fullmatch(uuid):
+        raise Invalid("The metadata must have a table-uuid that is a UUID.", kind="metadata-file")
+    return UUID(uuid)
+
+
+def or_discard(store: IcebergProvider, written: str, publish: Callable[[], Any]) -> Any:
+    """What `publish` returns; where it certainly failed, the file that nothing points to is removed."""
+    try:
+        return publish()
+    except OutcomeUnknown:
+        raise
+    except Exception:
+        store.discard(written)
+        raise
+
+
+def claim(store: IcebergProvider, table_id: int, places: list[str]) -> None:
+    """Raise Invalid where another table has one of these places, or a part of it."""
+    # One claim at a time in a catalog, whose places no other catalog has: two could each miss the other's.
+    list(Catalog.objects.select_for_update(no_key=True).filter(pk=store.catalog_id).values_list("pk"))
+    if overlapping(places).exclude(table_id=table_id).exists():
+        raise Invalid(f"A location of the table overlaps another table's: {', '.join(places)}.", kind=Kind.TABLE)
+    LocationClaim.objects.bulk_create(LocationClaim(table_id=table_id, location=place) for place in places)
+
+
+def overlapping(places: list[str]) -> QuerySet[LocationClaim]:
+    """The claims of one of these places, of a part of one, or of what one is a part of."""
+    overlaps = Q(pk__in=[])
+    for place in places:
+        levels = place.split("/")
+        overlaps |= Q(location__in=["/".join(levels[:depth]) for depth in range(3, len(levels) + 1)])
+        overlaps |= Q(location__gt=f"{place}/", location__lt=f"{place}0")
+    return LocationClaim.objects.filter(overlaps)
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
