@@ -13,6 +13,9 @@ DEV_READY := $(VENV)/.dev-$(shell cksum < requirements-dev.txt | cut -d' ' -f1)
 .PHONY: help run worker demo test test-long check fix bench lock clean
 MAKEFLAGS += --no-print-directory
 
+# uv is fast where it works; it trusts the certificates that the system trusts. pip does the same work without it.
+with_uv = UV_SYSTEM_CERTS=1
+
 help: ## Show these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
@@ -73,10 +76,11 @@ define install
 	@$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "$(VENV) was made with a Python older than 3.11: run 'make clean', then call make with PYTHON=/path/to/python3.11."; exit 1; }
 	@echo "Installing $(1) into $(VENV) (once; a minute or two the first time)"
-	@if uv --version >/dev/null 2>&1; then uv pip install --quiet --python $(PY) --no-deps -r $(1); \
-	elif $(VENV)/bin/uv --version >/dev/null 2>&1 || $(PY) -m pip install --quiet uv >/dev/null 2>&1; \
-	then $(VENV)/bin/uv pip install --quiet --python $(PY) --no-deps -r $(1); \
-	else $(PY) -m pip install --quiet --disable-pip-version-check --no-deps -r $(1); fi \
+	@$(with_uv) uv pip install --quiet --python $(PY) --no-deps -r $(1) 2>/dev/null \
+		|| $(with_uv) $(VENV)/bin/uv pip install --quiet --python $(PY) --no-deps -r $(1) 2>/dev/null \
+		|| { $(PY) -m pip install --quiet uv >/dev/null 2>&1 \
+			&& $(with_uv) $(VENV)/bin/uv pip install --quiet --python $(PY) --no-deps -r $(1) 2>/dev/null; } \
+		|| $(PY) -m pip install --quiet --disable-pip-version-check --no-deps -r $(1) \
 		|| { echo "Could not install $(1): is a Python package index reachable from here? Nothing else was changed; call make again."; exit 1; }
 endef
 
