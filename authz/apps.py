@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class AuthzConfig(AppConfig):
@@ -6,8 +7,9 @@ class AuthzConfig(AppConfig):
     verbose_name = "Authorization"
 
     def ready(self) -> None:
-        from authz import audit, callers
+        from authz import audit, callers, snapshot
         from metalake import events, rest
 
         events.subscribe_in_transaction(audit.write)
         rest.authenticate_with(callers.authenticate)
+        post_migrate.connect(snapshot.begin, sender=self)

@@ -151,7 +151,7 @@ def require(actor: Actor, operation: Operation, lineage: Lineage) -> None:
     if decide(operation, held, kind):
         return
     if sees(actor, lineage, held):
-        raise Forbidden(f"{actor.name} may not {operation.name.replace('_', ' ')}: {describe(lineage)}.", kind=kind)
+        raise Forbidden(f"{actor.name} may not {_act(operation, lineage)}.", kind=kind)
     raise unseen(actor, lineage)
 
 
@@ -196,6 +196,21 @@ def _sees_role(actor: Actor, lineage: Lineage, held: Rights) -> bool:
         lineage.nodes[-1].id in actor.roles
         or operations.SELF in held.owned
         or decide(operations.READ_ROLES, held, Kind.METALAKE)
+    )
+
+
+def _act(operation: Operation, lineage: Lineage) -> str:
+    """What was asked, as a sentence says it: `alter table lake.a.t`, `create table in schema lake.a`."""
+    verb = operation.name.partition("_")[0]
+    if verb == "own":
+        return f"set the owner of {describe(lineage)}"
+    if verb == "grant":
+        return f"grant on {describe(lineage)}"
+    words = operation.name.replace("_", " ")
+    return (
+        f"{verb} {describe(lineage)}"
+        if words == f"{verb} {lineage.nodes[-1].kind}"
+        else f"{words} in {describe(lineage)}"
     )
 
 

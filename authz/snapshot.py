@@ -139,6 +139,14 @@ def publish(changes: list[list[Any]]) -> None:
         PolicyChange.objects.filter(epoch__lt=epoch - KEPT_CHANGES).delete()
 
 
+def begin(**signal: Any) -> None:
+    """The first epoch of an empty store, after its migrations; its stamp tells it from the one of another store."""
+    if not PolicyEpoch.objects.exists():
+        stamp = token_hex(8)
+        PolicyEpoch.objects.create(pk=1, value=1, stamp=stamp)
+        PolicyChange.objects.update_or_create(epoch=1, defaults={"stamp": stamp, "changes": []})
+
+
 _current: Snapshot | None = None
 _lock = threading.Lock()
 

@@ -234,7 +234,10 @@ def dump(metadata: Mapping[str, Any]) -> bytes:
     try:
         content = orjson.dumps(metadata)
     except orjson.JSONEncodeError:
-        raise Invalid("The metadata cannot be written as JSON: it is nested too deeply", kind="metadata-file") from None
+        raise Invalid(
+            "The metadata cannot be written as JSON: it is nested too deeply, or a number is over 64 bits",
+            kind="metadata-file",
+        ) from None
     if len(content) > MAX_METADATA_BYTES:
         raise TooLarge(f"The metadata is over {MAX_METADATA_BYTES} bytes; expire snapshots", kind="metadata-file")
     return content

@@ -8,7 +8,7 @@ import pytest
 
 from authz import writing
 from catalogs.iceberg import files
-from catalogs.services import tables
+from catalogs.services import commits, tables
 from metalake.errors import OutcomeUnknown, ProviderUnavailable
 from metalake.privileges import Kind
 from tests.iceberg_rest.conftest import grant
@@ -158,6 +158,7 @@ def test_an_unknown_outcome_is_told_as_such(home: Caller, monkeypatch: pytest.Mo
     def lost(*args: Any, **more: Any) -> None:
         raise OutcomeUnknown("The database did not answer the commit.")
 
+    monkeypatch.setattr(commits, "write", lost)
     monkeypatch.setattr(tables, "write", lost)
     assert commit(home, SET).error[:2] == (500, "CommitStateUnknownException")
     assert home.delete(TABLE).error[:2] == (500, "ServiceFailureException")
@@ -171,7 +172,7 @@ def test_an_unforeseen_failure_is_told_without_its_text(home: Caller, monkeypatc
     answer = home.get(TABLE)
     assert answer.error[:2] == (500, "ServiceFailureException")
     assert b"secret" not in answer.content
-    monkeypatch.setattr(tables, "commit_table", breaks)
+    monkeypatch.setattr(commits, "commit_table", breaks)
     assert commit(home, SET).error[:2] == (500, "CommitStateUnknownException")
 
 
@@ -193,7 +194,7 @@ def test_a_lost_race_starts_over(home: Caller, monkeypatch: pytest.MonkeyPatch) 
             assert commit(home, {"action": "set-properties", "updates": {"other": "1"}}).status == 200
         return original(actor, act, **more)
 
-    monkeypatch.setattr(tables, "write", race)
+    monkeypatch.setattr(commits, "write", race)
     properties = commit(home, SET).json["metadata"]["properties"]
     assert properties["k"] == "v"
     assert properties["other"] == "1"
