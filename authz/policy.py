@@ -101,7 +101,8 @@ def rights(actor: Actor, lineage: Lineage) -> Rights:
     nodes = lineage.nodes
     if not actor.is_member(nodes[0].id):
         return Rights(member=False, mask=0, owned=frozenset())
-    owned = {node.kind for node in nodes if actor.owns(node)}
+    user, groups = actor.id, actor.groups
+    owned = {node.kind for node in nodes if node.owner_user_id == user or node.owner_group_id in groups}
     if actor.owns(nodes[-1]):
         owned.add(operations.SELF)
     return Rights(member=True, mask=actor.policy.mask(actor.roles, [node.id for node in nodes]), owned=frozenset(owned))

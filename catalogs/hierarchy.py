@@ -159,6 +159,8 @@ def split_logical(logical: str, separator: str | None = None) -> list[str]:
 
 def encode_segment(segment: str) -> str:
     """Percent-encode `%` and control characters only, so that a plain name is stored as it is."""
+    if segment.isprintable() and "%" not in segment:
+        return segment
     return _ENCODED.sub(lambda found: f"%{ord(found[0]):02X}", segment)
 
 

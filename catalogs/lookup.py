@@ -111,6 +111,8 @@ _UP = """
     LEFT JOIN catalogs_table t ON t.securable_ptr_id = up.id
     ORDER BY up.height DESC
 """
+# On one line each: Django reads the whole text of a statement each time.
+_BY_NAMES, _BY_ID = (" ".join(_UP.format(deepest=deepest).split()) for deepest in (_DEEPEST, "%s"))
 
 
 def nearest(ident: Ident) -> Found | None:
@@ -119,8 +121,7 @@ def nearest(ident: Ident) -> Found | None:
     A table's nearest container is its schema itself, a schema's its catalog.
     """
     nested, flat = schema_keys(ident.schema)
-    sql = _UP.format(deepest=_DEEPEST)
-    return _fetch(sql, [ident.catalog, nested, flat, ident.leaf, ident.metalake])
+    return _fetch(_BY_NAMES, [ident.catalog, nested, flat, ident.leaf, ident.metalake])
 
 
 def find(actor: Actor, ident: Ident) -> Found:
@@ -137,7 +138,7 @@ def find(actor: Actor, ident: Ident) -> Found:
 
 
 def by_id(securable_id: int) -> Found | None:
-    return _fetch(_UP.format(deepest="%s"), [securable_id])
+    return _fetch(_BY_ID, [securable_id])
 
 
 def _fetch(sql: str, parameters: list) -> Found | None:

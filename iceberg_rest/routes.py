@@ -60,6 +60,8 @@ class Call:
 
     def choice(self, parameter: str, *choices: str) -> str:
         """A query parameter that is one of these words in any case, the first where it is absent."""
+        if not self.request.META.get("QUERY_STRING"):
+            return choices[0]
         given = self.query.get(parameter) or choices[0]
         if given.lower() not in choices:
             raise Invalid(f"Query parameter {parameter} is {' or '.join(choices)}, not {given!r:.40}.")
@@ -133,7 +135,7 @@ def _answer(asked: Route, request: HttpRequest, raw: dict[str, str]) -> HttpResp
 def _read(
     request: HttpRequest, actor: Actor, metalake: str, prefix: str = "", namespace: str = "", table: str = ""
 ) -> Call:
-    if any(parameter.lower() == "cascade" for parameter in request.GET):
+    if request.META.get("QUERY_STRING") and any(parameter.lower() == "cascade" for parameter in request.GET):
         raise Unsupported("Cascade is not supported: drop what the namespace holds first.", kind=Kind.SCHEMA)
     return Call(
         request,

@@ -35,7 +35,11 @@ class Wire:
     """Outermost: names the request, keeps its path as it was sent, and counts it."""
 
     def __init__(self, get_response: Next) -> None:
+        from iceberg_rest.urls import answer
+
         self.get_response = get_response
+        # Straight to its door: middleware and URL resolving would double what a load costs.
+        self.iceberg = convert_exception_to_response(answer)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
@@ -48,7 +52,8 @@ class Wire:
         try:
             if wire in ("api", "iceberg"):
                 request.path_info = raw_path(request.META)
-            response = self._too_large(request, wire) or self.get_response(request)
+            door = self.iceberg if wire == "iceberg" else self.get_response
+            response = self._too_large(request, wire) or door(request)
             response["X-Request-Id"] = request_id.get()
             if not response.streaming:
                 response.setdefault("Content-Length", str(len(response.content)))

@@ -125,6 +125,8 @@ def route(path: str, door: type[Endpoint]) -> URLPattern:
 
 def decode(raw: str, *, form: bool = False) -> str:
     """One path segment, decoded once. `form` reads + as a space, as the Iceberg clients write it."""
+    if raw.isascii() and raw.isalnum():
+        return raw
     try:
         name = (unquote_plus if form else unquote)(raw, errors="strict")
     except UnicodeDecodeError:
