@@ -48,7 +48,6 @@ def main(arguments: list[str]) -> None:
     claim("evaluator p99", percentile(alone, 0.99), 1, unit=" ms")
     whole = timed(ask, 5000, 200)
     print(f"  identity + lineage + rights: p50 {median(whole):.3f} ms, p99 {percentile(whole, 0.99):.3f} ms")
-    claim("identity, lineage and rights p99", percentile(whole, 0.99), 1, unit=" ms")
     claim("SQL statements for identity and rights", statements(ask), 2)
     finish()
 

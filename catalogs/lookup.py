@@ -95,6 +95,7 @@ _DEEPEST = """
          ON t.parent_id = s.securable_ptr_id AND t.slot = 'tabular' AND t.name = %s
     WHERE m.parent_id IS NULL AND m.slot = 'metalake' AND m.name = %s
 """
+# Each kind's own columns come by its key: joined, PostgreSQL would read every table there is.
 _UP = """
     WITH RECURSIVE up(id, parent_id, kind, name, owner_user_id, owner_group_id, lineage, height) AS (
         SELECT id, parent_id, kind, name, owner_user_id, owner_group_id, lineage, 0
@@ -104,11 +105,13 @@ _UP = """
         FROM metalake_securable p JOIN up ON p.id = up.parent_id
     )
     SELECT up.id, up.kind, up.name, up.owner_user_id, up.owner_group_id, up.lineage,
-           COALESCE(m.enabled, c.enabled), c.nested, c.provider, t.metadata_location
+           CASE up.kind WHEN 'metalake' THEN (SELECT enabled FROM metalake_metalake WHERE securable_ptr_id = up.id)
+                        WHEN 'catalog' THEN (SELECT enabled FROM catalogs_catalog WHERE securable_ptr_id = up.id) END,
+           CASE up.kind WHEN 'catalog' THEN (SELECT nested FROM catalogs_catalog WHERE securable_ptr_id = up.id) END,
+           CASE up.kind WHEN 'catalog' THEN (SELECT provider FROM catalogs_catalog WHERE securable_ptr_id = up.id) END,
+           CASE up.kind WHEN 'table'
+                        THEN (SELECT metadata_location FROM catalogs_table WHERE securable_ptr_id = up.id) END
     FROM up
-    LEFT JOIN metalake_metalake m ON m.securable_ptr_id = up.id
-    LEFT JOIN catalogs_catalog c ON c.securable_ptr_id = up.id
-    LEFT JOIN catalogs_table t ON t.securable_ptr_id = up.id
     ORDER BY up.height DESC
 """
 # On one line each: Django reads the whole text of a statement each time.
