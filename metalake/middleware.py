@@ -39,7 +39,7 @@ class Wire:
 
         self.get_response = get_response
         # Straight to its door: middleware and URL resolving would double what a load costs.
-        self.iceberg = convert_exception_to_response(answer)
+        self.iceberg: Next = convert_exception_to_response(answer)  # type: ignore[assignment]
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
