@@ -157,7 +157,7 @@ if ON_SQLITE:
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
-        "PRAGMA foreign_keys=ON; PRAGMA mmap_size=134217728",
+        "PRAGMA foreign_keys=ON; PRAGMA mmap_size=1073741824; PRAGMA cache_size=-8000",
     }
     if METALAKE_WORKERS > 1 or METALAKE_BROKER_URL:
         refuse(

@@ -16,10 +16,12 @@ from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Found, Ident, SchemaName, find, nearest
 from catalogs.models import Schema
 from catalogs.services.changes import Alteration, event, event_of, hold, remove, require_enabled, row_of, save
-from metalake.errors import AlreadyExists, Forbidden, Invalid, NotEmpty, Unsupported
+from metalake.errors import AlreadyExists, Forbidden, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.events import Event, record
 from metalake.models import Securable, Slot, new_id
 from metalake.privileges import Kind
+
+FLAT = "This catalog has no schemas inside schemas."
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def path_in(catalog: Found, name: SchemaName) -> HierarchicalSchema:
             return HierarchicalSchema.parse(name)
         return HierarchicalSchema.of(name)
     if not isinstance(name, str) and len(name) != 1:
-        raise Unsupported("This catalog has no schemas inside schemas.", kind=Kind.SCHEMA)
+        raise Unsupported(FLAT, kind=Kind.SCHEMA)
     plain = name if isinstance(name, str) else name[0]
     _check_flat(plain)
     return HierarchicalSchema.flat(plain)
@@ -57,11 +59,15 @@ def list_schemas(
     actor: Actor, container: Ident, after: str | None = None, limit: int | None = None
 ) -> list[HierarchicalSchema]:
     """The direct children of a catalog or schema that the actor sees, by name; from behind `after`, at most `limit`."""
-    if container.schema is not None:
+    try:
+        found = find(actor, container)
+    except NotFound:
         _check_parent(actor, container)
-    found = find(actor, container)
+        raise
     if not policy.sees(actor, found):
         raise policy.unseen(actor, found)
+    if found.kind == Kind.SCHEMA and not found.nested:
+        raise Unsupported(FLAT, kind=Kind.SCHEMA)
     require_enabled(found)
     children = Securable.objects.filter(parent_id=found.id, slot=Slot.SCHEMA)
     if after is not None:
@@ -72,13 +78,13 @@ def list_schemas(
 
 
 def _check_parent(actor: Actor, container: Ident) -> None:
-    """What a name may be depends on the catalog, so it is told only to who sees that."""
+    """Raise what is better than a miss; what a name may be depends on the catalog, so only who sees that is told."""
     catalog = nearest(Ident(container.metalake, container.catalog))
     if catalog is None or not policy.sees(actor, catalog):
         return
     if catalog.kind == Kind.CATALOG and container.schema is not None:
         if not catalog.nested:
-            raise Unsupported("This catalog has no schemas inside schemas.", kind=Kind.SCHEMA)
+            raise Unsupported(FLAT, kind=Kind.SCHEMA)
         path_in(catalog, container.schema)
 
 
