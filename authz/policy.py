@@ -69,9 +69,7 @@ class Actor:
         return replace(self, policy=snapshot.latest())
 
     def owns(self, node: Node) -> bool:
-        if node.owner_user_id is not None:
-            return node.owner_user_id == self.id
-        return node.owner_group_id in self.groups
+        return node.owner_user_id == self.id or node.owner_group_id in self.groups
 
     def is_member(self, metalake_id: int) -> bool:
         return self.policy.is_member(self.id, metalake_id)
@@ -101,8 +99,7 @@ def rights(actor: Actor, lineage: Lineage) -> Rights:
     nodes = lineage.nodes
     if not actor.is_member(nodes[0].id):
         return Rights(member=False, mask=0, owned=frozenset())
-    user, groups = actor.id, actor.groups
-    owned = {node.kind for node in nodes if node.owner_user_id == user or node.owner_group_id in groups}
+    owned = {node.kind for node in nodes if actor.owns(node)}
     if actor.owns(nodes[-1]):
         owned.add(operations.SELF)
     return Rights(member=True, mask=actor.policy.mask(actor.roles, [node.id for node in nodes]), owned=frozenset(owned))
