@@ -19,7 +19,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from authz.models import AuditEntry, Grant, Group, Member, PolicyChange, PolicyEpoch, Role, Token, User
+from authz.models import AuditEntry, Fact, Grant, Group, Member, PolicyChange, PolicyEpoch, Role, Seal, Token, User
 from authz.services.naming import check_user_name
 from metalake.admin import ReadOnlyAdmin, SecurableAdmin
 from metalake.errors import Invalid
@@ -190,12 +190,12 @@ class RoleAdmin(SecurableAdmin):
 
 @admin.register(Grant)
 class GrantAdmin(ReadOnlyAdmin):
-    list_display = ("effect", "privilege", "role", "content_object", "grantor", "granted_at")
+    list_display = ("effect", "privilege", "role", "content_object", "starts_at", "ends_at", "grantor", "granted_at")
     list_display_links = ("effect", "privilege")
     list_select_related = ("permission", "group__role", "content_object")
     list_filter = ("effect",)
     search_fields = ("group__role__name", "content_object__name", "permission__codename", "grantor")
-    fields = ("effect", "privilege", "role", "content_object", "grantor", "granted_at")
+    fields = ("effect", "privilege", "role", "content_object", "starts_at", "ends_at", "grantor", "granted_at")
 
     @admin.display(description="privilege", ordering="permission__codename")
     def privilege(self, row: Grant) -> str:
@@ -210,6 +210,21 @@ class GrantAdmin(ReadOnlyAdmin):
 class AuditEntryAdmin(ReadOnlyAdmin):
     list_display = ("at", "actor", "event", "full_name", "kind", "request_id")
     search_fields = ("actor", "event", "full_name", "object_id__exact", "request_id__exact")
+
+
+@admin.register(Fact)
+class FactAdmin(ReadOnlyAdmin):
+    """The history of rights and objects; `manage.py verify_history` tells whether it is untouched."""
+
+    list_display = ("at", "actor", "event", "topic", "holder", "about", "name")
+    list_filter = ("topic",)
+    search_fields = ("actor", "event", "name", "holder__exact", "about__exact", "request_id__exact")
+
+
+@admin.register(Seal)
+class SealAdmin(ReadOnlyAdmin):
+    list_display = ("position", "fact_id", "digest")
+    search_fields = ("position__exact", "fact_id__exact")
 
 
 @admin.register(PolicyEpoch)

@@ -4,6 +4,7 @@ from typing import Any
 
 from authz import snapshot
 from authz.models import User
+from authz.policy import Actor
 from metalake.models import Securable
 from metalake.privileges import Privilege
 
@@ -19,9 +20,9 @@ class PolicyBackend:
             return False
         if name not in set(Privilege):
             return False
-        policy = snapshot.latest()
-        if not policy.is_member(user.pk, obj.lineage_ids[0]):
+        actor = Actor(user.pk, user.username, snapshot.latest())
+        if not actor.is_member(obj.lineage_ids[0]):
             return False
-        mask = policy.mask(policy.roles_of(user.pk), obj.lineage_ids)
+        mask = actor.mask(obj.lineage_ids)
         bit = Privilege(name).bit
         return bool(mask & bit) and not mask >> snapshot.DENY_SHIFT & bit

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.contrib.auth.models import Group as GuardianGroup
 from django.db import models
+from django.db.models import Q
 from django.utils import timezone
 from guardian.models import GroupObjectPermissionBase
 
@@ -80,8 +82,17 @@ class Group(AuditInfo):
         return self.name
 
 
+def unended(now: datetime) -> Q:
+    """Grants that are in force or will be; one that has ended is as good as gone."""
+    return Q(ends_at__isnull=True) | Q(ends_at__gt=now)
+
+
+def in_force(now: datetime) -> Q:
+    return unended(now) & (Q(starts_at__isnull=True) | Q(starts_at__lte=now))
+
+
 class Grant(GroupObjectPermissionBase):
-    """guardian's permission of a role on a securable, with an effect, who granted it and when."""
+    """guardian's permission of a role on a securable, with an effect, a time span, who granted it and when."""
 
     content_object = models.ForeignKey(Securable, models.CASCADE, related_name="grants")
     effect = models.CharField(
@@ -89,6 +100,8 @@ class Grant(GroupObjectPermissionBase):
     )
     grantor = models.CharField(max_length=255)
     granted_at = models.DateTimeField(default=timezone.now)
+    starts_at = models.DateTimeField(null=True, blank=True, help_text="In force from then on; empty: at once.")
+    ends_at = models.DateTimeField(null=True, blank=True, help_text="Dead from then on; empty: never.")
 
     class Meta(GroupObjectPermissionBase.Meta):
         constraints = [
@@ -128,6 +141,44 @@ class PolicyChange(models.Model):
     epoch = models.PositiveBigIntegerField(primary_key=True)
     stamp = models.CharField(max_length=16)
     changes = models.JSONField()
+
+
+class Fact(models.Model):
+    """What became true about one thing, and since when: appended, never changed (authz.history)."""
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField()
+    metalake_id = models.BigIntegerField()
+    topic = models.CharField(max_length=16)
+    holder = models.BigIntegerField(help_text="The role, user, group, metalake or parent that the fact is about.")
+    about = models.BigIntegerField(default=0, help_text="The object, user or group that it holds or contains.")
+    name = models.CharField(max_length=255, blank=True)
+    state = models.JSONField(null=True)
+    actor = models.CharField(max_length=255)
+    event = models.CharField(max_length=64)
+    request_id = models.CharField(max_length=64, blank=True)
+    mac = models.CharField(max_length=64)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["topic", "about", "id"], name="fact_about"),
+            models.Index(fields=["topic", "holder", "name", "id"], name="fact_holder"),
+            models.Index(fields=["metalake_id", "id"], name="fact_metalake"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.topic} {self.holder} {self.about} since {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class Seal(models.Model):
+    """One link of the chain over the facts: a keyed hash of the fact's own and of the link before."""
+
+    position = models.BigIntegerField(primary_key=True)
+    fact_id = models.BigIntegerField(unique=True)
+    digest = models.CharField(max_length=64)
+
+    def __str__(self) -> str:
+        return f"{self.position}:{self.digest}"
 
 
 class AuditEntry(models.Model):

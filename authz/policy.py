@@ -7,8 +7,10 @@ lists. The rules are data in `operations`; their meaning is docs/authorization.m
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -17,9 +19,9 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Concat
 
 from authz import operations, snapshot
-from authz.models import Grant
+from authz.models import Grant, in_force, unended
 from authz.operations import Operation, Traversal
-from authz.snapshot import DENY_SHIFT, Snapshot
+from authz.snapshot import ALLOWS, DENY_SHIFT, Snapshot
 from metalake.errors import Forbidden, NotFound
 from metalake.models import Securable
 from metalake.privileges import Effect, Kind, Privilege
@@ -49,20 +51,57 @@ class Lineage(Protocol):
 
 @dataclass(frozen=True)
 class Actor:
-    """Who asks, with the policy as of the request's start; `id` is NOBODY for a name without an account."""
+    """Who asks, with the policy as of the request's start; `id` is NOBODY for a name without an account.
+
+    `claimed` are stored groups that a trusted token puts the caller in. `active` are the roles whose ALLOWs the caller
+    wants to use, None for all: DENY and ownership are never narrowed. `at` is the moment that is asked about, in
+    seconds since 1970, None for now.
+    """
 
     id: int
     name: str
     policy: Snapshot
     service_admin: bool = False
+    claimed: tuple[int, ...] = ()
+    active: tuple[int, ...] | None = None
+    at: float | None = None
 
     @cached_property
     def roles(self) -> tuple[int, ...]:
-        return self.policy.roles_of(self.id)
+        """Held directly, through a stored group or through a claimed one."""
+        held = self.policy.roles_of(self.id)
+        if not self.claimed:
+            return held
+        return tuple(
+            sorted({*held, *(role for group in self.claimed for role in self.policy.group_roles.get(group, ()))})
+        )
+
+    @cached_property
+    def allowing_roles(self) -> tuple[int, ...]:
+        return self.roles if self.active is None else tuple(role for role in self.roles if role in self.active)
 
     @cached_property
     def groups(self) -> tuple[int, ...]:
-        return self.policy.groups_of(self.id)
+        return (
+            tuple({*self.policy.groups_of(self.id), *self.claimed}) if self.claimed else self.policy.groups_of(self.id)
+        )
+
+    @cached_property
+    def now(self) -> float:
+        """One moment for the whole request, so that its checks and its lists agree."""
+        return time.time() if self.at is None else self.at
+
+    @cached_property
+    def moment(self) -> datetime:
+        return datetime.fromtimestamp(self.now, UTC)
+
+    def mask(self, securables: Sequence[int]) -> int:
+        """All that is allowed and denied to the actor on these securables, at the moment asked about."""
+        found = self.policy.mask(self.roles, securables, self.now)
+        if self.active is None:
+            return found
+        allowed = self.policy.mask(self.allowing_roles, securables, self.now)
+        return found >> DENY_SHIFT << DENY_SHIFT | allowed & ALLOWS
 
     def refreshed(self) -> Actor:
         """The same actor on the policy as of now: a write reads it again inside its transaction."""
@@ -102,7 +141,7 @@ def rights(actor: Actor, lineage: Lineage) -> Rights:
     owned = {node.kind for node in nodes if actor.owns(node)}
     if actor.owns(nodes[-1]):
         owned.add(operations.SELF)
-    return Rights(member=True, mask=actor.policy.mask(actor.roles, [node.id for node in nodes]), owned=frozenset(owned))
+    return Rights(member=True, mask=actor.mask([node.id for node in nodes]), owned=frozenset(owned))
 
 
 def decide(operation: Operation, held: Rights, kind: str) -> bool:
@@ -122,20 +161,14 @@ def decide(operation: Operation, held: Rights, kind: str) -> bool:
         return False
     if operations.SELF in owned:
         return True
-    if operation.blocked_by and kind == Kind.SCHEMA and held.denies(operation.blocked_by):
+    if operation.blocked_by and any(kind in kinds and held.denies(denied) for denied, kinds in operation.blocked_by):
         return False
     return any(all(map(held.holds, needed)) for needed in operation.sufficient)
 
 
 def may_bootstrap(held: Rights, kind: str) -> bool:
-    """Whether missing parent schemas below this container may be made without CREATE_SCHEMA (rule 5)."""
-    return (
-        held.member
-        and held.holds(Privilege.USE_CATALOG)
-        and held.holds(Privilege.BOOTSTRAP_NAMESPACE)
-        and not held.denies(Privilege.CREATE_SCHEMA)
-        and not (kind == Kind.SCHEMA and held.denies(Privilege.USE_SCHEMA))
-    )
+    """Whether missing parent schemas below this container may be made together with a schema (rule 5)."""
+    return decide(operations.BOOTSTRAP_SCHEMA, held, kind)
 
 
 def permits(actor: Actor, operation: Operation, lineage: Lineage) -> bool:
@@ -185,16 +218,15 @@ def sees(actor: Actor, lineage: Lineage, held: Rights | None = None) -> bool:
         return _sees_role(actor, lineage, held)
     if decide(operations.load_of(kind), held, kind):
         return True
+    if kind == Kind.VIEW:
+        # Whoever may drop it must find it, by its name alone.
+        return decide(operations.DROP_VIEW, held, kind)
     return kind == Kind.SCHEMA and held.holds(Privilege.USE_CATALOG) and is_path(actor, lineage)
 
 
 def _sees_role(actor: Actor, lineage: Lineage, held: Rights) -> bool:
     """Its holders, its owner, and those who may read every role of the metalake."""
-    return (
-        lineage.nodes[-1].id in actor.roles
-        or operations.SELF in held.owned
-        or decide(operations.READ_ROLES, held, Kind.METALAKE)
-    )
+    return lineage.nodes[-1].id in actor.roles or decide(operations.LOAD_ROLE, held, Kind.ROLE)
 
 
 def _act(operation: Operation, lineage: Lineage) -> str:
@@ -204,6 +236,8 @@ def _act(operation: Operation, lineage: Lineage) -> str:
         return f"set the owner of {describe(lineage)}"
     if verb == "grant":
         return f"grant on {describe(lineage)}"
+    if operation.name.startswith("read_access"):
+        return f"read who has access to {describe(lineage)}"
     words = operation.name.replace("_", " ")
     return (
         f"{verb} {describe(lineage)}"
@@ -247,6 +281,17 @@ def visible_tables(actor: Actor, lineage: Lineage, tables: QuerySet) -> QuerySet
     return tables.filter(_owned(actor) | _effective(actor, held, [Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE]))
 
 
+def visible_views(actor: Actor, lineage: Lineage, views: QuerySet) -> QuerySet:
+    """The views of a schema that the actor may load, or drop."""
+    held = rights(actor, lineage)
+    if decide(operations.ALTER_SCHEMA, held, Kind.SCHEMA):
+        return views
+    if not decide(operations.LIST_VIEWS, held, Kind.SCHEMA):
+        return views.none()
+    known = [Privilege.SELECT_VIEW, Privilege.ALTER_VIEW, Privilege.DROP_VIEW]
+    return views.filter(_owned(actor) | _effective(actor, held, known))
+
+
 def visible_schemas(actor: Actor, lineage: Lineage, schemas: QuerySet) -> QuerySet:
     """The child schemas that the actor may load, or that lead to one."""
     held = rights(actor, lineage)
@@ -287,10 +332,11 @@ def _owned(actor: Actor) -> Q:
     return Q(owner_user_id=actor.id) | Q(owner_group_id__in=actor.groups) if actor.groups else Q(owner_user_id=actor.id)
 
 
-def _granted(actor: Actor, privilege: Privilege, effect: Effect) -> QuerySet:
+def _granted(actor: Actor, privilege: Privilege, effect: Effect) -> QuerySet[Grant]:
+    roles = actor.roles if effect is Effect.DENY else actor.allowing_roles
     return Grant.objects.filter(
-        group__role__in=actor.roles, permission__codename=privilege.value, effect=effect.value
-    ).values("content_object_id")
+        in_force(actor.moment), group__role__in=roles, permission__codename=privilege.value, effect=effect.value
+    )
 
 
 def _effective(actor: Actor, held: Rights, privileges: list[Privilege]) -> Q:
@@ -299,28 +345,25 @@ def _effective(actor: Actor, held: Rights, privileges: list[Privilege]) -> Q:
     for privilege in privileges:
         if held.denies(privilege):
             continue
-        not_denied = ~Q(pk__in=_granted(actor, privilege, Effect.DENY))
+        not_denied = ~Q(pk__in=_granted(actor, privilege, Effect.DENY).values("content_object_id"))
         if held.allows(privilege):
             found |= not_denied
         else:
-            found |= Q(pk__in=_granted(actor, privilege, Effect.ALLOW)) & not_denied
+            found |= Q(pk__in=_granted(actor, privilege, Effect.ALLOW).values("content_object_id")) & not_denied
     return found
 
 
 def _steps_to_granted(actor: Actor, lineage: Lineage) -> set[int]:
     """The children of an object on the way to a schema below where a grant of USE_SCHEMA is effective."""
     depth = len(lineage.nodes)
-    granted = Grant.objects.filter(
-        group__role__in=actor.roles,
-        permission__codename=Privilege.USE_SCHEMA.value,
-        effect=Effect.ALLOW.value,
+    granted = _granted(actor, Privilege.USE_SCHEMA, Effect.ALLOW).filter(
         content_object__kind=Kind.SCHEMA,
         **{f"content_object__{field}": value for field, value in _strictly_below(lineage_text(lineage)).items()},
     )
     steps = set()
     for text in granted.values_list(F("content_object__lineage"), flat=True):
         ids = [int(part) for part in text[1:].split("/")]
-        if not actor.policy.mask(actor.roles, ids) >> DENY_SHIFT & Privilege.USE_SCHEMA.bit:
+        if not actor.mask(ids) >> DENY_SHIFT & Privilege.USE_SCHEMA.bit:
             steps.add(ids[depth])
     return steps
 
@@ -329,7 +372,7 @@ def require_no_escape(actor: Actor, found: Lineage, home: Lineage) -> None:
     """A move must not shed a DENY that the mover could not lift (detail g): it stands on an object left behind."""
     kept = {node.id for node in home.nodes}
     left = [node.id for node in found.nodes[:-1] if node.id not in kept]
-    denied = Grant.objects.filter(content_object__in=left, effect=Effect.DENY.value)
+    denied = Grant.objects.filter(unended(actor.moment), content_object__in=left, effect=Effect.DENY.value)
     for securable_id in denied.values_list("content_object_id", flat=True).distinct():
         depth = next(place for place, node in enumerate(found.nodes) if node.id == securable_id)
         if not may_grant(actor, _Above(found.nodes[:depth], found.full_name)):

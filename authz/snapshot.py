@@ -1,5 +1,7 @@
 """The policy of all metalakes in memory, immutable, keyed by the policy epoch.
 
+Grants without a time span are masks; those with one are kept beside them and looked at with the clock.
+
 A request reads the epoch with its identity in one statement; where the epoch moved, one more statement brings the
 changes since, so that no request ever decides on an older policy than was acknowledged when it began. Owners are
 columns of the objects and are not in here. Every granting transaction calls `publish`, which moves the epoch under
@@ -9,21 +11,34 @@ a row lock: epochs are ordered as their commits are.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from math import inf
 from secrets import token_hex
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 from django.db.models import F
+from django.utils import timezone
 
-from authz.models import PolicyChange, PolicyEpoch
+from authz.models import Grant, PolicyChange, PolicyEpoch, unended
 from metalake.privileges import Effect, Privilege
 
 DENY_SHIFT = 64
+ALLOWS = (1 << DENY_SHIFT) - 1
 KEPT_CHANGES = 10_000
+TOPICS = frozenset({"grants", "members", "user_roles", "user_groups", "group_roles"})
 
-_NOTHING: Mapping[int, int] = {}
+_NOTHING: Mapping[int, Any] = {}
+
+
+class Timed(NamedTuple):
+    """A grant for a time: the mask of its privilege, from and until when (seconds since 1970)."""
+
+    mask: int
+    starts: float
+    ends: float
 
 
 def mask_of(privilege: Privilege, effect: Effect | str) -> int:
@@ -33,7 +48,7 @@ def mask_of(privilege: Privilege, effect: Effect | str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """Who belongs where, who holds which roles, and each role's grants as securable id -> mask."""
+    """Who belongs where, who holds which roles, and each role's grants as securable id -> mask, or -> timed grants."""
 
     epoch: int
     stamp: str
@@ -42,6 +57,7 @@ class Snapshot:
     user_groups: Mapping[int, tuple[int, ...]]
     group_roles: Mapping[int, tuple[int, ...]]
     grants: Mapping[int, Mapping[int, int]]
+    timed: Mapping[int, Mapping[int, tuple[Timed, ...]]] = field(default_factory=dict)
     _roles: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
 
     def roles_of(self, user_id: int) -> tuple[int, ...]:
@@ -60,14 +76,20 @@ class Snapshot:
     def is_member(self, user_id: int, metalake_id: int) -> bool:
         return user_id in self.members.get(metalake_id, ())
 
-    def mask(self, roles: Iterable[int], lineage: Iterable[int]) -> int:
-        """Everything allowed and denied to these roles anywhere on the lineage."""
+    def mask(self, roles: Iterable[int], lineage: Sequence[int], now: float) -> int:
+        """Everything allowed and denied to these roles anywhere on the lineage at that moment."""
         found = 0
         for role in roles:
             grants = self.grants.get(role, _NOTHING)
             for securable in lineage:
                 if securable in grants:
                     found |= grants[securable]
+            if role in self.timed:
+                timed = self.timed[role]
+                for securable in lineage:
+                    for grant in timed.get(securable, ()):
+                        if grant.starts <= now < grant.ends:
+                            found |= grant.mask
         return found
 
     def after(self, epoch: int, stamp: str, changes: Iterable[list[Any]]) -> Snapshot:
@@ -79,7 +101,8 @@ class Snapshot:
                 tables[name] = dict(getattr(self, name))
             table = tables[name]
             if name == "grants":
-                _change_grants(table, key, rest, fresh_roles)
+                timed = tables.setdefault("timed", dict(self.timed))
+                _change_grants(table, timed, key, rest, fresh_roles)
             elif name == "members":
                 user, is_in = rest
                 users = table.get(key, frozenset())
@@ -89,25 +112,62 @@ class Snapshot:
         return replace(self, epoch=epoch, stamp=stamp, _roles={}, **tables)
 
 
-def _change_grants(table: dict[int, Any], role: int, rest: list[Any], fresh_roles: set[int]) -> None:
+def _change_grants(
+    table: dict[int, Any], timed: dict[int, Any], role: int, rest: list[Any], fresh_roles: set[int]
+) -> None:
     if role not in fresh_roles:
         table[role] = dict(table.get(role, _NOTHING))
         fresh_roles.add(role)
     if not rest:
         table[role] = {}
+        timed.pop(role, None)
         return
-    securable, mask = rest
-    if mask:
-        table[role][securable] = mask
+    securable, entries = rest
+    _put(table[role], securable, _lasting(entries))
+    of_role = dict(timed.get(role, _NOTHING))
+    _put(of_role, securable, _for_a_time(entries))
+    _put(timed, role, of_role)
+
+
+def _put(table: dict[int, Any], key: int, value: Any) -> None:
+    if value:
+        table[key] = value
     else:
-        table[role].pop(securable, None)
+        table.pop(key, None)
+
+
+def _lasting(entries: Iterable[dict[str, Any]]) -> int:
+    mask = 0
+    for entry in entries:
+        if "starts" not in entry and "ends" not in entry:
+            mask |= _entry_mask(entry)
+    return mask
+
+
+def _for_a_time(entries: Iterable[dict[str, Any]]) -> tuple[Timed, ...]:
+    return tuple(
+        Timed(_entry_mask(entry), _seconds(entry.get("starts"), 0), _seconds(entry.get("ends"), inf))
+        for entry in entries
+        if "starts" in entry or "ends" in entry
+    )
+
+
+def _entry_mask(entry: dict[str, Any]) -> int:
+    return mask_of(Privilege(entry["privilege"]), entry["effect"])
+
+
+def _seconds(moment: str | datetime | None, otherwise: float) -> float:
+    if moment is None:
+        return otherwise
+    return (datetime.fromisoformat(moment) if isinstance(moment, str) else moment).timestamp()
 
 
 # Changes say what is true now, so that applying one twice does no harm.
 
 
-def grants_change(role_id: int, securable_id: int, mask: int) -> list[Any]:
-    return ["grants", role_id, securable_id, mask]
+def grants_change(role_id: int, securable_id: int, entries: list[dict[str, Any]]) -> list[Any]:
+    """All that the role holds on the securable: privilege, effect, and starts and ends (ISO) where it has them."""
+    return ["grants", role_id, securable_id, entries]
 
 
 def role_gone(role_id: int) -> list[Any]:
@@ -191,7 +251,7 @@ def _follow(snapshot: Snapshot | None) -> Snapshot | None:
 
 
 def load() -> Snapshot:
-    """The whole policy as of one epoch: six statements, streamed.
+    """The whole policy as of one epoch: seven statements, streamed.
 
     A change that commits between them is read by some of them alone; following it puts the others right.
     """
@@ -219,6 +279,7 @@ def _read() -> Snapshot:
             user_groups=_pairs(cursor, "SELECT user_id, group_id FROM authz_group_users"),
             group_roles=_pairs(cursor, "SELECT group_id, role_id FROM authz_group_roles"),
             grants=_grants(cursor),
+            timed=_timed(),
         )
 
 
@@ -236,7 +297,8 @@ def _grants(cursor: Any) -> dict[int, dict[int, int]]:
     shared: dict[int, int] = {}
     cursor.execute(
         "SELECT r.securable_ptr_id, g.content_object_id, p.codename, g.effect FROM authz_grant g "
-        "JOIN authz_role r ON r.group_id = g.group_id JOIN auth_permission p ON p.id = g.permission_id"
+        "JOIN authz_role r ON r.group_id = g.group_id JOIN auth_permission p ON p.id = g.permission_id "
+        "WHERE g.starts_at IS NULL AND g.ends_at IS NULL"
     )
     for role_id, securable_id, codename, effect in cursor:
         bit = masks.get((codename, effect))
@@ -246,3 +308,16 @@ def _grants(cursor: Any) -> dict[int, dict[int, int]]:
         mask = of_role.get(securable_id, 0) | bit
         of_role[securable_id] = shared.setdefault(mask, mask)
     return grants
+
+
+def _timed() -> dict[int, dict[int, tuple[Timed, ...]]]:
+    found: dict[int, dict[int, tuple[Timed, ...]]] = {}
+    rows = Grant.objects.filter(unended(timezone.now()), group__role__isnull=False)
+    rows = rows.exclude(starts_at__isnull=True, ends_at__isnull=True)
+    for role_id, securable_id, codename, effect, starts, ends in rows.values_list(
+        "group__role", "content_object_id", "permission__codename", "effect", "starts_at", "ends_at"
+    ):
+        grant = Timed(mask_of(Privilege(codename), effect), _seconds(starts, 0), _seconds(ends, inf))
+        of_role = found.setdefault(role_id, {})
+        of_role[securable_id] = (*of_role.get(securable_id, ()), grant)
+    return found

@@ -58,10 +58,12 @@ class GroupUsersRequest(Body):
 
 
 class PrivilegeBody(Body):
-    """A privilege and whether it is allowed or denied, in any case."""
+    """A privilege and whether it is allowed or denied, in any case; our extension: from when and until when."""
 
     name: str
     condition: Annotated[Literal["allow", "deny"], AnyCase]
+    start_time: Moment | None = None
+    end_time: Moment | None = None
 
 
 class SecurableBody(Body):
@@ -116,8 +118,8 @@ class TokenIssueRequest(Body):
     user: str | None = None
 
 
-def pairs(privileges: list[PrivilegeBody]) -> list[tuple[str, str]]:
-    return [(privilege.name, privilege.condition) for privilege in privileges]
+def pairs(privileges: list[PrivilegeBody]) -> list[tuple[str, str, datetime | None, datetime | None]]:
+    return [(privilege.name, privilege.condition, privilege.start_time, privilege.end_time) for privilege in privileges]
 
 
 # What is answered
@@ -144,10 +146,12 @@ class GroupReply(Reply):
 
 
 class PrivilegeReply(Reply):
-    """A privilege, allowed or denied."""
+    """A privilege, allowed or denied; the times are there where it is granted for a time."""
 
     name: str
     condition: str
+    start_time: str | None = None
+    end_time: str | None = None
 
 
 class SecurableReply(Reply):
@@ -221,8 +225,16 @@ def _securable_reply(granted: GrantedOn) -> dict[str, Any]:
     }
 
 
-def _privilege_replies(entries: Entries) -> list[dict[str, str]]:
-    return [{"name": privilege.value, "condition": entries[privilege].value} for privilege in sorted(entries)]
+def _privilege_replies(entries: Entries) -> list[dict[str, Any]]:
+    return [
+        _given(
+            name=privilege.value,
+            condition=given.effect.value,
+            startTime=given.starts and _written(given.starts),
+            endTime=given.ends and _written(given.ends),
+        )
+        for privilege, given in sorted(entries.items())
+    ]
 
 
 def owner_reply(owner: Owner) -> dict[str, str]:

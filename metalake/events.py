@@ -6,15 +6,15 @@ subscribers that may wait are called when the outbox is drained, at least once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
 
 from metalake.context import request_id
-from metalake.models import Outbox
+from metalake.models import Outbox, Securable
 
 TOPIC = "event"
 
@@ -30,11 +30,27 @@ class Event:
     full_name: str
     metalake_id: int | None
     details: dict[str, Any] = field(default_factory=dict)
+    facts: Sequence[list[Any]] = ()  # what is true since, for the history
     at: datetime = field(default_factory=timezone.now)
     request_id: str = field(default_factory=request_id.get)
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"at": self.at.isoformat()}
+        fields = asdict(replace(self, facts=())) | {"at": self.at.isoformat()}
+        del fields["facts"]
+        return fields
+
+
+STANDS = ("parent_id", "id", "name", "kind", "lineage", "owner_user_id", "owner_group_id")
+
+
+def stands(row: Securable) -> list[Any]:
+    """The fact that an object is where it is, with its name and its owner."""
+    return ["object", *(getattr(row, field) for field in STANDS)]
+
+
+def gone(securable_id: int) -> list[Any]:
+    """The fact that an object is no more, nor anything below it."""
+    return ["object", None, securable_id]
 
 
 Subscriber = Callable[[dict[str, Any]], None]

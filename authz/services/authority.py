@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from authz import operations, policy
-from authz.models import Grant
+from authz.models import Grant, unended
 from authz.objects import Located, by_ids, unknown
 from authz.operations import Operation
 from authz.policy import Actor
@@ -64,7 +64,7 @@ def require_lift(actor: Actor, found: Located) -> None:
 
 def require_lift_of_roles(actor: Actor, role_ids: Iterable[int]) -> None:
     """Raise Forbidden unless the actor may lift every DENY in these roles, without naming where they are."""
-    denied = Grant.objects.filter(group__role__in=list(role_ids), effect=Effect.DENY.value)
+    denied = Grant.objects.filter(unended(actor.moment), group__role__in=list(role_ids), effect=Effect.DENY.value)
     ids = set(denied.values_list("content_object_id", flat=True))
     if ids and not all(may_lift(actor, found) for found in by_ids(ids).values()):
         raise Forbidden(f"{actor.name} may not lift a DENY that the role carries.", kind="role")

@@ -16,7 +16,7 @@ from authz.objects import NODE, Located
 from authz.policy import Actor, Node
 from authz.writing import write
 from metalake.errors import NotFound, NotInUse
-from metalake.events import Event
+from metalake.events import Event, record
 from metalake.models import Metalake
 from metalake.names import dotted
 from metalake.privileges import Kind
@@ -51,8 +51,22 @@ def enter(actor: Actor, metalake: str) -> Located:
     return top
 
 
+def tell(*events: Event) -> None:
+    """Record what happened, and publish to every node what the facts say of the policy."""
+    record(*events)
+    facts = [fact for event in events for fact in event.facts]
+    snapshot.publish([fact for fact in facts if fact[0] in snapshot.TOPICS])
+
+
 def event(
-    actor: Actor, top: Located, name: str, kind: str, object_id: int, full_name: Sequence[str], **details: Any
+    actor: Actor,
+    top: Located,
+    name: str,
+    kind: str,
+    object_id: int,
+    full_name: Sequence[str],
+    facts: Sequence[list[Any]] = (),
+    **details: Any,
 ) -> Event:
     return Event(
         name=name,
@@ -62,4 +76,5 @@ def event(
         full_name=dotted(full_name),
         metalake_id=top.id,
         details=details,
+        facts=facts,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from django.contrib.auth.models import Permission
@@ -17,9 +18,27 @@ from metalake.privileges import CatalogType, Effect, Kind, Privilege, family, pa
 MAX_OBJECTS = 5000
 EFFECTS = {effect.value: effect for effect in Effect}
 
-Entries = dict[Privilege, Effect]
-Pairs = Iterable[tuple[str, str]]
-"""Names and conditions, in any case: ("select_table", "allow")."""
+
+class Given(NamedTuple):
+    """How a privilege is given: its effect, and from and until when where it is for a time."""
+
+    effect: Effect
+    starts: datetime | None = None
+    ends: datetime | None = None
+
+    def is_over(self, now: datetime) -> bool:
+        return self.ends is not None and self.ends <= now
+
+    def covers(self, other: Given) -> bool:
+        """Whether nothing of the other's time is left out."""
+        starts_before = self.starts is None or (other.starts is not None and self.starts <= other.starts)
+        ends_after = self.ends is None or (other.ends is not None and self.ends >= other.ends)
+        return self.effect == other.effect and starts_before and ends_after
+
+
+Entries = dict[Privilege, Given]
+Pairs = Iterable[tuple[str, str] | tuple[str, str, datetime | None, datetime | None]]
+"""Names and conditions, in any case, and the time span of some: ("select_table", "allow")."""
 
 
 class Ask(NamedTuple):
@@ -36,13 +55,13 @@ class Held(NamedTuple):
     id: int
     object_id: int
     privilege: Privilege
-    effect: Effect
+    given: Given
 
 
 def read_entries(kind: Kind, pairs: Pairs) -> Entries:
     """Raises Invalid of kind "privilege" for a name, a condition, an object's kind or a repetition that is wrong."""
     entries: Entries = {}
-    for name, condition in pairs:
+    for name, condition, *span in pairs:
         privilege, effect = parse_privilege(name), EFFECTS.get(condition.lower())
         if privilege is None or effect is None:
             raise Invalid(f"{condition} {name} is not allow or deny and a known privilege.", kind="privilege")
@@ -51,10 +70,26 @@ def read_entries(kind: Kind, pairs: Pairs) -> Entries:
         if kind not in privilege.grantable_on:
             kinds = ", ".join(sorted(privilege.grantable_on))
             raise Invalid(f"Privilege {privilege} cannot be granted on a {kind}, but on: {kinds}.", kind="privilege")
-        entries[privilege] = effect
+        entries[privilege] = Given(effect, *span)
     if not entries:
         raise Invalid("Name at least one privilege.", kind="privilege")
     return entries
+
+
+def check_spans(entries: Entries, now: datetime) -> None:
+    """Raise Invalid of kind "privilege" for a span that is empty or begins or ends in the past."""
+    for privilege, (_, starts, ends) in entries.items():
+        if starts is not None and starts <= now:
+            raise Invalid(
+                f"Privilege {privilege} is to start at {starts.isoformat()}, which is past: leave the start out to "
+                "begin at once.",
+                kind="privilege",
+            )
+        if ends is not None and ends <= (starts or now):
+            past = "its start" if starts else "now"
+            raise Invalid(
+                f"Privilege {privilege} is to end at {ends.isoformat()}, which is not after {past}.", kind="privilege"
+            )
 
 
 def read_asks(asks: Sequence[Ask]) -> dict[Address, Entries]:
@@ -93,15 +128,22 @@ def held_by(role: Role, object_id: int | None = None) -> list[Held]:
     if object_id is not None:
         rows = rows.filter(content_object_id=object_id)
     return [
-        Held(id, on, Privilege(codename), Effect(effect))
-        for id, on, codename, effect in rows.values_list("id", "content_object_id", "permission__codename", "effect")
+        Held(id, on, Privilege(codename), Given(Effect(effect), starts, ends))
+        for id, on, codename, effect, starts, ends in rows.values_list(
+            "id", "content_object_id", "permission__codename", "effect", "starts_at", "ends_at"
+        )
     ]
+
+
+def living(held: Iterable[Held], now: datetime) -> list[Held]:
+    """Without those that have ended."""
+    return [grant for grant in held if not grant.given.is_over(now)]
 
 
 def by_object(held: Iterable[Held]) -> dict[int, Entries]:
     found: dict[int, Entries] = defaultdict(dict)
     for grant in held:
-        found[grant.object_id][grant.privilege] = grant.effect
+        found[grant.object_id][grant.privilege] = grant.given
     return dict(found)
 
 
@@ -120,16 +162,23 @@ def insert(role: Role, wanted: Mapping[int, Entries], grantor: Actor) -> None:
                 group_id=role.group_id,
                 permission_id=ids[privilege.value],
                 content_object_id=object_id,
-                effect=effect.value,
+                effect=given.effect.value,
+                starts_at=given.starts,
+                ends_at=given.ends,
                 grantor=grantor.name,
             )
             for object_id, entries in wanted.items()
-            for privilege, effect in entries.items()
+            for privilege, given in entries.items()
         ],
         batch_size=1000,
     )
 
 
-def spelled(entries: Mapping[Privilege, Effect]) -> list[str]:
-    """As audit rows have them: "allow select_table"."""
-    return sorted(f"{effect} {privilege}" for privilege, effect in entries.items())
+def spelled(entries: Mapping[Privilege, Given]) -> list[str]:
+    """As audit rows have them: "allow select_table until 2027-01-01T00:00:00+00:00"."""
+    return sorted(
+        f"{given.effect} {privilege}"
+        + (f" from {given.starts.isoformat()}" if given.starts else "")
+        + (f" until {given.ends.isoformat()}" if given.ends else "")
+        for privilege, given in entries.items()
+    )

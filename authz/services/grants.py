@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from datetime import datetime
 
 from authz import operations, policy, snapshot
 from authz.models import Grant, Role
@@ -10,11 +11,10 @@ from authz.objects import Located, by_ids, find_object, find_objects
 from authz.policy import Actor
 from authz.services import entries, publishing
 from authz.services.authority import may_lift, require_give, require_lift
-from authz.services.changing import change, event
+from authz.services.changing import change, event, tell
 from authz.services.entries import Ask, Entries, Held, Pairs
 from authz.services.roles import GrantedOn, RoleRecord, find_role_row, located, role_record
 from metalake.errors import Forbidden, Invalid
-from metalake.events import record
 from metalake.names import dotted
 from metalake.privileges import Effect, Kind
 
@@ -33,17 +33,18 @@ def grant_privileges(
         require_give(actor, found, wanted)
         entries.check_families([(found, wanted)])
         row = find_role_row(top, role)
-        held = entries.by_object(entries.held_by(row, found.id)).get(found.id, {})
-        for privilege, effect in wanted.items():
-            if held.get(privilege, effect) != effect:
+        held = entries.held_by(row, found.id)
+        standing = entries.by_object(entries.living(held, actor.moment)).get(found.id, {})
+        for privilege, given in wanted.items():
+            if (there := standing.get(privilege, given)).effect != given.effect:
                 raise Invalid(
-                    f"Role {role} holds {held[privilege]} {privilege} there: revoke it before you {effect} it.",
+                    f"Role {role} holds {there.effect} {privilege} there: revoke it before you {given.effect} it.",
                     kind="privilege",
                 )
-        fresh = {privilege: effect for privilege, effect in wanted.items() if privilege not in held}
-        entries.insert(row, {found.id: fresh}, actor)
+        fresh = _beyond(wanted, standing)
+        told = rewrite(actor, row, [(found, fresh)], [grant for grant in held if grant.privilege in fresh])
         shown = _shown(actor, top, row, [GrantedOn(found.kind, dotted(found.full_name), wanted)])
-        _tell(actor, found, row, "privileges.granted", fresh, held | fresh)
+        _tell(actor, found, row, "privileges.granted", fresh, told)
         return shown
 
     return change(actor, metalake, act, kind="object")
@@ -52,23 +53,28 @@ def grant_privileges(
 def revoke_privileges(
     actor: Actor, metalake: str, role: str, kind: Kind, full_name: str, privileges: Pairs
 ) -> RoleRecord:
-    """Take back what a role holds under the same condition; what it does not hold is passed over."""
+    """Take back what a role holds under the same condition, now or later; what it does not hold is passed over."""
     wanted = entries.read_entries(kind, privileges)
+    if any(given.starts or given.ends for given in wanted.values()):
+        raise Invalid("A revoke takes a privilege back at once and whole: name no times.", kind="privilege")
 
     def act(actor: Actor, top: Located) -> RoleRecord:
         found = find_object(metalake, kind, full_name)
-        allowed = [privilege for privilege, effect in wanted.items() if effect == Effect.ALLOW]
+        allowed = [privilege for privilege, given in wanted.items() if given.effect == Effect.ALLOW]
         if allowed:
             require_give(actor, found, allowed)
         if len(allowed) < len(wanted):
             require_lift(actor, found)
         row = find_role_row(top, role)
-        held = entries.held_by(row, found.id)
-        gone = [grant for grant in held if wanted.get(grant.privilege) == grant.effect]
-        _delete(gone)
+        held = entries.living(entries.held_by(row, found.id), actor.moment)
+        gone = [
+            grant
+            for grant in held
+            if grant.privilege in wanted and wanted[grant.privilege].effect == grant.given.effect
+        ]
+        told = rewrite(actor, row, [(found, {})], gone)
         shown = _shown(actor, top, row, [])
-        left = {grant.privilege: grant.effect for grant in held if grant not in gone}
-        _tell(actor, found, row, "privileges.revoked", {grant.privilege: grant.effect for grant in gone}, left)
+        _tell(actor, found, row, "privileges.revoked", {grant.privilege: grant.given for grant in gone}, told)
         return shown
 
     return change(actor, metalake, act, kind="object")
@@ -86,26 +92,55 @@ def override_role(actor: Actor, metalake: str, role: str, overrides: Sequence[As
         row = find_role_row(top, role)
         wanted = list(zip(find_objects(top, list(asked)), asked.values(), strict=True))
         held = entries.held_by(row)
-        before, after = entries.by_object(held), {found.id: privileges for found, privileges in wanted}
+        before = entries.by_object(entries.living(held, actor.moment))
+        after = {found.id: privileges for found, privileges in wanted}
         fresh = [(found, _beyond(privileges, before.get(found.id, {}))) for found, privileges in wanted]
         for found, privileges in fresh:
             if privileges:
                 require_give(actor, found, privileges)
         entries.check_families(fresh)
-        gone = [grant for grant in held if after.get(grant.object_id, {}).get(grant.privilege) != grant.effect]
-        _require_lifts(actor, role, gone)
-        _delete(gone)
-        entries.insert(row, {found.id: privileges for found, privileges in fresh}, actor)
+        gone = [grant for grant in held if after.get(grant.object_id, {}).get(grant.privilege) != grant.given]
+        told = rewrite(actor, row, fresh, gone)
         shown = role_record(row)
         added = {found.id: privileges for found, privileges in fresh if privileges}
-        if added or gone:
-            details = {"granted": _told(added), "revoked": _told(entries.by_object(gone))}
-            record(event(actor, top, "role.overridden", Kind.ROLE, row.pk, [role], **details))
-            changed = added.keys() | {grant.object_id for grant in gone}
-            snapshot.publish(publishing.grants_of(row.pk, {id: after.get(id, {}) for id in changed}))
+        removed = entries.by_object(entries.living(gone, actor.moment))
+        if added or removed:
+            details = {"granted": _told(added), "revoked": _told(removed)}
+            tell(event(actor, top, "role.overridden", Kind.ROLE, row.pk, [role], facts=told, **details))
         return shown
 
     return change(actor, metalake, act, kind="role")
+
+
+def rewrite(
+    actor: Actor, row: Role, fresh: Sequence[tuple[Located, Entries]], gone: Sequence[Held]
+) -> publishing.Changes:
+    """Give a role what is fresh and take what is gone; returns what it holds now on what changed.
+
+    Asks authority to lift each DENY of which a part goes; giving has been checked. Raises Invalid for past spans.
+    """
+    given = {found.id: privileges for found, privileges in fresh if privileges}
+    for privileges in given.values():
+        entries.check_spans(privileges, actor.moment)
+    lifted = {
+        grant.object_id
+        for grant in entries.living(gone, actor.moment)
+        if grant.given.effect == Effect.DENY and not _stays(grant, given, actor.moment)
+    }
+    if not all(may_lift(actor, found) for found in by_ids(lifted).values()):
+        raise Forbidden(f"{actor.name} may not lift a DENY that role {row.name} carries.", kind="role")
+    if gone:
+        Grant.objects.filter(pk__in=[grant.id for grant in gone]).delete()
+    entries.insert(row, given, actor)
+    changed = given.keys() | {grant.object_id for grant in gone}
+    return publishing.grants_of(row, changed) if changed else []
+
+
+def _stays(denied: Held, given: dict[int, Entries], now: datetime) -> bool:
+    """Whether a DENY goes on without a gap and as long as before, under another span."""
+    instead = given.get(denied.object_id, {}).get(denied.privilege)
+    began = denied.given.starts is None or denied.given.starts <= now
+    return instead is not None and instead.covers(denied.given._replace(starts=None) if began else denied.given)
 
 
 def forget_grants_under(lineage: str) -> None:
@@ -116,7 +151,7 @@ def forget_grants_under(lineage: str) -> None:
     pairs = set(grants.values_list("group__role", "content_object_id"))
     if pairs:
         grants.delete()
-        snapshot.publish([snapshot.grants_change(role_id, object_id, 0) for role_id, object_id in sorted(pairs)])
+        snapshot.publish([snapshot.grants_change(role_id, object_id, []) for role_id, object_id in sorted(pairs)])
 
 
 def _shown(actor: Actor, top: Located, row: Role, granted: list[GrantedOn]) -> RoleRecord:
@@ -126,27 +161,15 @@ def _shown(actor: Actor, top: Located, row: Role, granted: list[GrantedOn]) -> R
     return RoleRecord(row.name, None, granted)
 
 
-def _tell(actor: Actor, found: Located, row: Role, name: str, changed: Entries, now: Entries) -> None:
+def _tell(actor: Actor, found: Located, row: Role, name: str, changed: Entries, told: publishing.Changes) -> None:
     if changed:
         details = {"role": row.name, "privileges": entries.spelled(changed)}
         top = Located(found.nodes[:1])
-        record(event(actor, top, name, found.kind, found.id, found.full_name, **details))
-        snapshot.publish(publishing.grants_of(row.pk, {found.id: now}))
+        tell(event(actor, top, name, found.kind, found.id, found.full_name, facts=told, **details))
 
 
 def _beyond(wanted: Entries, held: Entries) -> Entries:
-    return {privilege: effect for privilege, effect in wanted.items() if held.get(privilege) != effect}
-
-
-def _require_lifts(actor: Actor, role: str, gone: Iterable[Held]) -> None:
-    denied = by_ids({grant.object_id for grant in gone if grant.effect == Effect.DENY})
-    if not all(may_lift(actor, found) for found in denied.values()):
-        raise Forbidden(f"{actor.name} may not lift a DENY that role {role} carries.", kind="role")
-
-
-def _delete(gone: Sequence[Held]) -> None:
-    if gone:
-        Grant.objects.filter(pk__in=[grant.id for grant in gone]).delete()
+    return {privilege: given for privilege, given in wanted.items() if held.get(privilege) != given}
 
 
 def _told(on: dict[int, Entries]) -> dict[str, list[str]]:

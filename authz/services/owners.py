@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import F, Q
 
@@ -11,9 +11,9 @@ from authz.models import Group, Member, User
 from authz.objects import Located, find_object
 from authz.policy import Actor, Node
 from authz.services.authority import require, require_seen
-from authz.services.changing import change, enter, event
+from authz.services.changing import change, enter, event, tell
 from metalake.errors import Invalid, NotFound
-from metalake.events import record
+from metalake.events import STANDS, stands
 from metalake.models import Securable
 from metalake.privileges import Kind
 
@@ -58,7 +58,8 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
         if found.kind is Kind.METALAKE:
             require_owner(found.id)
         details = {"owner": name, "type": type_, "before": before._asdict()}
-        record(event(actor, top, "owner.set", found.kind, found.id, found.full_name, **details))
+        facts = [stands(Securable.objects.get(pk=found.id))]
+        tell(event(actor, top, "owner.set", found.kind, found.id, found.full_name, facts, **details))
 
     change(actor, metalake, act, kind="object")
 
@@ -92,9 +93,13 @@ def require_owner(metalake_id: int) -> None:
         )
 
 
-def hand_over(top: Located, *, user_id: int | None = None, group_id: int | None = None) -> int:
-    """What this user or group owns below the metalake goes to the metalake's owner; returns how many objects."""
+def hand_over(top: Located, *, user_id: int | None = None, group_id: int | None = None) -> list[list[Any]]:
+    """What this user or group owns below the metalake goes to the metalake's owner; returns the facts."""
     owned = Securable.objects.filter(lineage__gt=f"{top.lineage}/", lineage__lt=f"{top.lineage}0")
     owned = owned.filter(owner_group_id=group_id) if user_id is None else owned.filter(owner_user_id=user_id)
+    rows = list(owned.only(*STANDS))
     to = top.metalake
-    return owned.update(owner_user_id=to.owner_user_id, owner_group_id=to.owner_group_id, version=F("version") + 1)
+    owned.update(owner_user_id=to.owner_user_id, owner_group_id=to.owner_group_id, version=F("version") + 1)
+    for row in rows:
+        row.owner_user_id, row.owner_group_id = to.owner_user_id, to.owner_group_id
+    return [stands(row) for row in rows]

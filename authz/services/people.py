@@ -17,12 +17,11 @@ from authz.objects import Located
 from authz.policy import Actor
 from authz.services import publishing
 from authz.services.authority import require_lift_of_roles
-from authz.services.changing import change, enter, event
+from authz.services.changing import change, enter, event, tell
 from authz.services.naming import check_name, check_user_name
 from authz.services.owners import hand_over, require_owner
 from authz.services.publishing import GroupRole, GroupUser, UserRole
 from metalake.errors import AlreadyExists, Invalid, NotFound
-from metalake.events import record
 from metalake.models import Securable
 
 
@@ -72,8 +71,8 @@ def add_user(actor: Actor, metalake: str, name: str, external_id: str | None = N
         row = Member.objects.create(
             metalake_id=top.id, user=user, external_id=external_id, enabled=enabled, creator=actor.name
         )
-        record(event(actor, top, "user.added", "user", user.pk, [name], enabled=enabled))
-        snapshot.publish([snapshot.member_change(top.id, user.pk, enabled)])
+        facts = [snapshot.member_change(top.id, user.pk, enabled)]
+        tell(event(actor, top, "user.added", "user", user.pk, [name], facts, enabled=enabled))
         return Person(row, name, [])
 
     return change(actor, metalake, act, kind="user")
@@ -97,14 +96,13 @@ def remove_user(actor: Actor, metalake: str, name: str) -> bool:
         if owns_metalake:
             require_owner(top.id)
         handed = hand_over(top, user_id=user_id)
-        record(event(actor, top, "user.removed", "user", user_id, [name], objects_handed_over=handed))
-        snapshot.publish(
-            [
-                snapshot.member_change(top.id, user_id, False),
-                *publishing.roles_of_users([user_id]),
-                *publishing.groups_of_users([user_id]),
-            ]
-        )
+        facts = [
+            *handed,
+            snapshot.member_change(top.id, user_id, False),
+            *publishing.roles_of_users([user_id]),
+            *publishing.groups_of_users([user_id]),
+        ]
+        tell(event(actor, top, "user.removed", "user", user_id, [name], facts, objects_handed_over=len(handed)))
         return True
 
     return change(actor, metalake, act, kind="user")
@@ -172,7 +170,7 @@ def add_group(actor: Actor, metalake: str, name: str, external_id: str | None = 
         if Group.objects.filter(metalake_id=top.id, name=name).exists():
             raise AlreadyExists(f"Group {name} already exists.", kind="group")
         row = Group.objects.create(metalake_id=top.id, name=name, external_id=external_id, creator=actor.name)
-        record(event(actor, top, "group.added", "group", row.pk, [name]))
+        tell(event(actor, top, "group.added", "group", row.pk, [name], [["group", top.id, row.pk, name]]))
         return Person(row, name, [], [])
 
     return change(actor, metalake, act, kind="group")
@@ -193,8 +191,13 @@ def remove_group(actor: Actor, metalake: str, name: str) -> bool:
         users = set(GroupUser.objects.filter(group_id=group_id).values_list("user_id", flat=True))
         handed = hand_over(top, group_id=group_id)
         row.delete()
-        record(event(actor, top, "group.removed", "group", group_id, [name], objects_handed_over=handed))
-        snapshot.publish([*publishing.roles_of_groups([group_id]), *publishing.groups_of_users(users)])
+        facts = [
+            *handed,
+            ["group", top.id, group_id],
+            *publishing.roles_of_groups([group_id]),
+            *publishing.groups_of_users(users),
+        ]
+        tell(event(actor, top, "group.removed", "group", group_id, [name], facts, objects_handed_over=len(handed)))
         return True
 
     return change(actor, metalake, act, kind="group")
@@ -229,8 +232,8 @@ def set_group_users(
         shown = group_record(row, with_users=True)
         if fresh or gone:
             details = {"added": sorted(fresh), "removed": sorted(gone)}
-            record(event(actor, top, "group.users_changed", "group", row.pk, [name], **details))
-            snapshot.publish(publishing.groups_of_users([*fresh.values(), *gone.values()]))
+            facts = publishing.groups_of_users([*fresh.values(), *gone.values()])
+            tell(event(actor, top, "group.users_changed", "group", row.pk, [name], facts, **details))
         return shown
 
     return change(actor, metalake, act, kind="group")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
+from datetime import datetime
 from typing import Any
 
+from django.utils import timezone
+
 from authz import snapshot
-from authz.models import Group, User
-from metalake.privileges import Effect, Privilege
+from authz.models import Grant, Group, Role, User, unended
 
 Changes = list[list[Any]]
 
@@ -33,16 +35,27 @@ def groups_of_users(user_ids: Collection[int]) -> Changes:
     return [snapshot.groups_change(user_id, groups) for user_id, groups in lists.items()]
 
 
-def grants_of(role_id: int, on: Mapping[int, Mapping[Privilege, Effect]]) -> Changes:
-    """What a role's grants are now on each of these securables."""
-    return [snapshot.grants_change(role_id, id, _mask(entries)) for id, entries in on.items()]
+def grants_of(role: Role, object_ids: Collection[int]) -> Changes:
+    """All that a role holds on each of these securables, with who granted it."""
+    on: dict[int, list[dict[str, Any]]] = {id: [] for id in object_ids}
+    rows = Grant.objects.filter(unended(timezone.now()), group_id=role.group_id, content_object__in=object_ids)
+    for object_id, *entry in rows.values_list("content_object_id", *_ENTRY).order_by("permission__codename"):
+        on[object_id].append(_entry(*entry))
+    return [snapshot.grants_change(role.pk, id, entries) for id, entries in on.items()]
 
 
-def _mask(entries: Mapping[Privilege, Effect]) -> int:
-    mask = 0
-    for privilege, effect in entries.items():
-        mask |= snapshot.mask_of(privilege, effect)
-    return mask
+_ENTRY = ("permission__codename", "effect", "grantor", "granted_at", "starts_at", "ends_at")
+
+
+def _entry(
+    privilege: str, effect: str, grantor: str, granted: datetime, starts: datetime | None, ends: datetime | None
+) -> dict[str, Any]:
+    entry = {"privilege": privilege, "effect": effect, "grantor": grantor, "granted": granted.isoformat()}
+    if starts:
+        entry["starts"] = starts.isoformat()
+    if ends:
+        entry["ends"] = ends.isoformat()
+    return entry
 
 
 def _lists(ids: Collection[int], pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:

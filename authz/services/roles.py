@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from django.contrib.auth.models import Group as RoleGroup
 from django.db.models import Q
+from django.utils import timezone
 
 from authz import operations, policy, snapshot
 from authz.models import Role
@@ -15,13 +16,13 @@ from authz.objects import Located, by_ids, find_object, find_objects
 from authz.policy import Actor, Node
 from authz.services import entries, publishing
 from authz.services.authority import require, require_give, require_lift_of_roles, require_seen
-from authz.services.changing import change, enter, event
+from authz.services.changing import change, enter, event, tell
 from authz.services.entries import Ask, Entries
 from authz.services.naming import check_properties, check_role_name
 from authz.services.people import Person, find_group, find_user, group_record, user_record
 from authz.services.publishing import GroupRole, UserRole
 from metalake.errors import AlreadyExists, Invalid, NotFound
-from metalake.events import record
+from metalake.events import gone, stands
 from metalake.models import Securable
 from metalake.names import dotted
 from metalake.privileges import Kind
@@ -75,6 +76,7 @@ def create_role(
         policy.require(actor, operations.CREATE_ROLE, top)
         wanted = list(zip(find_objects(top, list(asked)), asked.values(), strict=True))
         for found, privileges in wanted:
+            entries.check_spans(privileges, actor.moment)
             require_give(actor, found, privileges)
         entries.check_families(wanted)
         if Role.objects.filter(parent_id=top.id, name=name).exists():
@@ -87,8 +89,8 @@ def create_role(
             for found, privileges in wanted
             for spelled in entries.spelled(privileges)
         ]
-        record(event(actor, top, "role.created", Kind.ROLE, row.pk, [name], privileges=given))
-        snapshot.publish(publishing.grants_of(row.pk, on))
+        facts = [stands(row), *publishing.grants_of(row, on)]
+        tell(event(actor, top, "role.created", Kind.ROLE, row.pk, [name], facts, privileges=given))
         return RoleRecord(name, row, _sorted(wanted))
 
     return change(actor, metalake, act, kind="role")
@@ -108,14 +110,13 @@ def drop_role(actor: Actor, metalake: str, name: str) -> bool:
         groups = set(GroupRole.objects.filter(role_id=role_id).values_list("group_id", flat=True))
         row.delete()
         RoleGroup.objects.filter(pk=group_id).delete()
-        record(event(actor, top, "role.dropped", Kind.ROLE, role_id, [name]))
-        snapshot.publish(
-            [
-                snapshot.role_gone(role_id),
-                *publishing.roles_of_users(users),
-                *publishing.roles_of_groups(groups),
-            ]
-        )
+        facts = [
+            gone(role_id),
+            snapshot.role_gone(role_id),
+            *publishing.roles_of_users(users),
+            *publishing.roles_of_groups(groups),
+        ]
+        tell(event(actor, top, "role.dropped", Kind.ROLE, role_id, [name], facts))
         return True
 
     return change(actor, metalake, act, kind="role")
@@ -154,19 +155,19 @@ def unassign_roles(actor: Actor, metalake: str, holder: str, name: str, roles: S
     def act(actor: Actor, top: Located) -> Person:
         policy.require(actor, operations.ASSIGN_ROLES, top)
         of = _Holder(top, holder, name)
-        gone = [row for row in _named(top, roles) if row.pk in of.role_ids]
-        require_lift_of_roles(actor, [row.pk for row in gone])
-        of.remove(gone)
-        return _assigned(actor, top, of, "role.unassigned", gone)
+        taken = [row for row in _named(top, roles) if row.pk in of.role_ids]
+        require_lift_of_roles(actor, [row.pk for row in taken])
+        of.remove(taken)
+        return _assigned(actor, top, of, "role.unassigned", taken)
 
     return change(actor, metalake, act, kind="role")
 
 
 def _assigned(actor: Actor, top: Located, holder: _Holder, name: str, rows: list[Role]) -> Person:
     shown = holder.shown()
-    record(*(event(actor, top, name, Kind.ROLE, row.pk, [row.name], **{holder.kind: holder.name}) for row in rows))
-    if rows:
-        snapshot.publish(holder.changes())
+    events = [event(actor, top, name, Kind.ROLE, row.pk, [row.name], **{holder.kind: holder.name}) for row in rows]  # type: ignore[arg-type]
+    if events:
+        tell(*events[:-1], replace(events[-1], facts=holder.changes()))
     return shown
 
 
@@ -234,7 +235,7 @@ def find_readable(actor: Actor, top: Located, name: str) -> Role:
 
 def role_record(row: Role) -> RoleRecord:
     """The whole role, in three statements."""
-    on = entries.by_object(entries.held_by(row))
+    on = entries.by_object(entries.living(entries.held_by(row), timezone.now()))
     found = by_ids(on)
     return RoleRecord(row.name, row, _sorted([(found[id], held) for id, held in on.items()]))
 

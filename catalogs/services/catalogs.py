@@ -19,9 +19,9 @@ from catalogs.models import Catalog, Schema
 from catalogs.providers.base import Provider
 from catalogs.providers.registry import PROVIDERS, provider_class, provider_for
 from catalogs.secrets import MASK, is_secret
-from catalogs.services.changes import Alteration, event, event_of, hold, remove, require_enabled, row_of, save
+from catalogs.services.changes import Alteration, event, event_of, hold, named, remove, require_enabled, row_of, save
 from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
-from metalake.events import record
+from metalake.events import gone, record, stands
 from metalake.models import Metalake, new_id
 from metalake.privileges import CatalogType, Kind
 
@@ -68,8 +68,8 @@ def create_catalog(
         _claim_locations(provider_of(row))
         row.place_under(row_of(Metalake, found))
         row.save(force_insert=True)
-        full_name = [name]
-        record(event_of(actor, "catalog.created", Kind.CATALOG, row.id, full_name, found.id, provider=provider))
+        facts = [stands(row)]
+        record(event_of(actor, "catalog.created", Kind.CATALOG, row.id, [name], found.id, facts, provider=provider))
         return row
 
     return write(actor, act, kind=Kind.CATALOG)
@@ -121,7 +121,7 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
         if fields:
             save(row, actor, fields)
             Catalog.objects.filter(pk=row.pk).exclude(nested=row.nested).update(nested=row.nested)
-            record(event(actor, "catalog.altered", found, changed=sorted(fields)))
+            record(event(actor, "catalog.altered", found, named(row, fields), changed=sorted(fields)))
         return row
 
     return write(actor, act, kind=Kind.CATALOG)
@@ -188,7 +188,7 @@ def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
             if Schema.objects.filter(in_catalog_id=row.id).exists():
                 raise NotEmpty(f"Catalog {name} is not empty.", kind=Kind.CATALOG)
         remove(found)
-        record(event(actor, "catalog.dropped", found, force=force))
+        record(event(actor, "catalog.dropped", found, [gone(found.id)], force=force))
         return True
 
     return write(actor, act, kind=Kind.CATALOG)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,19 +18,27 @@ from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Found
 from catalogs.models import Catalog, LocationClaim, Schema, Table
 from metalake.errors import NotFound, NotInUse
-from metalake.events import Event
+from metalake.events import Event, stands
 from metalake.models import Metalake, Securable
 from metalake.names import dotted
 
 Row = TypeVar("Row", bound=Securable)
+Facts = Sequence[list[Any]]
 
 
-def event(actor: Actor, name: str, found: Found, **details: Any) -> Event:
-    return event_of(actor, name, found.kind, found.id, found.full_name, found.metalake.id, **details)
+def event(actor: Actor, name: str, found: Found, facts: Facts = (), **details: Any) -> Event:
+    return event_of(actor, name, found.kind, found.id, found.full_name, found.metalake.id, facts, **details)
 
 
 def event_of(
-    actor: Actor, name: str, kind: str, object_id: int, full_name: Sequence[str], metalake_id: int, **details: Any
+    actor: Actor,
+    name: str,
+    kind: str,
+    object_id: int,
+    full_name: Sequence[str],
+    metalake_id: int,
+    facts: Facts = (),
+    **details: Any,
 ) -> Event:
     return Event(
         name=name,
@@ -40,7 +48,13 @@ def event_of(
         full_name=dotted(full_name),
         metalake_id=metalake_id,
         details=details,
+        facts=facts,
     )
+
+
+def named(row: Securable, fields: Collection[str]) -> Facts:
+    """What an alteration of these fields is to the history, which keeps names and no properties."""
+    return [stands(row)] if "name" in fields else []
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from catalogs.hierarchy import check_strict
 from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Ident, find
 from catalogs.models import Catalog
-from catalogs.services.changes import Alteration, event, event_of, hold, remove, row_of, save
+from catalogs.services.changes import Alteration, event, event_of, hold, named, remove, row_of, save
 from metalake.errors import AlreadyExists, Forbidden, InUse, Invalid, NotEmpty, NotFound
-from metalake.events import record
+from metalake.events import gone, record, stands
 from metalake.models import Metalake
 from metalake.privileges import Kind
 
@@ -46,8 +46,9 @@ def create_metalake(actor: Actor, name: str, comment: str | None, properties: di
         row.place_under(None)
         row.save(force_insert=True)
         Member.objects.create(metalake=row, user_id=actor.id, creator=actor.name)
-        record(event_of(actor, "metalake.created", Kind.METALAKE, row.id, [name], row.id))
-        snapshot.publish([snapshot.member_change(row.id, actor.id, True)])
+        member = snapshot.member_change(row.id, actor.id, True)
+        record(event_of(actor, "metalake.created", Kind.METALAKE, row.id, [name], row.id, [stands(row), member]))
+        snapshot.publish([member])
         return row
 
     return write(actor, act, kind=Kind.METALAKE)
@@ -78,7 +79,7 @@ def alter_metalake(actor: Actor, name: str, alteration: Alteration) -> Metalake:
             _check_unreserved(row.properties)
         if fields:
             save(row, actor, fields)
-            record(event(actor, "metalake.altered", found, changed=sorted(fields)))
+            record(event(actor, "metalake.altered", found, named(row, fields), changed=sorted(fields)))
         return row
 
     return write(actor, act, kind=Kind.METALAKE)
@@ -111,7 +112,7 @@ def drop_metalake(actor: Actor, name: str, force: bool) -> bool:
             if Catalog.objects.filter(parent_id=row.id).exists():
                 raise NotEmpty(f"Metalake {name} is not empty.", kind=Kind.METALAKE)
         remove(found)
-        record(event(actor, "metalake.dropped", found, force=force))
+        record(event(actor, "metalake.dropped", found, [gone(found.id)], force=force))
         return True
 
     return write(actor, act, kind=Kind.METALAKE)

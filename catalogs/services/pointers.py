@@ -22,7 +22,7 @@ from catalogs.providers.iceberg import METADATA, IcebergProvider
 from catalogs.services.catalogs import provider_at
 from catalogs.services.changes import event_of, require_enabled
 from metalake.errors import AlreadyExists, Invalid, NotFound, OutcomeUnknown, Unsupported
-from metalake.events import record
+from metalake.events import record, stands
 from metalake.models import Securable, Slot, new_id
 from metalake.privileges import Kind
 
@@ -122,7 +122,8 @@ def publish_table(
         row.save(force_insert=True)
         claim(store, row.id, store.claims(metadata))
         full_name = [home.catalog.name, home.path.logical(), name]
-        record(event_of(actor, fact, Kind.TABLE, row.id, full_name, home.metalake.id, uuid=metadata["table-uuid"]))
+        details = {"facts": [stands(row)], "uuid": metadata["table-uuid"]}
+        record(event_of(actor, fact, Kind.TABLE, row.id, full_name, home.metalake.id, **details))
         return find(actor, ident)
 
     return write(actor, act, kind=Kind.TABLE)

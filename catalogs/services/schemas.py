@@ -17,7 +17,7 @@ from catalogs.lookup import Found, Ident, SchemaName, find, nearest
 from catalogs.models import Schema
 from catalogs.services.changes import Alteration, event, event_of, hold, remove, require_enabled, row_of, save
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotEmpty, NotFound, Unsupported
-from metalake.events import Event, record
+from metalake.events import Event, gone, record, stands
 from metalake.models import Securable, Slot, new_id
 from metalake.privileges import Kind
 
@@ -179,7 +179,8 @@ def _insert_chain(
 
 def _created(actor: Actor, parent: Found, row: Schema) -> Event:
     full_name = [parent.catalog.name, row.path.logical()]
-    return event_of(actor, "schema.created", Kind.SCHEMA, row.id, full_name, parent.metalake.id, owner=actor.name)
+    metalake_id, facts = parent.metalake.id, [stands(row)]
+    return event_of(actor, "schema.created", Kind.SCHEMA, row.id, full_name, metalake_id, facts, owner=actor.name)
 
 
 def load_schema(actor: Actor, ident: Ident) -> SchemaRecord:
@@ -229,6 +230,6 @@ def drop_schema(actor: Actor, ident: Ident, *, cascade: bool = False) -> None:
         if not cascade and Securable.objects.filter(parent_id=found.id).exists():
             raise NotEmpty(f"Schema {found.path.logical()} is not empty.", kind=Kind.SCHEMA)
         remove(found)
-        record(event(actor, "schema.dropped", found, cascade=cascade))
+        record(event(actor, "schema.dropped", found, [gone(found.id)], cascade=cascade))
 
     write(actor, act, kind=Kind.SCHEMA)

@@ -32,7 +32,7 @@ from catalogs.services.pointers import (
     store_of,
 )
 from metalake.errors import AlreadyExists, Invalid, NotFound, Unsupported
-from metalake.events import follow_up, record
+from metalake.events import follow_up, gone, record, stands
 from metalake.models import AuditInfo, Securable, Slot
 from metalake.names import dotted
 from metalake.privileges import Kind, Privilege
@@ -147,7 +147,7 @@ def rename_table(actor: Actor, source: Ident, target: Ident) -> None:
         found = find_table(actor, source)
         # Before the target is looked for, so that whether it exists is told only to who may move the table.
         moves = source.schema != target.schema
-        policy.require(actor, operations.own(Kind.TABLE) if moves else operations.ALTER_TABLE, found)
+        policy.require(actor, operations.MOVE_TABLE if moves else operations.ALTER_TABLE, found)
         require_enabled(found)
         home = find(actor, Ident(target.metalake, target.catalog, target.schema))
         if moves:
@@ -165,7 +165,8 @@ def rename_table(actor: Actor, source: Ident, target: Ident) -> None:
             raise Stale
         was = dotted(found.full_name)
         full_name = [home.catalog.name, home.path.logical(), name]
-        record(event_of(actor, "table.renamed", Kind.TABLE, found.id, full_name, home.metalake.id, was=was))
+        facts = [stands(Securable.objects.get(pk=found.id))]
+        record(event_of(actor, "table.renamed", Kind.TABLE, found.id, full_name, home.metalake.id, facts, was=was))
 
     write(actor, act, kind=Kind.TABLE)
 
@@ -189,7 +190,7 @@ def drop_table(actor: Actor, ident: Ident, *, purge: bool = False) -> None:
         require_enabled(found)
         uuid = _hold_pointer(found)
         remove(found)
-        record(event(actor, "table.dropped", found, purge=purge))
+        record(event(actor, "table.dropped", found, [gone(found.id)], purge=purge))
         if purge:
             follow_up(PURGE, [_purge_of(found, uuid)])
 

@@ -17,7 +17,7 @@ from authz.callers import actor_of
 from authz.models import AuditEntry, Member, User
 from authz.policy import Actor
 from authz.services import grants, people, roles
-from authz.services.entries import Ask
+from authz.services.entries import Ask, spelled
 from catalogs.hierarchy import HierarchicalSchema
 from catalogs.models import Catalog, Schema, Table
 from metalake.models import Metalake, Securable
@@ -99,7 +99,7 @@ class World:
     def role(self, name: str) -> dict[str, list[str]]:
         """What a role holds, as olga reads it: {"lake.A": ["allow use_schema"]}."""
         shown = roles.load_role(self.olga, "acme", name)
-        return {on.full_name: sorted(f"{e} {p}" for p, e in on.entries.items()) for on in shown.grants}
+        return {on.full_name: spelled(on.entries) for on in shown.grants}
 
     def group(self, name: str, *users: str) -> None:
         people.add_group(self.olga, "acme", name)

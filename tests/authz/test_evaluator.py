@@ -16,7 +16,7 @@ from authz.models import Grant, Group, Member, User
 from authz.policy import Actor, Node
 from metalake.errors import Forbidden, NotFound
 from metalake.models import SLOT_OF, Securable
-from metalake.privileges import Kind
+from metalake.privileges import Effect, Kind, Privilege
 from tests.authz import model
 from tests.authz.worlds import Question, random_questions, random_world
 
@@ -266,9 +266,14 @@ def test_a_snapshot_brought_up_to_date_equals_one_loaded_anew() -> None:
     base = stored.policy
     role = next(iter(base.grants))
     securable, mask = next(iter(base.grants[role].items()))
-    changed = base.after(
-        base.epoch + 1, "x", [snapshot.grants_change(role, securable, 0), snapshot.grants_change(role, securable, mask)]
-    )
+    held = [
+        {"privilege": privilege.value, "effect": effect.value}
+        for privilege in Privilege
+        for effect in Effect
+        if mask & snapshot.mask_of(privilege, effect)
+    ]
+    told = [snapshot.grants_change(role, securable, []), snapshot.grants_change(role, securable, held)]
+    changed = base.after(base.epoch + 1, "x", told)
     assert changed.grants[role] == base.grants[role]
     emptied = base.after(base.epoch + 1, "x", [snapshot.role_gone(role)])
     assert emptied.grants[role] == {}

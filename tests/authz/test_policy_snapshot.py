@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from authz.models import PolicyChange, PolicyEpoch
 from authz.services import grants as granting
 from authz.services import roles
 from authz.snapshot import Snapshot
-from metalake.privileges import Effect, Kind, Privilege
+from metalake.privileges import Kind, Privilege
 from tests.authz.small_world import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
@@ -36,19 +37,22 @@ class Counting(dict):
         return super().keys()
 
 
+USE = [{"privilege": "use_catalog", "effect": "allow"}]
+
+
 def test_a_table_is_copied_once_for_all_changes_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Counting, "copies", 0)
     before = empty(grants=Counting({role: {1: 1} for role in range(100)}))
-    after = before.after(2, "t", [snapshot.grants_change(role, 2, 4) for role in range(100)])
-    assert after.grants[99] == {1: 1, 2: 4}
+    after = before.after(2, "t", [snapshot.grants_change(role, 2, USE) for role in range(100)])
+    assert after.grants[99] == {1: 1, 2: Privilege.USE_CATALOG.bit}
     assert before.grants[99] == {1: 1}
     assert Counting.copies == 1
 
 
 def test_a_change_is_absolute() -> None:
-    changes = [snapshot.grants_change(1, 2, 4), snapshot.role_gone(3), snapshot.member_change(1, 7, True)]
+    changes = [snapshot.grants_change(1, 2, USE), snapshot.role_gone(3), snapshot.member_change(1, 7, True)]
     once = empty(grants={3: {1: 1}}).after(2, "t", changes)
-    assert once.after(3, "u", changes).grants == once.grants == {1: {2: 4}, 3: {}}
+    assert once.after(3, "u", changes).grants == once.grants == {1: {2: Privilege.USE_CATALOG.bit}, 3: {}}
     assert once.is_member(7, 1)
 
 
@@ -69,15 +73,14 @@ def test_a_change_between_the_statements_of_a_load_is_not_mixed_in(
     snapshot.forget()
     monkeypatch.setattr(snapshot, "_grants", late)
     read = snapshot.load()
-    held = read.mask(read.roles_of(mia), [lake])
+    held = read.mask(read.roles_of(mia), [lake], time.time())
     assert held in (0, Privilege.USE_CATALOG.bit)
 
 
 def test_an_undone_change_is_not_remembered(world: World) -> None:
     before = world.mia
     with transaction.atomic():
-        mask = snapshot.mask_of(Privilege.USE_CATALOG, Effect.ALLOW)
-        snapshot.publish([snapshot.grants_change(1, world.lake.pk, mask)])
+        snapshot.publish([snapshot.grants_change(1, world.lake.pk, USE)])
         inside = snapshot.latest()
         assert inside.grants[1]
         transaction.set_rollback(True)

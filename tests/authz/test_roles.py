@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from authz.models import Grant
 from authz.services import grants, owners, people, roles
+from authz.services.entries import spelled
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from metalake.models import Securable
 from metalake.privileges import Kind
@@ -38,7 +39,7 @@ def test_a_role_is_made_with_its_first_grants(world: World) -> None:
         "lake.A:B.t": ["allow select_table"],
     }
     assert world.role("analyst") == held
-    assert {on.full_name: sorted(f"{e} {p}" for p, e in on.entries.items()) for on in made.grants} == held
+    assert {on.full_name: spelled(on.entries) for on in made.grants} == held
     assert [on.kind for on in made.grants] == [Kind.METALAKE, Kind.SCHEMA, Kind.TABLE]
     assert {grant.grantor for grant in Grant.objects.all()} == {"olga"}
     assert owners.get_owner(world.olga, "acme", Kind.ROLE, "analyst") == ("olga", "user")

@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from authz import history
 from authz.callers import issue_token
 from authz.models import AuditEntry, Grant, PolicyChange, Token, User
 from authz.services import people
@@ -40,6 +41,7 @@ def full(ids: dict[str, int]) -> dict[str, int]:
     people.add_group(actor("admin"), "demo", "auditors")
     people.set_group_users(actor("admin"), "demo", "auditors", add=["mia"])
     issue_token(User.objects.get(username="rita"), "spark")
+    history.seal()
     return ids
 
 

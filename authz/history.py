@@ -1,0 +1,189 @@
+"""What was true when: every change of rights and of objects is kept as an appended fact, in its own transaction.
+
+A fact says all that is true of one thing from then on: a role's grants on an object, a user's roles or groups, a
+group's roles, who is a member, where an object is and who owns it. What was true at a moment is the newest fact of
+each thing up to it. Facts are sealed after their commit into one chain of keyed hashes, so that a row that was
+changed, taken out or put in shows.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import orjson
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Max, QuerySet
+
+from authz.models import Fact, Seal, User
+from metalake.errors import Invalid
+from metalake.events import Event
+
+BATCH = 1000
+FIRST = "0" * 64
+SLACK = 100_000
+_SAID = ("metalake_id", "topic", "holder", "about", "name", "state", "actor", "event", "request_id")
+
+
+def keep(happened: list[Event]) -> None:
+    """The facts of these events, in one statement; called inside their transaction."""
+    rows = [_row(event, *fact) for event in happened for fact in event.facts]
+    if users := {row.about for row in rows if row.topic == "members"}:
+        names = dict(User.objects.filter(pk__in=users).values_list("pk", "username"))
+        for row in rows:
+            if row.topic == "members":
+                row.name = names[row.about]
+    for row in rows:
+        row.mac = mac_of(row)
+    Fact.objects.bulk_create(rows, batch_size=BATCH)
+
+
+def _row(event: Event, topic: str, holder: int | None, *rest: Any) -> Fact:
+    fact = Fact(
+        at=event.at,
+        metalake_id=event.metalake_id or 0,
+        topic=topic,
+        holder=holder or 0,
+        actor=event.actor,
+        event=event.name,
+        request_id=event.request_id,
+    )
+    if topic == "object":
+        fact.about, *standing = rest
+        if standing:
+            fact.name, *state = standing
+            fact.state = dict(zip(("kind", "lineage", "owner_user", "owner_group"), state, strict=True))
+    elif topic == "group":
+        fact.about, *named = rest
+        fact.name, fact.state = (named[0], True) if named else ("", None)
+    elif topic in ("grants", "members"):
+        fact.about, fact.state = rest if len(rest) == 2 else (0, None)
+    else:
+        (fact.state,) = rest
+    return fact
+
+
+# The chain
+
+
+class Head(NamedTuple):
+    """The end of the chain: how many facts are sealed, and the last seal."""
+
+    position: int
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.position}:{self.digest}"
+
+    def followed_by(self, fact: Fact) -> Head:
+        place = self.position + 1
+        return Head(place, _keyed(f"{self.digest} {place} {fact.pk} {fact.mac}".encode()))
+
+
+def seal_after(event: dict[str, Any]) -> None:
+    """What was committed with an event is sealed when the event is delivered."""
+    seal()
+
+
+def seal() -> int:
+    """Put what has been committed since into the one chain of all nodes; returns how many facts."""
+    sealed = 0
+    while some := _seal_some():
+        sealed += some
+    return sealed
+
+
+def _seal_some() -> int:
+    """None where another node was faster: it sealed the same facts."""
+    with suppress(IntegrityError), transaction.atomic():
+        at = head()
+        links = []
+        for fact in unsealed()[:BATCH]:
+            at = at.followed_by(fact)
+            links.append(Seal(position=at.position, fact_id=fact.pk, digest=at.digest))
+        Seal.objects.bulk_create(links)
+        return len(links)
+    return 0
+
+
+def unsealed() -> QuerySet[Fact]:
+    """Ids are given before commits, so the newest facts may lie a little below the last one that is sealed."""
+    last = Seal.objects.order_by("-fact_id").values_list("fact_id", flat=True).first() or 0
+    recent = Fact.objects.filter(pk__gt=last - SLACK)
+    return recent.exclude(pk__in=Seal.objects.filter(fact_id__gt=last - SLACK).values("fact_id")).order_by("id")
+
+
+def head() -> Head:
+    last = Seal.objects.order_by("-position").values_list("position", "digest").first()
+    return Head(*last) if last else Head(0, FIRST)
+
+
+def mac_of(fact: Fact) -> str:
+    """A keyed hash of all that the fact says, made before it is written."""
+    said = [fact.at.timestamp(), *(getattr(fact, field) for field in _SAID)]
+    return _keyed(orjson.dumps(said, option=orjson.OPT_SORT_KEYS))
+
+
+def _keyed(said: bytes) -> str:
+    key = hmac.digest(settings.SECRET_KEY.encode(), b"metalake.history", "sha256")
+    return hmac.new(key, said, "sha256").hexdigest()
+
+
+class Broken(NamedTuple):
+    """The first place where the chain does not hold, and what is wrong there."""
+
+    position: int
+    says: str
+
+
+def verify(since: Head | None = None) -> Broken | None:
+    """None where every sealed fact is as it was written, and the chain still holds the head that was exported once."""
+    at = Head(0, FIRST)
+    for link, fact in _links():
+        place = at.position + 1
+        if link.position != place:
+            return Broken(place, f"seal {place} is missing")
+        if fact is None:
+            return Broken(place, f"fact {link.fact_id} is missing")
+        if not hmac.compare_digest(fact.mac, mac_of(fact)):
+            return Broken(place, f"fact {fact.pk} ({fact.event} by {fact.actor}, {fact.at.isoformat()}) was changed")
+        at = at.followed_by(fact)
+        if not hmac.compare_digest(at.digest, link.digest):
+            return Broken(place, f"the seal of fact {fact.pk} does not follow from the one before")
+        if since is not None and since.position == place and not hmac.compare_digest(at.digest, since.digest):
+            return Broken(place, "the chain was written anew: its seal there is not the exported one")
+    if since is not None and since.position > at.position:
+        return Broken(at.position + 1, f"seals {at.position + 1} to {since.position} are missing")
+    forged = Fact.objects.exclude(pk__in=Seal.objects.values("fact_id")).order_by("pk").first()
+    if forged is not None:
+        return Broken(at.position + 1, f"fact {forged.pk} is in no seal, long after it was written")
+    return None
+
+
+def _links() -> Iterator[tuple[Seal, Fact | None]]:
+    last = 0
+    while links := list(Seal.objects.filter(position__gt=last).order_by("position")[:BATCH]):
+        facts = Fact.objects.in_bulk([link.fact_id for link in links])
+        for link in links:
+            yield link, facts.get(link.fact_id)
+        last = links[-1].position
+
+
+def parse_head(text: str) -> Head:
+    """Raises Invalid where it is no exported head, `position:digest`."""
+    position, _, digest = text.strip().partition(":")
+    if not position.isdigit() or len(digest) != len(FIRST):
+        raise Invalid("A head is written position:digest, as verify_history prints it.")
+    return Head(int(position), digest)
+
+
+# What was true
+
+
+def newest(facts: QuerySet[Fact], *of: str) -> list[Fact]:
+    """The newest fact of each thing that these are about; `of` names the fields that tell things apart."""
+    last = facts.order_by().values(*of).annotate(last=Max("id")).values("last")
+    return list(Fact.objects.filter(pk__in=last).order_by("id"))
