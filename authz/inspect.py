@@ -14,7 +14,7 @@ from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Window
 from django.db.models.functions import RowNumber
 
 from authz import operations, policy
-from authz.models import Grant, Group, User
+from authz.models import Grant, Group, User, unended
 from authz.policy import Actor, Lineage, Node
 from metalake.privileges import Effect, Kind, Privilege
 
@@ -29,6 +29,8 @@ _FIELDS = (
     "content_object_id",
     "grantor",
     "granted_at",
+    "starts_at",
+    "ends_at",
 )
 
 
@@ -63,6 +65,9 @@ class GrantSeen:
     is_direct: bool
     grantor: str
     granted_at: datetime
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    is_in_force: bool = True
     holders: Holders | None = None
     verdict: str = ""
 
@@ -102,11 +107,12 @@ def grants_on(actor: Actor, lineage: Lineage) -> GrantsSeen:
     The caller has made sure that the actor sees the object.
     """
     is_complete = may_read_all(actor, lineage)
-    rows = Grant.objects.filter(content_object_id__in=[node.id for node in lineage.nodes], group__role__isnull=False)
+    ids = [node.id for node in lineage.nodes]
+    rows = Grant.objects.filter(unended(actor.moment), content_object_id__in=ids, group__role__isnull=False)
     if not is_complete:
         rows = rows.filter(group__role__in=actor.roles)
     # DENY sorts behind ALLOW and comes first, so that what is cut off never changes a verdict on what is shown.
-    found = _read(lineage, rows.order_by("-effect", "pk")[: MAX_GRANTS + 1])
+    found = _read(actor, lineage, rows.order_by("-effect", "pk")[: MAX_GRANTS + 1])
     grants = found[:MAX_GRANTS]
     holders = _holders({grant.role_id for grant in grants}) if is_complete else {}
     judged = [replace(grant, holders=holders.get(grant.role_id), verdict=_verdict(grant, grants)) for grant in grants]
@@ -128,7 +134,7 @@ def standing(actor: Actor, lineage: Lineage) -> Standing:
     return Standing(owns, tuple(privileges))
 
 
-def _read(lineage: Lineage, rows: QuerySet[Grant]) -> list[GrantSeen]:
+def _read(actor: Actor, lineage: Lineage, rows: QuerySet[Grant]) -> list[GrantSeen]:
     depths = {node.id: depth for depth, node in enumerate(lineage.nodes)}
     values = rows.values_list(*_FIELDS)
     return [
@@ -142,8 +148,11 @@ def _read(lineage: Lineage, rows: QuerySet[Grant]) -> list[GrantSeen]:
             is_direct=depths[object_id] == len(lineage.nodes) - 1,
             grantor=grantor,
             granted_at=granted_at,
+            starts_at=starts_at,
+            ends_at=ends_at,
+            is_in_force=starts_at is None or starts_at <= actor.moment,
         )
-        for codename, effect, role_id, role, object_id, grantor, granted_at in values
+        for codename, effect, role_id, role, object_id, grantor, granted_at, starts_at, ends_at in values
     ]
 
 
@@ -181,7 +190,8 @@ def _first_few(rows, of: str, by: str):  # type: ignore[no-untyped-def]  # a thr
 def _verdict(grant: GrantSeen, grants: Sequence[GrantSeen]) -> str:
     """One line where the privilege is both allowed and denied on this lineage, else nothing (rule 1: DENY wins)."""
     rivals = [other for other in grants if other.privilege == grant.privilege and other.effect != grant.effect]
-    if not rivals:
+    rivals = [other for other in rivals if other.is_in_force]
+    if not rivals or not grant.is_in_force:
         return ""
     own = [_place(rival.on) for rival in rivals if rival.role_id == grant.role_id]
     others = sorted({rival.role for rival in rivals if rival.role_id != grant.role_id})

@@ -36,6 +36,9 @@ class Finder(Protocol):
     def full_name(self, nodes: Sequence[Node]) -> list[str]:
         """The parts of the full name of a lineage's last object."""
 
+    def levels(self, schema: str) -> list[str]:
+        """The levels of a nested schema's name."""
+
     def catalog_types(self, catalog_ids: Iterable[int]) -> dict[int, str]:
         """What each of these catalogs holds."""
 

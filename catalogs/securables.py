@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from authz.objects import Address
 from authz.policy import Node
+from catalogs.hierarchy import split_logical
 from catalogs.lookup import Found, Ident, nearest, schema_keys
 from catalogs.models import Catalog, Schema
 from metalake.models import Securable, Slot
@@ -76,6 +77,10 @@ def _leaf_ids(
 
 def full_name(nodes: Sequence[Node]) -> list[str]:
     return Found(tuple(nodes), "", None, False, None, None).full_name
+
+
+def levels(schema: str) -> list[str]:
+    return list(split_logical(schema))
 
 
 def catalog_types(catalog_ids: Iterable[int]) -> dict[int, str]:

@@ -1,0 +1,54 @@
+"""Who may ask about access, and about whom: oneself everyone, others whoever may grant there (decision k)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from authz import operations, policy
+from authz.objects import Located, by_ids, unknown
+from authz.policy import Actor
+from authz.services.authority import require
+from authz.services.changing import enter
+from authz.snapshot import Snapshot
+from authz.state import State, state_at
+from metalake.privileges import Kind
+
+
+def open_state(actor: Actor, metalake: str, as_of: datetime | None = None) -> State:
+    """What is true in the metalake now or was at a moment, for its members. Raises NotFound, NotInUse, Invalid."""
+    return state_at(enter(actor, metalake), as_of)
+
+
+def subject(actor: Actor, state: State, found: Located, user: str | None, held: Snapshot) -> Actor:
+    """Whom the question is about: the caller (None, or by name) as they are seen to be, or a member of that name.
+
+    Raises NotFound where the caller may not know of the object, Forbidden where they may not ask about others.
+    """
+    if user is not None and user != actor.name:
+        require_reader(actor, state, found)
+        return state.actor(user, held)
+    myself = actor if state.at is None else state.actor(actor.name, held)
+    if not _knows(actor, myself, state, found):
+        raise unknown(found.kind, found.full_name)
+    return myself
+
+
+def require_reader(actor: Actor, state: State, found: Located) -> None:
+    """Raise NotFound or Forbidden unless the caller may grant on the object today, or where it was if it is gone."""
+    at = standing(found) if state.at is not None else found
+    require(actor, operations.read_access(at.kind), at)
+
+
+def standing(found: Located) -> Located:
+    """The object of the past as it is today, or what is left of the way to it."""
+    today = by_ids(node.id for node in found.nodes)
+    return next(today[node.id] for node in reversed(found.nodes) if node.id in today)
+
+
+def _knows(actor: Actor, myself: Actor, state: State, found: Located) -> bool:
+    if state.at is None:
+        return policy.sees(actor, found)
+    if found.kind is Kind.METALAKE or policy.permits(myself, operations.load_of(found.kind), found):
+        return True
+    today = standing(found)
+    return today.id == found.id and policy.sees(actor, today)

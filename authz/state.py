@@ -1,0 +1,290 @@
+"""What is true at a moment, now or in the past: objects, people and grants, as questions about access need them.
+
+Both states answer alike, so that one evaluator decides on either; the past reads the newest fact of each thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from authz import objects, snapshot
+from authz.history import newest
+from authz.models import Fact, Grant, Group, Member, Role, User, unended
+from authz.objects import Located, address_of, finder, unknown
+from authz.policy import NOBODY, Actor, Node
+from authz.snapshot import Snapshot
+from metalake.errors import Invalid, NotFound
+from metalake.models import Securable
+from metalake.privileges import Effect, Kind, Privilege
+
+
+class GrantRow(NamedTuple):
+    """One grant of a role on an object, with who granted it and when."""
+
+    role_id: int
+    object_id: int
+    privilege: Privilege
+    effect: Effect
+    grantor: str
+    granted_at: datetime
+    starts_at: datetime | None
+    ends_at: datetime | None
+
+
+class Placed(NamedTuple):
+    """An object as a walk over a metalake meets it, parents before what is below them."""
+
+    id: int
+    kind: str
+    name: str
+    lineage: str
+    owner_user_id: int | None
+    owner_group_id: int | None
+
+
+class State(Protocol):
+    """What is true in one metalake at `at` (seconds since 1970; None is now)."""
+
+    @property
+    def top(self) -> Located: ...
+
+    @property
+    def at(self) -> float | None: ...
+
+    def locate(self, kind: Kind, full_name: str) -> Located:
+        """Raises NotFound and Invalid of kind "object"."""
+
+    def policy_on(self, object_ids: Collection[int] | None = None) -> Snapshot:
+        """Who holds what; with the grants on these objects at least, or on all."""
+
+    def grants(self, object_ids: Collection[int], role_ids: Collection[int] | None = None) -> list[GrantRow]:
+        """The grants on these objects that have not ended, of these roles or of all."""
+
+    def members(self) -> dict[str, int]:
+        """The enabled members' ids by name."""
+
+    def roles(self, ids: Collection[int] | None = None) -> dict[int, str]:
+        """The names of these roles of the metalake, or of all."""
+
+    def groups(self, ids: Collection[int] | None = None) -> dict[int, str]:
+        """The names of these groups of the metalake, or of all."""
+
+    def walk(self, below: Located) -> Iterator[Placed]:
+        """An object and all below it, streamed; roles are left out."""
+
+    def actor(self, name: str, policy: Snapshot) -> Actor:
+        """The member of that name; for who is none, an actor without any right."""
+
+
+@dataclass(frozen=True)
+class Now:
+    top: Located
+    at: float | None = None
+
+    def locate(self, kind: Kind, full_name: str) -> Located:
+        return objects.find_object(self.top.name, kind, full_name)
+
+    def policy_on(self, object_ids: Collection[int] | None = None) -> Snapshot:
+        return snapshot.latest()
+
+    def grants(self, object_ids: Collection[int], role_ids: Collection[int] | None = None) -> list[GrantRow]:
+        rows = Grant.objects.filter(unended(timezone.now()), content_object__in=object_ids, group__role__isnull=False)
+        if role_ids is not None:
+            rows = rows.filter(group__role__in=role_ids)
+        found = rows.order_by("pk").values_list(
+            "group__role", "content_object_id", "permission__codename", "effect",
+            "grantor", "granted_at", "starts_at", "ends_at",
+        )  # fmt: skip
+        return [
+            GrantRow(role_id, object_id, Privilege(codename), Effect(effect), grantor, granted_at, starts_at, ends_at)
+            for role_id, object_id, codename, effect, grantor, granted_at, starts_at, ends_at in found
+        ]
+
+    def members(self) -> dict[str, int]:
+        rows = Member.objects.filter(metalake_id=self.top.id, enabled=True)
+        return dict(rows.order_by("user__username").values_list("user__username", "user_id"))
+
+    def roles(self, ids: Collection[int] | None = None) -> dict[int, str]:
+        return _names(Role.objects.filter(parent_id=self.top.id), ids)
+
+    def groups(self, ids: Collection[int] | None = None) -> dict[int, str]:
+        return _names(Group.objects.filter(metalake_id=self.top.id), ids)
+
+    def walk(self, below: Located) -> Iterator[Placed]:
+        lineage = below.lineage
+        rows = Securable.objects.filter(lineage__gte=lineage, lineage__lt=f"{lineage}0").exclude(kind=Kind.ROLE)
+        # What begins alike, such as /12 beside /1, is no descendant.
+        for row in rows.order_by("lineage").values_list(*Placed._fields).iterator(chunk_size=10_000):
+            if row[3] == lineage or row[3].startswith(f"{lineage}/"):
+                yield Placed(*row)
+
+    def actor(self, name: str, policy: Snapshot) -> Actor:
+        user_id = User.objects.filter(username=name, memberships__metalake=self.top.id).values_list("pk", flat=True)
+        return Actor(user_id.first() or NOBODY, name, policy)
+
+
+def _names(rows: QuerySet, ids: Collection[int] | None) -> dict[int, str]:
+    if ids is not None:
+        rows = rows.filter(pk__in=ids)
+    return dict(rows.order_by("name").values_list("pk", "name"))
+
+
+@dataclass(frozen=True)
+class Past:
+    """As the history tells it. Claims of tokens are in no history: groups are the stored ones."""
+
+    top: Located
+    at: float
+    facts: QuerySet[Fact]
+
+    def locate(self, kind: Kind, full_name: str) -> Located:
+        address = address_of(kind, full_name)
+        nodes: Sequence[Node] | None
+        if address.kind is Kind.METALAKE:
+            nodes = self.top.nodes if address.names == (self.top.name,) else None
+        elif address.kind is Kind.ROLE:
+            nodes = self._down(address.kind, [address.names[0]])
+        else:
+            nodes = next(filter(None, (self._down(address.kind, names) for names in _readings(address.names))), None)
+        if nodes is None:
+            raise unknown(*address)
+        return Located(tuple(nodes))
+
+    def _down(self, kind: Kind, names: Iterable[str]) -> list[Node] | None:
+        """Step by step from the metalake: what had the name there, and still had it at the moment."""
+        nodes = list(self.top.nodes)
+        for name in names:
+            ids = self.facts.filter(topic="object", holder=nodes[-1].id, name=name).values("about").distinct()
+            found = self._standing(self.facts.filter(topic="object", about__in=ids))
+            wanted = [fact for fact in found if (fact.holder, fact.name) == (nodes[-1].id, name)]
+            if kind is Kind.ROLE or len(nodes) == 1:
+                wanted = [fact for fact in wanted if (_node(fact).kind == Kind.ROLE) == (kind is Kind.ROLE)]
+            if not wanted:
+                return None
+            nodes.append(_node(wanted[-1]))
+        return nodes if nodes[-1].kind == kind else None
+
+    @staticmethod
+    def _standing(facts: QuerySet[Fact]) -> list[Fact]:
+        return [fact for fact in newest(facts, "about") if fact.state]
+
+    def policy_on(self, object_ids: Collection[int] | None = None) -> Snapshot:
+        grants = self.facts.filter(topic="grants")
+        if object_ids is not None:
+            grants = grants.filter(about__in=object_ids)
+        held = newest(grants, "holder", "about")
+        alive = self.roles({fact.holder for fact in held})
+        changes: list[list[Any]] = [
+            ["grants", fact.holder, fact.about, fact.state] for fact in held if fact.holder in alive
+        ]
+        users = self.members().values()
+        changes += [["members", self.top.id, user, True] for user in users]
+        links = newest(self.facts.filter(topic__in=("user_roles", "user_groups"), holder__in=users), "topic", "holder")
+        groups = {group for fact in links if fact.topic == "user_groups" for group in fact.state or ()}
+        links += newest(self.facts.filter(topic="group_roles", holder__in=groups), "topic", "holder")
+        changes += [[fact.topic, fact.holder, fact.state or []] for fact in links]
+        return _EMPTY.after(0, "", changes)
+
+    def grants(self, object_ids: Collection[int], role_ids: Collection[int] | None = None) -> list[GrantRow]:
+        facts = self.facts.filter(topic="grants", about__in=object_ids)
+        if role_ids is not None:
+            facts = facts.filter(holder__in=role_ids)
+        held = newest(facts, "holder", "about")
+        alive = self.roles({fact.holder for fact in held})
+        return [
+            row
+            for fact in held
+            if fact.holder in alive
+            for entry in fact.state or ()
+            if (row := _grant_row(fact, entry)).ends_at is None or row.ends_at.timestamp() > self.at
+        ]
+
+    def members(self) -> dict[str, int]:
+        facts = newest(self.facts.filter(topic="members", holder=self.top.id), "about")
+        return dict(sorted((fact.name, fact.about) for fact in facts if fact.state))
+
+    def roles(self, ids: Collection[int] | None = None) -> dict[int, str]:
+        facts = self.facts.filter(topic="object")
+        if ids is None:
+            ids = set(facts.filter(holder=self.top.id).values_list("about", flat=True))
+        facts = facts.filter(about__in=ids)
+        return {fact.about: fact.name for fact in self._standing(facts) if _node(fact).kind == Kind.ROLE}
+
+    def groups(self, ids: Collection[int] | None = None) -> dict[int, str]:
+        facts = self.facts.filter(topic="group", holder=self.top.id)
+        if ids is not None:
+            facts = facts.filter(about__in=ids)
+        return {fact.about: fact.name for fact in self._standing(facts)}
+
+    def walk(self, below: Located) -> Iterator[Placed]:
+        """Held in memory, as far as the metalake's objects of that moment are."""
+        rows = [_placed(fact) for fact in self._standing(self.facts.filter(topic="object", metalake_id=self.top.id))]
+        alive = {row.id for row in rows} | {self.top.id}
+        for row in sorted(rows, key=lambda row: row.lineage):
+            is_below = row.lineage == below.lineage or row.lineage.startswith(f"{below.lineage}/")
+            if is_below and row.kind != Kind.ROLE and all(int(id) in alive for id in row.lineage[1:].split("/")):
+                yield row
+
+    def actor(self, name: str, policy: Snapshot) -> Actor:
+        return Actor(self.members().get(name, NOBODY), name, policy, at=self.at)
+
+
+_EMPTY = Snapshot(epoch=0, stamp="", members={}, user_roles={}, user_groups={}, group_roles={}, grants={})
+
+
+def _readings(names: tuple[str, ...]) -> Iterator[list[str]]:
+    """Where a full name may lead: a schema's name is read as levels first, and as one name of a flat catalog."""
+    if len(names) > 1:
+        yield [names[0], *finder().levels(names[1]), *names[2:]]
+    yield list(names)
+
+
+def _node(fact: Fact) -> Node:
+    state: Any = fact.state
+    return Node(fact.about, state["kind"], fact.name, state["owner_user"], state["owner_group"])
+
+
+def _placed(fact: Fact) -> Placed:
+    state: Any = fact.state
+    return Placed(fact.about, state["kind"], fact.name, state["lineage"], state["owner_user"], state["owner_group"])
+
+
+def _grant_row(fact: Fact, entry: Mapping[str, str]) -> GrantRow:
+    granted, starts, ends = (entry.get(key) for key in ("granted", "starts", "ends"))
+    return GrantRow(
+        fact.holder,
+        fact.about,
+        Privilege(entry["privilege"]),
+        Effect(entry["effect"]),
+        entry["grantor"],
+        datetime.fromisoformat(granted or ""),
+        datetime.fromisoformat(starts) if starts else None,
+        datetime.fromisoformat(ends) if ends else None,
+    )
+
+
+def state_at(top: Located, moment: datetime | None) -> State:
+    """What is true in the metalake now, or was at a moment.
+
+    Raises Invalid for a moment ahead, or from before the metalake's history.
+    """
+    if moment is None:
+        return Now(top)
+    if moment > timezone.now():
+        raise Invalid(f"{moment.isoformat()} lies ahead; asOf is a moment in the past.")
+    facts = Fact.objects.filter(at__lte=moment)
+    own = newest(facts.filter(topic="object", about=top.id), "about")
+    if not own:
+        begun = Fact.objects.filter(metalake_id=top.id).order_by("id").values_list("at", flat=True).first()
+        since = f"begins at {begun.isoformat()}" if begun else "is empty"
+        raise Invalid(f"The history of metalake {top.name} {since}: ask about a later moment.")
+    if not own[0].state:
+        raise NotFound(f"Metalake {top.name} does not exist.", kind=Kind.METALAKE)
+    # Names of today address it; what it was called then is in what is answered.
+    return Past(Located((_node(own[0])._replace(name=top.name),)), moment.timestamp(), facts)

@@ -1,0 +1,298 @@
+"""The history: what was true at a moment, who made it so, and that nobody can change it unseen."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from io import StringIO
+
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.utils import timezone
+
+from authz import history, policy, snapshot
+from authz.models import Fact, Seal
+from authz.operations import load_of
+from authz.policy import Actor
+from authz.services import grants, owners, people, roles
+from authz.state import Now, Past, State, state_at
+from catalogs.lookup import Ident
+from catalogs.services import catalogs, metalakes, schemas
+from catalogs.services.changes import Alteration
+from metalake.errors import Invalid, NotFound
+from metalake.privileges import Effect, Kind, Privilege
+from tests.authz.small_world import kind_at
+
+pytestmark = pytest.mark.store
+
+FLIGHTS = "lake.flights"
+
+
+class History:
+    """A metalake made through the services alone, and the moments between its changes."""
+
+    def __init__(self, olga: Actor) -> None:
+        self._olga = olga
+        metalakes.create_metalake(self.olga, "acme", None, {})
+        catalogs.create_catalog(self.olga, "acme", "lake", "relational", "lakehouse-iceberg", None, {})
+        schemas.create_schema(self.olga, Ident("acme", "lake", "flights:raw"), None, {})
+        for name in ("mia", "nils"):
+            people.add_user(self.olga, "acme", name)
+        roles.create_role(self.olga, "acme", "readers")
+        self.grant("lake", "use_catalog")
+        self.grant(FLIGHTS, "use_schema")
+
+    @property
+    def olga(self) -> Actor:
+        return self._olga.refreshed()
+
+    def grant(self, where: str, privilege: str, effect: str = "allow") -> None:
+        pair = (privilege, effect)
+        grants.grant_privileges(self.olga, "acme", "readers", kind_at(where), where, [pair])
+
+    def revoke(self, where: str, privilege: str, effect: str = "allow") -> None:
+        pair = (privilege, effect)
+        grants.revoke_privileges(self.olga, "acme", "readers", kind_at(where), where, [pair])
+
+    def at(self, moment: datetime | None) -> State:
+        return state_at(owners.enter(self.olga, "acme"), moment)
+
+    def loads(self, user: str, moment: datetime | None, where: str = FLIGHTS) -> bool:
+        """As explain and check ask it."""
+        state = self.at(moment)
+        found = state.locate(kind_at(where), where)
+        held = state.policy_on([node.id for node in found.nodes])
+        return policy.permits(state.actor(user, held), load_of(found.kind), found)
+
+
+def now() -> datetime:
+    """A moment behind the newest fact."""
+    newest = Fact.objects.order_by("-at").values_list("at", flat=True).first()
+    assert newest is not None
+    while (moment := timezone.now()) <= newest:
+        pass
+    return moment
+
+
+@pytest.fixture
+def past(db: None, django_user_model) -> History:  # type: ignore[no-untyped-def]
+    user = django_user_model.objects.create_superuser("olga", "a long enough password")
+    snapshot.forget()
+    return History(Actor(user.pk, "olga", snapshot.latest(), service_admin=True))
+
+
+def test_a_right_is_there_between_its_grant_and_its_revoke(past: History) -> None:
+    before = now()
+    roles.assign_roles(past.olga, "acme", "user", "mia", ["readers"])
+    during = now()
+    past.revoke(FLIGHTS, "use_schema")
+    after = now()
+    assert [past.loads("mia", moment) for moment in (before, during, after, None)] == [False, True, False, False]
+    assert not past.loads("nils", during)
+
+
+def test_denies_groups_and_memberships_have_their_times(past: History) -> None:
+    people.add_group(past.olga, "acme", "analysts")
+    roles.assign_roles(past.olga, "acme", "group", "analysts", ["readers"])
+    people.set_group_users(past.olga, "acme", "analysts", add=["nils"])
+    in_group = now()
+    past.grant("acme", "use_schema", "deny")
+    denied = now()
+    past.revoke("acme", "use_schema", "deny")
+    people.remove_user(past.olga, "acme", "nils")
+    removed = now()
+    people.add_user(past.olga, "acme", "nils")
+    again = now()
+    moments = (in_group, denied, removed, again)
+    assert [past.loads("nils", moment) for moment in moments] == [True, False, False, False]
+    assert past.at(in_group).groups() == past.at(again).groups()
+    people.remove_group(past.olga, "acme", "analysts")
+    assert list(past.at(again).groups().values()) == ["analysts"]
+    assert past.at(now()).groups() == {}
+
+
+def test_an_owner_of_then_is_no_owner_of_now(past: History) -> None:
+    past.grant("lake", "use_catalog")
+    roles.assign_roles(past.olga, "acme", "user", "mia", ["readers"])
+    past.revoke(FLIGHTS, "use_schema")
+    owners.set_owner(past.olga, "acme", Kind.SCHEMA, FLIGHTS, "mia", "user")
+    owned = now()
+    people.remove_user(past.olga, "acme", "mia")
+    assert past.loads("mia", owned)
+    assert not past.loads("mia", now())
+    then, today = (past.at(moment).locate(Kind.SCHEMA, FLIGHTS).nodes[-1] for moment in (owned, None))
+    assert then.owner_user_id != today.owner_user_id == past.olga.id
+
+
+def test_objects_are_found_by_the_names_they_had(past: History) -> None:
+    before = now()
+    catalogs.alter_catalog(past.olga, "acme", "lake", Alteration(new_name="ocean"))
+    schemas.drop_schema(past.olga, Ident("acme", "ocean", "flights:raw"))
+    after = now()
+    assert past.at(before).locate(Kind.SCHEMA, "lake.flights:raw").name == "raw"
+    assert past.at(after).locate(Kind.CATALOG, "ocean").id == past.at(before).locate(Kind.CATALOG, "lake").id
+    for moment, missing in ((after, "lake"), (before, "ocean"), (after, "ocean.flights:raw")):
+        with pytest.raises(NotFound):
+            past.at(moment).locate(kind_at(missing), missing)
+
+
+def test_a_name_made_again_is_another_object(past: History) -> None:
+    roles.assign_roles(past.olga, "acme", "user", "mia", ["readers"])
+    first = now()
+    schemas.drop_schema(past.olga, Ident("acme", "lake", "flights:raw"))
+    schemas.drop_schema(past.olga, Ident("acme", "lake", "flights"))
+    gap = now()
+    schemas.create_schema(past.olga, Ident("acme", "lake", "flights"), None, {})
+    second = now()
+    assert past.loads("mia", first)
+    assert not past.loads("mia", second)
+    with pytest.raises(NotFound):
+        past.at(gap).locate(Kind.SCHEMA, FLIGHTS)
+
+
+def test_a_dropped_role_gives_nothing_from_then_on(past: History) -> None:
+    roles.assign_roles(past.olga, "acme", "user", "mia", ["readers"])
+    held = now()
+    roles.drop_role(past.olga, "acme", "readers")
+    dropped = now()
+    assert past.loads("mia", held)
+    assert not past.loads("mia", dropped)
+    assert (list(past.at(held).roles().values()), past.at(dropped).roles()) == (["readers"], {})
+
+
+def test_who_granted_it_is_told(past: History) -> None:
+    moment = now()
+    past.revoke(FLIGHTS, "use_schema")
+    state = past.at(moment)
+    found = state.locate(Kind.SCHEMA, FLIGHTS)
+    (row,) = state.grants([found.id])
+    assert (row.privilege, row.effect, row.grantor) == (Privilege.USE_SCHEMA, Effect.ALLOW, "olga")
+    assert past.at(None).grants([found.id]) == []
+
+
+def test_the_past_of_now_is_now(past: History) -> None:
+    """Replaying the history gives what the tables hold."""
+    people.add_group(past.olga, "acme", "analysts")
+    people.set_group_users(past.olga, "acme", "analysts", add=["mia", "nils"])
+    roles.assign_roles(past.olga, "acme", "group", "analysts", ["readers"])
+    past.grant("acme", "manage_users", "deny")
+    ends = timezone.now() + timedelta(days=1)
+    grants.grant_privileges(
+        past.olga, "acme", "readers", Kind.CATALOG, "lake", [("create_schema", "allow", None, ends)]
+    )
+    assert_same(past)
+
+
+def assert_same(past: History) -> None:
+    then, today = past.at(now()), past.at(None)
+    assert isinstance(then, Past)
+    assert isinstance(today, Now)
+    for question in (State.members, State.roles, State.groups):
+        assert getattr(then, question.__name__)() == getattr(today, question.__name__)()
+    assert list(then.walk(then.top)) == list(today.walk(today.top))
+    ids = [placed.id for placed in today.walk(today.top)]
+    assert sorted(then.grants(ids)) == sorted(today.grants(ids))
+    old, new = then.policy_on(), today.policy_on()
+    for table in ("members", "user_roles", "user_groups", "group_roles", "grants", "timed"):
+        filled = [{key: value for key, value in getattr(held, table).items() if value} for held in (old, new)]
+        assert filled[0] == filled[1], table
+
+
+def test_a_store_from_before_the_history_begins_with_what_is_true(past: History) -> None:
+    people.add_group(past.olga, "acme", "analysts")
+    people.set_group_users(past.olga, "acme", "analysts", add=["mia"])
+    roles.assign_roles(past.olga, "acme", "group", "analysts", ["readers"])
+    roles.assign_roles(past.olga, "acme", "user", "nils", ["readers"])
+    Fact.objects.all().delete()
+    import_module("authz.migrations.0004_history_begins").begin(apps, None)
+    assert_same(past)
+    assert past.loads("nils", now())
+    history.seal()
+    assert history.verify() is None
+
+
+def test_moments_without_a_history_are_refused(past: History) -> None:
+    begun = Fact.objects.order_by("id")[0].at
+    with pytest.raises(Invalid, match="begins at"):
+        past.at(begun - timedelta(seconds=1))
+    with pytest.raises(Invalid, match="lies ahead"):
+        past.at(timezone.now() + timedelta(hours=1))
+
+
+# The chain
+
+
+def test_an_untouched_history_is_proven_so(past: History) -> None:
+    history.seal()
+    exported = history.head()
+    assert exported.position == Fact.objects.count() > 5
+    past.grant("lake", "create_schema")
+    history.seal()
+    assert history.head().position == exported.position + 1
+    assert history.verify() is None
+    assert history.verify(exported) is None
+
+
+@pytest.mark.parametrize("field", ["actor", "at", "state", "about", "holder", "name", "topic", "event", "metalake_id"])
+def test_a_changed_fact_is_named(past: History, field: str) -> None:
+    history.seal()
+    victim = Fact.objects.filter(topic="grants").order_by("id")[0]
+    other = {"at": datetime(2020, 1, 1, tzinfo=UTC), "state": [], "about": 1, "holder": 1, "metalake_id": 1}
+    Fact.objects.filter(pk=victim.pk).update(**{field: other.get(field, "someone")})
+    broken = history.verify()
+    assert broken is not None
+    assert broken.position == Seal.objects.get(fact_id=victim.pk).position
+    assert f"fact {victim.pk} " in broken.says
+
+
+def test_what_was_taken_out_or_put_in_is_named(past: History) -> None:
+    history.seal()
+    exported = history.head()
+    middle = Fact.objects.order_by("id")[3]
+    place = Seal.objects.get(fact_id=middle.pk).position
+    Fact.objects.filter(pk=middle.pk).delete()
+    assert history.verify() == history.Broken(place, f"fact {middle.pk} is missing")
+    Seal.objects.filter(fact_id=middle.pk).delete()
+    assert history.verify() == history.Broken(place, f"seal {place} is missing")
+    # The seals moved up as well, by one who has no key.
+    for seal in Seal.objects.filter(position__gt=place).order_by("position"):
+        Seal.objects.filter(pk=seal.pk).update(position=seal.position - 1)
+    broken = history.verify(exported)
+    assert broken is not None
+    assert broken.position == place
+
+
+def test_the_newest_facts_cannot_be_cut_off_behind_an_exported_head(past: History) -> None:
+    history.seal()
+    exported = history.head()
+    last = Seal.objects.get(position=exported.position)
+    Fact.objects.filter(pk=last.fact_id).delete()
+    last.delete()
+    assert history.verify() is None
+    broken = history.verify(exported)
+    assert broken is not None
+    assert "missing" in broken.says
+
+
+def test_a_fact_written_by_hand_is_found(past: History) -> None:
+    history.seal()
+    forged = Fact.objects.filter(topic="grants").order_by("id")[0]
+    forged.pk, forged.actor = None, "nobody"
+    forged.save(force_insert=True)
+    history.seal()
+    broken = history.verify()
+    assert broken is not None
+    assert f"fact {forged.pk} " in broken.says
+
+
+def test_the_command_says_it_and_what_to_do_next(past: History) -> None:
+    out, wrong = StringIO(), StringIO()
+    call_command("verify_history", stdout=out)
+    head = next(line.removeprefix("Head: ") for line in out.getvalue().splitlines() if line.startswith("Head: "))
+    call_command("verify_history", since=head, stdout=out)
+    Fact.objects.filter(topic="members").update(actor="mallory")
+    with pytest.raises(SystemExit, match="1"):
+        call_command("verify_history", since=head, stdout=out, stderr=wrong)
+    assert "tampered with" in wrong.getvalue()
+    assert "mallory" in wrong.getvalue()
