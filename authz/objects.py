@@ -5,7 +5,7 @@ Whoever keeps those tables registers a Finder at start; the metalake and its rol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -141,19 +141,20 @@ def find_role(metalake: str, name: str) -> Located | None:
     return Located((*top.nodes, Node(*row))) if row else None
 
 
-def find_objects(metalake: Located, addresses: Sequence[Address]) -> list[Located]:
-    """Many objects of a metalake in a constant number of statements. Raises NotFound for the first that is missing."""
+def find_objects(metalake: Located, addresses: Sequence[Address]) -> Iterator[Located]:
+    """Many objects of a metalake, one by one, in a constant number of statements.
+
+    Raises NotFound on reaching one that is missing: one before it that is hidden is refused first, or it would be told.
+    """
     below = [address for address in addresses if address.kind is not Kind.METALAKE]
     ids = dict(zip(below, finder().ids_of(metalake.id, below), strict=True)) if below else {}
     ids[Address(Kind.METALAKE, (metalake.name,))] = metalake.id
     located = by_ids(id for id in ids.values() if id is not None)
-    found = []
     for address in addresses:
         at = located.get(ids.get(address) or 0)
         if at is None:
             raise unknown(*address)
-        found.append(at)
-    return found
+        yield at
 
 
 def by_ids(ids: Iterable[int]) -> dict[int, Located]:

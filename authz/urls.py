@@ -1,9 +1,10 @@
 """The native wire's paths for users, groups, roles, permissions, owners and tokens."""
 
-from authz import api
+from authz import api, api_bulk
 from metalake.rest import route
 
 METALAKE = "metalakes/<metalake>"
+BULK = f"bulk/{METALAKE}"
 PERMISSIONS = f"{METALAKE}/permissions"
 OBJECT = "<type>/<full_name>"
 
@@ -23,6 +24,10 @@ urlpatterns = [
     route(f"{PERMISSIONS}/roles/<role>", api.OverrideRole),
     route(f"{PERMISSIONS}/roles/<role>/{OBJECT}/grant", api.GrantPrivileges),
     route(f"{PERMISSIONS}/roles/<role>/{OBJECT}/revoke", api.RevokePrivileges),
+    route(f"{BULK}/users/add", api_bulk.AddUsers),
+    route(f"{BULK}/users/remove", api_bulk.RemoveUsers),
+    route(f"{BULK}/groups/add", api_bulk.AddGroups),
+    route(f"{BULK}/groups/remove", api_bulk.RemoveGroups),
     route("authn/me", api.Me),
     route("tokens", api.Tokens),
     route("tokens/<id>", api.Token),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from authz.models import Token
 from authz.services.entries import Ask, Entries
@@ -26,10 +26,14 @@ def _moment(text: Any) -> Any:
     if not isinstance(text, str):
         return text
     moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except OverflowError:
+        raise ValueError(f"{text} lies beyond the calendar in UTC") from None
 
 
 AnyCase = BeforeValidator(_lower)
+ExternalId = Annotated[str, Field(max_length=255)]
 Moment = Annotated[datetime, BeforeValidator(_moment, json_schema_input_type=str)]
 
 # What is asked
@@ -39,7 +43,7 @@ class UserAddRequest(Body):
     """A user, named; the account is made if there is none."""
 
     name: str
-    external_id: str | None = None
+    external_id: ExternalId | None = None
     enabled: bool = True
 
 
@@ -47,7 +51,7 @@ class GroupAddRequest(Body):
     """A stored group."""
 
     name: str
-    external_id: str | None = None
+    external_id: ExternalId | None = None
 
 
 class GroupUsersRequest(Body):

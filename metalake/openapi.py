@@ -86,7 +86,7 @@ class NativeSchema(AutoSchema):
     def _tag(self) -> str:
         """The noun that the endpoint's module is about, or the app's name."""
         app, *_, module = type(self.view).__module__.split(".")
-        return app if module == "api" else module
+        return app if module.startswith("api") else module
 
     def _path_parameters(self) -> list[dict[str, Any]]:
         some_text = {"type": "string", "minLength": 1}

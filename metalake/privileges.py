@@ -173,5 +173,5 @@ def family(privilege: Privilege) -> CatalogType | None:
 
 def parse_privilege(name: str) -> Privilege | None:
     """The privilege of that name in any case, legacy aliases included."""
-    lowered = name.lower()
+    lowered = name.lower() if name.isascii() else ""
     return ALIASES.get(lowered) or (Privilege(lowered) if lowered in set(Privilege) else None)

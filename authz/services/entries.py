@@ -14,6 +14,7 @@ from authz.objects import Address, Located, address_of, finder
 from authz.policy import Actor
 from metalake.errors import Invalid, TooLarge
 from metalake.privileges import CatalogType, Effect, Kind, Privilege, family, parse_privilege
+from metalake.wire import quote
 
 MAX_OBJECTS = 5000
 EFFECTS = {effect.value: effect for effect in Effect}
@@ -64,7 +65,8 @@ def read_entries(kind: Kind, pairs: Pairs) -> Entries:
     for name, condition, *span in pairs:
         privilege, effect = parse_privilege(name), EFFECTS.get(condition.lower())
         if privilege is None or effect is None:
-            raise Invalid(f"{condition} {name} is not allow or deny and a known privilege.", kind="privilege")
+            said = f"{quote(condition)} {quote(name)}"
+            raise Invalid(f"{said} is not allow or deny and a known privilege.", kind="privilege")
         if privilege in entries:
             raise Invalid(f"Privilege {privilege} is given twice; say it once.", kind="privilege")
         if kind not in privilege.grantable_on:

@@ -90,14 +90,15 @@ def override_role(actor: Actor, metalake: str, role: str, overrides: Sequence[As
     def act(actor: Actor, top: Located) -> RoleRecord:
         policy.require(actor, operations.ASSIGN_ROLES, top)
         row = find_role_row(top, role)
-        wanted = list(zip(find_objects(top, list(asked)), asked.values(), strict=True))
         held = entries.held_by(row)
         before = entries.by_object(entries.living(held, actor.moment))
-        after = {found.id: privileges for found, privileges in wanted}
-        fresh = [(found, _beyond(privileges, before.get(found.id, {}))) for found, privileges in wanted]
-        for found, privileges in fresh:
-            if privileges:
-                require_give(actor, found, privileges)
+        after, fresh = {}, []
+        for found, privileges in zip(find_objects(top, list(asked)), asked.values(), strict=True):
+            more = _beyond(privileges, before.get(found.id, {}))
+            if more:
+                require_give(actor, found, more)
+            after[found.id] = privileges
+            fresh.append((found, more))
         entries.check_families(fresh)
         gone = [grant for grant in held if after.get(grant.object_id, {}).get(grant.privilege) != grant.given]
         told = rewrite(actor, row, fresh, gone)

@@ -74,10 +74,11 @@ def create_role(
 
     def act(actor: Actor, top: Located) -> RoleRecord:
         policy.require(actor, operations.CREATE_ROLE, top)
-        wanted = list(zip(find_objects(top, list(asked)), asked.values(), strict=True))
-        for found, privileges in wanted:
-            entries.check_spans(privileges, actor.moment)
+        wanted = []
+        for found, privileges in zip(find_objects(top, list(asked)), asked.values(), strict=True):
             require_give(actor, found, privileges)
+            entries.check_spans(privileges, actor.moment)
+            wanted.append((found, privileges))
         entries.check_families(wanted)
         if Role.objects.filter(parent_id=top.id, name=name).exists():
             raise AlreadyExists(f"Role {name} already exists.", kind="role")

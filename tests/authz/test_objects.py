@@ -36,7 +36,7 @@ def test_one_and_many_find_the_same(world: World, django_assert_max_num_queries:
     one = [find_object("acme", kind, name) for kind, name, _ in asked]
     top = Located(one[0].nodes)
     with django_assert_max_num_queries(5):
-        many = find_objects(top, [address_of(kind, name) for kind, name, _ in asked])
+        many = list(find_objects(top, [address_of(kind, name) for kind, name, _ in asked]))
     assert one == many
     assert [found.id for found in one] == [id for *_, id in asked]
     assert [dotted(found.full_name) for found in one] == [name for _, name, _ in asked]
@@ -73,7 +73,7 @@ def test_what_is_not_there(world: World, kind: Kind, name: str) -> None:
     assert one.value.kind == "object"
     top = find_object("acme", Kind.METALAKE, "acme")
     with pytest.raises(NotFound) as many:
-        find_objects(top, [Address(Kind.CATALOG, ("lake",)), address_of(kind, name)])
+        list(find_objects(top, [Address(Kind.CATALOG, ("lake",)), address_of(kind, name)]))
     assert one.value.message == many.value.message
 
 

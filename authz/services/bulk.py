@@ -1,0 +1,97 @@
+"""Many users or groups at once: each succeeds or fails by itself, in a transaction of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+from authz import operations, policy
+from authz.operations import Operation
+from authz.policy import Actor
+from authz.services import people
+from authz.services.changing import enter
+from authz.services.people import Person
+from metalake.errors import MetalakeError, NotFound, ProviderUnavailable
+
+T = TypeVar("T")
+MAX_ENTRIES = 100
+
+
+class NewUser(NamedTuple):
+    name: str
+    external_id: str | None = None
+    enabled: bool = True
+
+
+class NewGroup(NamedTuple):
+    name: str
+    external_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The entry at `index` of the request that failed, and why."""
+
+    index: int
+    name: str
+    error: MetalakeError
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[T]):
+    """What succeeded and what failed, each in the order asked."""
+
+    done: list[T]
+    failures: list[Failure]
+
+
+def add_users(actor: Actor, metalake: str, users: Sequence[NewUser]) -> Outcome[Person]:
+    """Raises as people.add_user does for what concerns every entry: the metalake and the right."""
+    asked = [(user.name, lambda user=user: people.add_user(actor, metalake, *user)) for user in users]
+    return _each(actor, metalake, operations.MANAGE_USERS, asked)
+
+
+def add_groups(actor: Actor, metalake: str, groups: Sequence[NewGroup]) -> Outcome[Person]:
+    """As add_users."""
+    asked = [(group.name, lambda group=group: people.add_group(actor, metalake, *group)) for group in groups]
+    return _each(actor, metalake, operations.MANAGE_GROUPS, asked)
+
+
+def remove_users(actor: Actor, metalake: str, names: Sequence[str]) -> Outcome[str]:
+    """The names that were removed; one that is not there is a failure."""
+    asked = [(name, lambda name=name: _gone(people.remove_user(actor, metalake, name), "user", name)) for name in names]
+    return _each(actor, metalake, operations.MANAGE_USERS, asked)
+
+
+def remove_groups(actor: Actor, metalake: str, names: Sequence[str]) -> Outcome[str]:
+    """As remove_users."""
+    asked = [
+        (name, lambda name=name: _gone(people.remove_group(actor, metalake, name), "group", name)) for name in names
+    ]
+    return _each(actor, metalake, operations.MANAGE_GROUPS, asked)
+
+
+def _gone(removed: bool, kind: str, name: str) -> str:
+    if not removed:
+        raise NotFound(f"{kind.capitalize()} {name} does not exist.", kind=kind)
+    return name
+
+
+def _each(
+    actor: Actor, metalake: str, operation: Operation, asked: Sequence[tuple[str, Callable[[], T]]]
+) -> Outcome[T]:
+    policy.require(actor, operation, enter(actor, metalake))
+    done: list[T] = []
+    failures: list[Failure] = []
+    down: ProviderUnavailable | None = None
+    for index, (name, act) in enumerate(asked):
+        try:
+            if down:
+                raise down
+            done.append(act())
+        except MetalakeError as error:
+            # Waiting for the database once is enough for one request.
+            down = error if isinstance(error, ProviderUnavailable) else None
+            failures.append(Failure(index, name, error))
+    return Outcome(done, failures)
