@@ -1,4 +1,5 @@
-"""Who calls: Basic with a verified password, personal tokens, `simple` on loopback, or a page's session.
+"""Who calls: Basic with a verified password, personal tokens, tokens of an OAuth issuer, `simple` on loopback, or a
+page's session; and with which of their roles.
 
 Identity and policy epoch are read in one statement. The slow password hash is paid once per process and credential;
 what is remembered is bound to the stored hash, so a changed password or a disabled account is out at once.
@@ -12,17 +13,20 @@ import hmac
 import secrets
 import threading
 from collections import OrderedDict
+from dataclasses import replace
 from datetime import datetime
 
 from django.conf import settings
 from django.contrib.auth.hashers import check_password, make_password
 from django.db import connection
+from django.db.models import FilteredRelation, Q
 from django.utils import timezone
 
 from authz import snapshot
-from authz.models import Token, User
+from authz.models import Group, Token, User
 from authz.policy import NOBODY, Actor
-from metalake.errors import Unauthenticated
+from metalake.errors import Forbidden, Invalid, Unauthenticated
+from metalake.models import Securable, Slot
 
 TOKEN_PREFIX = "mlk_"  # noqa: S105 (by which scanners find a leaked one)
 
@@ -33,12 +37,24 @@ _VERIFIED_MAX = 10_000
 _unknown_hash: list[str] = []
 
 
-def authenticate(authorization: str | None) -> Actor:
-    """The actor named by an Authorization header. Raises Unauthenticated."""
+def authenticate(authorization: str | None, active_roles: str | None = None, metalake: str | None = None) -> Actor:
+    """The actor named by an Authorization header, with the roles that X-Gravitino-Active-Roles leaves in force.
+
+    `metalake` is the one that the path names. Raises Unauthenticated, ProviderUnavailable where an issuer's keys cannot
+    be had, Invalid for a list of roles that is malformed, and Forbidden for one that names a role not held.
+    """
+    actor = _authenticated(authorization)
+    return actor if active_roles is None else _narrowed(actor, active_roles, metalake)
+
+
+def _authenticated(authorization: str | None) -> Actor:
     scheme, _, credential = (authorization or "").partition(" ")
+    credential = credential.strip()
     accepted = settings.METALAKE_AUTHENTICATORS
+    if scheme.lower() == "bearer" and "oauth" in accepted and not credential.startswith(TOKEN_PREFIX):
+        return _by_claims(credential)
     if scheme.lower() == "bearer" and "token" in accepted:
-        return _by_token(credential.strip())
+        return _by_token(credential)
     if "simple" in accepted:
         return _by_name(_basic(credential)[0] if scheme.lower() == "basic" else "anonymous")
     if scheme.lower() == "basic" and "basic" in accepted:
@@ -94,6 +110,55 @@ def _by_name(name: str) -> Actor:
     if user_id is not None and not is_active:
         raise Unauthenticated(f"The account {name} is disabled.")
     return _actor(user_id, username or name, snapshot.at(epoch, stamp))
+
+
+def _by_claims(token: str) -> Actor:
+    from authz import oauth  # loading cryptography takes a tenth of a second
+
+    user, groups = oauth.read(token)
+    actor = _by_name(user)
+    if actor.id == NOBODY or not groups:
+        return actor
+    return replace(actor, claimed=tuple(Group.objects.filter(name__in=groups).values_list("pk", flat=True)))
+
+
+def _narrowed(actor: Actor, active_roles: str, metalake: str | None) -> Actor:
+    names = _listed(active_roles)
+    if names is None or metalake is None:
+        return actor
+    if not names:
+        return replace(actor, active=())
+    found = _roles_called(names, metalake)
+    if not found or not actor.is_member(found[0][0]):
+        return actor  # who is no member learns nothing of its roles
+    roles = {name: role_id for _, role_id, name in found}
+    for name in names:
+        if roles.get(name) not in actor.roles:
+            raise Forbidden(f"{actor.name} does not hold the role {name:.64} in metalake {metalake}.", kind="role")
+    return replace(actor, active=tuple(roles.values()))
+
+
+def _listed(active_roles: str) -> list[str] | None:
+    """The names in X-Gravitino-Active-Roles, none for NONE; None, for all, where it says ALL or nothing."""
+    try:
+        text = active_roles.encode("latin-1").decode().strip()  # WSGI hands headers over as latin-1
+    except UnicodeError:
+        raise Invalid("X-Gravitino-Active-Roles is not UTF-8.") from None
+    if text in ("", "ALL"):
+        return None
+    if text == "NONE":
+        return []
+    names = [name.strip() for name in text.split(",")]
+    if not all(names) or not text.isprintable() or {"ALL", "NONE"} & set(names):
+        raise Invalid("X-Gravitino-Active-Roles is ALL, NONE, or names of roles divided by commas.")
+    return names
+
+
+def _roles_called(names: list[str], metalake: str) -> list[tuple]:
+    """Id of the metalake, id and name of a role; one row without a role where it has none of them."""
+    roles = FilteredRelation("children", condition=Q(children__slot=Slot.ROLE, children__name__in=names))
+    found = Securable.objects.annotate(asked=roles).filter(parent=None, slot=Slot.METALAKE, name=metalake)
+    return list(found.values_list("pk", "asked__pk", "asked__name"))
 
 
 def _account(name: str) -> tuple:

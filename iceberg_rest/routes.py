@@ -126,21 +126,22 @@ def view_of(routes: Mapping[str, Route]) -> Callable[..., HttpResponse]:
 def _answer(asked: Route, request: HttpRequest, raw: dict[str, str]) -> HttpResponse:
     call: Call | None = None
     try:
-        call = _read(request, authenticate(request.META.get("HTTP_AUTHORIZATION")), **raw)
+        call = _read(request, **raw)
         return asked.endpoint(call)
     except Exception as error:
         return render_error(call.subject.told(error) if call else error, commits=asked.commits)
 
 
-def _read(
-    request: HttpRequest, actor: Actor, metalake: str, prefix: str = "", namespace: str = "", table: str = ""
-) -> Call:
-    if request.META.get("QUERY_STRING") and any(parameter.lower() == "cascade" for parameter in request.GET):
+def _read(request: HttpRequest, metalake: str, prefix: str = "", namespace: str = "", table: str = "") -> Call:
+    metalake = names.name_in(metalake, Kind.METALAKE)
+    sent = request.META
+    actor = authenticate(sent.get("HTTP_AUTHORIZATION"), sent.get("HTTP_X_GRAVITINO_ACTIVE_ROLES"), metalake)
+    if sent.get("QUERY_STRING") and any(parameter.lower() == "cascade" for parameter in request.GET):
         raise Unsupported("Cascade is not supported: drop what the namespace holds first.", kind=Kind.SCHEMA)
     return Call(
         request,
         actor,
-        names.name_in(metalake, Kind.METALAKE),
+        metalake,
         names.catalog_in(prefix) if prefix else "",
         names.levels_in(namespace) if namespace else (),
         names.name_in(table, Kind.TABLE) if table else "",

@@ -75,11 +75,12 @@ def answers(
     return declare
 
 
-_authenticators: list[Callable[[str | None], Any]] = []
+Authenticate = Callable[[str | None, str | None, str | None], Any]
+_authenticators: list[Authenticate] = []
 
 
-def authenticate_with(authenticate: Callable[[str | None], Any]) -> None:
-    """Set what makes an actor of an Authorization header; authz does at start."""
+def authenticate_with(authenticate: Authenticate) -> None:
+    """Set what makes an actor of two headers and the metalake of the path; authz does at start."""
     _authenticators[:] = [authenticate]
 
 
@@ -100,7 +101,12 @@ class Endpoint(APIView):
         if (version := _VERSIONED.search(accepted)) and version[1] != "1":
             raise Invalid(f"Version {version[1]} of the wire is not supported; 1 is.")
         if not self.anonymous:
-            self.actor = _authenticators[0](request.META.get("HTTP_AUTHORIZATION"))
+            metalake = kwargs.get("metalake")
+            self.actor = _authenticators[0](
+                request.META.get("HTTP_AUTHORIZATION"),
+                request.META.get("HTTP_X_GRAVITINO_ACTIVE_ROLES"),
+                decode(metalake) if metalake else None,
+            )
 
     def flag(self, name: str) -> bool:
         """A query parameter read as a boolean, in any case; absent is false."""
@@ -240,12 +246,16 @@ def shape_of(error: MetalakeError) -> tuple[int, int, str]:
     return 500, 1002, "InternalError"
 
 
-def error_response(error: MetalakeError) -> HttpResponse:
-    status, code, type_ = shape_of(error)
+def told(error: MetalakeError) -> dict[str, Any]:
+    """The wire's body of a failure."""
+    _, code, type_ = shape_of(error)
     # The Python client formats messages with the % operator, so none may hold a percent sign.
-    message = error.message.replace("%", " percent ")
-    body = orjson.dumps({"code": code, "type": type_, "message": message}, option=orjson.OPT_NON_STR_KEYS)
-    response = HttpResponse(body, status=status, content_type=JSON)
+    return {"code": code, "type": type_, "message": error.message.replace("%", " percent ")}
+
+
+def error_response(error: MetalakeError) -> HttpResponse:
+    status, _, _ = shape_of(error)
+    response = HttpResponse(orjson.dumps(told(error)), status=status, content_type=JSON)
     if status == 401:
         response["WWW-Authenticate"] = 'Basic realm="Metalake"'
     if status == 502:

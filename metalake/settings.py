@@ -3,6 +3,7 @@
 import ipaddress
 import secrets
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -24,6 +25,9 @@ METALAKE_AUTHORIZATION = env.str("METALAKE_AUTHORIZATION", "on")
 METALAKE_SERVICE_ADMINS = frozenset(env.list("METALAKE_SERVICE_ADMINS", default=["admin"]))
 METALAKE_SEPARATOR_POLICY = env.str("METALAKE_SEPARATOR_POLICY", "restricted")
 METALAKE_SCHEMA_SEPARATOR = env.str("METALAKE_SCHEMA_SEPARATOR", ":")
+METALAKE_OAUTH_AUDIENCE = tuple(env.list("METALAKE_OAUTH_AUDIENCE", default=[]))
+METALAKE_OAUTH_USER_CLAIM = env.str("METALAKE_OAUTH_USER_CLAIM", "sub")
+METALAKE_OAUTH_GROUPS_CLAIM = env.str("METALAKE_OAUTH_GROUPS_CLAIM", "groups")
 METALAKE_FILE_LOCATIONS = tuple(env.list("METALAKE_FILE_LOCATIONS", default=[]))
 METALAKE_EVENT_LOG = env.str("METALAKE_EVENT_LOG", "")
 METALAKE_MAX_BODY = env.int("METALAKE_MAX_BODY", 2 * 1024 * 1024)
@@ -50,7 +54,7 @@ except Invalid as bad:
     raise ImproperlyConfigured(f"METALAKE_SCHEMA_SEPARATOR: {bad.message}") from None
 METALAKE_SEPARATOR_POLICY = SeparatorPolicy(METALAKE_SEPARATOR_POLICY)
 
-KNOWN_AUTHENTICATORS = {"basic", "token", "simple"}
+KNOWN_AUTHENTICATORS = {"basic", "token", "oauth", "simple"}
 if unknown := set(METALAKE_AUTHENTICATORS) - KNOWN_AUTHENTICATORS:
     refuse(f"METALAKE_AUTHENTICATORS names {sorted(unknown)}; known are {sorted(KNOWN_AUTHENTICATORS)}.")
 if "simple" in METALAKE_AUTHENTICATORS and not is_loopback(METALAKE_HOST):
@@ -61,6 +65,42 @@ if METALAKE_AUTHORIZATION not in ("on", "off"):
     refuse("METALAKE_AUTHORIZATION is 'on' or 'off'.")
 if METALAKE_AUTHORIZATION == "off" and not is_loopback(METALAKE_HOST):
     refuse("METALAKE_AUTHORIZATION=off is for benchmarks on a loopback address only.")
+
+
+def is_private(url: str) -> bool:
+    """https, or http that does not leave this machine."""
+    try:
+        scheme, host = urlsplit(url).scheme, urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    return bool(host) and (scheme == "https" or (scheme == "http" and is_loopback(host)))
+
+
+def pinned_issuers(issuers: list[str], jwks: list[str]) -> dict[str, str]:
+    """Each issuer whose tokens are believed, and its JWKS: a URL, a file, or "" for what the issuer itself says."""
+    if not issuers or not METALAKE_OAUTH_AUDIENCE:
+        refuse(
+            "METALAKE_AUTHENTICATORS=oauth needs METALAKE_OAUTH_ISSUER, whose tokens are believed, "
+            "and METALAKE_OAUTH_AUDIENCE, which names this server in them."
+        )
+    if jwks and len(jwks) != len(issuers):
+        refuse("METALAKE_OAUTH_JWKS names one JWKS for each issuer of METALAKE_OAUTH_ISSUER, in their order, or none.")
+    pinned = dict(zip(issuers, jwks or [""] * len(issuers), strict=True))
+    for issuer, source in pinned.items():
+        if source and "://" not in source:
+            if not Path(source).is_file():
+                refuse(f"METALAKE_OAUTH_JWKS: there is no file {source}.")
+        elif not is_private(source or issuer):
+            setting = "METALAKE_OAUTH_JWKS" if source else "METALAKE_OAUTH_ISSUER"
+            refuse(f"{setting}: {source or issuer} must begin with https; http is for loopback addresses only.")
+    return pinned
+
+
+METALAKE_OAUTH_ISSUERS = (
+    pinned_issuers(env.list("METALAKE_OAUTH_ISSUER", default=[]), env.list("METALAKE_OAUTH_JWKS", default=[]))
+    if "oauth" in METALAKE_AUTHENTICATORS
+    else {}
+)
 
 
 def secret_key() -> str:

@@ -89,6 +89,7 @@ class Server(BaseApplication):
         self.cfg.set("graceful_timeout", 20)
         self.cfg.set("keepalive", 30)
         self.cfg.set("limit_request_line", 8190)
+        self.cfg.set("limit_request_field_size", 17 * 1024)  # an issuer's token may take 16 KiB
         # gunicorn's heartbeat is a file; on a slow disk it would stall the workers.
         self.cfg.set("worker_tmp_dir", "/dev/shm" if sys.platform == "linux" else None)  # noqa: S108
         self.cfg.set("loglevel", "warning")
