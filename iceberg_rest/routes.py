@@ -17,7 +17,8 @@ from catalogs.lookup import Ident
 from iceberg_rest import names
 from iceberg_rest.errors import Subject, error_response, render_error
 from iceberg_rest.names import Levels, dotted
-from metalake.errors import Invalid, Unsupported
+from metalake.errors import Forbidden, Invalid, Unsupported
+from metalake.events import refused
 from metalake.privileges import Kind
 from metalake.rest import JSON, parse
 
@@ -129,6 +130,8 @@ def _answer(asked: Route, request: HttpRequest, raw: dict[str, str]) -> HttpResp
         call = _read(request, **raw)
         return asked.endpoint(call)
     except Exception as error:
+        if call and isinstance(error, Forbidden):
+            refused(call.actor.name, f"{request.method} {request.path}", error)
         return render_error(call.subject.told(error) if call else error, commits=asked.commits)
 
 

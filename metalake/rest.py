@@ -23,6 +23,7 @@ from rest_framework.views import APIView
 
 from metalake import errors
 from metalake.errors import Invalid, MetalakeError
+from metalake.events import refused
 from metalake.privileges import Kind
 from metalake.wire import AnyBody, Reply, explain, quote, read
 
@@ -265,6 +266,8 @@ def error_response(error: MetalakeError) -> HttpResponse:
 
 def render_error(error: Exception, context: Any = None) -> HttpResponse:
     """Any failure in the wire's shape; what we did not foresee is logged and told as such."""
+    if isinstance(error, errors.Forbidden) and context and (actor := context["view"].actor):
+        refused(actor.name, f"{context['request'].method} {context['request'].path}", error)
     if isinstance(error, MetalakeError):
         if isinstance(error, errors.OutcomeUnknown):
             log.error("outcome unknown: %s", error.message)

@@ -134,16 +134,18 @@ class Wire:
     def __init__(self) -> None:
         self.client = Client()
 
+    def basic(self, user: str) -> str:
+        return "Basic " + base64.b64encode(f"{user}:{PASSWORD}".encode()).decode()
+
     def __call__(
         self, method: str, path: str, body: Any = None, *, user: str = "olga", authorization: str | None = None
     ) -> tuple[int, dict[str, Any]]:
-        credential = base64.b64encode(f"{user}:{PASSWORD}".encode()).decode()
         answer = self.client.generic(
             method,
             f"/api/{path}",
             json.dumps(body) if body is not None else "",
             content_type="application/json",
-            headers={"Authorization": authorization or f"Basic {credential}"},
+            headers={"Authorization": authorization or self.basic(user)},
             RAW_URI=f"/api/{path}",
         )
         return answer.status_code, json.loads(answer.content)
