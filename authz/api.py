@@ -92,7 +92,7 @@ class Roles(Endpoint):
 
 
 class Role(Endpoint):
-    @answers("list_roles", reply=ROLE)
+    @answers("load_role", reply=ROLE)
     def get(self, actor: Actor, metalake: str, role: str) -> dict[str, Any]:
         """Get a role with all that it holds."""
         return {"role": wire.role_reply(roles.load_role(actor, metalake, role))}
@@ -104,7 +104,7 @@ class Role(Endpoint):
 
 
 class RolesOfObject(Endpoint):
-    @answers("load_metalake", reply={"names": list[str]})
+    @answers("load", reply={"names": list[str]})
     def get(self, actor: Actor, metalake: str, type: str, full_name: str) -> dict[str, Any]:
         """List the roles with grants on an object; asks to load it, or to grant there."""
         return {"names": roles.roles_of_object(actor, metalake, kind_of(type), full_name)}
@@ -139,7 +139,7 @@ class RevokeRolesFromGroup(Endpoint):
 
 
 class GrantPrivileges(Endpoint):
-    @answers("grant_on_metalake", body=wire.PrivilegesRequest, reply=ROLE)
+    @answers("grant_on", body=wire.PrivilegesRequest, reply=ROLE)
     def put(
         self, actor: Actor, metalake: str, role: str, type: str, full_name: str, body: wire.PrivilegesRequest
     ) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class GrantPrivileges(Endpoint):
 
 
 class RevokePrivileges(Endpoint):
-    @answers("grant_on_metalake", body=wire.PrivilegesRequest, reply=ROLE)
+    @answers("grant_on", body=wire.PrivilegesRequest, reply=ROLE)
     def put(
         self, actor: Actor, metalake: str, role: str, type: str, full_name: str, body: wire.PrivilegesRequest
     ) -> dict[str, Any]:
@@ -169,12 +169,12 @@ class OverrideRole(Endpoint):
 
 
 class Owner(Endpoint):
-    @answers("load_metalake", reply={"owner": wire.OwnerReply})
+    @answers("load", reply={"owner": wire.OwnerReply})
     def get(self, actor: Actor, metalake: str, type: str, full_name: str) -> dict[str, Any]:
         """Get the owner of an object; asks to load it."""
         return {"owner": wire.owner_reply(owners.get_owner(actor, metalake, kind_of(type), full_name))}
 
-    @answers("own_metalake", body=wire.OwnerSetRequest, reply={"set": bool})
+    @answers("own", body=wire.OwnerSetRequest, reply={"set": bool})
     def put(self, actor: Actor, metalake: str, type: str, full_name: str, body: wire.OwnerSetRequest) -> dict[str, Any]:
         """Set the owner of an object; asks to own it or an object above it."""
         owners.set_owner(actor, metalake, kind_of(type), full_name, body.name, body.type)

@@ -39,6 +39,9 @@ class Finder(Protocol):
     def levels(self, schema: str) -> list[str]:
         """The levels of a nested schema's name."""
 
+    def separator(self) -> str:
+        """What stands between the levels of a nested schema's name; never a dot or a percent sign."""
+
     def catalog_types(self, catalog_ids: Iterable[int]) -> dict[int, str]:
         """What each of these catalogs holds."""
 

@@ -1,13 +1,14 @@
 """The one table of operations: on what they are asked, which privileges suffice, which owners may, what is traversed.
 
-Nothing else decides who may do what; routes and services name a row of this table. Source: the rule book of
-docs/authorization.md.
+Nothing else decides who may do what. Routes and services name a row of this table, or a family of rows where the kind
+of the object is part of the request. Source: the rule book of docs/authorization.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import cache
 
 from metalake.privileges import Kind, Privilege
 
@@ -28,6 +29,7 @@ _SCHEMA_UP = frozenset({METALAKE, CATALOG, SCHEMA})
 _ALL = frozenset({METALAKE, CATALOG, SCHEMA, SELF})
 
 Sets = tuple[frozenset[Privilege], ...]
+Blocks = tuple[tuple[Privilege, frozenset[Kind]], ...]
 ANYONE: Sets = (frozenset(),)
 NOBODY: Sets = ()
 
@@ -45,8 +47,8 @@ class Operation:
     sufficient: Sets = NOBODY
     owners: frozenset[str]
     traversal: Traversal = Traversal.NONE
-    # A denied privilege that blocks the privilege routes, though not owners.
-    blocked_by: Privilege | None = None
+    # Privileges whose DENY blocks the others on objects of these kinds, though not owners.
+    blocked_by: Blocks = ()
 
 
 OPERATIONS: dict[str, Operation] = {}
@@ -58,7 +60,7 @@ def _add(
     sufficient: Sets,
     owners: frozenset[str],
     traversal: Traversal = Traversal.NONE,
-    blocked_by: Privilege | None = None,
+    blocked_by: Blocks = (),
 ) -> Operation:
     kinds = frozenset({on}) if isinstance(on, Kind) else on
     operation = Operation(
@@ -77,8 +79,10 @@ ALTER_METALAKE = _add("alter_metalake", METALAKE, NOBODY, _TOP)
 DROP_METALAKE = _add("drop_metalake", METALAKE, NOBODY, _TOP)
 ENABLE_METALAKE = _add("enable_metalake", METALAKE, NOBODY, _TOP)
 
+# Lists never refuse what is seen: a schema that only leads to something below lists that, and nothing else.
 LIST_CATALOGS = _add("list_catalogs", METALAKE, ANYONE, _TOP)
 CREATE_CATALOG = _add("create_catalog", METALAKE, any_of(P.CREATE_CATALOG), _TOP)
+TEST_CONNECTION = _add("test_connection", METALAKE, any_of(P.CREATE_CATALOG), _TOP)
 LOAD_CATALOG = _add("load_catalog", CATALOG, ANYONE, _CATALOG_UP, Traversal.CATALOG)
 ALTER_CATALOG = _add("alter_catalog", CATALOG, NOBODY, _CATALOG_UP)
 DROP_CATALOG = _add("drop_catalog", CATALOG, NOBODY, _CATALOG_UP)
@@ -86,8 +90,18 @@ ENABLE_CATALOG = _add("enable_catalog", CATALOG, NOBODY, _CATALOG_UP)
 
 LIST_SCHEMAS = _add("list_schemas", CATALOG, ANYONE, _CATALOG_UP, Traversal.CATALOG)
 LIST_CHILD_SCHEMAS = _add("list_child_schemas", SCHEMA, ANYONE, _SCHEMA_UP, Traversal.SCHEMA)
+_HIDDEN_PARENT = (P.USE_SCHEMA, frozenset({SCHEMA}))
 CREATE_SCHEMA = _add(
-    "create_schema", _CONTAINER, any_of(P.CREATE_SCHEMA), _SCHEMA_UP, Traversal.CATALOG, blocked_by=P.USE_SCHEMA
+    "create_schema", _CONTAINER, any_of(P.CREATE_SCHEMA), _SCHEMA_UP, Traversal.CATALOG, (_HIDDEN_PARENT,)
+)
+# The same where parents are missing: they are made with it.
+BOOTSTRAP_SCHEMA = _add(
+    "bootstrap_schema",
+    _CONTAINER,
+    any_of(P.CREATE_SCHEMA, P.BOOTSTRAP_NAMESPACE),
+    _SCHEMA_UP,
+    Traversal.CATALOG,
+    (_HIDDEN_PARENT, (P.CREATE_SCHEMA, _CONTAINER)),
 )
 LOAD_SCHEMA = _add("load_schema", SCHEMA, ANYONE, _SCHEMA_UP, Traversal.SCHEMA)
 ALTER_SCHEMA = _add("alter_schema", SCHEMA, NOBODY, _SCHEMA_UP, Traversal.CATALOG)
@@ -95,9 +109,21 @@ DROP_SCHEMA = _add("drop_schema", SCHEMA, NOBODY, _SCHEMA_UP, Traversal.CATALOG)
 
 LIST_TABLES = _add("list_tables", SCHEMA, ANYONE, _SCHEMA_UP, Traversal.SCHEMA)
 CREATE_TABLE = _add("create_table", SCHEMA, any_of(P.CREATE_TABLE), _SCHEMA_UP, Traversal.SCHEMA)
+REGISTER_TABLE = _add("register_table", SCHEMA, any_of(P.CREATE_TABLE), _SCHEMA_UP, Traversal.SCHEMA)
 LOAD_TABLE = _add("load_table", Kind.TABLE, any_of(P.SELECT_TABLE, P.MODIFY_TABLE), _ALL, Traversal.SCHEMA)
+VEND_CREDENTIALS = _add("vend_credentials", Kind.TABLE, any_of(P.SELECT_TABLE), _ALL, Traversal.SCHEMA)
 ALTER_TABLE = _add("alter_table", Kind.TABLE, any_of(P.MODIFY_TABLE), _ALL, Traversal.SCHEMA)
+COMMIT_TABLE = _add("commit_table", Kind.TABLE, any_of(P.MODIFY_TABLE), _ALL, Traversal.SCHEMA)
+# To another schema, where it asks to create; a new name in the same schema is an alteration.
+MOVE_TABLE = _add("move_table", Kind.TABLE, NOBODY, _ALL, Traversal.SCHEMA)
 DROP_TABLE = _add("drop_table", Kind.TABLE, NOBODY, _ALL, Traversal.SCHEMA)
+
+LIST_VIEWS = _add("list_views", SCHEMA, ANYONE, _SCHEMA_UP, Traversal.SCHEMA)
+CREATE_VIEW = _add("create_view", SCHEMA, any_of(P.CREATE_VIEW), _SCHEMA_UP, Traversal.SCHEMA)
+LOAD_VIEW = _add("load_view", Kind.VIEW, any_of(P.SELECT_VIEW, P.ALTER_VIEW), _ALL, Traversal.SCHEMA)
+ALTER_VIEW = _add("alter_view", Kind.VIEW, any_of(P.ALTER_VIEW), _ALL, Traversal.SCHEMA)
+MOVE_VIEW = _add("move_view", Kind.VIEW, NOBODY, _ALL, Traversal.SCHEMA)
+DROP_VIEW = _add("drop_view", Kind.VIEW, any_of(P.DROP_VIEW), _ALL, Traversal.SCHEMA)
 
 LIST_MEMBERS = _add("list_members", METALAKE, ANYONE, _TOP)
 MANAGE_USERS = _add("manage_users", METALAKE, any_of(P.MANAGE_USERS), _TOP)
@@ -106,6 +132,8 @@ LIST_ROLES = _add("list_roles", METALAKE, ANYONE, _TOP)
 CREATE_ROLE = _add("create_role", METALAKE, any_of(P.CREATE_ROLE), _TOP)
 READ_ROLES = _add("read_roles", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
 ASSIGN_ROLES = _add("assign_roles", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
+# Its holders load it besides.
+LOAD_ROLE = _add("load_role", Kind.ROLE, any_of(P.MANAGE_GRANTS), _ALL)
 DROP_ROLE = _add("drop_role", Kind.ROLE, NOBODY, _ALL)
 
 GRANT_ON_METALAKE = _add("grant_on_metalake", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
@@ -120,39 +148,91 @@ OWN_SCHEMA = _add("own_schema", SCHEMA, NOBODY, _SCHEMA_UP, Traversal.CATALOG)
 OWN_LEAF = _add("own_leaf", _LEAF, NOBODY, _ALL, Traversal.SCHEMA)
 OWN_ROLE = _add("own_role", Kind.ROLE, NOBODY, _ALL)
 
-_LOAD = {
-    Kind.METALAKE: LOAD_METALAKE,
-    Kind.CATALOG: LOAD_CATALOG,
-    Kind.SCHEMA: LOAD_SCHEMA,
-    Kind.TABLE: LOAD_TABLE,
+# What others may do on an object, now or then, is for whoever may grant there.
+READ_ACCESS_TO_METALAKE = _add("read_access_to_metalake", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
+READ_ACCESS_TO_CATALOG = _add("read_access_to_catalog", CATALOG, any_of(P.MANAGE_GRANTS), _CATALOG_UP)
+READ_ACCESS_TO_SCHEMA = _add("read_access_to_schema", SCHEMA, any_of(P.MANAGE_GRANTS), _SCHEMA_UP, Traversal.CATALOG)
+READ_ACCESS_TO_LEAF = _add("read_access_to_leaf", _LEAF, any_of(P.MANAGE_GRANTS), _ALL, Traversal.SCHEMA)
+
+
+FAMILIES: dict[str, dict[Kind, Operation]] = {
+    "load": {
+        Kind.METALAKE: LOAD_METALAKE,
+        Kind.CATALOG: LOAD_CATALOG,
+        Kind.SCHEMA: LOAD_SCHEMA,
+        Kind.TABLE: LOAD_TABLE,
+        Kind.VIEW: LOAD_VIEW,
+        Kind.ROLE: LOAD_ROLE,
+    },
+    "list_below": {
+        Kind.METALAKE: LIST_CATALOGS,
+        Kind.CATALOG: LIST_SCHEMAS,
+        Kind.SCHEMA: LIST_CHILD_SCHEMAS,
+    },
+    "grant_on": {
+        Kind.METALAKE: GRANT_ON_METALAKE,
+        Kind.CATALOG: GRANT_ON_CATALOG,
+        Kind.SCHEMA: GRANT_ON_SCHEMA,
+        Kind.TABLE: GRANT_ON_LEAF,
+        Kind.VIEW: GRANT_ON_LEAF,
+    },
+    "own": {
+        Kind.METALAKE: OWN_METALAKE,
+        Kind.CATALOG: OWN_CATALOG,
+        Kind.SCHEMA: OWN_SCHEMA,
+        Kind.TABLE: OWN_LEAF,
+        Kind.VIEW: OWN_LEAF,
+        Kind.ROLE: OWN_ROLE,
+    },
+    "read_access": {
+        Kind.METALAKE: READ_ACCESS_TO_METALAKE,
+        Kind.CATALOG: READ_ACCESS_TO_CATALOG,
+        Kind.SCHEMA: READ_ACCESS_TO_SCHEMA,
+        Kind.TABLE: READ_ACCESS_TO_LEAF,
+        Kind.VIEW: READ_ACCESS_TO_LEAF,
+    },
 }
-_GRANT_ON = {
-    Kind.METALAKE: GRANT_ON_METALAKE,
-    Kind.CATALOG: GRANT_ON_CATALOG,
-    Kind.SCHEMA: GRANT_ON_SCHEMA,
-    Kind.TABLE: GRANT_ON_LEAF,
-    Kind.VIEW: GRANT_ON_LEAF,
-}
-_OWN = {
-    Kind.METALAKE: OWN_METALAKE,
-    Kind.CATALOG: OWN_CATALOG,
-    Kind.SCHEMA: OWN_SCHEMA,
-    Kind.TABLE: OWN_LEAF,
-    Kind.VIEW: OWN_LEAF,
-    Kind.ROLE: OWN_ROLE,
-}
+"""Rows that are one question, asked on objects of different kinds."""
 
 
 def load_of(kind: str) -> Operation:
     """What seeing an object of this kind asks."""
-    return _LOAD[Kind(kind)]
+    return FAMILIES["load"][Kind(kind)]
 
 
 def grant_on(kind: str) -> Operation:
     """What granting and revoking on an object of this kind asks."""
-    return _GRANT_ON[Kind(kind)]
+    return FAMILIES["grant_on"][Kind(kind)]
 
 
 def own(kind: str) -> Operation:
     """What setting the owner of an object of this kind asks."""
-    return _OWN[Kind(kind)]
+    return FAMILIES["own"][Kind(kind)]
+
+
+def read_access(kind: str) -> Operation:
+    """What asking about other people's access to an object of this kind asks."""
+    return FAMILIES["read_access"][Kind(kind)]
+
+
+_REACH = {
+    Kind.METALAKE: (_TOP, Traversal.NONE),
+    Kind.CATALOG: (_CATALOG_UP, Traversal.CATALOG),
+    Kind.SCHEMA: (_SCHEMA_UP, Traversal.SCHEMA),
+}
+
+
+@cache
+def use_of(privilege: Privilege, kind: Kind) -> Operation:
+    """What it takes to use a privilege on an object of this kind: to hold it or to own, and to get there.
+
+    On a container that is what it takes on the container itself; objects below may need more.
+    """
+    if privilege is P.MANAGE_GRANTS:
+        return grant_on(kind)
+    row = BOOTSTRAP_SCHEMA if privilege is P.BOOTSTRAP_NAMESPACE else OPERATIONS.get(privilege.value)
+    if row is not None and kind in row.on:
+        return replace(row, sufficient=any_of(privilege))
+    owners, traversal = _REACH.get(kind, (_ALL, Traversal.SCHEMA))
+    on, sufficient = frozenset({kind}), any_of(privilege)
+    return Operation(name=f"use_{privilege}", on=on, sufficient=sufficient, owners=owners, traversal=traversal)

@@ -175,6 +175,11 @@ def permits(actor: Actor, operation: Operation, lineage: Lineage) -> bool:
     return decide(operation, rights(actor, lineage), lineage.nodes[-1].kind)
 
 
+def usable(held: Rights, kind: Kind) -> list[Privilege]:
+    """The privileges that these rights let an actor use on an object of this kind, be it by owning it."""
+    return [p for p in Privilege if kind in p.grantable_on and decide(operations.use_of(p, kind), held, kind)]
+
+
 def require(actor: Actor, operation: Operation, lineage: Lineage) -> None:
     """Raise NotFound where the object is unseen, Forbidden where only the act is denied."""
     held = rights(actor, lineage)

@@ -5,12 +5,16 @@ Both states answer alike, so that one evaluator decides on either; the past read
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
+from itertools import islice
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from authz import objects, snapshot
@@ -75,8 +79,14 @@ class State(Protocol):
     def groups(self, ids: Collection[int] | None = None) -> dict[int, str]:
         """The names of these groups of the metalake, or of all."""
 
-    def walk(self, below: Located) -> Iterator[Placed]:
-        """An object and all below it, streamed; roles are left out."""
+    def walk(self, below: Located, start: str = "", size: int = 10_000) -> list[Placed]:
+        """At most so many of an object and all below it, by lineage, from one on; roles are left out."""
+
+    def lineages(self, ids: Collection[int]) -> Iterator[str]:
+        """The lineages of these objects, in any order."""
+
+    def owned(self, actor: Actor, below: Located, start: str, size: int) -> list[str]:
+        """At most so many lineages of what the actor owns at or below an object, in order, from one on."""
 
     def actor(self, name: str, policy: Snapshot) -> Actor:
         """The member of that name; for who is none, an actor without any right."""
@@ -116,17 +126,31 @@ class Now:
     def groups(self, ids: Collection[int] | None = None) -> dict[int, str]:
         return _names(Group.objects.filter(metalake_id=self.top.id), ids)
 
-    def walk(self, below: Located) -> Iterator[Placed]:
-        lineage = below.lineage
-        rows = Securable.objects.filter(lineage__gte=lineage, lineage__lt=f"{lineage}0").exclude(kind=Kind.ROLE)
-        # What begins alike, such as /12 beside /1, is no descendant.
-        for row in rows.order_by("lineage").values_list(*Placed._fields).iterator(chunk_size=10_000):
-            if row[3] == lineage or row[3].startswith(f"{lineage}/"):
-                yield Placed(*row)
+    def walk(self, below: Located, start: str = "", size: int = 10_000) -> list[Placed]:
+        rows = _from(Securable.objects.exclude(kind=Kind.ROLE), below, start)
+        return list(map(Placed._make, rows.values_list(*Placed._fields)[:size]))
+
+    def lineages(self, ids: Collection[int]) -> Iterator[str]:
+        every = sorted(ids)
+        for first in range(0, len(every), 5000):
+            rows = Securable.objects.filter(pk__in=every[first : first + 5000])
+            yield from rows.values_list("lineage", flat=True)
+
+    def owned(self, actor: Actor, below: Located, start: str, size: int) -> list[str]:
+        # A statement for each owner reads one index in order; for all at once, everything owned would be sorted.
+        owners = [Q(owner_user_id=actor.id), *(Q(owner_group_id=group) for group in actor.groups)]
+        found = [_from(Securable.objects.filter(owner), below, start) for owner in owners]
+        return sorted(lineage for rows in found for lineage in rows.values_list("lineage", flat=True)[:size])[:size]
 
     def actor(self, name: str, policy: Snapshot) -> Actor:
         user_id = User.objects.filter(username=name, memberships__metalake=self.top.id).values_list("pk", flat=True)
         return Actor(user_id.first() or NOBODY, name, policy)
+
+
+def _from(rows: QuerySet[Securable], below: Located, start: str) -> QuerySet[Securable]:
+    """What is at or below an object, from a lineage on; the character behind a slash is 0."""
+    lineage = below.lineage
+    return rows.filter(lineage__gte=max(start, lineage), lineage__lt=f"{lineage}0").order_by("lineage")
 
 
 def _names(rows: QuerySet, ids: Collection[int] | None) -> dict[int, str]:
@@ -187,6 +211,7 @@ class Past:
         changes += [["members", self.top.id, user, True] for user in users]
         links = newest(self.facts.filter(topic__in=("user_roles", "user_groups"), holder__in=users), "topic", "holder")
         groups = {group for fact in links if fact.topic == "user_groups" for group in fact.state or ()}
+        groups.update(self.groups())
         links += newest(self.facts.filter(topic="group_roles", holder__in=groups), "topic", "holder")
         changes += [[fact.topic, fact.holder, fact.state or []] for fact in links]
         return _EMPTY.after(0, "", changes)
@@ -222,14 +247,30 @@ class Past:
             facts = facts.filter(about__in=ids)
         return {fact.about: fact.name for fact in self._standing(facts)}
 
-    def walk(self, below: Located) -> Iterator[Placed]:
-        """Held in memory, as far as the metalake's objects of that moment are."""
+    def walk(self, below: Located, start: str = "", size: int = 10_000) -> list[Placed]:
+        return self._objects[self._place(max(start, below.lineage)) : self._place(f"{below.lineage}0")][:size]
+
+    def lineages(self, ids: Collection[int]) -> Iterator[str]:
+        return (row.lineage for row in self._objects if row.id in ids)
+
+    def owned(self, actor: Actor, below: Located, start: str, size: int) -> list[str]:
+        places = range(self._place(max(start, below.lineage)), self._place(f"{below.lineage}0"))
+        rows = map(self._objects.__getitem__, places)
+        is_theirs = (row for row in rows if row.owner_user_id == actor.id or row.owner_group_id in actor.groups)
+        return [row.lineage for row in islice(is_theirs, size)]
+
+    def _place(self, lineage: str) -> int:
+        return bisect_left(self._objects, lineage, key=attrgetter("lineage"))
+
+    @cached_property
+    def _objects(self) -> list[Placed]:
+        """By lineage, roles left out: held in memory, as far as the metalake's objects of that moment are."""
         rows = [_placed(fact) for fact in self._standing(self.facts.filter(topic="object", metalake_id=self.top.id))]
         alive = {row.id for row in rows} | {self.top.id}
-        for row in sorted(rows, key=lambda row: row.lineage):
-            is_below = row.lineage == below.lineage or row.lineage.startswith(f"{below.lineage}/")
-            if is_below and row.kind != Kind.ROLE and all(int(id) in alive for id in row.lineage[1:].split("/")):
-                yield row
+        return sorted(
+            (row for row in rows if row.kind != Kind.ROLE and alive.issuperset(map(int, row.lineage[1:].split("/")))),
+            key=attrgetter("lineage"),
+        )
 
     def actor(self, name: str, policy: Snapshot) -> Actor:
         return Actor(self.members().get(name, NOBODY), name, policy, at=self.at)

@@ -21,7 +21,7 @@ def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
-def _moment(text: Any) -> Any:
+def utc(text: Any) -> Any:
     """ISO 8601; without an offset it is UTC."""
     if not isinstance(text, str):
         return text
@@ -34,7 +34,7 @@ def _moment(text: Any) -> Any:
 
 AnyCase = BeforeValidator(_lower)
 ExternalId = Annotated[str, Field(max_length=255)]
-Moment = Annotated[datetime, BeforeValidator(_moment, json_schema_input_type=str)]
+Moment = Annotated[datetime, BeforeValidator(utc, json_schema_input_type=str)]
 
 # What is asked
 
@@ -193,7 +193,7 @@ class TokenReply(Reply):
 
 
 def user_reply(person: Person) -> dict[str, Any]:
-    return _given(
+    return present(
         name=person.name,
         externalId=person.row.external_id,
         enabled=getattr(person.row, "enabled", True),
@@ -203,7 +203,7 @@ def user_reply(person: Person) -> dict[str, Any]:
 
 
 def group_reply(person: Person) -> dict[str, Any]:
-    return _given(
+    return present(
         name=person.name,
         externalId=person.row.external_id,
         roles=person.roles,
@@ -213,7 +213,7 @@ def group_reply(person: Person) -> dict[str, Any]:
 
 
 def role_reply(role: RoleRecord) -> dict[str, Any]:
-    return _given(
+    return present(
         name=role.name,
         properties=role.row and role.row.properties,
         securableObjects=[_securable_reply(granted) for granted in role.grants],
@@ -231,11 +231,11 @@ def _securable_reply(granted: GrantedOn) -> dict[str, Any]:
 
 def _privilege_replies(entries: Entries) -> list[dict[str, Any]]:
     return [
-        _given(
+        present(
             name=privilege.value,
             condition=given.effect.value,
-            startTime=given.starts and _written(given.starts),
-            endTime=given.ends and _written(given.ends),
+            startTime=given.starts and written(given.starts),
+            endTime=given.ends and written(given.ends),
         )
         for privilege, given in sorted(entries.items())
     ]
@@ -246,11 +246,11 @@ def owner_reply(owner: Owner) -> dict[str, str]:
 
 
 def token_reply(row: Token) -> dict[str, Any]:
-    return _given(
+    return present(
         id=row.pk,
         name=row.name,
-        createdAt=_written(row.created_at),
-        expiresAt=row.expires_at and _written(row.expires_at),
+        createdAt=written(row.created_at),
+        expiresAt=row.expires_at and written(row.expires_at),
     )
 
 
@@ -258,9 +258,9 @@ def issued_reply(issued: Issued) -> dict[str, Any]:
     return token_reply(issued.row) | {"secret": issued.secret}
 
 
-def _written(moment: datetime) -> str:
+def written(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def present(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}

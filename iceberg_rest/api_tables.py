@@ -88,7 +88,7 @@ def table_exists(call: Call) -> HttpResponse:
 
 
 @route(
-    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}", operations.ALTER_TABLE, needs=Kind.TABLE, commits=True
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}", operations.COMMIT_TABLE, needs=Kind.TABLE, commits=True
 )
 def commit_table(call: Call) -> HttpResponse:
     body = call.body(CommitTable)
@@ -114,7 +114,7 @@ def drop_table(call: Call) -> HttpResponse:
     return done()
 
 
-@route("POST /v1/{prefix}/namespaces/{namespace}/register", operations.CREATE_TABLE, needs=Kind.TABLE)
+@route("POST /v1/{prefix}/namespaces/{namespace}/register", operations.REGISTER_TABLE, needs=Kind.TABLE)
 def register_table(call: Call) -> HttpResponse:
     body = call.body(RegisterTable)
     ident = call.ident(call.levels, body.name)

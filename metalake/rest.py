@@ -16,6 +16,7 @@ from urllib.parse import unquote, unquote_plus
 import orjson
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http.response import HttpResponseBase
 from django.urls import URLPattern, re_path
 from pydantic import BaseModel, ValidationError
 from rest_framework.exceptions import APIException
@@ -55,7 +56,8 @@ def answers(
 ) -> Callable:
     """Declare an endpoint method: it gets the actor, its decoded path names and its body, and returns the payload.
 
-    `operation` names a row of the operation table, or "anyone" or "caller" where no object is asked about.
+    `operation` names a row of the operation table, or a family of rows where the request names the object's kind, or
+    is "anyone" or "caller" where no object is asked about.
     `reply` maps each payload key to its type, one that may be None to a key that may be left out; None is a reply
     without the envelope. `query` names the parameters it reads, `id` the operation in the API's description. An
     optional body that is not sent is None.
@@ -63,7 +65,7 @@ def answers(
 
     def declare(method: Callable) -> Callable:
         @wraps(method)
-        def endpoint(self: Endpoint, request: Any, **raw: str) -> HttpResponse:
+        def endpoint(self: Endpoint, request: Any, **raw: str) -> HttpResponseBase:
             given: dict[str, Any] = {name: decode(value) for name, value in raw.items()}
             if body is not None:
                 left_out = body_is_optional and not request._request.body
@@ -165,8 +167,8 @@ def parse(request: HttpRequest, body: type[AnyBody]) -> AnyBody:
     return read(body, read_json(request))
 
 
-def envelope(payload: dict[str, Any] | HttpResponse) -> HttpResponse:
-    if isinstance(payload, HttpResponse):
+def envelope(payload: dict[str, Any] | HttpResponseBase) -> HttpResponseBase:
+    if isinstance(payload, HttpResponseBase):
         return payload
     return HttpResponse(orjson.dumps({"code": 0, **payload}), content_type=JSON)
 

@@ -34,6 +34,11 @@ def require_give(actor: Actor, found: Located, privileges: Iterable[Privilege]) 
             raise Forbidden(f"{actor.name} may not grant {privilege} on {policy.describe(found)}.", kind=found.kind)
 
 
+def may_give(actor: Actor, found: Located, privilege: Privilege) -> bool:
+    """Whether the actor may grant this privilege on this object."""
+    return policy.permits(actor, operations.grant_on(found.kind), found) and _may_pass_on(actor, found, privilege)
+
+
 def _may_pass_on(actor: Actor, found: Located, privilege: Privilege) -> bool:
     """The two privileges that MANAGE_GRANTS on the object does not reach."""
     if privilege not in (Privilege.MANAGE_GRANTS, Privilege.BOOTSTRAP_NAMESPACE):

@@ -39,7 +39,7 @@ class Catalogs(Endpoint):
 
 
 class NewCatalogConnection(Endpoint):
-    @answers("create_catalog", body=CreateCatalogRequest, reply={}, id="testConnection")
+    @answers("test_connection", body=CreateCatalogRequest, reply={}, id="testConnection")
     def post(self, actor: Actor, metalake: str, body: CreateCatalogRequest) -> dict[str, Any]:
         """Try the connection of a catalog before it is registered."""
         catalogs.test_connection(actor, metalake, body.name, body.type, body.provider, body.properties)

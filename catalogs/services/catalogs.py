@@ -97,7 +97,7 @@ def test_connection(
 ) -> None:
     """Try what a registration would use; asks the same right as creating."""
     found = find(actor, Ident(metalake))
-    policy.require(actor, operations.CREATE_CATALOG, found)
+    policy.require(actor, operations.TEST_CONNECTION, found)
     require_enabled(found)
     chosen = check_registration(name, type_, provider, properties)
     trial = new_id()

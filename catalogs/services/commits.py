@@ -54,7 +54,7 @@ def commit_with(
     """Commit what `plan` makes of the current metadata; it is asked again after a lost race."""
     for _ in range(COMMIT_ATTEMPTS):
         found = find_table(actor, ident)
-        policy.require(actor, operations.ALTER_TABLE, found)
+        policy.require(actor, operations.COMMIT_TABLE, found)
         require_enabled(found)
         current = current_record(found)
         requirements, updates = plan(current.metadata)
@@ -96,7 +96,7 @@ def _swap(actor: Actor, found: Found, store: IcebergProvider, metadata: dict[str
 
     def act(actor: Actor) -> bool:
         fresh = _again(found)
-        policy.require(actor, operations.ALTER_TABLE, fresh)
+        policy.require(actor, operations.COMMIT_TABLE, fresh)
         require_enabled(fresh)
         pointer = Table.objects.filter(pk=found.id, metadata_location=found.metadata_location)
         if not pointer.update(metadata_location=written):

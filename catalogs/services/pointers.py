@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from authz import operations, policy
+from authz.operations import Operation
 from authz.policy import Actor
 from authz.writing import write
 from catalogs.iceberg import files
@@ -72,10 +73,10 @@ def store_of(found: Found) -> IcebergProvider:
     return provider
 
 
-def require_home(actor: Actor, ident: Ident) -> Found:
+def require_home(actor: Actor, ident: Ident, asks: Operation = operations.CREATE_TABLE) -> Found:
     """The schema where something may be created. A hidden or missing one is a miss both ways (detail a)."""
     home = find(actor, Ident(ident.metalake, ident.catalog, ident.schema))
-    policy.require(actor, operations.CREATE_TABLE, home)
+    policy.require(actor, asks, home)
     require_enabled(home)
     return home
 

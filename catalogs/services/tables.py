@@ -124,7 +124,7 @@ def register_table(actor: Actor, ident: Ident, metadata_location: str, *, overwr
     if overwrite:
         raise Unsupported("Registering over an existing table is not supported; drop it first.", kind=Kind.TABLE)
     check_segment(ident.leaf or "", Kind.TABLE)
-    home = require_home(actor, ident)
+    home = require_home(actor, ident, operations.REGISTER_TABLE)
     require_free(home, ident.leaf or "")
     store = store_of(home)
     if overlapping([store.allowed_place(metadata_location)]).exists():

@@ -10,26 +10,27 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from authz.operations import OPERATIONS
+from authz.operations import FAMILIES, OPERATIONS
 from iceberg_rest import urls as iceberg_urls
 from iceberg_rest.routes import ROUTES
 from metalake.rest import Endpoint
 
 ANYONE, CALLER = "anyone", "caller"
 
-# What is no endpoint of a wire. A page asks its service, which names the operation; here is who reaches it at all.
+# What is no endpoint of a wire, with the rows or families that what it shows asks. CALLER is about oneself alone.
+# A page asks them through its services; tests/authz/test_parity.py compares its answers with them.
 PAGES = {
-    "": CALLER,
-    "tree": CALLER,
-    "objects/<int:object_id>": CALLER,
-    "objects/<int:object_id>/children": CALLER,
-    "tokens": CALLER,
-    "tokens/<int:token_id>/revoke": CALLER,
-    "login": ANYONE,
-    "logout": ANYONE,
-    "metrics": ANYONE,
-    "api/schema/": ANYONE,
-    "api/schema/ui/": ANYONE,
+    "": (CALLER,),
+    "tree": (CALLER,),
+    "objects/<int:object_id>": ("load", "read_access"),
+    "objects/<int:object_id>/children": ("list_below", "list_tables"),
+    "tokens": (CALLER,),
+    "tokens/<int:token_id>/revoke": (CALLER,),
+    "login": (ANYONE,),
+    "logout": (ANYONE,),
+    "metrics": (ANYONE,),
+    "api/schema/": (ANYONE,),
+    "api/schema/ui/": (ANYONE,),
 }
 METHODS = ("get", "head", "post", "put", "patch", "delete")
 
@@ -74,6 +75,10 @@ def declared(view: type[Endpoint]) -> dict[str, str]:
     return {method: handler.answer.operation for method, handler in handlers.items()}
 
 
+def is_known(asked: str) -> bool:
+    return asked in OPERATIONS or asked in FAMILIES or asked in (ANYONE, CALLER)
+
+
 def sample(path: str) -> str:
     """A URL that the route matches."""
     path = re.sub(r"\(\?P<\w+>[^)]+\)|<str:\w+>|<path:\w+>", "x", path).removesuffix("$").removesuffix("/?")
@@ -96,7 +101,12 @@ def test_every_native_endpoint_names_its_operation(found: Found) -> None:
     asked = declared(view)
     assert asked, f"{view.__name__} serves nothing"
     for method, operation in asked.items():
-        assert operation in OPERATIONS or operation in (ANYONE, CALLER), f"{method} {found.path}: {operation}"
+        assert is_known(operation), f"{method} {found.path}: {operation}"
+        in_path, in_query = "<type>" in found.path, "type" in getattr(view, method).answer.query
+        assert operation in FAMILIES or not in_path, (
+            f"{method} {found.path} is about objects of any kind: name a family"
+        )
+        assert operation not in FAMILIES or in_path or in_query, f"{method} {found.path}: name the row, not its family"
         assert (operation == ANYONE) == view.anonymous, f"{method} {found.path}: who may ask is said twice, differently"
 
 
@@ -144,8 +154,17 @@ def test_nothing_is_declared_that_is_not_there() -> None:
     assert PAGES.keys() <= {found.path for found in OTHERS}
 
 
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_asks_rows_of_the_table(path: str) -> None:
+    asked = PAGES[path]
+    assert asked and all(map(is_known, asked)), asked
+    about_an_object = "object_id" in path
+    assert any(name in FAMILIES for name in asked) == about_an_object, "an object's kind is not in the path"
+    assert about_an_object or asked in ((ANYONE,), (CALLER,))
+
+
 @pytest.mark.django_db
-@pytest.mark.parametrize("path", [path for path, who in PAGES.items() if who == CALLER])
+@pytest.mark.parametrize("path", [path for path, asked in PAGES.items() if asked != (ANYONE,)])
 def test_a_page_sends_strangers_to_sign_in(path: str) -> None:
     for method in ("GET", "POST"):
         answer = Client().generic(method, sample(path))
@@ -175,5 +194,13 @@ def test_the_admin_sends_everybody_but_operators_to_sign_in(django_user_model: A
 def test_every_operation_is_named_as_it_is_listed() -> None:
     for name, operation in OPERATIONS.items():
         assert operation.name == name
+        assert name not in FAMILIES and name not in (ANYONE, CALLER)
         assert operation.on, name
         assert operation.owners, f"nobody owns what {name} is asked on"
+
+
+def test_every_family_asks_an_object_of_its_kind() -> None:
+    for name, rows in FAMILIES.items():
+        for kind, operation in rows.items():
+            assert OPERATIONS.get(operation.name) is operation, name
+            assert kind in operation.on, f"{name} of a {kind} is {operation.name}"
