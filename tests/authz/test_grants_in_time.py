@@ -142,10 +142,10 @@ def test_spans_that_make_no_sense_are_refused(
     world: World, readers: str, starts: timedelta | None, ends: timedelta | None, says: str
 ) -> None:
     now = timezone.now()
-    span = [moment and now + moment for moment in (starts, ends)]
+    first, last = (now + after if after else None for after in (starts, ends))
     with pytest.raises(Invalid, match=says):
-        grant(world, readers, "lake", "create_schema", "allow", *span)
-    said = Ask(Kind.CATALOG, "lake", [("create_schema", "allow", *span)])
+        grant(world, readers, "lake", "create_schema", "allow", first, last)
+    said = Ask(Kind.CATALOG, "lake", [("create_schema", "allow", first, last)])
     with pytest.raises(Invalid, match=says):
         roles.create_role(world.olga, "acme", "soon", None, [said])
     with pytest.raises(Invalid, match=says):

@@ -76,7 +76,7 @@ def now() -> datetime:
 
 
 @pytest.fixture
-def past(db: None, django_user_model) -> History:  # type: ignore[no-untyped-def]
+def past(db: None, django_user_model) -> History:
     user = django_user_model.objects.create_superuser("olga", "a long enough password")
     snapshot.forget()
     return History(Actor(user.pk, "olga", snapshot.latest(), service_admin=True))
