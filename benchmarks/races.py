@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.harness import claim, finish
+from tests.authz import revocations
 from tests.catalogs import races
 from tests.catalogs.racing import Nodes, two_nodes
 from tests.postgres import running_postgres
@@ -26,7 +27,10 @@ ROUNDS: dict[Race, tuple[int, str]] = {
     races.overlapping_places: (100, "4 tables in overlapping places: one winner"),
     races.many_commits: (3, "8 writers x 10 commits to one table: none lost"),
     races.commit_against_purge: (100, "commit against drop with purge: one drop, no file left over"),
-    races.revoke_then_use: (100, "revoke on one server, use on the other: always refused"),
+    **{
+        race: (125, f"{race.__name__.replace('_', ' ')} on one server, used on both: always refused")
+        for race in revocations.RACES
+    },
 }
 
 

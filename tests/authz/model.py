@@ -1,7 +1,7 @@
 """Who may do what: the authorization rules as a small executable reference.
 
 Plain data and plain Python, to be read as the specification and compared at random with the real evaluator.
-The whole of it rests on four sentences:
+The whole of it rests on five sentences:
 
 - A privilege is effective on an object when a role of the actor, held directly or through a group, ALLOWs it on the
   object or anything above it, and none of them DENYs it on the object or anything above it.
@@ -9,10 +9,13 @@ The whole of it rests on four sentences:
 - Acting on an object takes loading its gate first: the schema of a table, the catalog of a schema at any depth, the
   metalake of a catalog. Members alone load a metalake.
 - Past the gate, an operation takes ownership or one of the privileges it names.
+- A grant counts from its start until before its end, and a group of the request's token as one that the actor is stored
+  in; a request may narrow the roles whose ALLOWs count, and never a DENY, ownership or membership.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -20,24 +23,19 @@ from typing import NamedTuple
 ALLOW, DENY = "allow", "deny"
 
 NEEDS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("alter_metalake", "drop_metalake", "enable_metalake"), ()),
-    "create_catalog": ("create_catalog",),
+    **dict.fromkeys(("set_owner", "alter_metalake", "drop_metalake", "enable_metalake"), ()),
+    **dict.fromkeys(("alter_catalog", "drop_catalog", "enable_catalog", "alter_schema", "drop_schema"), ()),
     "load_catalog": ("use_catalog",),
-    **dict.fromkeys(("alter_catalog", "drop_catalog", "enable_catalog"), ()),
     "load_schema": ("use_schema",),
-    **dict.fromkeys(("alter_schema", "drop_schema"), ()),
+    **dict.fromkeys(("create_table", "register_table"), ("create_table",)),  # in a schema that is loaded
     "load_table": ("select_table", "modify_table"),
     **dict.fromkeys(("alter_table", "commit_table"), ("modify_table",)),
     # A move to another schema; its target is asked with create_table. Choice: a rename in place is an alter_table.
     **dict.fromkeys(("drop_table", "rename_table"), ()),
     "vend_credentials": ("select_table",),  # readable ones, for a table's files
     "load_view": ("select_view", "alter_view"),  # choice: ALTER_VIEW loads a view as MODIFY_TABLE loads a table
-    "alter_view": ("alter_view",),
-    "drop_view": ("drop_view",),
-    "set_owner": (),
-    "create_role": ("create_role",),
-    "manage_users": ("manage_users",),
-    "manage_groups": ("manage_groups",),
+    **{name: (name,) for name in ("create_catalog", "create_role", "manage_users", "manage_groups")},
+    **{name: (name,) for name in ("create_view", "alter_view", "drop_view")},
 }
 """Operations that take the gate, and then ownership or any one of these privileges."""
 
@@ -78,6 +76,25 @@ class Grant(NamedTuple):
     privilege: str
     effect: str
     obj: int
+    starts: int | None = None  # its first moment
+    ends: int | None = None  # the first moment after it
+
+    def has_ended(self, now: int) -> bool:
+        return self.ends is not None and self.ends <= now
+
+    def is_in_force(self, now: int) -> bool:
+        return (self.starts is None or self.starts <= now) and not self.has_ended(now)
+
+
+class Request(NamedTuple):
+    """How a question is asked: when, with which roles' ALLOWs (None: all), in which groups of a token besides."""
+
+    now: int = 0
+    active: Set[int] | None = None
+    claimed: Set[int] = frozenset()
+
+
+BARE = Request()
 
 
 @dataclass(frozen=True)
@@ -114,14 +131,16 @@ class World:
 
 
 class Actor:
-    """One user in one world; each method is a rule."""
+    """One user in one world, as of one request; each method is a rule."""
 
-    def __init__(self, world: World, user: int) -> None:
-        self.world = world
-        self.user = user
+    def __init__(self, world: World, user: int, how: Request = BARE) -> None:
+        self.world, self.user = world, user
+        self.now, self.active, self.claimed = how
 
     def is_party(self, party: Party) -> bool:
-        return party.id == self.user if party.kind == "user" else self.user in self.world.groups[party.id].members
+        if party.kind == "user":
+            return party.id == self.user
+        return party.id in self.claimed or self.user in self.world.groups[party.id].members
 
     def roles(self) -> set[int]:
         return {role for role, holder in self.world.assignments if self.is_party(holder)}
@@ -130,12 +149,14 @@ class Actor:
         """Where a grant reaches the object from."""
         return self.world.lineage(obj)
 
+    def counts(self, grant: Grant) -> bool:
+        narrowed = grant.effect == ALLOW and self.active is not None and grant.role not in self.active
+        return grant.is_in_force(self.now) and not narrowed and grant.role in self.roles()
+
     def granted(self, privilege: str, effect: str, obj: int) -> bool:
-        roles, scopes = self.roles(), self.scopes(obj)
-        return any(
-            g.privilege == privilege and g.effect == effect and g.obj in scopes and g.role in roles
-            for g in self.world.grants
-        )
+        scopes = self.scopes(obj)
+        found = (g for g in self.world.grants if g.privilege == privilege and g.effect == effect)
+        return any(g.obj in scopes and self.counts(g) for g in found)
 
     def denied(self, privilege: str, obj: int) -> bool:
         return self.granted(privilege, DENY, obj)
@@ -192,8 +213,9 @@ class Actor:
         return self.acts(obj) if parent is None else self.acts(parent, "manage_grants")
 
     def drops_role(self, role: int) -> bool:
-        denies = [g.obj for g in self.world.grants if g.role == role and g.effect == DENY]
-        return self.acts(role) and all(self.lifts_deny(obj) for obj in denies)
+        # Choice: a DENY that is still to come has to be lifted too; one that has ended is as good as gone.
+        denies = [g for g in self.world.grants if g.role == role and g.effect == DENY and not g.has_ended(self.now)]
+        return self.acts(role) and all(self.lifts_deny(deny.obj) for deny in denies)
 
     def may(self, operation: str, obj: int | None, missing: int = 0, privilege: str = "") -> bool:
         if obj is None:  # create_metalake: all that a service administrator may do for being one
@@ -205,17 +227,15 @@ class Actor:
                 return self.sees(obj)
             case "create_schema":
                 return self.creates_schema(obj, missing)
-            case "create_table" | "register_table":
-                return self.loads(obj) and self.acts(obj, "create_table")
-            case "create_view":
-                return self.loads(obj) and self.acts(obj, "create_view")
+            case "create_table" | "register_table" | "create_view":
+                return self.loads(obj) and self.acts(obj, *NEEDS[operation])
             case "load_owner":
                 return self.loads(obj)
             case "grant_privilege" | "revoke_privilege":
                 return self.grants(obj, privilege)
             case "lift_deny":  # what revoking a DENY asks
                 return self.lifts_deny(obj)
-            case "load_role":
+            case "load_role":  # choice: its holder loads it also while it is not active
                 return self.acts(obj, "manage_grants") or (self.reaches(obj) and obj in self.roles())
             case "assign_role" | "override_role":  # whatever lifts a DENY on the way asks lift_deny besides
                 return self.acts(self.world.gate(obj), "manage_grants")
@@ -224,24 +244,25 @@ class Actor:
         return self.acts(obj, *NEEDS[operation])
 
 
-def allowed(world: World, user: int, operation: str, obj: int | None, missing: int = 0, privilege: str = "") -> bool:
-    """`obj` is what is acted on, the container of what is created, or None for create_metalake.
+def allowed(
+    world: World, user: int, operation: str, obj: int | None, missing: int = 0, privilege: str = "", how: Request = BARE
+) -> bool:
+    """`obj` is what is acted on, the container of what is created, or None for create_metalake."""
+    return Actor(world, user, how).may(operation, obj, missing, privilege)
 
-    `missing` matters to create_schema alone, `privilege` to grant_privilege and revoke_privilege alone.
-    """
-    return Actor(world, user).may(operation, obj, missing, privilege)
 
-
-def visible(world: World, user: int, container: int | None, kind: str) -> dict[int, str]:
+def visible(world: World, user: int, container: int | None, kind: str, how: Request = BARE) -> dict[int, str]:
     """What a list shows: the id of each child that can be loaded ("full") or only leads to one that can ("path")."""
-    actor = Actor(world, user)
+    actor = Actor(world, user, how)
     children = [child for child in world.children.get(container, ()) if world.kind(child) == kind]
     return {child: "full" if actor.loads(child) else "path" for child in children if actor.sees(child)}
 
 
-def answer(world: World, user: int, operation: str, obj: int | None, missing: int = 0, privilege: str = "") -> str:
+def answer(
+    world: World, user: int, operation: str, obj: int | None, missing: int = 0, privilege: str = "", how: Request = BARE
+) -> str:
     """Either "ok", or "forbidden" (403) for what is seen, or "unseen" (404) for what must look like a real miss."""
-    actor = Actor(world, user)
+    actor = Actor(world, user, how)
     if actor.may(operation, obj, missing, privilege):
         return "ok"
     # Hidden parents of a new schema do not matter; choice: a hidden catalog does, for a missing one is a miss too.

@@ -5,7 +5,6 @@ The suite runs a few rounds of each, benchmarks/races.py the full figures. `tag`
 
 from __future__ import annotations
 
-import hashlib
 import random
 import time
 from collections import Counter
@@ -16,7 +15,6 @@ from tests.catalogs.racing import ICEBERG, NATIVE, Answer, Client, Nodes, namesp
 
 Act = Callable[[Client], Answer]
 COLUMNS = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
-READER, READER_TOKEN = "reader", "mlk_reader"
 LATE = 0.02  # seconds; the longest that one side of a race waits, so that the sides meet everywhere
 
 
@@ -134,19 +132,6 @@ def commit_against_purge(nodes: Nodes, tag: str) -> list[str]:
     return wrong
 
 
-def revoke_then_use(nodes: Nodes, tag: str) -> list[str]:
-    """Once a grant or a revoke is answered by one server, whatever the other is asked afterwards follows it."""
-    first, last = nodes.clients(len(nodes.servers))[0], reader(nodes)
-    body = {"privileges": [{"name": "select_table", "condition": "allow"}]}
-    wrong = []
-    for word, may_load in (("grant", True), ("revoke", False)):
-        answer = first.send("PUT", f"/api/metalakes/demo/permissions/roles/{READER}/catalog/lake/{word}", body)
-        used = last.send("GET", f"{ICEBERG}/namespaces/{READER}/tables/t")
-        if answer.status != 200 or used.status not in ((200,) if may_load else (403, 404)):
-            wrong.append(f"{word} was answered with {answer.status}, then a load with {used.status}")
-    return wrong
-
-
 # What is asked.
 
 
@@ -176,27 +161,6 @@ def late(act: Act) -> Act:
         return act(client)
 
     return waits
-
-
-def reader(nodes: Nodes) -> Client:
-    """A member on the last server who reaches the table `t` of a schema, but for the right to read it."""
-    last = nodes.servers[-1].url
-    if nodes.ask("GET", f"/api/metalakes/demo/users/{READER}").status == 404:
-        nodes.made("/api/metalakes/demo/users", {"name": READER})
-        ways = [{"name": name, "condition": "allow"} for name in ("use_catalog", "use_schema")]
-        lake = {"type": "catalog", "fullName": "lake", "privileges": ways}
-        nodes.made("/api/metalakes/demo/roles", {"name": READER, "properties": {}, "securableObjects": [lake]})
-        given = nodes.ask("PUT", f"/api/metalakes/demo/permissions/users/{READER}/grant", {"roleNames": [READER]})
-        assert given.status == 200, given
-        nodes.made(f"{NATIVE}/schemas", {"name": READER})
-        nodes.made(f"{ICEBERG}/namespaces/{READER}/tables", {"name": "t", "schema": COLUMNS})
-        nodes.execute(
-            "INSERT INTO authz_token (user_id, name, digest, created_at) "
-            "SELECT id, 'race', %s, date_joined FROM authz_user WHERE username = %s",
-            hashlib.sha256(READER_TOKEN.encode()).hexdigest(),
-            READER,
-        )
-    return Client(last, token=READER_TOKEN)
 
 
 # What must hold.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.authz import revocations
 from tests.catalogs import races
 from tests.catalogs.racing import Nodes, one_node, two_nodes
 from tests.postgres import PostgresServer
@@ -21,7 +22,7 @@ ROUNDS: list[tuple[Callable[[Nodes, str], list[str]], int]] = [
     (races.overlapping_places, 10),
     (races.many_commits, 1),
     (races.commit_against_purge, 6),
-    (races.revoke_then_use, 10),
+    *((race, 5) for race in revocations.RACES),
 ]
 
 
