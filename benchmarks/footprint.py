@@ -54,7 +54,7 @@ def demo(server: MetalakeServer) -> None:
 def largest(server: MetalakeServer) -> float:
     """Resident bytes of the largest process of the server."""
     assert server.process is not None
-    return max(_resident(pid) for pid in _group(server.process.pid))
+    return max(resident(pid) for pid in _group(server.process.pid))
 
 
 def _group(leader: int) -> list[int]:
@@ -68,7 +68,7 @@ def _is_in(entry: Path, leader: int) -> bool:
         return False
 
 
-def _resident(pid: int) -> float:
+def resident(pid: int) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return float(line.split()[1]) * 1024

@@ -10,7 +10,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.servers import MetalakeServer
 
 _missed: list[str] = []
 
@@ -33,6 +38,27 @@ def own_store(database_url: str = "") -> None:
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0)
+
+
+def join_store() -> None:
+    """Django on the store of the program that started this process."""
+    import django
+
+    django.setup()
+
+
+def serve(stack: ExitStack, **environment: str) -> MetalakeServer:
+    """Metalake as a process of its own on the program's store, which stops with the stack.
+
+    Several may run side by side as long as they only read: SQLite is for one that writes.
+    """
+    from tests.servers import prepare
+
+    own = {"METALAKE_DATABASE_URL": os.environ["METALAKE_DATABASE_URL"], "METALAKE_LOG_LEVEL": "ERROR"}
+    server = prepare(Path(os.environ["METALAKE_HOME"]), **own, **environment)
+    server.start()
+    stack.callback(server.stop)
+    return server
 
 
 def on_both_databases(program: str, arguments: Sequence[str]) -> bool:
@@ -83,6 +109,11 @@ def statements(act: Callable[[], Any]) -> int:
         act()
     control = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
     return sum(not query["sql"].startswith(control) for query in captured.captured_queries)
+
+
+def ratio(left: Sequence[float], right: Sequence[float]) -> float:
+    """Round by round, then the median."""
+    return median([a / b for a, b in zip(left, right, strict=True)])
 
 
 def claim(what: str, found: float, limit: float, *, at_least: bool = False, unit: str = "") -> None:

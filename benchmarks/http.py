@@ -6,6 +6,8 @@ import socket
 import threading
 import time
 from base64 import b64encode
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -34,20 +36,60 @@ class Load:
         return len(self.latencies) / (time.perf_counter() - started)
 
     def _one(self, stop: float, failures: list[str]) -> None:
-        parts = urlsplit(self.url)
-        target = parts.path + (f"?{parts.query}" if parts.query else "")
-        head = f"GET {target} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: {self.authorization}\r\n\r\n".encode()
-        mine = []
-        with socket.create_connection((parts.hostname, parts.port)) as connection:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        asked, mine = _request(self.url, self.authorization), []
+        with _connect(self.url) as connection:
             while (started := time.perf_counter()) < stop:
-                connection.sendall(head)
+                connection.sendall(asked)
                 status = _read_answer(connection)
                 if status != 200:
                     failures.append(f"{self.url} answered {status}")
                     return
                 mine.append((time.perf_counter() - started) * 1000)
         self.latencies += mine
+
+
+@dataclass
+class Crowd:
+    """Users who ask for the same at times that are set beforehand, however long the answers take (open loop)."""
+
+    url: str
+    authorizations: Sequence[str]
+
+    def run(self, arrivals: Sequence[float]) -> list[float]:
+        """Each answer's milliseconds since it was due. The users take turns at the arrivals, in seconds from now.
+
+        Raises AssertionError where an answer is not 200.
+        """
+        users = len(self.authorizations)
+        with ThreadPoolExecutor(users) as pool:
+            started = time.perf_counter() + 0.2
+            due = [started + arrival for arrival in arrivals]
+            asked = [pool.submit(self._one, self.authorizations[n], due[n::users]) for n in range(users)]
+            return [taken for user in asked for taken in user.result()]
+
+    def _one(self, authorization: str, due: Sequence[float]) -> list[float]:
+        asked, taken = _request(self.url, authorization), []
+        with _connect(self.url) as connection:
+            for moment in due:
+                time.sleep(max(0.0, moment - time.perf_counter()))
+                connection.sendall(asked)
+                status = _read_answer(connection)
+                assert status == 200, f"{self.url} answered {status}"
+                taken.append((time.perf_counter() - moment) * 1000)
+        return taken
+
+
+def _request(url: str, authorization: str) -> bytes:
+    parts = urlsplit(url)
+    target = parts.path + (f"?{parts.query}" if parts.query else "")
+    return f"GET {target} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: {authorization}\r\n\r\n".encode()
+
+
+def _connect(url: str) -> socket.socket:
+    parts = urlsplit(url)
+    connection = socket.create_connection((parts.hostname, parts.port))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
 
 
 def _read_answer(connection: socket.socket) -> int:

@@ -7,21 +7,26 @@ from itertools import islice
 from typing import Any
 from uuid import uuid4
 
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group as GuardianGroup
 from django.contrib.auth.models import Permission
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection, transaction
+from django.utils import timezone
 
 from authz import snapshot
 from authz.callers import actor_of
-from authz.models import Grant, Member, Role, User
+from authz.models import Group, Member, Role, User
 from authz.policy import Actor
 from catalogs.lookup import Ident
 from catalogs.services import catalogs, metalakes, schemas
-from metalake.models import Securable, Slot, new_id
+from metalake.models import Securable, new_id
 from metalake.privileges import Kind, Privilege
 
 METALAKE, CATALOG = "bench", "lake"
+
+Rule = tuple[Role, Privilege, int, str]
+"""Who is given what, on which object, and the effect."""
 
 
 def first_catalog() -> Actor:
@@ -34,37 +39,85 @@ def first_catalog() -> Actor:
 
 def member(name: str) -> User:
     """Another user of the metalake, who holds nothing yet."""
-    user = User.objects.create_user(name, "bench-password-1")
-    Member.objects.create(metalake_id=Securable.objects.get(name=METALAKE).pk, user=user, creator="bench")
-    return user
+    return members([name])[0]
 
 
-def role(name: str, *holders: User) -> Role:
-    metalake = Securable.objects.get(name=METALAKE)
-    made = Role(kind=Kind.ROLE, name=name, owner_user=User.objects.get(username="admin"), creator="bench")
-    made.group = GuardianGroup.objects.create(name=f"{metalake.pk}:{name}")
-    made.place_under(metalake)
-    made.save(force_insert=True)
-    for holder in holders:
-        holder.groups.add(made.group)
+def members(names: Iterable[str]) -> list[User]:
+    """Users of the metalake who hold nothing yet and sign in with tokens alone."""
+    metalake = _metalake()
+    users = User.objects.bulk_create([User(username=name, password=make_password(None)) for name in names])
+    Member.objects.bulk_create([Member(metalake_id=metalake.pk, user=user, creator="bench") for user in users])
+    return users
+
+
+def group(name: str, users: Iterable[User], roles: Iterable[Role]) -> Group:
+    made = Group.objects.create(metalake_id=_metalake().pk, name=name, creator="bench")
+    made.users.set(users)
+    made.roles.set(roles)
     return made
 
 
+def role(name: str, *holders: User) -> Role:
+    made = roles([name])[0]
+    hold((holder, made) for holder in holders)
+    return made
+
+
+def roles(names: Iterable[str]) -> list[Role]:
+    metalake, owner = _metalake(), User.objects.get(username="admin")
+    made: list[Role] = []
+    with transaction.atomic(), connection.cursor() as cursor:
+        for some in batches(names, 5000):
+            rows = _securables(metalake, some, Kind.ROLE, owner)
+            groups = [GuardianGroup(name=f"{metalake.pk}:{name}") for name in some]
+            GuardianGroup.objects.bulk_create(groups)
+            pairs = list(zip(rows, groups, strict=True))
+            cursor.executemany(
+                "INSERT INTO authz_role (securable_ptr_id, group_id) VALUES (%s, %s)",
+                [(row.id, group.pk) for row, group in pairs],
+            )
+            made += [Role(id=row.id, securable_ptr=row, name=row.name, group=group) for row, group in pairs]
+    return made
+
+
+def hold(pairs: Iterable[tuple[User, Role]]) -> None:
+    """Users hold roles directly."""
+    through = User.groups.through
+    for some in batches(pairs, 5000):
+        through.objects.bulk_create([through(user_id=user.pk, group_id=role.group_id) for user, role in some])
+    snapshot.forget()
+
+
 def grant(to: Role, privilege: Privilege, ids: Iterable[int], effect: str = "allow") -> None:
-    """The same privilege on many objects; the snapshot is forgotten, so it is read anew."""
-    permission = Permission.objects.get(
-        content_type=ContentType.objects.get_for_model(Securable), codename=privilege.value
-    )
-    with transaction.atomic():
-        for some in batches(ids, 5000):
-            Grant.objects.bulk_create(
-                [
-                    Grant(group=to.group, permission=permission, content_object_id=pk, effect=effect, grantor="bench")
-                    for pk in some
-                ],
-                batch_size=5000,
+    """The same privilege on many objects."""
+    grant_all((to, privilege, pk, effect) for pk in ids)
+
+
+def grant_all(rules: Iterable[Rule]) -> None:
+    """The snapshot is forgotten, so it is read anew."""
+    securables = ContentType.objects.get_for_model(Securable)
+    ids = dict(Permission.objects.filter(content_type=securables).values_list("codename", "pk"))
+    now = timezone.now()
+    with transaction.atomic(), connection.cursor() as cursor:
+        for some in batches(rules, 20_000):
+            cursor.executemany(
+                "INSERT INTO authz_grant (group_id, permission_id, content_object_id, effect, grantor, granted_at) "
+                "VALUES (%s, %s, %s, %s, 'bench', %s)",
+                [(to.group_id, ids[privilege.value], pk, effect, now) for to, privilege, pk, effect in some],
             )
     snapshot.forget()
+
+
+def make_catalogs(names: Iterable[str]) -> list[int]:
+    """More catalogs of the metalake, in bulk; their ids."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        rows = _securables(_metalake(), names, Kind.CATALOG, User.objects.get(username="admin"))
+        cursor.executemany(
+            "INSERT INTO catalogs_catalog (securable_ptr_id, type, provider, enabled, nested) "
+            "VALUES (%s, 'relational', 'lakehouse-iceberg', %s, %s)",
+            [(row.id, True, True) for row in rows],
+        )
+    return [row.id for row in rows]
 
 
 def children(parent: Securable, names: Iterable[str], kind: Kind, owner: User) -> list[int]:
@@ -72,18 +125,9 @@ def children(parent: Securable, names: Iterable[str], kind: Kind, owner: User) -
     made: list[int] = []
     catalog_id = parent.lineage_ids[1]
     path = parent.schema.physical_name + "\x01" if parent.kind == Kind.SCHEMA else ""
-    slot = Slot.SCHEMA if kind == Kind.SCHEMA else Slot.TABULAR
     with transaction.atomic(), connection.cursor() as cursor:
         for some in batches(names, 5000):
-            rows = [
-                Securable(
-                    id=new_id(), kind=kind, slot=slot, name=name, parent=parent, owner_user=owner, creator="bench"
-                )
-                for name in some
-            ]
-            for row in rows:
-                row.lineage = f"{parent.lineage}/{row.id}"
-            Securable.objects.bulk_create(rows)
+            rows = _securables(parent, some, kind, owner)
             if kind == Kind.SCHEMA:
                 cursor.executemany(
                     "INSERT INTO catalogs_schema (securable_ptr_id, catalog_id, physical_name) VALUES (%s, %s, %s)",
@@ -96,6 +140,18 @@ def children(parent: Securable, names: Iterable[str], kind: Kind, owner: User) -
                 )
             made += [row.id for row in rows]
     return made
+
+
+def _securables(parent: Securable, names: Iterable[str], kind: Kind, owner: User) -> list[Securable]:
+    """The rows that all kinds share."""
+    rows = [Securable(id=new_id(), kind=kind, name=name, owner_user=owner, creator="bench") for name in names]
+    for row in rows:
+        row.place_under(parent)
+    return Securable.objects.bulk_create(rows)
+
+
+def _metalake() -> Securable:
+    return Securable.objects.get(name=METALAKE, kind=Kind.METALAKE)
 
 
 def _uuid() -> Any:

@@ -1,0 +1,76 @@
+"""Why a user may read a table or may not, in words, at 600,000 rules and a chain of ten ancestors.
+
+`python -m benchmarks.explain [roles]` takes that many roles instead of 10,000. Half a thousand stewards may grant on
+the catalog, so that a no has many people to name.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from itertools import cycle
+from typing import TYPE_CHECKING
+
+from benchmarks.checks import GRANTS, ROLES, World
+from benchmarks.harness import claim, finish, median, on_both_databases, percentile, statements, timed
+
+if TYPE_CHECKING:
+    from authz.services.explaining import Explanation
+    from benchmarks.checks import Ask
+
+HELD, STEWARDS, ROUNDS = 20, 500, 600
+LIMIT = 50.0  # milliseconds at p99
+
+
+def main(arguments: list[str]) -> None:
+    on_both_databases("benchmarks.explain", arguments)
+    from benchmarks import population
+    from metalake.privileges import Privilege
+
+    many = int(arguments[0]) if arguments else ROLES
+    world = World()
+    roles = world.add_roles(many)
+    stewardship = population.role("stewardship")
+    for privilege in (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.MANAGE_GRANTS):
+        population.grant(stewardship, privilege, [world.home.lineage_ids[1]])
+    population.group("stewards", population.members(f"steward{n}" for n in range(STEWARDS)), [stewardship])
+    asks = world.asks(roles, "asked", HELD)
+    population.analyze()
+    print(f"  {many * GRANTS:,} rules of {many:,} roles, {HELD} of them each user's")
+
+    answers = [explain(ask) for ask in asks]
+    for allowed, word in ((True, "yes"), (False, "no")):
+        some = [ask for ask, told in zip(asks, answers, strict=True) if told.allowed == allowed]
+        assert len(some) > len(asks) / 10, f"too few of {word}"
+        taken = milliseconds(some)
+        print(f"  a {word}: p50 {median(taken):.1f} ms, p99 {percentile(taken, 0.99):.1f} ms")
+        claim(f"p99 of explaining a {word}", percentile(taken, 0.99), LIMIT, unit=" ms")
+        asked = max(statements(partial(explain, ask)) for ask in some)
+        claim(f"SQL statements of explaining a {word}, the caller's account included", asked, 13)
+    named = next(step.by for told in answers for steps in told.changes or () for step in steps)
+    assert named and named.more > 50, "the stewards are named"
+    finish()
+
+
+def milliseconds(asks: list[Ask]) -> list[float]:
+    turns = cycle(asks)
+    return timed(lambda: explain(next(turns)), ROUNDS)
+
+
+def explain(ask: Ask) -> Explanation:
+    """As the owner of the metalake asks it over the wire."""
+    from authz.callers import actor_of
+    from authz.models import User
+    from authz.services import explaining
+    from benchmarks.population import METALAKE
+    from metalake.names import dotted
+    from metalake.privileges import Kind
+
+    user, table = ask
+    admin = actor_of(User.objects.get(username="admin"))
+    wanted = explaining.read_wanted(Kind.TABLE, None, "load_table")
+    return explaining.explain(admin, METALAKE, Kind.TABLE, dotted(table.full_name), wanted, user.username, None)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
