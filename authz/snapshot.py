@@ -26,6 +26,8 @@ from authz.models import Grant, PolicyChange, PolicyEpoch, unended
 from metalake.privileges import Effect, Privilege
 
 DENY_SHIFT = 64
+MOST_LOOKED_AT = 50_000
+MOST_NAMED = 1000
 ALLOWS = (1 << DENY_SHIFT) - 1
 KEPT_CHANGES = 10_000
 TOPICS = frozenset({"grants", "members", "user_roles", "user_groups", "group_roles"})
@@ -91,6 +93,18 @@ class Snapshot:
                         if grant.starts <= now < grant.ends:
                             found |= grant.mask
         return found
+
+    def carrying(self, roles: Iterable[int], mask: int, now: float) -> list[int] | None:
+        """The securables that themselves carry a grant of the mask to these roles; None where they are too many."""
+        of_roles = [self.grants[role] for role in roles if role in self.grants]
+        if sum(map(len, of_roles)) > MOST_LOOKED_AT:
+            return None
+        found = {securable for grants in of_roles for securable, held in grants.items() if held & mask}
+        for role in roles if self.timed else ():
+            for securable, timed in self.timed.get(role, _NOTHING).items():
+                if any(grant.mask & mask and grant.starts <= now < grant.ends for grant in timed):
+                    found.add(securable)
+        return sorted(found) if len(found) <= MOST_NAMED else None
 
     def after(self, epoch: int, stamp: str, changes: Iterable[list[Any]]) -> Snapshot:
         """The snapshot with these changes; what did not change is shared."""
