@@ -19,7 +19,20 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from authz.models import AuditEntry, Fact, Grant, Group, Member, PolicyChange, PolicyEpoch, Role, Seal, Token, User
+from authz.models import (
+    AuditEntry,
+    Fact,
+    Grant,
+    Group,
+    Member,
+    Plan,
+    PolicyChange,
+    PolicyEpoch,
+    Role,
+    Seal,
+    Token,
+    User,
+)
 from authz.services.naming import check_user_name
 from metalake.admin import ReadOnlyAdmin, SecurableAdmin
 from metalake.errors import Invalid
@@ -225,6 +238,14 @@ class FactAdmin(ReadOnlyAdmin):
 class SealAdmin(ReadOnlyAdmin):
     list_display = ("position", "fact_id", "digest")
     search_fields = ("position__exact", "fact_id__exact")
+
+
+@admin.register(Plan)
+class PlanAdmin(ReadOnlyAdmin):
+    list_display = ("created_at", "user", "metalake_id", "applied_at")
+    list_select_related = ("user",)
+    search_fields = ("user__username", "metalake_id__exact")
+    exclude = ("digest",)
 
 
 @admin.register(PolicyEpoch)

@@ -108,7 +108,10 @@ class Grant(GroupObjectPermissionBase):
             models.UniqueConstraint(fields=["group", "permission", "content_object"], name="grant_is_unique")
         ]
         unique_together = []
-        indexes = [models.Index(fields=["content_object", "group"], name="grant_object_group")]
+        indexes = [
+            models.Index(fields=["content_object", "group"], name="grant_object_group"),
+            models.Index(fields=["content_object", "permission"], name="grant_object_permission"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.effect} {self.permission.codename} on {self.content_object} to {self.group.name}"
@@ -179,6 +182,21 @@ class Seal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.position}:{self.digest}"
+
+
+class Plan(models.Model):
+    """Changes of grants that one caller was shown and may apply once; only its token's SHA-256 is kept."""
+
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="plans")
+    metalake_id = models.BigIntegerField()
+    changes = models.JSONField(help_text="By ids, as authz.services.planning writes them.")
+    fact_id = models.BigIntegerField(help_text="The newest fact about rights that it was made on.")
+    created_at = models.DateTimeField(default=timezone.now, db_index=True)
+    applied_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"plan of {self.user} from {self.created_at:%Y-%m-%d %H:%M:%S}"
 
 
 class AuditEntry(models.Model):

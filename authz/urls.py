@@ -1,6 +1,6 @@
 """The native wire's paths for users, groups, roles, permissions, owners and tokens."""
 
-from authz import api, api_bulk
+from authz import api, api_access, api_bulk, api_plans
 from metalake.rest import route
 
 METALAKE = "metalakes/<metalake>"
@@ -28,6 +28,15 @@ urlpatterns = [
     route(f"{BULK}/users/remove", api_bulk.RemoveUsers),
     route(f"{BULK}/groups/add", api_bulk.AddGroups),
     route(f"{BULK}/groups/remove", api_bulk.RemoveGroups),
+    route(f"{METALAKE}/access/explain", api_access.Explain),
+    route(f"{METALAKE}/access/check", api_access.Check),
+    route(f"{METALAKE}/access/objects/{OBJECT}", api_access.WhoReaches),
+    route(f"{METALAKE}/access/users/<user>", api_access.ReachedByUser),
+    route(f"{METALAKE}/access/groups/<group>", api_access.ReachedByGroup),
+    route(f"{METALAKE}/access/roles/<role>", api_access.ReachedByRole),
+    route(f"{METALAKE}/access/export", api_plans.Export),
+    route(f"{METALAKE}/access/plan", api_plans.Plan),
+    route(f"{METALAKE}/access/apply", api_plans.Apply),
     route("authn/me", api.Me),
     route("tokens", api.Tokens),
     route("tokens/<id>", api.Token),

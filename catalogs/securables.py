@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+
+from django.db import connection
 
 from authz.objects import Address
 from authz.policy import Node
-from catalogs.hierarchy import split_logical
+from catalogs.hierarchy import configured_separator, split_logical
 from catalogs.lookup import Found, Ident, nearest, schema_keys
-from catalogs.models import Catalog, Schema
-from metalake.models import Securable, Slot
+from catalogs.models import Catalog
 from metalake.privileges import Kind
 
 KINDS = frozenset({Kind.CATALOG, Kind.SCHEMA, Kind.TABLE, Kind.VIEW})
@@ -55,9 +56,11 @@ def _schema_ids(catalogs: dict[str, tuple[int, bool]], names: set[tuple[str, ...
             keys[catalog, schema] = (id, nested if is_nested else flat)
     if not keys:
         return {}
-    rows = Schema.objects.filter(
-        in_catalog_id__in={id for id, _ in keys.values()}, physical_name__in={key for _, key in keys.values()}
-    ).values_list("in_catalog_id", "physical_name", "id")
+    rows = _at(
+        {(catalog, physical) for catalog, physical in keys.values() if physical is not None},
+        "SELECT s.catalog_id, s.physical_name, s.securable_ptr_id FROM wanted "
+        "JOIN catalogs_schema s ON s.catalog_id = wanted.parent AND s.physical_name = wanted.name",
+    )
     ids = {(catalog, physical): id for catalog, physical, id in rows}
     return {name: ids[key] for name, key in keys.items() if key in ids}
 
@@ -68,11 +71,23 @@ def _leaf_ids(
     keys = {name: (schemas[name[:2]], name[2]) for name in names if name[:2] in schemas}
     if not keys:
         return {}
-    rows = Securable.objects.filter(
-        slot=Slot.TABULAR, parent_id__in={id for id, _ in keys.values()}, name__in={leaf for _, leaf in keys.values()}
-    ).values_list("parent_id", "name", "kind", "id")
+    rows = _at(
+        set(keys.values()),
+        "SELECT s.parent_id, s.name, s.kind, s.id FROM wanted JOIN metalake_securable s "
+        "ON s.parent_id = wanted.parent AND s.slot = 'tabular' AND s.name = wanted.name",
+    )
     leaves = {(parent, name): (kind, id) for parent, name, kind, id in rows}
     return {(name, leaves[key][0]): leaves[key][1] for name, key in keys.items() if key in leaves}
+
+
+def _at(keys: Collection[tuple[int, str]], sql: str) -> list[tuple]:
+    """Rows by parent and name in pairs: each parent with every name would be a million look-ups for a thousand."""
+    if not keys:
+        return []
+    values = ", ".join(["(%s, %s)"] * len(keys))
+    with connection.cursor() as cursor:
+        cursor.execute(f"WITH wanted(parent, name) AS (VALUES {values}) {sql}", [part for key in keys for part in key])
+        return cursor.fetchall()
 
 
 def full_name(nodes: Sequence[Node]) -> list[str]:
@@ -81,6 +96,10 @@ def full_name(nodes: Sequence[Node]) -> list[str]:
 
 def levels(schema: str) -> list[str]:
     return list(split_logical(schema))
+
+
+def separator() -> str:
+    return configured_separator()
 
 
 def catalog_types(catalog_ids: Iterable[int]) -> dict[int, str]:

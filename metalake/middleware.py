@@ -66,7 +66,7 @@ class Wire:
 
     @staticmethod
     def _too_large(request: HttpRequest, wire: str) -> HttpResponse | None:
-        limit = settings.METALAKE_MAX_COMMIT_BODY if wire == "iceberg" else settings.METALAKE_MAX_BODY
+        limit = _limit(request, wire)
         length = str(request.META.get("CONTENT_LENGTH") or "")
         if not length.isdecimal() or int(length) <= limit:
             return None
@@ -74,6 +74,16 @@ class Wire:
         from metalake.urls import render_for
 
         return render_for(request, TooLarge(f"The request body may take {limit} bytes."))
+
+
+def _limit(request: HttpRequest, wire: str) -> int:
+    if wire == "iceberg":
+        return settings.METALAKE_MAX_COMMIT_BODY
+    is_plan = wire == "api" and _PLAN.fullmatch(request.path_info)
+    return settings.METALAKE_MAX_PLAN_BODY if is_plan else settings.METALAKE_MAX_BODY
+
+
+_PLAN = re.compile(r"/api/metalakes/[^/]+/access/plan/?")
 
 
 @cache

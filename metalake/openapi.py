@@ -21,9 +21,12 @@ from metalake.wire import Reply
 
 REF = "#/components/schemas/{model}"
 QUERY = {
+    "asOf": ("string", "A moment of the past, in ISO 8601; absent is now"),
     "cascade": ("boolean", "Drop what the object holds too"),
     "details": ("boolean", "Reply with the objects instead of their names"),
     "force": ("boolean", "Drop even what is in use or not empty"),
+    "limit": ("integer", "How many a page holds: 100, at most 1,000"),
+    "pageToken": ("string", "The nextPageToken of the page before"),
     "parentSchema": ("string", "The schema whose direct children are listed"),
     "privileges": ("string", "Privileges that the caller must hold, divided by commas"),
     "purge": ("boolean", "Delete the files too"),

@@ -53,6 +53,7 @@ def answers(
     query: tuple[str, ...] = (),
     id: str | None = None,
     body_is_optional: bool = False,
+    reader: Callable[[HttpRequest], Any] | None = None,
 ) -> Callable:
     """Declare an endpoint method: it gets the actor, its decoded path names and its body, and returns the payload.
 
@@ -60,7 +61,7 @@ def answers(
     is "anyone" or "caller" where no object is asked about.
     `reply` maps each payload key to its type, one that may be None to a key that may be left out; None is a reply
     without the envelope. `query` names the parameters it reads, `id` the operation in the API's description. An
-    optional body that is not sent is None.
+    optional body that is not sent is None. `reader` reads a body that may be more than JSON; its model describes it.
     """
 
     def declare(method: Callable) -> Callable:
@@ -68,8 +69,9 @@ def answers(
         def endpoint(self: Endpoint, request: Any, **raw: str) -> HttpResponseBase:
             given: dict[str, Any] = {name: decode(value) for name, value in raw.items()}
             if body is not None:
-                left_out = body_is_optional and not request._request.body
-                given["body"] = None if left_out else parse(request._request, body)
+                sent = request._request
+                left_out = body_is_optional and not sent.body
+                given["body"] = None if left_out else reader(sent) if reader else parse(sent, body)
             return envelope(method(self, self.actor, **given))
 
         endpoint.answer = Answer(operation, body, reply, query, id, body_is_optional)  # type: ignore[attr-defined]

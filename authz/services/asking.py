@@ -47,7 +47,8 @@ def standing(found: Located) -> Located:
 
 def _knows(actor: Actor, myself: Actor, state: State, found: Located) -> bool:
     if state.at is None:
-        return policy.sees(actor, found)
+        # Whoever may ask about others there may ask about themselves, though they may not load it.
+        return policy.sees(actor, found) or policy.permits(actor, operations.read_access(found.kind), found)
     if found.kind is Kind.METALAKE or policy.permits(myself, operations.load_of(found.kind), found):
         return True
     today = standing(found)

@@ -126,7 +126,7 @@ def rewrite(
     lifted = {
         grant.object_id
         for grant in entries.living(gone, actor.moment)
-        if grant.given.effect == Effect.DENY and not _stays(grant, given, actor.moment)
+        if grant.given.effect == Effect.DENY and not stays(grant, given, actor.moment)
     }
     if not all(may_lift(actor, found) for found in by_ids(lifted).values()):
         raise Forbidden(f"{actor.name} may not lift a DENY that role {row.name} carries.", kind="role")
@@ -137,7 +137,7 @@ def rewrite(
     return publishing.grants_of(row, changed) if changed else []
 
 
-def _stays(denied: Held, given: dict[int, Entries], now: datetime) -> bool:
+def stays(denied: Held, given: dict[int, Entries], now: datetime) -> bool:
     """Whether a DENY goes on without a gap and as long as before, under another span."""
     instead = given.get(denied.object_id, {}).get(denied.privilege)
     began = denied.given.starts is None or denied.given.starts <= now

@@ -82,7 +82,7 @@ def create_role(
         entries.check_families(wanted)
         if Role.objects.filter(parent_id=top.id, name=name).exists():
             raise AlreadyExists(f"Role {name} already exists.", kind="role")
-        row = _insert(actor, top, name, properties)
+        row = insert_role(actor, top, name, properties)
         on = {found.id: privileges for found, privileges in wanted}
         entries.insert(row, on, actor)
         given = [
@@ -258,7 +258,7 @@ def _no_role(name: str) -> NotFound:
     return NotFound(f"Role {name} does not exist.", kind="role")
 
 
-def _insert(actor: Actor, top: Located, name: str, properties: dict[str, str]) -> Role:
+def insert_role(actor: Actor, top: Located, name: str, properties: dict[str, str]) -> Role:
     row = Role(
         kind=Kind.ROLE,
         name=name,

@@ -19,7 +19,8 @@ from django.utils import timezone
 from authz import history
 from authz.callers import issue_token
 from authz.models import AuditEntry, Grant, PolicyChange, Token, User
-from authz.services import people
+from authz.services import people, planning
+from authz.services.differing import Wanted, WantedRole
 from metalake.models import Outbox
 from tests.frontend.conftest import PASSWORD, actor, add_schema, give, sign_in
 
@@ -41,6 +42,7 @@ def full(ids: dict[str, int]) -> dict[str, int]:
     people.add_group(actor("admin"), "demo", "auditors")
     people.set_group_users(actor("admin"), "demo", "auditors", add=["mia"])
     issue_token(User.objects.get(username="rita"), "spark")
+    planning.plan(actor("admin"), "demo", Wanted("demo", None, [WantedRole("", "auditor", None, None, [])]))
     history.seal()
     return ids
 

@@ -1,0 +1,131 @@
+"""The objects that changes of rights may touch, as a tree: containers and granted leaves each, other leaves counted."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+from django.db.models import Count, Q
+
+from authz.objects import Located, finder
+from metalake.models import Securable
+from metalake.privileges import Kind
+
+FEW = 100
+BATCH = 5000
+_CONTAINERS = (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA)
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """An object, or `count` leaves that are alike."""
+
+    id: int
+    kind: Kind
+    owner_user: int | None
+    owner_group: int | None
+    parent: Node | None
+    catalog_type: str | None
+    count: int = 1
+    children: dict[int, Node] = field(default_factory=dict)
+
+
+class Tree:
+    """What is at and below some objects of a metalake, with all above them.
+
+    Leaves in `told_apart` are nodes of their own; the others are one node for each schema, kind and owner.
+    `owned` are the nodes of each ("user" or "group", id).
+    """
+
+    def __init__(self, top: Located, regions: Collection[int], told_apart: Collection[int]) -> None:
+        self.top = top
+        self.nodes: dict[int, Node] = {}
+        self.owned: dict[tuple[str, int], set[Node]] = defaultdict(set)
+        self.types: dict[int, str] = {}
+        rows = list(_by_ids(regions))
+        leaves = [row for row in rows if row.kind not in _CONTAINERS]
+        ways = _outermost({row.lineage for row in rows if row.kind in _CONTAINERS})
+        if len(ways) > FEW:
+            ways = [self.top.lineage]
+        containers = [row for way in ways for row in _rows(_below(way), kind__in=_CONTAINERS)]
+        self._add([*_by_ids({self.top.id}), *containers, *leaves])
+        inside = set(told_apart) - self.nodes.keys()
+        known = [row for row in _by_ids(inside) if row.kind not in _CONTAINERS and _is_in(row, ways)]
+        alike: Counter[tuple] = Counter()
+        for way in ways:
+            leaf = Securable.objects.filter(_below(way)).exclude(kind__in=[*_CONTAINERS, Kind.ROLE]).order_by()
+            for *key, count in leaf.values_list("parent_id", "kind", "owner_user_id", "owner_group_id").annotate(
+                count=Count("id")
+            ):
+                alike[tuple(key)] += count
+        self._add(known)
+        for row in {row.id: row for row in [*leaves, *known] if _is_in(row, ways)}.values():
+            alike[int(row.lineage.split("/")[-2]), row.kind, row.owner_user, row.owner_group] -= 1
+        for place, ((parent, kind, user, group), count) in enumerate(alike.items(), 1):
+            if count > 0 and parent in self.nodes:
+                self._place(-place, kind, user, group, self.nodes[parent], count)
+
+    def _add(self, rows: list[_Row]) -> None:
+        """Parents first; what is above them and missing is read too."""
+        steps = {int(step) for row in rows for step in row.lineage[1:].split("/")}
+        missing = steps - {row.id for row in rows} - self.nodes.keys()
+        found = {row.id: row for row in [*rows, *_by_ids(missing)]}
+        catalogs = {row.id for row in found.values() if row.kind == Kind.CATALOG} - self.types.keys()
+        if catalogs:
+            self.types |= finder().catalog_types(catalogs)
+        for row in sorted(found.values(), key=lambda row: row.lineage.count("/")):
+            if row.id in self.nodes:
+                continue
+            above = row.lineage.split("/")[-2]
+            parent = self.nodes.get(int(above)) if above else None
+            if parent or not above:
+                self._place(row.id, row.kind, row.owner_user, row.owner_group, parent, 1)
+
+    def _place(self, id: int, kind: str, user: int | None, group: int | None, parent: Node | None, count: int) -> None:
+        type_ = self.types.get(id) if kind == Kind.CATALOG else parent.catalog_type if parent else None
+        node = Node(id, Kind(kind), user, group, parent, type_, count)
+        self.nodes[id] = node
+        if parent:
+            parent.children[id] = node
+        self.owned[("user", user) if user is not None else ("group", group or 0)].add(node)
+
+
+class _Row(NamedTuple):
+    id: int
+    kind: str
+    lineage: str
+    owner_user: int | None
+    owner_group: int | None
+
+
+_FIELDS = ("id", "kind", "lineage", "owner_user_id", "owner_group_id")
+
+
+def _rows(where: Q, **also: Any) -> list[_Row]:
+    return [_Row(*row) for row in Securable.objects.filter(where, **also).values_list(*_FIELDS)]
+
+
+def _by_ids(ids: Iterable[int]) -> Iterator[_Row]:
+    waiting = iter(ids)
+    while some := list(islice(waiting, BATCH)):
+        yield from _rows(Q(pk__in=some))
+
+
+def _below(way: str) -> Q:
+    return Q(lineage=way) | Q(lineage__gt=f"{way}/", lineage__lt=f"{way}0")
+
+
+def _is_in(row: _Row, ways: Iterable[str]) -> bool:
+    return any(row.lineage.startswith(f"{way}/") for way in ways)
+
+
+def _outermost(ways: set[str]) -> list[str]:
+    """Without those that lie below another."""
+    found: list[str] = []
+    for way in sorted(ways, key=lambda way: way.split("/")):
+        if not found or not f"{way}/".startswith(f"{found[-1]}/"):
+            found.append(way)
+    return found

@@ -1,0 +1,556 @@
+"""Grants as code: export, plan and apply; what is refused changes nothing, and the blast radius is what happens."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from authz import plan_file, policy, snapshot
+from authz.models import AuditEntry, Fact, Grant, Plan, PolicyEpoch
+from authz.objects import by_ids
+from authz.policy import Actor
+from authz.services import applying, differing, grants, owners, people, planning, roles
+from authz.services.differing import Wanted
+from metalake.errors import Conflict, Forbidden, NotFound
+from metalake.privileges import Kind, Privilege
+from tests.authz.small_world import Wire, World
+
+pytestmark = pytest.mark.store
+
+LATER = "2999-01-01T00:00:00.000000Z"
+PATH = "metalakes/acme/access"
+
+
+def wanted(*roles_: dict[str, Any], **top: Any) -> Wanted:
+    return plan_file.read_json(json.dumps({"metalake": "acme", **top, "roles": roles_}).encode())
+
+
+def role(name: str, *entries: dict[str, Any], **who: Any) -> dict[str, Any]:
+    return {"name": name, **who, "grants": list(entries)}
+
+
+def on(full_name: str, *allow: Any, deny: tuple[Any, ...] = ()) -> dict[str, Any]:
+    kind = "metalake" if full_name == "acme" else ("catalog", "schema", "table")[full_name.count(".")]
+    return {"type": kind, "fullName": full_name, "allow": list(allow), "deny": list(deny)}
+
+
+def state() -> tuple[Any, ...]:
+    """All that a plan or an application may change."""
+    return (
+        sorted(Grant.objects.values_list("pk", "effect", "starts_at", "ends_at")),
+        Fact.objects.count(),
+        AuditEntry.objects.exclude(event="access.refused").count(),
+        PolicyEpoch.objects.get().value,
+        Plan.objects.count(),
+    )
+
+
+def told(planned: planning.Planned) -> list[str]:
+    return [
+        " ".join(
+            filter(
+                None,
+                [
+                    change.change,
+                    change.role,
+                    change.given and change.given.effect,
+                    change.privilege,
+                    change.on and change.on[1],
+                    *(change.holder or ()),
+                ],
+            )
+        )
+        for change in planned.changes
+    ]
+
+
+def make_so(actor: Actor, file: Wanted) -> list[differing.Change]:
+    planned = planning.plan(actor, "acme", file)
+    return applying.apply_plan(actor, "acme", planned.token)
+
+
+@pytest.fixture
+def filled(world: World) -> World:
+    """Roles of every sort: DENYs, times, one without grants, groups."""
+    world.give("mia", "use_catalog@lake", "use_schema@lake.A", "deny modify_table@lake.A")
+    world.give("nils", "select_table@lake.A:B.t", "manage_grants@lake", "create_role@acme")
+    world.group("analysts", "mia", "nils")
+    roles.create_role(world.olga, "acme", "empty")
+    roles.create_role(world.olga, "acme", "no")
+    roles.assign_roles(world.olga, "acme", "group", "analysts", ["no"])
+    soon = timezone.now() + timedelta(days=2)
+    span = (soon, soon + timedelta(days=1))
+    grants.grant_privileges(world.olga, "acme", "no", Kind.CATALOG, "lake", [("use_catalog", "allow", *span)])
+    grants.grant_privileges(world.olga, "acme", "no", Kind.SCHEMA, "lake.A", [("use_schema", "deny", None, soon)])
+    started = Grant.objects.get(group__role__name="no", permission__codename="use_catalog")
+    Grant.objects.filter(pk=started.pk).update(starts_at=timezone.now() - timedelta(days=1))
+    ended = Grant.objects.get(group__role__name="r2", permission__codename="select_table")
+    Grant.objects.filter(pk=ended.pk).update(ends_at=timezone.now() - timedelta(hours=1))
+    snapshot.forget()
+    return world
+
+
+# Export, plan, apply
+
+
+@pytest.mark.parametrize("subtree", [None, (Kind.CATALOG, "lake"), (Kind.SCHEMA, "lake.A"), (Kind.TABLE, "lake.A:B.t")])
+def test_what_is_exported_is_what_there_is(filled: World, subtree: tuple[Kind, str] | None) -> None:
+    exported = differing.export(filled.olga, "acme", subtree)
+    for file in (plan_file.read_yaml(plan_file.as_yaml(exported).encode()), wanted_of(exported)):
+        planned = planning.plan(filled.olga, "acme", file)
+        assert (planned.changes, planned.token, planned.summary) == ([], None, "nothing changes")
+    assert plan_file.as_yaml(exported) == plan_file.as_yaml(differing.export(filled.olga, "acme", subtree))
+
+
+def wanted_of(exported: Wanted) -> Wanted:
+    return plan_file.read_json(json.dumps(plan_file.as_data(exported)).encode())
+
+
+def test_the_export_is_sorted_and_leaves_out_what_has_ended(filled: World) -> None:
+    file = plan_file.as_data(differing.export(filled.olga, "acme"))
+    assert [one["name"] for one in file["roles"]] == ["empty", "no", "r1", "r2"]
+    empty, no, r1, r2 = file["roles"]
+    assert empty == {"name": "empty", "users": [], "groups": [], "grants": []}
+    assert (no["users"], no["groups"]) == ([], ["analysts"])
+    assert no["grants"][0]["allow"][0]["privilege"] == "use_catalog"
+    assert r1["grants"] == [
+        {"type": "catalog", "fullName": "lake", "allow": ["use_catalog"]},
+        {"type": "schema", "fullName": "lake.A", "allow": ["use_schema"], "deny": ["modify_table"]},
+    ]
+    assert [one["fullName"] for one in r2["grants"]] == ["acme", "lake"], "the metalake first; select_table has ended"
+    part = plan_file.as_data(differing.export(filled.olga, "acme", (Kind.SCHEMA, "lake.A")))
+    assert part["subtree"] == {"type": "schema", "fullName": "lake.A"}
+    assert [(one["name"], "users" in one) for one in part["roles"]] == [("no", False), ("r1", False)]
+
+
+FILE = (
+    role("analyst", on("lake", "use_catalog"), on("lake.A", "use_schema", "select_table"), users=["mia"], groups=[]),
+    role("guard", on("lake.A", deny=("modify_table",)), groups=["crew"]),
+    role("later", on("lake.A:B.t", {"privilege": "select_table", "startTime": LATER})),
+)
+
+
+def test_a_file_is_planned_and_applied_once(world: World) -> None:
+    world.group("crew", "nils")
+    world.give("nils", "use_catalog@lake")
+    before = state()
+    planned = planning.plan(world.olga, "acme", wanted(*FILE))
+    assert state()[:4] == before[:4], "planning changes nothing but for the plan"
+    assert told(planned) == [
+        "createRole analyst",
+        "grant analyst allow use_catalog lake",
+        "grant analyst allow select_table lake.A",
+        "grant analyst allow use_schema lake.A",
+        "assign analyst user mia",
+        "createRole guard",
+        "grant guard deny modify_table lake.A",
+        "assign guard group crew",
+        "createRole later",
+        "grant later allow select_table lake.A:B.t",
+        "revoke r1 allow use_catalog lake",
+    ]
+    assert planned.blast.scheduled == 1 and planned.epoch == PolicyEpoch.objects.get().value
+    lines = {(line.privilege, line.kind): line for line in planned.blast.lines}
+    table = lines[Privilege.SELECT_TABLE, Kind.TABLE]
+    assert (table.gain.users, table.gain.objects, table.gain.names) == (1, 1, ["mia"])
+    assert table.lose.users == 0
+    lake = lines[Privilege.USE_CATALOG, Kind.CATALOG]
+    assert (lake.gain.names, lake.lose.names) == (["mia"], ["nils"])
+    assert planned.summary.startswith("1 user gains select_table on 1 table; ")
+
+    made = applying.apply_plan(world.olga, "acme", planned.token)
+    assert made == planned.changes
+    assert policy.permits(world.mia, policy.operations.LOAD_TABLE, by_ids([world.t.id])[world.t.id])
+    assert world.role("r1") == {} and world.role("guard") == {"lake.A": ["deny modify_table"]}
+    assert [entry.full_name for entry in world.events("role.created")][-3:] == ["analyst", "guard", "later"]
+    (applied,) = world.events("access.applied")
+    assert (applied.full_name, applied.details) == (
+        "r1",
+        {"granted": {}, "revoked": {str(world.lake.id): ["allow use_catalog"]}},
+    )
+    assert [entry.details for entry in world.events("role.assigned")][-2:] == [{"user": "mia"}, {"group": "crew"}]
+    facts = set(Fact.objects.filter(event__in=("role.created", "access.applied")).values_list("topic", "event"))
+    assert {("grants", "role.created"), ("grants", "access.applied"), ("object", "role.created")} <= facts
+    assert Fact.objects.filter(topic="user_roles", holder=world.users["mia"].pk).exists()
+
+    again = differing.export(world.olga, "acme")
+    assert planning.plan(world.olga, "acme", wanted(*FILE)).changes == []
+    assert {one.name for one in again.roles} == {"analyst", "guard", "later", "r1"}, "a role that is left out stays"
+    with pytest.raises(Conflict, match="was applied at"):
+        applying.apply_plan(world.olga, "acme", planned.token)
+
+
+def test_applying_and_exporting_gives_the_file_back(world: World) -> None:
+    world.group("crew", "nils")
+    make_so(world.olga, wanted(*FILE))
+    exported = plan_file.as_data(differing.export(world.olga, "acme"))
+    assert exported["roles"] == [
+        role(
+            "analyst",
+            {"type": "catalog", "fullName": "lake", "allow": ["use_catalog"]},
+            {"type": "schema", "fullName": "lake.A", "allow": ["select_table", "use_schema"]},
+            users=["mia"],
+            groups=[],
+        ),
+        role("guard", {"type": "schema", "fullName": "lake.A", "deny": ["modify_table"]}, users=[], groups=["crew"]),
+        role(
+            "later",
+            {
+                "type": "table",
+                "fullName": "lake.A:B.t",
+                "allow": [{"privilege": "select_table", "startTime": LATER}],
+            },
+            users=[],
+            groups=[],
+        ),
+    ]
+
+
+def test_a_subtree_leaves_the_rest_alone(filled: World) -> None:
+    before = plan_file.as_data(differing.export(filled.olga, "acme"))
+    make_so(filled.olga, wanted(subtree={"type": "schema", "fullName": "lake.A"}))
+    after = plan_file.as_data(differing.export(filled.olga, "acme"))
+    for old, new in zip(before["roles"], after["roles"], strict=True):
+        assert new == old | {"grants": [one for one in old["grants"] if not one["fullName"].startswith("lake.A")]}
+    assert before != after
+
+
+def test_who_may_grant_on_a_subtree_plans_it_alone(filled: World) -> None:
+    nils = filled.actor("nils")
+    part = wanted(
+        role("r1", on("lake.A", "use_schema")), role("r2", on("lake", "manage_grants")), **subtree("catalog", "lake")
+    )
+    planned = planning.plan(nils, "acme", part)
+    assert "revoke r1 deny modify_table lake.A" in told(planned)
+    applying.apply_plan(nils, "acme", planned.token)
+    for refused in (wanted(), wanted(role("r1"))):
+        with pytest.raises(Forbidden):
+            planning.plan(filled.actor("nils"), "acme", refused)
+    with pytest.raises(Forbidden):
+        differing.export(filled.actor("nils"), "acme")
+
+
+def subtree(kind: str, full_name: str) -> dict[str, Any]:
+    return {"subtree": {"type": kind, "fullName": full_name}}
+
+
+def test_an_ended_grant_is_given_anew(filled: World) -> None:
+    ended = differing.export(filled.olga, "acme")
+    data = plan_file.as_data(ended)
+    data["roles"][3]["grants"].append(on("lake.A:B.t", "select_table"))
+    changes = make_so(filled.olga, plan_file.read_json(json.dumps(data).encode()))
+    assert [(change.change, change.privilege) for change in changes] == [("grant", Privilege.SELECT_TABLE)]
+    assert "select_table" in str(filled.role("r2"))
+
+
+def test_an_effect_and_a_span_are_replaced(world: World) -> None:
+    world.give("mia", "use_catalog@lake", "deny use_schema@lake.A")
+    planned = planning.plan(
+        world.olga,
+        "acme",
+        wanted(
+            role(
+                "r1",
+                on("lake", deny=("use_catalog",)),
+                on("lake.A", deny=({"privilege": "use_schema", "endTime": LATER},)),
+            )
+        ),
+    )
+    assert told(planned) == [
+        "revoke r1 allow use_catalog lake",
+        "revoke r1 deny use_schema lake.A",
+        "grant r1 deny use_catalog lake",
+        "grant r1 deny use_schema lake.A",
+    ]
+    applying.apply_plan(world.olga, "acme", planned.token)
+    assert world.role("r1") == {
+        "lake": ["deny use_catalog"],
+        "lake.A": ["deny use_schema until 2999-01-01T00:00:00+00:00"],
+    }
+
+
+# When the plan is not good (any more)
+
+
+def test_a_plan_is_its_callers_and_of_its_metalake(world: World) -> None:
+    world.give("mia", "manage_grants@acme", "create_role@acme")
+    planned = planning.plan(world.olga, "acme", wanted(*FILE[:1]))
+    before = state()
+    for token in (planned.token, "made up", "", "\udc00"):
+        with pytest.raises(NotFound, match="has no such plan"):
+            applying.apply_plan(world.mia, "acme", token)
+    world.metalake("globex", "olga")
+    with pytest.raises(NotFound, match="has no such plan"):
+        applying.apply_plan(world.olga, "globex", planned.token)
+    assert state() == before
+    assert applying.apply_plan(world.mia, "acme", None) == []
+    with pytest.raises(NotFound, match="acme does not exist"):
+        applying.apply_plan(world.actor("sam"), "acme", None)
+
+
+def test_a_plan_is_good_for_an_hour_and_old_ones_go(world: World) -> None:
+    planned = planning.plan(world.olga, "acme", wanted(*FILE[:1]))
+    Plan.objects.update(created_at=timezone.now() - planning.GOOD_FOR)
+    with pytest.raises(Conflict, match="older than 1:00:00"):
+        applying.apply_plan(world.olga, "acme", planned.token)
+    old = Plan.objects.get().pk
+    planning.plan(world.olga, "acme", wanted(*FILE[:1]))
+    assert Plan.objects.count() == 1 and not Plan.objects.filter(pk=old).exists()
+
+
+STALE = {
+    "grant": ("privileges.granted", lambda w: w.give("nils", "use_catalog@lake")),
+    "role": ("role.created", lambda w: roles.create_role(w.olga, "acme", "another")),
+    "owner": ("owner.set", lambda w: owners.set_owner(w.olga, "acme", Kind.SCHEMA, "lake.A", "nils", "user")),
+    "member": ("user.added", lambda w: people.add_user(w.olga, "acme", "sam")),
+    "left": ("user.removed", lambda w: people.remove_user(w.olga, "acme", "nils")),
+    "group": ("group.added", lambda w: people.add_group(w.olga, "acme", "crew")),
+}
+
+
+@pytest.mark.parametrize("moved", STALE)
+def test_a_plan_is_refused_once_rights_moved(world: World, moved: str) -> None:
+    planned = planning.plan(world.olga, "acme", wanted(*FILE[:1]))
+    event, act = STALE[moved]
+    act(world)
+    before = state()
+    with pytest.raises(Conflict, match=r"changed since the plan was made: [\w.]+ by olga at") as refusal:
+        applying.apply_plan(world.olga, "acme", planned.token)
+    assert event in refusal.value.message or moved == "grant"
+    assert state() == before
+
+
+def test_objects_may_come_and_go_unless_they_are_in_the_plan(world: World) -> None:
+    from catalogs.lookup import Ident
+    from catalogs.services import schemas
+
+    file = wanted(role("reader", on("lake", "use_catalog"), on("lake.flights", "use_schema")))
+    schemas.create_schema(world.olga, Ident("acme", "lake", ("flights",)), None, {})
+    planned = planning.plan(world.olga, "acme", file)
+    schemas.create_schema(world.olga, Ident("acme", "lake", ("airports",)), None, {})
+    schemas.drop_schema(world.olga, Ident("acme", "lake", ("airports",)))
+    assert len(applying.apply_plan(world.olga, "acme", planned.token)) == 3
+    planned = planning.plan(world.olga, "acme", wanted())
+    schemas.drop_schema(world.olga, Ident("acme", "lake", ("flights",)))
+    before = state()
+    with pytest.raises(Conflict, match="dropped or moved"):
+        applying.apply_plan(world.olga, "acme", planned.token)
+    assert state() == before
+
+
+def test_rights_are_asked_again_when_it_is_applied(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = world.give("mia", "manage_grants@acme", "create_role@acme", "use_catalog@acme")
+    kept = role(mine, on("acme", "manage_grants", "create_role", "use_catalog"))
+    planned = planning.plan(world.mia, "acme", wanted(kept, *FILE[:1]))
+    roles.unassign_roles(world.olga, "acme", "user", "mia", [mine])
+    before = state()
+    with pytest.raises(Conflict, match=r"role\.unassigned by olga"):
+        applying.apply_plan(world.mia, "acme", planned.token)
+    # Even if nothing had moved.
+    monkeypatch.setattr(applying, "facts_on_rights", lambda _: Fact.objects.none())
+    with pytest.raises(Forbidden, match="mia may not"):
+        applying.apply_plan(world.mia, "acme", planned.token)
+    assert state() == before
+    assert Plan.objects.get().applied_at is None
+
+
+def test_each_change_is_asked_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = world.give("mia", "manage_grants@acme")
+    theirs = world.give("nils", "run_job@acme")
+    monkeypatch.setattr(applying, "facts_on_rights", lambda _: Fact.objects.none())
+    kept, held = role(mine, on("acme", "manage_grants")), role(theirs, on("acme", "run_job"))
+    files = [
+        wanted(kept, role(theirs, on("acme", "run_job", "create_catalog"))),
+        wanted(kept),
+        wanted(kept, held | {"users": []}),
+        wanted(kept, held | {"users": ["nils", "olga"]}),
+    ]
+    plans = [planning.plan(world.mia, "acme", file) for file in files]
+    roles.unassign_roles(world.olga, "acme", "user", "mia", [mine])
+    before = state()
+    for planned in plans:
+        with pytest.raises(Forbidden, match="mia may not"):
+            applying.apply_plan(world.mia, "acme", planned.token)
+    assert state() == before
+
+
+# Who may plan what
+
+
+def test_every_change_asks_what_it_always_asks(world: World) -> None:
+    world.give("nils", "deny select_table@acme")
+    mine = world.give("mia", "manage_grants@acme")
+    keep = [role(mine, on("acme", "manage_grants")), role("r1", on("acme", deny=("select_table",)))]
+
+    def refused(*more: dict[str, Any], instead: list[dict[str, Any]] = keep) -> str:
+        before = state()
+        with pytest.raises(Forbidden) as refusal:
+            planning.plan(world.mia, "acme", wanted(*instead, *more))
+        assert state() == before
+        return refusal.value.message
+
+    assert refused(role("fresh")) == "roles[2]: mia may not create role in metalake acme."
+    assert "roles[1]: mia may not lift the DENY of select_table" in refused(instead=[keep[0], role("r1")])
+    assert "role r1: mia may not lift" in refused(instead=[keep[0]])
+    lake = role(mine, on("acme", "manage_grants"), on("lake", "bootstrap_namespace"))
+    assert refused(instead=[lake, keep[1]]).startswith("roles[0].grants[1]: mia may not grant bootstrap_namespace")
+    assert "roles[1].users: mia may not lift" in refused(instead=[keep[0], keep[1] | {"users": []}])
+    part = planning.plan(world.mia, "acme", wanted(*keep))
+    assert part.changes == []
+    sees_nothing = world.actor("nils")
+    for subtree_ in ({}, subtree("catalog", "lake")):
+        with pytest.raises((Forbidden, NotFound)):
+            planning.plan(sees_nothing, "acme", wanted(**subtree_))
+        with pytest.raises((Forbidden, NotFound)):
+            differing.export(sees_nothing, "acme", (Kind.CATALOG, "lake") if subtree_ else None)
+
+
+def test_grants_that_one_may_not_read_are_not_told(world: World) -> None:
+    world.give("mia", "use_catalog@lake", "manage_grants@lake", "deny manage_grants@lake.A")
+    with pytest.raises(Forbidden, match="may not read every grant in catalog lake"):
+        differing.export(world.mia, "acme", (Kind.CATALOG, "lake"))
+    with pytest.raises(Forbidden, match="may not read every grant in catalog lake"):
+        planning.plan(world.mia, "acme", wanted(**subtree("catalog", "lake")))
+
+
+def test_a_subtree_does_not_tell_of_what_is_elsewhere(world: World) -> None:
+    world.give("mia", "use_catalog@lake", "manage_grants@lake.A:B")
+    said = []
+    for name in ("lake.A", "lake.Z"):
+        with pytest.raises(NotFound) as refusal:
+            planning.plan(
+                world.mia, "acme", wanted(role("r1", on(name, "use_schema")), **subtree("schema", "lake.A:B"))
+            )
+        said.append(refusal.value.message.replace(f" {name} ", " * "))
+    assert said == ["roles[0].grants[0]: Schema * does not exist in schema lake.A:B."] * 2
+
+
+# The wire
+
+
+def send(wire: Wire, path: str, body: str = "", method: str = "POST", user: str = "olga", **headers: str) -> Any:
+    return wire.client.generic(
+        method,
+        f"/api/{path}",
+        body,
+        content_type=headers.pop("content_type", "application/yaml"),
+        headers={"Authorization": wire.basic(user), **headers},
+        RAW_URI=f"/api/{path.partition('?')[0]}",
+        QUERY_STRING=path.partition("?")[2],
+    )
+
+
+def test_two_callers_over_the_wire(world: World, wire: Wire) -> None:
+    text = plan_file.as_yaml(wanted(*FILE[:1]))
+    answer = send(wire, f"{PATH}/plan", text)
+    assert answer.status_code == 200, answer.content
+    planned = answer.json()["plan"]
+    assert planned["changes"][1] == {
+        "change": "grant",
+        "role": "analyst",
+        "privilege": "use_catalog",
+        "condition": "allow",
+        "on": {"type": "catalog", "fullName": "lake"},
+    }
+    assert planned["changes"][-1] == {"change": "assign", "role": "analyst", "user": "mia"}
+    assert {"privilege": "select_table", "type": "table"}.items() <= planned["blastRadius"][0].items()
+    assert planned["blastRadius"][0]["gain"] == {"users": 1, "objects": 1, "names": ["mia"]}
+    assert (planned["atLeast"], planned["scheduled"]) == (False, 0)
+    assert planned["token"] not in str(list(Plan.objects.values()))
+
+    status, reply = wire("POST", f"{PATH}/apply", {"token": planned["token"]}, user="mia")
+    assert (status, reply["type"]) == (404, "NotFoundException")
+    status, reply = wire("POST", f"{PATH}/apply", {"token": planned["token"]})
+    assert (status, reply["code"], reply["applied"]["changes"]) == (200, 0, planned["changes"])
+    status, reply = wire("POST", f"{PATH}/apply", {"token": planned["token"]})
+    assert (status, reply["code"], reply["type"]) == (409, 1012, "OptimisticLockException")
+    status, reply = wire("POST", f"{PATH}/apply", {})
+    assert (status, reply) == (200, {"code": 0, "applied": {"changes": []}})
+    status, reply = wire("POST", f"{PATH}/plan", json.loads(json.dumps(plan_file.as_data(wanted(*FILE[:1])))))
+    assert (status, reply["plan"]["changes"], "token" in reply["plan"]) == (200, [], False)
+    for path, body in (("plan", {"metalake": "acme", "roles": []}), ("apply", {})):
+        status, reply = wire("POST", f"{PATH}/{path}", body, user="sam")
+        assert (status, reply["type"]) == (404, "NoSuchMetalakeException")
+
+
+def test_exports_over_the_wire(filled: World, wire: Wire) -> None:
+    answer = send(wire, f"{PATH}/export", method="GET", Accept="application/yaml")
+    assert answer.headers["Content-Type"] == "application/yaml; charset=utf-8"
+    assert answer.content.decode() == plan_file.as_yaml(differing.export(filled.olga, "acme"))
+    answer = send(wire, f"{PATH}/plan", answer.content.decode())
+    assert answer.json()["plan"]["changes"] == []
+    answer = send(wire, f"{PATH}/export?type=schema&fullName=lake.A", method="GET")
+    assert answer.json()["access"]["subtree"] == {"type": "schema", "fullName": "lake.A"}
+    assert send(wire, f"{PATH}/plan", json.dumps(answer.json()["access"])).json()["plan"]["changes"] == []
+    assert send(wire, f"{PATH}/export?type=schema", method="GET").status_code == 400
+    assert send(wire, f"{PATH}/export?type=schema&fullName=lake.Z", method="GET").status_code == 404
+    assert send(wire, f"{PATH}/export", method="GET", user="mia").status_code == 403
+    refused = send(wire, f"{PATH}/plan", "metalake: acme", content_type="text/plain")
+    assert (refused.status_code, "Content-Type" in refused.json()["message"]) == (400, True)
+
+
+# The command
+
+
+def run(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command("access", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def test_the_command(filled: World, tmp_path: Path) -> None:
+    file = tmp_path / "access.yaml"
+    run("export", "acme", str(file))
+    assert file.read_text() == run("export", "acme") == run("export", "acme", "--as", "olga")
+    assert run("drift", "acme", str(file)) == "Nothing differs.\n"
+    assert run("export", "acme", "--subtree", "schema:lake.A").startswith("metalake: acme\nsubtree: {")
+    file.write_text(file.read_text().replace("modify_table", "select_table"))
+    shown = run("plan", "acme", str(file))
+    assert "  role r1\n-   deny modify_table on schema lake.A\n+   deny select_table on schema lake.A\n" in shown
+    assert shown.endswith(f"To make it so: manage.py access apply acme {file}\n")
+    with pytest.raises(SystemExit) as code:
+        run("drift", "acme", str(file))
+    assert code.value.code == 1
+    before = state()[:4]
+    with pytest.raises(CommandError, match="--yes"):
+        run("apply", "acme", str(file))
+    assert state()[:4] == before
+    assert run("apply", "acme", str(file), "--yes").endswith("Done: 2 changes.\n")
+    assert run("drift", "acme", str(file)) == "Nothing differs.\n"
+    assert run("apply", "acme", str(file), "--yes") == "Nothing differs.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("plan", "acme"), "Name the file"),
+        (("plan", "acme", "nowhere.yaml"), "nowhere.yaml cannot be read: No such file"),
+        (("export", "globex"), "Metalake globex does not exist"),
+        (("export", "acme", "--as", "ghost"), "There is no enabled account ghost"),
+        (("export", "acme", "--as", "sam"), "Metalake acme does not exist"),
+        (("export", "acme", "--as", "mia"), "mia may not"),
+        (("export", "acme", "--subtree", "lake"), "is no object type"),
+        (("export", "acme", "/nowhere/file"), "cannot be written"),
+        (("plan", "acme", "x", "--subtree", "catalog:lake"), "--subtree is for export"),
+    ],
+)
+def test_the_command_says_what_is_wrong(world: World, arguments: tuple[str, ...], said: str) -> None:
+    with pytest.raises(CommandError, match=said):
+        run(*arguments)
+
+
+def test_the_command_needs_a_user_where_a_group_owns(world: World, tmp_path: Path) -> None:
+    world.group("crew", "olga")
+    owners.set_owner(world.olga, "acme", Kind.METALAKE, "acme", "crew", "group")
+    with pytest.raises(CommandError, match="A group owns metalake acme: say who asks with --as USER"):
+        run("export", "acme")
+    (tmp_path / "f.yaml").write_text("metalake: ]")
+    with pytest.raises(CommandError, match=r"f.yaml: Not YAML: .* \(line 1, column 11\)"):
+        run("plan", "acme", str(tmp_path / "f.yaml"), "--as", "olga")
