@@ -4,21 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.authz.model import DENY, Actor, Party, World
+from tests.authz.model import BARE, DENY, Actor, Party, Request, World
 
-Evaluator = Callable[..., bool]
+Evaluator = Callable[..., str]
 PLANTED: dict[str, Evaluator] = {}
 
 
-def planted(mistaken: type[Actor]) -> type[Actor]:
-    """Register a mistaken actor as an evaluator that is called like `allowed`."""
+def evaluator(actor: type[Actor]) -> Evaluator:
+    """What such an actor is answered; called like `answer`."""
 
     def evaluate(
-        world: World, user: int, operation: str, obj: int | None, missing: int = 0, privilege: str = ""
-    ) -> bool:
-        return mistaken(world, user).may(operation, obj, missing, privilege)
+        world: World,
+        user: int,
+        operation: str,
+        obj: int | None,
+        missing: int = 0,
+        privilege: str = "",
+        how: Request = BARE,
+    ) -> str:
+        asked = actor(world, user, how)
+        if asked.may(operation, obj, missing, privilege):
+            return "ok"
+        return "forbidden" if obj is None or asked.sees(obj) else "unseen"
 
-    PLANTED[mistaken.__name__] = evaluate
+    return evaluate
+
+
+def planted(mistaken: type[Actor]) -> type[Actor]:
+    PLANTED[mistaken.__name__] = evaluator(mistaken)
     return mistaken
 
 
@@ -79,7 +92,7 @@ class GroupRolesForgotten(Actor):
 @planted
 class GroupDenyForgotten(Actor):
     def denied(self, privilege: str, obj: int) -> bool:
-        direct = GroupRolesForgotten(self.world, self.user)
+        direct = GroupRolesForgotten(self.world, self.user, Request(self.now))
         return direct.granted(privilege, DENY, obj)
 
 
@@ -113,15 +126,14 @@ class DenyForgotten(Actor):
 @planted
 class DenyOnlyOnTheLeaf(Actor):
     def denied(self, privilege: str, obj: int) -> bool:
-        roles = self.roles()
-        return any(g.role in roles and g[1:] == (privilege, DENY, obj) for g in self.world.grants)
+        return any(g[1:4] == (privilege, DENY, obj) and self.counts(g) for g in self.world.grants)
 
 
 @planted
 class DenyOnlyInTheSameRole(Actor):
     def holds(self, privilege: str, obj: int) -> bool:
-        roles, scopes = self.roles(), self.scopes(obj)
-        found = [g for g in self.world.grants if g.role in roles and g.privilege == privilege and g.obj in scopes]
+        scopes = self.scopes(obj)
+        found = [g for g in self.world.grants if g.privilege == privilege and g.obj in scopes and self.counts(g)]
         denying = {g.role for g in found if g.effect == DENY}
         return any(g.role not in denying for g in found)
 
@@ -129,12 +141,9 @@ class DenyOnlyInTheSameRole(Actor):
 @planted
 class NearestScopeWins(Actor):
     def holds(self, privilege: str, obj: int) -> bool:
-        roles = self.roles()
         for scope in self.scopes(obj):
-            effects = {
-                g.effect for g in self.world.grants if g.role in roles and g.privilege == privilege and g.obj == scope
-            }
-            if effects:
+            here = [g for g in self.world.grants if g.privilege == privilege and g.obj == scope]
+            if effects := {g.effect for g in here if self.counts(g)}:
                 return DENY not in effects
         return False
 
@@ -294,3 +303,52 @@ class ModifyTableDrops(Actor):
 class AnyUseOfACatalogEnablesIt(Actor):
     def may(self, operation: str, obj: int | None, missing: int = 0, privilege: str = "") -> bool:
         return super().may("load_catalog" if operation == "enable_catalog" else operation, obj, missing, privilege)
+
+
+# Views
+
+
+@planted
+class DroppableViewNotNamed(Actor):
+    def sees(self, obj: int) -> bool:
+        return self.loads(obj) or any(self.sees(child) for child in self.world.children.get(obj, ()))
+
+
+@planted
+class NameOfAViewOpensIt(Actor):
+    def loads(self, obj: int) -> bool:
+        return super().loads(obj) or (self.world.kind(obj) == "view" and self.acts(obj, "drop_view"))
+
+    def may(self, operation: str, obj: int | None, missing: int = 0, privilege: str = "") -> bool:
+        opened = operation == "load_view" and obj is not None and self.acts(obj, "drop_view")
+        return super().may(operation, obj, missing, privilege) or opened
+
+
+@planted
+class CreateViewLoads(Actor):
+    def acts(self, obj: int, *privileges: str) -> bool:
+        return super().acts(obj, *privileges, *(("create_view",) if "select_view" in privileges else ()))
+
+
+@planted
+class AlterViewDoesNotLoad(Actor):
+    def acts(self, obj: int, *privileges: str) -> bool:
+        return super().acts(obj, *(privileges[:1] if "select_view" in privileges else privileges))
+
+
+@planted
+class ViewsReadAsTables(Actor):
+    def acts(self, obj: int, *privileges: str) -> bool:
+        return super().acts(obj, *privileges, *(("select_table",) if "select_view" in privileges else ()))
+
+
+@planted
+class ViewsAlteredAsTables(Actor):
+    def acts(self, obj: int, *privileges: str) -> bool:
+        return super().acts(obj, *privileges, *(("modify_table",) if privileges == ("alter_view",) else ()))
+
+
+@planted
+class ViewDroppedByItsOwnersAlone(Actor):
+    def may(self, operation: str, obj: int | None, missing: int = 0, privilege: str = "") -> bool:
+        return super().may("set_owner" if operation == "drop_view" else operation, obj, missing, privilege)

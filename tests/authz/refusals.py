@@ -66,7 +66,7 @@ def state() -> tuple[Any, ...]:
         list(Role.objects.order_by("pk").values_list("pk", "name", "owner_user")),
         list(PolicyEpoch.objects.values_list("value", "stamp")),
         PolicyChange.objects.count(),
-        AuditEntry.objects.count(),
+        AuditEntry.objects.exclude(event="access.refused").count(),
     )
 
 

@@ -38,7 +38,7 @@ def state() -> tuple[Any, ...]:
     return (
         sorted(Member.objects.values_list("user__username", flat=True)),
         sorted(Group.objects.values_list("name", flat=True)),
-        AuditEntry.objects.count(),
+        AuditEntry.objects.exclude(event="access.refused").count(),
         PolicyEpoch.objects.get().value,
     )
 

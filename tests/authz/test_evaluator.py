@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,13 +17,14 @@ from django.contrib.auth.models import Permission
 from django.db import connection
 
 from authz import operations, policy, snapshot
-from authz.models import Grant, Group, Member, User
+from authz.models import Grant, Group, Member, Role, User
 from authz.policy import Actor, Node
+from authz.services import publishing
 from metalake.errors import Forbidden, NotFound
 from metalake.models import SLOT_OF, Securable
 from metalake.privileges import Effect, Kind, Privilege
 from tests.authz import model
-from tests.authz.worlds import Question, random_questions, random_world
+from tests.authz.worlds import Question, random_questions, random_request, random_world
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 
@@ -104,8 +108,8 @@ class Stored:
                 content_object_id=self.id(w, g.obj),
                 effect=g.effect,
                 grantor="t",
-                starts_at=self._moment(g.starts),
-                ends_at=self._moment(g.ends),
+                starts_at=self.moment(g.starts),
+                ends_at=self.moment(g.ends),
             )
             for w, world in worlds
             for g in world.grants
@@ -134,7 +138,7 @@ class Stored:
     def at(self, moment: int) -> float:
         return self.since + moment * HOUR
 
-    def _moment(self, moment: int | None) -> datetime | None:
+    def moment(self, moment: int | None) -> datetime | None:
         return None if moment is None else datetime.fromtimestamp(self.at(moment), UTC)
 
     def actor(self, place: int, user: int, how: model.Request = model.BARE) -> Actor:
@@ -272,25 +276,81 @@ LISTS = {
 }
 
 
-def test_lists_show_what_the_model_shows() -> None:
-    shown = 0
-    for _, stored in batches(200):
+@pytest.mark.parametrize("most", [snapshot.MOST_NAMED, -1], ids=["grants named", "grants asked for"])
+def test_lists_show_what_the_model_shows(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "MOST_NAMED", most)
+    shown: dict[str, int] = {}
+    for first, stored in batches(200):
         for place, world in enumerate(stored.worlds):
-            for user in list(world.users)[:3]:
+            rng = random.Random(first + place)
+            for user in list(world.users)[:4]:
                 for kind, (containers, visible) in LISTS.items():
-                    for obj in [o.id for o in world.objects.values() if o.kind in containers.split()][:3]:
+                    for obj in telling(world, [o for o in world.objects.values() if o.kind in containers.split()])[:3]:
+                        how = random_request(rng, world, 1 / 3)
                         line = stored.line(place, obj)
                         rows = Securable.objects.filter(
                             parent_id=line.nodes[-1].id, slot=SLOT_OF[Kind(kind)], kind=kind
                         )
-                        actor = stored.actor(place, user)
+                        actor = stored.actor(place, user, how)
                         found = set(visible(actor, line, rows).values_list("pk", flat=True))
                         if not policy.sees(actor, line):
                             found = set()
-                        wanted = {stored.id(place, child) for child in model.visible(world, user, obj, kind)}
-                        assert found == wanted, (place, user, kind, obj)
-                        shown += len(wanted)
-    assert shown > 2_000
+                        wanted = {stored.id(place, child) for child in model.visible(world, user, obj, kind, how)}
+                        assert found == wanted, (first + place, user, kind, obj, how)
+                        shown[kind] = shown.get(kind, 0) + len(wanted)
+    assert min(shown.values()) > 200, shown
+
+
+def telling(world: model.World, containers: list[model.Securable]) -> list[int]:
+    """Those first whose children are not all alike, for the grants they carry or for their owners."""
+    on = {grant.obj for grant in world.grants}
+
+    def odd(container: model.Securable) -> int:
+        children = [world.objects[child] for child in world.children.get(container.id, ())]
+        return sum(child.id in on or child.owner != container.owner for child in children)
+
+    return [container.id for container in sorted(containers, key=odd, reverse=True)]
+
+
+def test_what_has_ended_is_as_good_as_gone() -> None:
+    """Asked now, by the clock, in the middle of the third hour of the worlds."""
+    worlds = [world for world in map(random_world, range(100)) if any(g.starts or g.ends for g in world.grants)]
+    stored = Stored(worlds, since=time.time() - 2.5 * HOUR)
+    kept = [grant for of_role in stored.policy.timed.values() for grants in of_role.values() for grant in grants]
+    grants = [grant for world in worlds for grant in world.grants if grant.starts or grant.ends]
+    assert len(kept) == sum(not grant.has_ended(2) for grant in grants) < len(grants)
+    for place, world in enumerate(worlds):
+        for question in random_questions(world, place, QUESTIONS):
+            if supported(world, question) and (found := ask(stored, place, question._replace(how=model.BARE))):
+                assert found == model.answer(world, *question._replace(how=model.Request(2))), (place, question)
+
+
+def test_following_all_grants_equals_loading_them() -> None:
+    stored = Stored([random_world(seed) for seed in range(40)])
+    nothing = replace(stored.policy, grants={}, timed={})
+    assert grants_in(stored.policy)["timed"]
+    assert grants_in(followed(nothing)) == grants_in(stored.policy)
+    Grant.objects.filter(id__in=list(Grant.objects.values_list("id", flat=True))[::3]).delete()
+    Grant.objects.filter(starts_at=stored.moment(1)).update(starts_at=None)
+    Grant.objects.filter(ends_at=stored.moment(5)).update(starts_at=stored.moment(4), ends_at=None)
+    changed = grants_in(snapshot.load())
+    assert grants_in(followed(stored.policy)) == changed != grants_in(stored.policy)
+    assert changed["timed"]
+
+
+def followed(policy: snapshot.Snapshot) -> snapshot.Snapshot:
+    """Told of every role on every object, and of what is gone besides, as it is published."""
+    told = []
+    for role in Role.objects.all():
+        on = Grant.objects.filter(group=role.group_id).values_list("content_object_id", flat=True)
+        told += publishing.grants_of(role, {*on, *policy.grants.get(role.pk, ()), *policy.timed.get(role.pk, ())})
+    return policy.after(policy.epoch + 1, "x", json.loads(json.dumps(told)))
+
+
+def grants_in(policy: snapshot.Snapshot) -> dict[str, Any]:
+    """Their order says nothing."""
+    timed = {r: {on: sorted(grants) for on, grants in of_role.items()} for r, of_role in policy.timed.items()}
+    return {"lasting": {r: of_role for r, of_role in policy.grants.items() if of_role}, "timed": timed}
 
 
 def test_a_snapshot_brought_up_to_date_equals_one_loaded_anew() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.authz.model import ALLOW, DENY, Actor, Grant, Group, Party, Securable, User, World, answer, visible
+from tests.authz.model import ALLOW, DENY, Actor, Grant, Group, Party, Request, Securable, User, World, answer, visible
 from tests.authz.worlds import with_owner
 
 # A small world by hand. Alice asks; the governor owns whatever nobody else is said to own.
@@ -330,6 +330,60 @@ def test_roles_are_read_by_holders_and_dropped_by_owners_who_may_lift_their_deni
     assert ask(a_world("manage_grants@m"), "assign_role", "role") == "ok"
     assert ask(a_world("use_catalog@c", owns="role"), "drop_role", "role") == "ok"
     assert ask(a_world("deny use_catalog@c", owns="role"), "drop_role", "role") == "forbidden"
+
+
+# How it is asked: when, with which roles, in which groups of a token
+
+
+def loads(world: World, obj: str, how: Request) -> bool:
+    return answer(world, ALICE, f"load_{TREE[obj][0]}", ID[obj], how=how) == "ok"
+
+
+def test_a_grant_counts_from_its_start_until_before_its_end() -> None:
+    for text, before in (("use_catalog@c", False), ("deny use_catalog@c", True)):
+        spanned = grant_from(text)._replace(starts=2, ends=4)
+        world = a_world(*(["use_catalog@m"] if before else []))
+        told = [loads(replace(world, grants=(*world.grants, spanned)), "c", Request(now)) for now in range(6)]
+        assert told == [before, before, not before, not before, before, before]
+
+
+def test_dropping_a_role_lifts_the_denies_to_come_and_not_the_ended() -> None:
+    deny = grant_from("deny use_catalog@c")
+    for span, said in (((None, 3), "ok"), ((None, 4), "forbidden"), ((5, None), "forbidden")):
+        world = replace(a_world(owns="role"), grants=(Grant(*deny[:4], *span),))
+        assert answer(world, ALICE, "drop_role", ID["role"], how=Request(3)) == said
+
+
+def test_narrowing_takes_allows_alone() -> None:
+    none = Request(active=frozenset())
+    assert loads(a_world("use_catalog@c"), "c", Request(active={ID["role"]}))
+    assert not loads(a_world("use_catalog@c"), "c", none)
+    assert loads(a_world(owns="c"), "c", none)
+    assert answer(a_world(), ALICE, "load_role", ID["role"], how=none) == "ok"
+    other = Securable(99, "role", "second", ID["m"], Party("user", GOVERNOR))
+    world = a_world("deny use_catalog@c")
+    world = replace(
+        world,
+        objects={**world.objects, other.id: other},
+        assignments=world.assignments | {(other.id, Party("user", ALICE))},
+        grants=(*world.grants, Grant(other.id, "use_catalog", ALLOW, ID["c"])),
+    )
+    assert not loads(world, "c", Request(active={other.id}))
+
+
+def test_a_claimed_group_is_as_a_stored_one_and_makes_nobody_a_member() -> None:
+    claimed = Request(claimed={GROUP})
+    for written, owns, may in (
+        (["use_catalog@c"], "", True),
+        (["use_catalog@m", "deny use_catalog@c"], "", False),
+        ([], "c", True),
+    ):
+        world = a_world(*written, owns=owns, through_group=True)
+        assert loads(world, "c", Request()) is loads(world, "c", claimed) is may
+        left = replace(world, groups={GROUP: replace(world.groups[GROUP], members=frozenset())})
+        assert not loads(left, "c", Request())
+        assert loads(left, "c", claimed) is may
+        assert not loads(replace(left, members=frozenset()), "c", claimed)
 
 
 def test_unknown_operation_is_an_error() -> None:

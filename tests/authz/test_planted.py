@@ -6,17 +6,21 @@ from functools import cache
 
 import pytest
 
-from tests.authz.model import World, allowed
-from tests.authz.planted import PLANTED, Evaluator
+import tests.authz.planted_requests  # noqa: F401 (plants more)
+from tests.authz.model import Actor, World
+from tests.authz.planted import PLANTED, Evaluator, evaluator
 from tests.authz.worlds import Question, random_questions, random_world
 
 WORLDS = 300
 
 
+right_answer = evaluator(Actor)
+
+
 @cache
-def answered(seed: int) -> tuple[World, list[tuple[Question, bool]]]:
+def answered(seed: int) -> tuple[World, list[tuple[Question, str]]]:
     world = random_world(seed)
-    return world, [(question, allowed(world, *question)) for question in random_questions(world, seed, 50)]
+    return world, [(question, right_answer(world, *question)) for question in random_questions(world, seed, 50)]
 
 
 def first_world_against(evaluate: Evaluator) -> int | None:
@@ -33,4 +37,4 @@ def test_mistake_is_found(mistake: str) -> None:
 
 
 def test_an_evaluator_without_mistake_is_not_accused() -> None:
-    assert first_world_against(allowed) is None
+    assert first_world_against(right_answer) is None

@@ -13,7 +13,7 @@ import orjson
 import pytest
 from django.utils import timezone
 
-from authz import policy, reach, snapshot
+from authz import policy, reach, snapshot, wire_access
 from authz.models import User
 from authz.objects import Located
 from authz.operations import load_of
@@ -334,7 +334,8 @@ def streamed(wire: Wire, path: str, user: str) -> tuple[Any, list[Any]]:
 def test_a_stream_says_the_same_line_by_line(readers: World, wire: Wire) -> None:
     readers.own("mia", readers.t)
     whole = wire("GET", f"{ACCESS}/users/mia?limit=1000")[1]["objects"]
-    answer, lines = streamed(wire, f"{ACCESS}/users/mia", "mia")
+    with patch.object(wire_access, "LINES_AT_ONCE", 5):
+        answer, lines = streamed(wire, f"{ACCESS}/users/mia", "mia")
     assert answer.streaming and answer["Content-Type"] == "application/x-ndjson"
     assert lines == whole
     answer, lines = streamed(wire, f"{ACCESS}/users/olga", "olga")

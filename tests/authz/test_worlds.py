@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.authz.model import DENY, allowed
-from tests.authz.worlds import ASKED_ON, GRANTABLE_ON, LOOK_ALIKES, random_questions, random_world
+from tests.authz.worlds import ASKED_ON, GRANTABLE_ON, LAST_MOMENT, LOOK_ALIKES, random_questions, random_world
 
 
 def test_worlds_keep_their_limits_and_repeat_with_their_seed() -> None:
@@ -19,6 +19,22 @@ def test_worlds_keep_their_limits_and_repeat_with_their_seed() -> None:
         denied += sum(grant.effect == DENY for grant in world.grants)
         total += len(world.grants)
     assert 0.2 < denied / total < 0.3
+
+
+def test_every_third_world_has_grants_for_a_time_and_requests_differ() -> None:
+    timed, hows = 0, []
+    for seed in range(150):
+        world = random_world(seed)
+        spans = [(grant.starts, grant.ends) for grant in world.grants if (grant.starts, grant.ends) != (None, None)]
+        assert all(starts is None or ends is None or starts < ends for starts, ends in spans)
+        timed += bool(spans)
+        hows += [question.how for question in random_questions(world, seed, 50)]
+        assert random_questions(world, seed, 50) == random_questions(world, seed, 50)
+        assert not any(grant.starts or grant.ends for grant in random_world(seed, timed=False).grants)
+    assert 0.25 < timed / 150 < 0.42
+    assert {how.now for how in hows} == set(range(LAST_MOMENT + 1))
+    assert 0.1 < sum(how.active is not None for how in hows) / len(hows) < 0.2
+    assert 0.1 < sum(bool(how.claimed) for how in hows) / len(hows) < 0.2
 
 
 def test_siblings_look_alike_and_never_share_a_name() -> None:

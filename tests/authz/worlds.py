@@ -10,10 +10,11 @@ from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
 
-from tests.authz.model import ALLOW, DENY, Grant, Group, Party, Securable, User, World
+from tests.authz.model import ALLOW, BARE, DENY, Grant, Group, Party, Request, Securable, User, World
 
 LOOK_ALIKES = ("A", "B", "A:B", "AB", "a", ".")  # `A` > `B` beside `A:B` is the rarest, so the first three come first
 MAX_DEPTH = 8
+LAST_MOMENT = 5  # of those that questions are asked at; at moment 0 nothing that starts has started, nothing has ended
 
 _M, _MC, _MCS = ("metalake",), ("metalake", "catalog"), ("metalake", "catalog", "schema")
 GRANTABLE_ON: dict[str, tuple[str, ...]] = {
@@ -77,12 +78,14 @@ class Question(NamedTuple):
     obj: int | None
     missing: int = 0
     privilege: str = ""
+    how: Request = BARE
 
 
-def random_world(seed: int, *, strays: bool = True) -> World:
+def random_world(seed: int, *, strays: bool = True, timed: bool = True) -> World:
     """At most 3 metalakes, 4 catalogs, 60 objects, 8 levels, 8 roles, 4 groups and 6 users; about a quarter is DENY.
 
-    With `strays` some users own, hold roles or sit in groups where they are no members.
+    With `strays` some users own, hold roles or sit in groups where they are no members. With `timed` most grants of
+    every third world, about, are for a time.
     """
     rng = random.Random(seed)
     ids = count(1)
@@ -100,7 +103,21 @@ def random_world(seed: int, *, strays: bool = True) -> World:
     for role, metalake in roles.items():
         objects[role] = Securable(role, "role", f"role{role}", metalake, rng.choice(parties[metalake]))
     assignments = frozenset((r, p) for r, m in roles.items() for p in parties[m] if rng.random() < 0.45)
+    if timed:
+        grants = _for_a_time(random.Random(f"times of {seed}"), grants)
     return World(users, groups, objects, members, assignments, grants)
+
+
+def _for_a_time(rng: random.Random, grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
+    if rng.random() > 1 / 3:
+        return grants
+    share = {ALLOW: 0.5, DENY: 0.8}
+    return tuple(_with_a_span(rng, grant) if rng.random() < share[grant.effect] else grant for grant in grants)
+
+
+def _with_a_span(rng: random.Random, grant: Grant) -> Grant:
+    starts, ends = sorted(rng.sample(range(1, LAST_MOMENT + 1), 2))
+    return rng.choice((grant._replace(starts=starts), grant._replace(ends=ends), Grant(*grant[:4], starts, ends)))
 
 
 def _random_groups(rng: random.Random, ids: count[int], near: dict[int, list[int]]) -> dict[int, Group]:
@@ -179,14 +196,30 @@ def _ids_by_metalake(objects: dict[int, Securable]) -> dict[int, list[int]]:
 
 
 def random_questions(world: World, seed: int, number: int) -> list[Question]:
-    """Questions that make sense in this world, on every operation that has an object; most often on create_schema."""
-    rng = random.Random(seed)
+    """Questions that make sense in this world, on every operation that has an object; most often on create_schema.
+
+    They are asked at any moment, a sixth of them with narrowed roles, a sixth with groups that a token claims.
+    """
+    rng, other = random.Random(seed), random.Random(f"requests of {seed}")
     by_kind: dict[str, list[int]] = {}
     for obj in world.objects.values():
         by_kind.setdefault(obj.kind, []).append(obj.id)
     operations = [op for op, kinds in ASKED_ON.items() if not kinds or any(kind in by_kind for kind in kinds)]
     operations += ["create_schema"] * 4  # it has the most to get wrong
-    return [_random_question(rng, world, by_kind, rng.choice(operations)) for _ in range(number)]
+    operations += ["drop_role"] * 4 * any(grant.ends for grant in world.grants)
+    questions = [_random_question(rng, world, by_kind, rng.choice(operations)) for _ in range(number)]
+    return [question._replace(how=random_request(other, world)) for question in questions]
+
+
+def random_request(rng: random.Random, world: World, share: float = 1 / 6) -> Request:
+    """Narrowed, or with claimed groups, with this chance each."""
+    active, claimed = None, frozenset[int]()
+    if rng.random() < share:
+        roles = [obj.id for obj in world.objects.values() if obj.kind == "role"]
+        active = frozenset(rng.sample(roles, rng.randint(0, len(roles) // 2)))
+    if rng.random() < share and world.groups:
+        claimed = frozenset(rng.sample(list(world.groups), rng.randint(1, min(2, len(world.groups)))))
+    return Request(rng.randint(0, LAST_MOMENT), active, claimed)
 
 
 def _random_question(rng: random.Random, world: World, by_kind: dict[str, list[int]], operation: str) -> Question:
@@ -195,6 +228,8 @@ def _random_question(rng: random.Random, world: World, by_kind: dict[str, list[i
     if not kinds:
         return Question(user, operation, None)
     obj = rng.choice(by_kind[rng.choice(kinds)])
+    if operation == "drop_role" and world.objects[obj].owner.kind == "user" and rng.random() < 0.7:
+        user = world.objects[obj].owner.id  # nearly everyone else is stopped before the DENYs of the role are looked at
     if operation == "create_schema":
         return Question(user, operation, obj, missing=rng.choice((0, 0, 1, 3)))
     if operation in ("grant_privilege", "revoke_privilege"):
