@@ -29,7 +29,6 @@ from authz.models import (
     PolicyChange,
     PolicyEpoch,
     Role,
-    Seal,
     Token,
     User,
 )
@@ -229,15 +228,9 @@ class AuditEntryAdmin(ReadOnlyAdmin):
 class FactAdmin(ReadOnlyAdmin):
     """The history of rights and objects; `manage.py verify_history` tells whether it is untouched."""
 
-    list_display = ("at", "actor", "event", "topic", "holder", "about", "name")
+    list_display = ("at", "actor", "event", "topic", "holder", "about", "name", "position")
     list_filter = ("topic",)
     search_fields = ("actor", "event", "name", "holder__exact", "about__exact", "request_id__exact")
-
-
-@admin.register(Seal)
-class SealAdmin(ReadOnlyAdmin):
-    list_display = ("position", "fact_id", "digest")
-    search_fields = ("position__exact", "fact_id__exact")
 
 
 @admin.register(Plan)

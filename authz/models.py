@@ -147,7 +147,7 @@ class PolicyChange(models.Model):
 
 
 class Fact(models.Model):
-    """What became true about one thing, and since when: appended, never changed (authz.history)."""
+    """What became true about one thing, and since when: appended, sealed once, never changed (authz.history)."""
 
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField()
@@ -160,28 +160,20 @@ class Fact(models.Model):
     actor = models.CharField(max_length=255)
     event = models.CharField(max_length=64)
     request_id = models.CharField(max_length=64, blank=True)
-    mac = models.CharField(max_length=64)
+    mac = models.CharField(max_length=64, help_text="A keyed hash of all the above.")
+    position = models.BigIntegerField(null=True, unique=True, help_text="Its place in the chain; empty until sealed.")
+    digest = models.CharField(max_length=64, blank=True, help_text="A keyed hash of this fact and the one before.")
 
     class Meta:
         indexes = [
             models.Index(fields=["topic", "about", "id"], name="fact_about"),
             models.Index(fields=["topic", "holder", "name", "id"], name="fact_holder"),
             models.Index(fields=["metalake_id", "id"], name="fact_metalake"),
+            models.Index(fields=["id"], name="fact_unsealed", condition=Q(position__isnull=True)),
         ]
 
     def __str__(self) -> str:
         return f"{self.topic} {self.holder} {self.about} since {self.at:%Y-%m-%d %H:%M:%S}"
-
-
-class Seal(models.Model):
-    """One link of the chain over the facts: a keyed hash of the fact's own and of the link before."""
-
-    position = models.BigIntegerField(primary_key=True)
-    fact_id = models.BigIntegerField(unique=True)
-    digest = models.CharField(max_length=64)
-
-    def __str__(self) -> str:
-        return f"{self.position}:{self.digest}"
 
 
 class Plan(models.Model):

@@ -10,14 +10,6 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.CreateModel(
-            name='Seal',
-            fields=[
-                ('position', models.BigIntegerField(primary_key=True, serialize=False)),
-                ('fact_id', models.BigIntegerField(unique=True)),
-                ('digest', models.CharField(max_length=64)),
-            ],
-        ),
         migrations.AddField(
             model_name='grant',
             name='ends_at',
@@ -42,10 +34,12 @@ class Migration(migrations.Migration):
                 ('actor', models.CharField(max_length=255)),
                 ('event', models.CharField(max_length=64)),
                 ('request_id', models.CharField(blank=True, max_length=64)),
-                ('mac', models.CharField(max_length=64)),
+                ('mac', models.CharField(help_text='A keyed hash of all the above.', max_length=64)),
+                ('position', models.BigIntegerField(help_text='Its place in the chain; empty until sealed.', null=True, unique=True)),
+                ('digest', models.CharField(blank=True, help_text='A keyed hash of this fact and the one before.', max_length=64)),
             ],
             options={
-                'indexes': [models.Index(fields=['topic', 'about', 'id'], name='fact_about'), models.Index(fields=['topic', 'holder', 'name', 'id'], name='fact_holder'), models.Index(fields=['metalake_id', 'id'], name='fact_metalake')],
+                'indexes': [models.Index(fields=['topic', 'about', 'id'], name='fact_about'), models.Index(fields=['topic', 'holder', 'name', 'id'], name='fact_holder'), models.Index(fields=['metalake_id', 'id'], name='fact_metalake'), models.Index(condition=models.Q(('position__isnull', True)), fields=['id'], name='fact_unsealed')],
             },
         ),
     ]
