@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from django.conf import settings
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models import Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Concat
 
 from authz import operations, snapshot
@@ -372,12 +372,9 @@ def _carrying(actor: Actor, privilege: Privilege, effect: Effect) -> Q:
 def _steps_to_granted(actor: Actor, lineage: Lineage) -> set[int]:
     """The children of an object on the way to a schema below where a grant of USE_SCHEMA is effective."""
     depth = len(lineage.nodes)
-    granted = _granted(actor, Privilege.USE_SCHEMA, Effect.ALLOW).filter(
-        content_object__kind=Kind.SCHEMA,
-        **{f"content_object__{field}": value for field, value in _strictly_below(lineage_text(lineage)).items()},
-    )
+    below = Securable.objects.filter(kind=Kind.SCHEMA, **_strictly_below(lineage_text(lineage)))
     steps = set()
-    for text in granted.values_list(F("content_object__lineage"), flat=True):
+    for text in below.filter(_carrying(actor, Privilege.USE_SCHEMA, Effect.ALLOW)).values_list("lineage", flat=True):
         ids = [int(part) for part in text[1:].split("/")]
         if not actor.mask(ids) >> DENY_SHIFT & Privilege.USE_SCHEMA.bit:
             steps.add(ids[depth])
