@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from math import inf
 from secrets import token_hex
 from typing import Any, NamedTuple
@@ -274,7 +275,8 @@ def load() -> Snapshot:
 
 
 def _read() -> Snapshot:
-    with connection.cursor() as cursor:
+    # PostgreSQL hands out the many grants in pieces only through a cursor of its own.
+    with connection.cursor() as cursor, connection.chunked_cursor() as streamed:
         cursor.execute("SELECT value, stamp FROM authz_policyepoch WHERE id = 1")
         epoch, stamp = cursor.fetchone()
         members: dict[int, set[int]] = {}
@@ -292,7 +294,7 @@ def _read() -> Snapshot:
             ),
             user_groups=_pairs(cursor, "SELECT user_id, group_id FROM authz_group_users"),
             group_roles=_pairs(cursor, "SELECT group_id, role_id FROM authz_group_roles"),
-            grants=_grants(cursor),
+            grants=_grants(streamed),
             timed=_timed(),
         )
 
@@ -314,7 +316,7 @@ def _grants(cursor: Any) -> dict[int, dict[int, int]]:
         "JOIN authz_role r ON r.group_id = g.group_id JOIN auth_permission p ON p.id = g.permission_id "
         "WHERE g.starts_at IS NULL AND g.ends_at IS NULL"
     )
-    for role_id, securable_id, codename, effect in cursor:
+    for role_id, securable_id, codename, effect in chain.from_iterable(iter(lambda: cursor.fetchmany(10_000), [])):
         bit = masks.get((codename, effect))
         if bit is None:
             bit = masks[codename, effect] = mask_of(Privilege(codename), effect)
