@@ -9,16 +9,19 @@ changed, taken out or put in shows.
 from __future__ import annotations
 
 import hmac
+import logging
 from typing import Any, NamedTuple
 
 import orjson
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import Max, QuerySet
 
 from authz.models import Fact, User
 from metalake.errors import Invalid
 from metalake.events import Event
+
+log = logging.getLogger(__name__)
 
 BATCH = 500
 ROUNDS = 1000
@@ -82,8 +85,11 @@ class Head(NamedTuple):
 
 
 def seal_after(event: dict[str, Any]) -> None:
-    """What was committed with an event is sealed when the event is delivered."""
-    seal()
+    """What was committed with an event is sealed when the event is delivered, or with the next one."""
+    try:
+        seal()
+    except DatabaseError:
+        log.warning("facts are left to be sealed with the next event", exc_info=True)
 
 
 def seal() -> int:
