@@ -91,7 +91,7 @@ def _check_parent(actor: Actor, container: Ident) -> None:
 def create_schema(actor: Actor, ident: Ident, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
     """Make a schema with all its missing parents, all of one owner, in one transaction (decision 5).
 
-    Seven statements at any depth: policy, catalog, chain, two inserts, audit, outbox.
+    Eight statements at any depth: policy, catalog, chain, two inserts, audit, history, outbox.
     """
     check_limits(properties)
 
