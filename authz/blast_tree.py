@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, NamedTuple
 
 from django.db.models import Count, Q
 
-from authz.objects import Located, finder
+from authz.objects import Located, batches, finder
 from metalake.models import Securable
 from metalake.privileges import Kind
 
 FEW = 100
-BATCH = 5000
 _CONTAINERS = (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA)
 
 
@@ -109,8 +107,7 @@ def _rows(where: Q, **also: Any) -> list[_Row]:
 
 
 def _by_ids(ids: Iterable[int]) -> Iterator[_Row]:
-    waiting = iter(ids)
-    while some := list(islice(waiting, BATCH)):
+    for some in batches(ids):
         yield from _rows(Q(pk__in=some))
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from itertools import islice
+from typing import NamedTuple, Protocol, TypeVar
 
 from authz.models import Role
 from authz.policy import Node, lineage_text
@@ -15,6 +16,9 @@ from metalake.errors import Invalid, NotFound
 from metalake.models import Metalake, Securable
 from metalake.names import undotted
 from metalake.privileges import Kind
+
+BATCH = 5000
+T = TypeVar("T")
 
 
 class Address(NamedTuple):
@@ -149,19 +153,24 @@ def find_objects(metalake: Located, addresses: Sequence[Address]) -> Iterator[Lo
 
     Raises NotFound on reaching one that is missing: one before it that is hidden is refused first, or it would be told.
     """
-    below = [address for address in addresses if address.kind is not Kind.METALAKE]
-    ids = dict(zip(below, finder().ids_of(metalake.id, below), strict=True)) if below else {}
-    ids[Address(Kind.METALAKE, (metalake.name,))] = metalake.id
-    located = by_ids(id for id in ids.values() if id is not None)
+    located = locate_all(metalake, addresses)
     for address in addresses:
-        at = located.get(ids.get(address) or 0)
-        if at is None:
+        if address not in located:
             raise unknown(*address)
-        yield at
+        yield located[address]
+
+
+def locate_all(metalake: Located, addresses: Iterable[Address]) -> dict[Address, Located]:
+    """The objects at these addresses, as find_objects; what is missing is left out."""
+    ids: dict[Address, int | None] = {Address(Kind.METALAKE, (metalake.name,)): metalake.id}
+    for some in batches(address for address in addresses if address.kind is not Kind.METALAKE):
+        ids |= zip(some, finder().ids_of(metalake.id, some), strict=True)
+    located = by_ids(id for id in ids.values() if id is not None)
+    return {address: located[id] for address, id in ids.items() if id is not None and id in located}
 
 
 def by_ids(ids: Iterable[int]) -> dict[int, Located]:
-    """These objects with all above them, in two statements; what is gone is left out."""
+    """These objects with all above them, in two statements for each batch; what is gone is left out."""
     found = {row[0]: row for row in _securables(ids)}
     lineages = {id: tuple(int(part) for part in lineage[1:].split("/")) for id, *_, lineage in found.values()}
     above = {id for lineage in lineages.values() for id in lineage} - found.keys()
@@ -169,5 +178,13 @@ def by_ids(ids: Iterable[int]) -> dict[int, Located]:
     return {id: Located(tuple(nodes[step] for step in lineage)) for id, lineage in lineages.items()}
 
 
-def _securables(ids: Iterable[int]) -> Iterable[tuple]:
-    return Securable.objects.filter(pk__in=set(ids)).values_list(*NODE, "lineage")
+def _securables(ids: Iterable[int]) -> Iterator[tuple]:
+    for some in batches(set(ids)):
+        yield from Securable.objects.filter(pk__in=some).values_list(*NODE, "lineage")
+
+
+def batches(items: Iterable[T]) -> Iterator[list[T]]:
+    """As many at a time as one statement may name."""
+    waiting = iter(items)
+    while some := list(islice(waiting, BATCH)):
+        yield some

@@ -15,10 +15,10 @@ from django.conf import settings
 from django.http import HttpRequest
 from yaml import events
 
-from authz.services.differing import MAX_GRANTS, Wanted, WantedGrant, WantedRole, at
+from authz.services.differing import MAX_GRANTS, Wanted, WantedGrant, WantedRole
 from authz.services.entries import Entries, Given, read_entries
 from authz.wire import Moment, written
-from metalake.errors import Invalid, TooLarge
+from metalake.errors import Invalid, TooLarge, at
 from metalake.privileges import Effect, Kind
 from metalake.rest import kind_of
 from metalake.wire import MAX_BODY_NESTING, Body, quote, read

@@ -16,7 +16,7 @@ from authz.services.explaining import Explanation, read_wanted
 from authz.services.reaching import MAX_QUESTIONS, Place, Question
 from authz.services.remedies import By, Step
 from authz.wire import Moment, OwnerReply, owner_reply, present, utc, written
-from metalake.errors import Invalid
+from metalake.errors import Invalid, at
 from metalake.names import dotted
 from metalake.privileges import Privilege, parse_privilege
 from metalake.rest import kind_of, render_error
@@ -259,10 +259,8 @@ class CheckRequest(Body):
         """Raises Invalid naming the question."""
         asked = []
         for place, question in enumerate(self.questions):
-            try:
+            with at(f"questions[{place}]"):
                 asked.append(question.asked())
-            except Invalid as wrong:
-                raise Invalid(f"questions[{place}]: {wrong.message}", kind=wrong.kind) from None
         return asked
 
 

@@ -19,6 +19,9 @@ MetalakeError
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class MetalakeError(Exception):
     """`kind` names what the failure is about: a Kind value, or "user", "group", "role", "privilege" and the like."""
@@ -87,3 +90,14 @@ class ProviderUnavailable(MetalakeError):
 
 class OutcomeUnknown(MetalakeError):
     """The write may have happened; the caller must look before writing again."""
+
+
+@contextmanager
+def at(place: str) -> Iterator[None]:
+    """Put a place in the request, such as `roles[3].grants[2]`, before what a refusal says."""
+    try:
+        yield
+    except MetalakeError as refusal:
+        if not place:
+            raise
+        raise type(refusal)(f"{place}: {refusal.message}", kind=refusal.kind) from None

@@ -34,7 +34,11 @@ QUERY = {
 VERBS = {"GET": "load", "POST": "create", "PUT": "alter", "PATCH": "set", "DELETE": "drop"}
 SECURITY = {
     "basic": {"type": "http", "scheme": "basic", "description": "A user name and password"},
-    "bearer": {"type": "http", "scheme": "bearer", "description": "A personal access token, or a token of a trusted issuer"},
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A personal access token, or a token of a trusted issuer",
+    },
 }
 
 

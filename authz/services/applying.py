@@ -9,12 +9,12 @@ from django.utils import timezone
 
 from authz import operations, policy
 from authz.models import Plan, Role
-from authz.objects import Located
+from authz.objects import Located, by_ids
 from authz.policy import Actor
 from authz.services import entries, publishing
 from authz.services.authority import require_give, require_lift_of_roles
 from authz.services.changing import change, event, tell
-from authz.services.differing import Change, Step, changes_of, located_by_ids
+from authz.services.differing import Change, Step, changes_of
 from authz.services.grants import rewrite
 from authz.services.planning import GOOD_FOR, digest_of, facts_on_rights, read_steps
 from authz.services.publishing import GroupRole, UserRole
@@ -69,7 +69,7 @@ def _claim(actor: Actor, top: Located, token: str) -> Plan:
 
 def _located(row: Plan, steps: list[Step]) -> dict[int, Located]:
     ids = {id for step in steps for id in step.give.keys() | step.take.keys()}
-    located = located_by_ids(ids)
+    located = by_ids(ids)
     scope: int = row.changes["scope"]
     for id in ids:
         if id not in located or all(node.id != scope for node in located[id].nodes):

@@ -6,17 +6,15 @@ Every change is checked here as when it is made, so that a refusal comes early a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from django.db.models import Q
 
 from authz import operations, policy
 from authz.models import Grant, Group, Member, Role, unended
-from authz.objects import Address, Located, address_of, by_ids, find_object, finder, unknown
+from authz.objects import Address, Located, address_of, by_ids, find_object, locate_all, unknown
 from authz.policy import Actor
 from authz.services import entries
 from authz.services.authority import may_lift, require, require_give, require_lift_of_roles
@@ -25,15 +23,13 @@ from authz.services.entries import Entries, Given, Held
 from authz.services.grants import stays
 from authz.services.naming import check_role_name
 from authz.services.publishing import GroupRole, UserRole
-from metalake.errors import Forbidden, Invalid, MetalakeError, NotFound, TooLarge
+from metalake.errors import Forbidden, Invalid, MetalakeError, NotFound, TooLarge, at
 from metalake.names import dotted
 from metalake.privileges import Effect, Kind, Privilege
 from metalake.wire import quote
 
 MAX_GRANTS = 100_000
-BATCH = 5000
 
-T = TypeVar("T")
 Holders = dict[str, list[str]]
 """Names by "user" and "group"."""
 
@@ -124,7 +120,7 @@ def export(actor: Actor, metalake: str, subtree: tuple[Kind, str] | None = None)
     top = enter(actor, metalake)
     scope = _scope(actor, top, subtree)
     present = _present(actor, top, scope)
-    located = located_by_ids({id for on in present.values() for id in on})
+    located = by_ids({id for on in present.values() for id in on})
     _require_all(actor, scope, located)
     is_whole = scope is top
     users, groups = (_holders(top, "user"), _holders(top, "group")) if is_whole else ({}, {})
@@ -224,7 +220,7 @@ class _Comparison:
             self.scope = _scope(actor, self.top, wanted.subtree)
         self.role_ids = _roles(self.top)
         self.present = _present(actor, self.top, self.scope)
-        self.located = located_by_ids({id for on in self.present.values() for id in on})
+        self.located = by_ids({id for on in self.present.values() for id in on})
         _require_all(actor, self.scope, self.located)
         self.fresh: list[tuple[str, Located, Entries]] = []
 
@@ -261,12 +257,9 @@ class _Comparison:
             for grant in role.grants:
                 with at(grant.place):
                     named[address_of(grant.kind, grant.full_name)] = None
-        top = Address(Kind.METALAKE, (self.top.name,))
-        ids: dict[Address, int | None] = {top: self.top.id}
-        for some in _batches(address for address in named if address.kind is not Kind.METALAKE):
-            ids |= zip(some, finder().ids_of(self.top.id, some), strict=True)
-        self.located |= located_by_ids({id for id in ids.values() if id is not None} - self.located.keys())
-        return {address: self.located[id] for address, id in ids.items() if id is not None and id in self.located}
+        found = locate_all(self.top, named)
+        self.located |= {located.id: located for located in found.values()}
+        return found
 
     def _check_role(self, name: str) -> None:
         if name not in self.role_ids:
@@ -389,28 +382,3 @@ def changes_of(steps: Iterable[Step], located: dict[int, Located]) -> list[Chang
                 for name in sorted(names.values())
             ]
     return found
-
-
-def located_by_ids(ids: Iterable[int]) -> dict[int, Located]:
-    """As by_ids, for more than one statement may name."""
-    found: dict[int, Located] = {}
-    for some in _batches(ids):
-        found |= by_ids(some)
-    return found
-
-
-def _batches(items: Iterable[T]) -> Iterator[list[T]]:
-    waiting = iter(items)
-    while some := list(islice(waiting, BATCH)):
-        yield some
-
-
-@contextmanager
-def at(place: str) -> Iterator[None]:
-    """Put the place in the file before what a refusal says."""
-    try:
-        yield
-    except MetalakeError as refusal:
-        if not place:
-            raise
-        raise type(refusal)(f"{place}: {refusal.message}", kind=refusal.kind) from None

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from authz import policy, reach
-from authz.objects import Address, Located, address_of, by_ids, finder
+from authz.objects import Address, Located, address_of, finder, locate_all
 from authz.operations import FAMILIES
 from authz.policy import NOBODY, Actor
 from authz.reach import Access, Reached
@@ -15,7 +15,7 @@ from authz.services.asking import open_state, require_reader, subject
 from authz.services.explaining import Wanted
 from authz.snapshot import Snapshot
 from authz.state import State
-from metalake.errors import Forbidden, Invalid, NotFound
+from metalake.errors import Invalid, NotFound, at
 from metalake.privileges import Kind, Privilege, family
 
 MAX_QUESTIONS = 1000
@@ -135,17 +135,12 @@ def _locate_all(state: State, questions: Sequence[Question]) -> dict[Place, Loca
     addresses: dict[Place, Address] = {}
     for place, question in enumerate(questions):
         if question.on not in addresses:
-            try:
+            with at(f"questions[{place}]"):
                 addresses[question.on] = address_of(*question.on)
-            except Invalid as wrong:
-                raise Invalid(f"questions[{place}]: {wrong.message}", kind=wrong.kind) from None
     if state.at is not None:
         return {on: found for on in addresses if (found := _standing(state, on))}
-    below = {on: address for on, address in addresses.items() if on.kind is not Kind.METALAKE}
-    ids = dict(zip(below, finder().ids_of(state.top.id, list(below.values())), strict=True)) if below else {}
-    ids |= {on: state.top.id for on, address in addresses.items() if address == (Kind.METALAKE, (state.top.name,))}
-    located = by_ids(id for id in ids.values() if id is not None)
-    return {on: located[id] for on, id in ids.items() if id in located}
+    located = locate_all(state.top, addresses.values())
+    return {on: located[address] for on, address in addresses.items() if address in located}
 
 
 def _standing(state: State, on: Place) -> Located | None:
@@ -164,11 +159,10 @@ def _types(questions: Sequence[Question], located: Mapping[Place, Located]) -> d
 
 def _may_read(actor: Actor, state: State, found: Located, place: int) -> bool:
     try:
-        require_reader(actor, state, found)
+        with at(f"questions[{place}]"):
+            require_reader(actor, state, found)
     except NotFound:
         return False
-    except Forbidden as refused:
-        raise Forbidden(f"questions[{place}]: {refused.message}", kind=refused.kind) from None
     return True
 
 
