@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.db.models import Count, Q
 
 from authz.objects import Located, batches, finder
-from metalake.models import Securable
+from metalake.models import Securable, below
 from metalake.privileges import Kind
 
 FEW = 100
@@ -48,13 +48,13 @@ class Tree:
         ways = _outermost({row.lineage for row in rows if row.kind in _CONTAINERS})
         if len(ways) > FEW:
             ways = [self.top.lineage]
-        containers = [row for way in ways for row in _rows(_below(way), kind__in=_CONTAINERS)]
+        containers = [row for way in ways for row in _rows(_at_or_below(way), kind__in=_CONTAINERS)]
         self._add([*_by_ids({self.top.id}), *containers, *leaves])
         inside = set(told_apart) - self.nodes.keys()
         known = [row for row in _by_ids(inside) if row.kind not in _CONTAINERS and _is_in(row, ways)]
         alike: Counter[tuple] = Counter()
         for way in ways:
-            leaf = Securable.objects.filter(_below(way)).exclude(kind__in=[*_CONTAINERS, Kind.ROLE]).order_by()
+            leaf = Securable.objects.filter(_at_or_below(way)).exclude(kind__in=[*_CONTAINERS, Kind.ROLE]).order_by()
             for *key, count in leaf.values_list("parent_id", "kind", "owner_user_id", "owner_group_id").annotate(
                 count=Count("id")
             ):
@@ -111,8 +111,8 @@ def _by_ids(ids: Iterable[int]) -> Iterator[_Row]:
         yield from _rows(Q(pk__in=some))
 
 
-def _below(way: str) -> Q:
-    return Q(lineage=way) | Q(lineage__gt=f"{way}/", lineage__lt=f"{way}0")
+def _at_or_below(way: str) -> Q:
+    return Q(lineage=way) | below(way)
 
 
 def _is_in(row: _Row, ways: Iterable[str]) -> bool:

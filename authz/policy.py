@@ -23,7 +23,7 @@ from authz.models import Grant, in_force, unended
 from authz.operations import Operation, Traversal
 from authz.snapshot import ALLOWS, DENY_SHIFT, Snapshot
 from metalake.errors import Forbidden, NotFound
-from metalake.models import Securable
+from metalake.models import Securable, below
 from metalake.privileges import Effect, Kind, Privilege
 
 NOBODY = 0
@@ -309,30 +309,25 @@ def visible_schemas(actor: Actor, lineage: Lineage, schemas: QuerySet) -> QueryS
     if not (held.member and held.holds(Privilege.USE_CATALOG)):
         return schemas.none()
     loadable = _owned(actor) | _effective(actor, held, [Privilege.USE_SCHEMA])
-    below = Securable.objects.filter(
+    owned = Securable.objects.filter(
         _owned(actor),
         kind=Kind.SCHEMA,
         lineage__gt=Concat(OuterRef("lineage"), Value("/")),
         lineage__lt=Concat(OuterRef("lineage"), Value("0")),
     )
-    return schemas.filter(loadable | Exists(below) | Q(pk__in=_steps_to_granted(actor, lineage)))
+    return schemas.filter(loadable | Exists(owned) | Q(pk__in=_steps_to_granted(actor, lineage)))
 
 
 def is_path(actor: Actor, lineage: Lineage) -> bool:
     """Whether a schema that cannot be loaded leads to one that can."""
     if settings.METALAKE_AUTHORIZATION == "off":
         return True
-    prefix = lineage_text(lineage)
-    owned = Securable.objects.filter(_owned(actor), kind=Kind.SCHEMA, **_strictly_below(prefix))
+    owned = Securable.objects.filter(_owned(actor), below(lineage_text(lineage)), kind=Kind.SCHEMA)
     return bool(_steps_to_granted(actor, lineage)) or owned.exists()
 
 
 def lineage_text(lineage: Lineage) -> str:
     return "".join(f"/{node.id}" for node in lineage.nodes)
-
-
-def _strictly_below(prefix: str) -> dict[str, str]:
-    return {"lineage__gt": f"{prefix}/", "lineage__lt": f"{prefix}0"}
 
 
 def _owned(actor: Actor) -> Q:
@@ -372,9 +367,10 @@ def _carrying(actor: Actor, privilege: Privilege, effect: Effect) -> Q:
 def _steps_to_granted(actor: Actor, lineage: Lineage) -> set[int]:
     """The children of an object on the way to a schema below where a grant of USE_SCHEMA is effective."""
     depth = len(lineage.nodes)
-    below = Securable.objects.filter(kind=Kind.SCHEMA, **_strictly_below(lineage_text(lineage)))
+    carrying = _carrying(actor, Privilege.USE_SCHEMA, Effect.ALLOW)
+    granted = Securable.objects.filter(below(lineage_text(lineage)), carrying, kind=Kind.SCHEMA)
     steps = set()
-    for text in below.filter(_carrying(actor, Privilege.USE_SCHEMA, Effect.ALLOW)).values_list("lineage", flat=True):
+    for text in granted.values_list("lineage", flat=True):
         ids = [int(part) for part in text[1:].split("/")]
         if not actor.mask(ids) >> DENY_SHIFT & Privilege.USE_SCHEMA.bit:
             steps.add(ids[depth])

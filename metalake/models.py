@@ -111,6 +111,11 @@ class Securable(AuditInfo):
         return tuple(int(part) for part in self.lineage[1:].split("/"))
 
 
+def below(lineage: str, field: str = "lineage") -> Q:
+    """Everything below the object of this lineage, itself left out: one range of the index."""
+    return Q(**{f"{field}__gt": f"{lineage}/", f"{field}__lt": f"{lineage}0"})
+
+
 class Metalake(Securable):
     """The top of everything one organisation registers; `enabled` is the wire's `in-use`."""
 

@@ -24,6 +24,7 @@ from authz.services.grants import stays
 from authz.services.naming import check_role_name
 from authz.services.publishing import GroupRole, UserRole
 from metalake.errors import Forbidden, Invalid, MetalakeError, NotFound, TooLarge, at
+from metalake.models import below
 from metalake.names import dotted
 from metalake.privileges import Effect, Kind, Privilege
 from metalake.wire import quote
@@ -164,9 +165,7 @@ def _present(actor: Actor, top: Located, scope: Located) -> dict[int, dict[int, 
     """What each role holds on each object in scope, without what has ended."""
     rows = Grant.objects.filter(unended(actor.moment), group__role__parent_id=top.id)
     if scope is not top:
-        way = scope.lineage
-        below = Q(content_object__lineage__gt=f"{way}/", content_object__lineage__lt=f"{way}0")
-        rows = rows.filter(Q(content_object_id=scope.id) | below)
+        rows = rows.filter(Q(content_object_id=scope.id) | below(scope.lineage, "content_object__lineage"))
     found: dict[int, dict[int, Entries]] = defaultdict(lambda: defaultdict(dict))
     fields = ("group__role", "content_object_id", "permission__codename", "effect", "starts_at", "ends_at")
     for role, on, codename, effect, starts, ends in rows.values_list(*fields).iterator(chunk_size=10_000):

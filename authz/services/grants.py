@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from django.db.models import Q
+
 from authz import operations, policy, snapshot
 from authz.models import Grant, Role
 from authz.objects import Located, by_ids, find_object, find_objects
@@ -15,6 +17,7 @@ from authz.services.changing import change, event, tell
 from authz.services.entries import Ask, Entries, Held, Pairs
 from authz.services.roles import GrantedOn, RoleRecord, find_role_row, located, role_record
 from metalake.errors import Forbidden, Invalid
+from metalake.models import below
 from metalake.names import dotted
 from metalake.privileges import Effect, Kind
 
@@ -146,9 +149,8 @@ def stays(denied: Held, given: dict[int, Entries], now: datetime) -> bool:
 
 def forget_grants_under(lineage: str) -> None:
     """Every grant on the object of this lineage and on all below it, in the caller's transaction."""
-    grants = Grant.objects.filter(content_object__lineage=lineage) | Grant.objects.filter(
-        content_object__lineage__gt=f"{lineage}/", content_object__lineage__lt=f"{lineage}0"
-    )
+    on = "content_object__lineage"
+    grants = Grant.objects.filter(Q(**{on: lineage}) | below(lineage, on))
     pairs = set(grants.values_list("group__role", "content_object_id"))
     if pairs:
         grants.delete()

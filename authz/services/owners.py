@@ -14,7 +14,7 @@ from authz.services.authority import require, require_seen
 from authz.services.changing import change, enter, event, tell
 from metalake.errors import Invalid, NotFound
 from metalake.events import STANDS, stands
-from metalake.models import Securable
+from metalake.models import Securable, below
 from metalake.privileges import Kind
 
 
@@ -95,7 +95,7 @@ def require_owner(metalake_id: int) -> None:
 
 def hand_over(top: Located, *, user_id: int | None = None, group_id: int | None = None) -> list[list[Any]]:
     """What this user or group owns below the metalake goes to the metalake's owner; returns the facts."""
-    owned = Securable.objects.filter(lineage__gt=f"{top.lineage}/", lineage__lt=f"{top.lineage}0")
+    owned = Securable.objects.filter(below(top.lineage))
     owned = owned.filter(owner_group_id=group_id) if user_id is None else owned.filter(owner_user_id=user_id)
     rows = list(owned.only(*STANDS))
     to = top.metalake

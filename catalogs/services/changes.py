@@ -19,7 +19,7 @@ from catalogs.lookup import Found
 from catalogs.models import Catalog, LocationClaim, Schema, Table
 from metalake.errors import NotFound, NotInUse
 from metalake.events import Event, stands
-from metalake.models import Metalake, Securable
+from metalake.models import Metalake, Securable, below
 from metalake.names import dotted
 
 Row = TypeVar("Row", bound=Securable)
@@ -117,9 +117,7 @@ def hold(found: Found) -> None:
 def remove(found: Found) -> None:
     """Delete an object and all below it, with every grant on them, in the caller's transaction."""
     authz.forget_grants_under(found.lineage)
-    gone = Securable.objects.filter(
-        Q(pk=found.id) | Q(lineage__gt=f"{found.lineage}/", lineage__lt=f"{found.lineage}0")
-    )
+    gone = Securable.objects.filter(Q(pk=found.id) | below(found.lineage))
     ids = gone.values("pk")
     _raw_delete(LocationClaim.objects.filter(table_id__in=ids))
     for model in (Table, Schema, Catalog):
