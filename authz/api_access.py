@@ -12,7 +12,7 @@ from authz.paging import Page
 from authz.policy import Actor
 from authz.services import explaining, reaching
 from authz.services.reaching import Place, Whom
-from authz.wire import present
+from authz.wire import ObjectReply, present
 from metalake.errors import Invalid
 from metalake.rest import Endpoint, answers, kind_of
 
@@ -45,7 +45,7 @@ class Explain(Endpoint):
 class WhoReaches(Endpoint):
     @answers(
         "read_access",
-        reply={"object": wire.ObjectReply, "access": list[wire.MemberAccessReply], "nextPageToken": str | None},
+        reply={"object": ObjectReply, "access": list[wire.MemberAccessReply], "nextPageToken": str | None},
         query=("asOf", "privilege", "limit", "pageToken"),
         id="listAccessToObject",
     )

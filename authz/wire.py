@@ -175,6 +175,13 @@ class RoleReply(Reply):
     audit: AuditReply | None = None
 
 
+class ObjectReply(Reply):
+    """An object by type and full name."""
+
+    type: str
+    full_name: str
+
+
 class OwnerReply(Reply):
     """A user or a group."""
 

@@ -15,7 +15,7 @@ from authz.services.cases import Reason, Told
 from authz.services.explaining import Explanation, read_wanted
 from authz.services.reaching import MAX_QUESTIONS, Place, Question
 from authz.services.remedies import By, Step
-from authz.wire import Moment, OwnerReply, owner_reply, present, utc, written
+from authz.wire import Moment, ObjectReply, OwnerReply, owner_reply, present, utc, written
 from metalake.errors import Invalid, at
 from metalake.names import dotted
 from metalake.privileges import Privilege, parse_privilege
@@ -46,13 +46,6 @@ def read_privilege(text: str | None) -> Privilege | None:
     if privilege is None:
         raise Invalid(f"{quote(text)} is no privilege; known are {', '.join(Privilege)}.", kind="privilege")
     return privilege
-
-
-class ObjectReply(Reply):
-    """An object by type and full name."""
-
-    type: str
-    full_name: str
 
 
 # Explain

@@ -10,7 +10,7 @@ from authz.blast import Blast, Side
 from authz.plan_file import RoleBody, SubtreeBody
 from authz.services.differing import Change
 from authz.services.planning import Planned
-from authz.wire import present, written
+from authz.wire import ObjectReply, present, written
 from metalake.wire import Body, Reply
 
 
@@ -28,13 +28,6 @@ class AccessReply(Reply):
     roles: list[RoleBody]
 
 
-class OnReply(Reply):
-    """The object of a grant."""
-
-    type: str
-    full_name: str
-
-
 class PlannedChangeReply(Reply):
     """One change: a role is made, a privilege granted or revoked, a role assigned to or taken from a user or group."""
 
@@ -42,7 +35,7 @@ class PlannedChangeReply(Reply):
     role: str
     privilege: str | None = None
     condition: str | None = None
-    on: OnReply | None = None
+    on: ObjectReply | None = None
     start_time: str | None = None
     end_time: str | None = None
     user: str | None = None
