@@ -68,11 +68,8 @@ PAGED = (*NARROWED, "limit", "pageToken")
 class _Reached(Endpoint):
     def _answer(self, actor: Actor, metalake: str, whom: Whom) -> dict[str, Any] | StreamingHttpResponse:
         asked = [self.text(name) for name in NARROWED]
-        as_of, privilege, type_, full_name = asked
-        if (type_ is None) != (full_name is None):
-            raise Invalid("Name an object by type and fullName, or leave out both to ask about all.", kind="object")
-        below = Place(kind_of(type_), full_name) if type_ is not None and full_name is not None else None
-        known = below, wire.read_as_of(as_of), wire.read_privilege(privilege)
+        below = self.place()
+        known = below and Place(*below), wire.read_as_of(asked[0]), wire.read_privilege(asked[1])
         limit, token = self.text("limit"), self.text("pageToken")
         if NDJSON in self.request.META.get("HTTP_ACCEPT", ""):
             if limit is not None or token is not None:

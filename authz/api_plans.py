@@ -11,8 +11,7 @@ from authz import wire_plans as wire
 from authz.policy import Actor
 from authz.services import applying, differing, planning
 from authz.services.differing import Wanted
-from metalake.errors import Invalid
-from metalake.rest import Endpoint, answers, kind_of
+from metalake.rest import Endpoint, answers
 
 YAML = "application/yaml"
 
@@ -24,11 +23,7 @@ class Export(Endpoint):
 
         The whole metalake asks to read every role, an object to grant on it. Accept: application/yaml answers the file.
         """
-        type_, full_name = self.text("type"), self.text("fullName")
-        if (type_ is None) != (full_name is None):
-            raise Invalid("Name an object by type and fullName, or leave out both for all.", kind="object")
-        subtree = (kind_of(type_), full_name) if type_ is not None and full_name is not None else None
-        found = differing.export(actor, metalake, subtree)
+        found = differing.export(actor, metalake, self.place())
         if YAML in self.request.META.get("HTTP_ACCEPT", ""):
             return HttpResponse(plan_file.as_yaml(found), content_type=f"{YAML}; charset=utf-8")
         return {"access": plan_file.as_data(found)}

@@ -127,6 +127,15 @@ class Endpoint(APIView):
             raise Invalid(f"Query parameter {name} holds a NUL character.")
         return value
 
+    def place(self) -> tuple[Kind, str] | None:
+        """The object that the query names by type and fullName; None where it names none."""
+        type_, full_name = self.text("type"), self.text("fullName")
+        if type_ is None and full_name is None:
+            return None
+        if type_ is None or full_name is None:
+            raise Invalid("Name an object by type and fullName, or leave out both for all.", kind="object")
+        return kind_of(type_), full_name
+
 
 def route(path: str, door: type[Endpoint]) -> URLPattern:
     """A path of the wire: each <name> is one segment as it was sent, and a trailing slash makes no difference."""

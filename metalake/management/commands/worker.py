@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
+import time
 from typing import Any
 
+from celery.worker import state
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from metalake.celery import app
+
+log = logging.getLogger(__name__)
+
+PAUSE = 1.0  # seconds before a worker that broke is started anew
 
 
 class Command(BaseCommand):
     help = "Start a worker; needs METALAKE_BROKER_URL (Redis) and METALAKE_DATABASE_URL (PostgreSQL)."
 
     def add_arguments(self, parser: Any) -> None:
-        parser.add_argument("--concurrency", default="4", help="How many tasks run at once.")
+        parser.add_argument("--concurrency", default=4, type=int, help="How many tasks run at once.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.METALAKE_BROKER_URL:
@@ -23,11 +32,22 @@ class Command(BaseCommand):
                 "Without a broker the server drains its outbox itself."
             )
         self.stdout.write("The worker drains the outbox. Stop with Ctrl-C.")
-        schedule = str(settings.METALAKE_HOME / "celerybeat-schedule")
-        app.worker_main(
-            [
-                *("worker", "--pool", "threads", "--concurrency", options["concurrency"]),
-                *("--beat", "--schedule", schedule),
-                *("--loglevel", "WARNING", "--without-gossip", "--without-mingle"),
-            ]
+        worker = app.Worker(
+            pool_cls="threads",
+            concurrency=options["concurrency"],
+            beat=True,
+            schedule_filename=str(settings.METALAKE_HOME / "celerybeat-schedule"),
+            loglevel="WARNING",
+            without_gossip=True,
+            without_mingle=True,
         )
+        worker.start()
+        if worker.exitcode and state.should_stop is None and state.should_terminate is None:
+            _start_anew()
+
+
+def _start_anew() -> None:
+    """Become a fresh worker: kombu 5.7.0 gives up when the connection breaks twice in a row."""
+    log.error("the worker broke; it starts anew in %s s", PAUSE)
+    time.sleep(PAUSE)
+    os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606
