@@ -19,7 +19,7 @@ def test_it_starts_anew_only_if_it_broke(
 ) -> None:
     class Ended:
         def __init__(self, **options: Any) -> None:
-            self.exitcode = None
+            self.exitcode: int | None = None
 
         def start(self) -> None:
             self.exitcode = exit_code
