@@ -87,6 +87,7 @@ LOAD_CATALOG = _add("load_catalog", CATALOG, ANYONE, _CATALOG_UP, Traversal.CATA
 ALTER_CATALOG = _add("alter_catalog", CATALOG, NOBODY, _CATALOG_UP)
 DROP_CATALOG = _add("drop_catalog", CATALOG, NOBODY, _CATALOG_UP)
 ENABLE_CATALOG = _add("enable_catalog", CATALOG, NOBODY, _CATALOG_UP)
+REFRESH_CATALOG = _add("refresh_catalog", CATALOG, NOBODY, _CATALOG_UP)
 
 LIST_SCHEMAS = _add("list_schemas", CATALOG, ANYONE, _CATALOG_UP, Traversal.CATALOG)
 LIST_CHILD_SCHEMAS = _add("list_child_schemas", SCHEMA, ANYONE, _SCHEMA_UP, Traversal.SCHEMA)

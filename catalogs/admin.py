@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
-from catalogs.models import Catalog, LocationClaim, Schema, Table
+from catalogs.models import Catalog, CatalogSecrets, LocationClaim, Schema, Table
 from catalogs.secrets import mask
 from metalake.admin import ReadOnlyAdmin, SecurableAdmin
 from metalake.models import Securable
@@ -25,6 +25,20 @@ class CatalogAdmin(CatalogObjectAdmin):
     list_filter = ("type", "enabled", "nested")
     search_fields = (*CatalogObjectAdmin.search_fields, "provider")
     fields = (*CatalogObjectAdmin.fields, "type", "provider", "enabled", "nested", "masked_properties")
+
+
+@admin.register(CatalogSecrets)
+class CatalogSecretsAdmin(ReadOnlyAdmin):
+    """Which secrets a catalog keeps, and by which master key they open."""
+
+    list_display = ("catalog", "master_key", "names")
+    list_select_related = ("catalog",)
+    search_fields = ("catalog__name", "master_key")
+    fields = ("catalog", "master_key", "names")
+
+    @admin.display(description="secrets")
+    def names(self, row: CatalogSecrets) -> str:
+        return ", ".join(sorted(row.sealed))
 
 
 @admin.register(Schema)

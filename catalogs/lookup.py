@@ -90,9 +90,11 @@ _DEEPEST = """
     LEFT JOIN metalake_securable c ON c.parent_id = m.id AND c.slot = 'catalog' AND c.name = %s
     LEFT JOIN catalogs_catalog cc ON cc.securable_ptr_id = c.id
     LEFT JOIN catalogs_schema s ON s.catalog_id = c.id
-         AND s.physical_name = CASE WHEN cc.nested THEN %s ELSE %s END
+         AND s.physical_name = CASE WHEN cc.nested THEN CASE WHEN cc.folds_case THEN %s ELSE %s END
+                                    WHEN cc.folds_case THEN %s ELSE %s END
     LEFT JOIN metalake_securable t
-         ON t.parent_id = s.securable_ptr_id AND t.slot = 'tabular' AND t.name = %s
+         ON t.parent_id = s.securable_ptr_id AND t.slot = 'tabular'
+         AND t.name = CASE WHEN cc.folds_case THEN %s ELSE %s END
     WHERE m.parent_id IS NULL AND m.slot = 'metalake' AND m.name = %s
 """
 # Each kind's own columns come by its key: joined, PostgreSQL would read every table there is.
@@ -124,7 +126,8 @@ def nearest(ident: Ident) -> Found | None:
     A table's nearest container is its schema itself, a schema's its catalog.
     """
     nested, flat = schema_keys(ident.schema)
-    return _fetch(_BY_NAMES, [ident.catalog, nested, flat, ident.leaf, ident.metalake])
+    names = [part for key in (nested, flat, ident.leaf) for part in (_folded(key), key)]
+    return _fetch(_BY_NAMES, [ident.catalog, *names, ident.metalake])
 
 
 def find(actor: Actor, ident: Ident) -> Found:
@@ -165,6 +168,11 @@ def schema_keys(name: SchemaName | None) -> tuple[str | None, str | None]:
     if isinstance(name, str):
         return nested, encode_segment(name)
     return nested, encode_segment(levels[0]) if len(levels) == 1 else None
+
+
+def _folded(key: str | None) -> str | None:
+    """As a catalog keeps it that knows lower case only."""
+    return None if key is None else key.lower()
 
 
 def logical(name: SchemaName) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils import timezone
 
 from catalogs.hierarchy import HierarchicalSchema
-from metalake.models import Securable
+from metalake.models import Securable, new_id
 from metalake.privileges import CatalogType
+
+LEVELS = "\x1f"
 
 
 class Catalog(Securable):
@@ -16,6 +19,22 @@ class Catalog(Securable):
     provider = models.CharField(max_length=64)
     enabled = models.BooleanField(default=True)
     nested = models.BooleanField(default=False, editable=False)
+    folds_case = models.BooleanField(default=False, editable=False)
+
+
+class CatalogSecrets(models.Model):
+    """A catalog's secret properties, sealed by its data key, and that key wrapped by a master key (catalogs.vault)."""
+
+    catalog = models.OneToOneField(Catalog, models.CASCADE, primary_key=True, related_name="secrets")
+    master_key = models.CharField(max_length=64)  # its id in the key ring
+    data_key = models.CharField(max_length=128)
+    sealed = models.JSONField()  # property -> its sealed value
+
+    class Meta:
+        verbose_name_plural = "catalog secrets"
+
+    def __str__(self) -> str:
+        return f"secrets of {self.catalog.name}"
 
 
 class Schema(Securable):
@@ -56,3 +75,135 @@ class LocationClaim(models.Model):
 
     def __str__(self) -> str:
         return self.location
+
+
+class Mirror(models.Model):
+    """What an outside system last said of one of its schemas or tables; the truth stays there."""
+
+    securable = models.OneToOneField(Securable, models.CASCADE, primary_key=True, related_name="mirror")
+    in_catalog = models.ForeignKey(Catalog, models.PROTECT, related_name="mirrors", db_column="catalog_id")
+    wire_name = models.CharField(max_length=1024)  # of a schema: its levels there, joined with U+001F
+    identity = models.CharField(max_length=128, blank=True)  # tells it from a later namesake, where the system can
+    version = models.CharField(max_length=128)
+    definition = models.JSONField()
+    taken_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["in_catalog", "wire_name"], name="mirror_wire_name")]
+
+    @property
+    def levels(self) -> list[str]:
+        return self.wire_name.split(LEVELS)
+
+
+class Listing(models.Model):
+    """When the names below a catalog or schema were last asked for, where the catalog keeps them for a while."""
+
+    container = models.OneToOneField(Securable, models.CASCADE, primary_key=True)
+    taken_at = models.DateTimeField()
+
+
+class Tombstone(models.Model):
+    """An object that was dropped outside: what it was, who owned it, what was granted on it. Kept for a day."""
+
+    in_catalog = models.ForeignKey(Catalog, models.CASCADE, db_column="catalog_id")
+    kind = models.CharField(max_length=16)
+    full_name = models.CharField(max_length=2048)
+    securable_id = models.BigIntegerField()
+    owner = models.CharField(max_length=255)
+    grants = models.JSONField(default=list)
+    found_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.full_name}"
+
+
+class Intent(models.Model):
+    """A write to an outside system, from the promise to make it until it is published or undone."""
+
+    class State(models.TextChoices):
+        OPEN = "open"  # being applied
+        UNDOING = "undoing"  # refused or given up: what it did is taken back
+        COMMITTED = "committed"
+        ABORTED = "aborted"
+        RESIDUE = "residue"  # aborted, and something of it was left because others use it
+        STUCK = "stuck"  # gave up; an operator decides
+
+    LIVE = (State.OPEN, State.UNDOING, State.STUCK)
+
+    id = models.BigIntegerField(primary_key=True, default=new_id, editable=False)
+    verb = models.CharField(max_length=32)
+    state = models.CharField(max_length=16, choices=State.choices, default=State.OPEN)
+    in_catalog = models.ForeignKey(Catalog, models.CASCADE, db_column="catalog_id")
+    actor_id = models.BigIntegerField()
+    actor_name = models.CharField(max_length=255)
+    standing = models.JSONField(default=dict)  # claimed groups and active roles of the request
+    request_id = models.CharField(max_length=128, blank=True)
+    full_name = models.CharField(max_length=2048)
+    arguments = models.JSONField()  # what publishing needs
+    steps = models.JSONField()  # [{verb, arguments, status, result}], in the order they are made
+    error = models.JSONField(null=True)
+    fence = models.PositiveIntegerField(default=0)  # whoever holds an older one has lost the intent
+    lease_until = models.DateTimeField(null=True)
+    attempts = models.PositiveIntegerField(default=0)
+    last_failure = models.TextField(blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["state", "lease_until"], name="intent_due")]
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.full_name} ({self.state})"
+
+
+class Reservation(models.Model):
+    """A name that a live intent holds: nobody else writes to it until the intent has ended."""
+
+    intent = models.ForeignKey(Intent, models.CASCADE, related_name="reservations")
+    scope_id = models.BigIntegerField()  # the catalog or schema that the name is in
+    slot = models.CharField(max_length=16)
+    name = models.CharField(max_length=255)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["scope_id", "slot", "name"], name="reserved_name_is_unique")]
+
+
+class RefreshRun(models.Model):
+    """One walk over a whole outside catalog: how far it is and what it found."""
+
+    class State(models.TextChoices):
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+
+    id = models.BigIntegerField(primary_key=True, default=new_id, editable=False)
+    in_catalog = models.ForeignKey(Catalog, models.CASCADE, related_name="refreshes", db_column="catalog_id")
+    state = models.CharField(max_length=16, choices=State.choices, default=State.RUNNING)
+    requested_by = models.CharField(max_length=255)
+    accept_drops = models.BooleanField(default=False)
+    started_at = models.DateTimeField(default=timezone.now)
+    lease_until = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    fence = models.PositiveIntegerField(default=0)
+    after = models.CharField(max_length=1024, blank=True)  # the last schema that is compared to its end
+    counted = models.PositiveIntegerField(default=0)  # seen up to there; whoever goes on begins with it
+    expected = models.PositiveIntegerField(default=0)  # objects, as of the start
+    seen = models.PositiveIntegerField(default=0)
+    created = models.PositiveIntegerField(default=0)
+    changed = models.PositiveIntegerField(default=0)
+    dropped = models.PositiveIntegerField(default=0)
+    skipped = models.PositiveIntegerField(default=0)
+    held_back = models.PositiveIntegerField(default=0)  # missing there, but too many to believe it
+    error = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["in_catalog"], condition=models.Q(state="running"), name="one_refresh_at_a_time"
+            )
+        ]
+        indexes = [models.Index(fields=["in_catalog", "-started_at"], name="refresh_of_catalog")]
+
+    def __str__(self) -> str:
+        return f"refresh {self.pk} ({self.state})"

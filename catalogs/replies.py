@@ -11,7 +11,6 @@ from typing import Any, Literal
 from pydantic import Field
 
 from catalogs.columns import Column
-from catalogs.iceberg import translate
 from catalogs.models import Catalog
 from catalogs.secrets import mask
 from catalogs.services.schemas import SchemaRecord
@@ -89,8 +88,7 @@ def schema_reply(record: SchemaRecord) -> dict[str, Any]:
     return _container(record.path.logical(), record.row)
 
 
-def table_reply(name: str, metadata: dict[str, Any], audit: AuditInfo) -> dict[str, Any]:
-    parts = translate.from_iceberg(metadata)
+def table_reply(name: str, parts: dict[str, Any], audit: AuditInfo) -> dict[str, Any]:
     return parts | {"name": name, "properties": mask(parts["properties"]), "audit": audit_of(audit)}
 
 

@@ -2,6 +2,7 @@
 
 from catalogs.api.catalogs import Catalog, CatalogConnection, Catalogs, NewCatalogConnection
 from catalogs.api.metalakes import Metalake, Metalakes
+from catalogs.api.refreshes import Refresh, Refreshes
 from catalogs.api.schemas import Schema, Schemas
 from catalogs.api.tables import Partition, Partitions, Table, Tables
 from metalake.rest import route
@@ -18,6 +19,8 @@ urlpatterns = [
     route(f"{CATALOGS}/testConnection", NewCatalogConnection),
     route(f"{CATALOGS}/<catalog>", Catalog),
     route(f"{CATALOGS}/<catalog>/testConnection", CatalogConnection),
+    route(f"{CATALOGS}/<catalog>/refreshes", Refreshes),
+    route(f"{CATALOGS}/<catalog>/refreshes/<refresh_id>", Refresh),
     route(SCHEMAS, Schemas),
     route(f"{SCHEMAS}/<schema>", Schema),
     route(TABLES, Tables),

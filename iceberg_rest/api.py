@@ -74,7 +74,7 @@ def _children(call: Call, readings: list[Levels], after: str | None, limit: int 
 def _names_below(call: Call, levels: Levels, after: str | None, limit: int | None) -> list[str]:
     parent = Ident(call.metalake, call.catalog, levels or None)
     try:
-        return [path.leaf for path in schemas.list_schemas(call.actor, parent, after, limit)]
+        return [path.leaf for path in schemas.list_schemas(call.actor, parent, after, limit).paths]
     except Unsupported:
         # A flat catalog: its schemas hold no others, and engines that walk down may find out.
         schemas.schema_exists(call.actor, parent)

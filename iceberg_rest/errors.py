@@ -23,7 +23,6 @@ from metalake.rest import JSON, explain
 log = logging.getLogger(__name__)
 
 CHALLENGE = 'Basic realm="Metalake", Bearer realm="Metalake"'
-RETRY_AFTER = "5"
 
 _MISSING = {
     Kind.CATALOG: ("Warehouse", "NoSuchWarehouseException"),
@@ -62,8 +61,8 @@ def render_error(error: Exception, *, commits: bool = False) -> HttpResponse:
     response = error_response(status, type_, known.message)
     if status == 401:
         response["WWW-Authenticate"] = CHALLENGE
-    if status == 503:
-        response["Retry-After"] = RETRY_AFTER
+    if isinstance(known, errors.ProviderUnavailable) and status == 503:
+        response["Retry-After"] = str(known.retry_after)
     return response
 
 

@@ -11,6 +11,13 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 
+@app.task(name="metalake.do_round")
+def do_round() -> None:
+    from metalake.outbox import do_round
+
+    do_round()
+
+
 @app.task(name="metalake.drain_outbox")
 def drain_outbox() -> int:
     from metalake.outbox import drain

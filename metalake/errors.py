@@ -13,7 +13,9 @@ MetalakeError
 │   └── Unprocessable    well formed, but contradicts itself
 ├── Unsupported          this catalog cannot do it
 ├── Conflict             a stale write; load again and retry
-├── ProviderUnavailable  the outside world did not answer
+├── ProviderUnavailable  the outside world refused the call or could not be reached
+│   ├── ProviderBusy     it is not asked now: too many wait for it, it throttles, or it kept failing
+│   └── ProviderTimeout  it did not answer in time
 └── OutcomeUnknown       a write may or may not have happened
 """
 
@@ -81,11 +83,24 @@ class Conflict(MetalakeError):
 
 
 class ProviderUnavailable(MetalakeError):
-    """A remote system or a storage did not answer; `retryable` says whether trying again may help."""
+    """A remote system or a storage could not be asked: the call certainly changed nothing there.
+
+    `retryable` says whether trying again may help, `retry_after` in how many seconds.
+    """
+
+    retry_after = 5
 
     def __init__(self, message: str, *, kind: str | None = None, retryable: bool = True) -> None:
         super().__init__(message, kind=kind)
         self.retryable = retryable
+
+
+class ProviderBusy(ProviderUnavailable):
+    """A remote system is spared now: it throttles, it kept failing, or too many callers wait for it already."""
+
+
+class ProviderTimeout(ProviderUnavailable):
+    """A remote system did not answer a read in time."""
 
 
 class OutcomeUnknown(MetalakeError):

@@ -27,15 +27,31 @@ BATCH = 50
 LEASE = timedelta(seconds=15)
 MAX_BACKOFF = timedelta(minutes=5)
 BROKER_PAUSE = 5.0  # seconds
+ROUND = 15.0  # seconds
 
 Handler = Callable[[dict[str, Any]], object]
 _handlers: dict[str, Handler] = {}
+_rounds: list[Callable[[], object]] = []
 _wake = threading.Event()
 
 
 def handles(topic: str, handler: Handler) -> None:
     """Register what a topic's rows are handed to."""
     _handlers[topic] = handler
+
+
+def every_round(*jobs: Callable[[], object]) -> None:
+    """Register what is done every ROUND seconds, whoever drains; each must be safe to do at once in several places."""
+    _rounds.extend(job for job in jobs if job not in _rounds)
+
+
+def do_round() -> None:
+    """One failing job keeps no other from its turn."""
+    for job in _rounds:
+        try:
+            job()
+        except Exception:
+            log.exception("%s failed; it is done again in the next round", getattr(job, "__qualname__", job))
 
 
 def wake_after_commit() -> None:
@@ -119,6 +135,20 @@ class Drainer(threading.Thread):
                     _tell_worker()
             except Exception:
                 log.exception("draining the outbox failed; trying again")
+
+
+class Rounds(threading.Thread):
+    """The thread of a server without a broker that does what is due every ROUND seconds; beat does it with one."""
+
+    def __init__(self, every: float = ROUND) -> None:
+        super().__init__(name="rounds", daemon=True)
+        self.every = every
+
+    def run(self) -> None:
+        while not settings.METALAKE_BROKER_URL:
+            close_old_connections()
+            do_round()
+            time.sleep(self.every)
 
 
 def _tell_worker() -> None:

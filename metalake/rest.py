@@ -9,6 +9,7 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import wraps
 from typing import Any
 from urllib.parse import unquote, unquote_plus
@@ -18,6 +19,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, re_path
+from django.utils import timezone
 from pydantic import BaseModel, ValidationError
 from rest_framework.exceptions import APIException
 from rest_framework.views import APIView
@@ -72,7 +74,7 @@ def answers(
                 sent = request._request
                 left_out = body_is_optional and not sent.body
                 given["body"] = None if left_out else reader(sent) if reader else parse(sent, body)
-            return envelope(method(self, self.actor, **given))
+            return taken(envelope(method(self, self.actor, **given)), self.taken_at)
 
         endpoint.answer = Answer(operation, body, reply, query, id, body_is_optional)  # type: ignore[attr-defined]
         return endpoint
@@ -98,6 +100,7 @@ class Endpoint(APIView):
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     anonymous = False
     actor: Any = None
+    taken_at: datetime | None = None  # when an outside system was asked for what is answered
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         self.request = request
@@ -184,6 +187,14 @@ def envelope(payload: dict[str, Any] | HttpResponseBase) -> HttpResponseBase:
     return HttpResponse(orjson.dumps({"code": 0, **payload}), content_type=JSON)
 
 
+def taken(response: HttpResponseBase, moment: datetime | None) -> HttpResponseBase:
+    """Say how old an answer is that an outside system gave (RFC 9111, Age)."""
+    if moment is not None:
+        response["Age"] = str(max(0, round((timezone.now() - moment).total_seconds())))
+        response["X-Metalake-Taken-At"] = moment_text(moment)
+    return response
+
+
 class AuditReply(Reply):
     """Who made it and who changed it last, in UTC; what is unset is left out."""
 
@@ -195,13 +206,14 @@ class AuditReply(Reply):
 
 def audit_of(row: Any) -> dict[str, Any]:
     """AuditInfo as the wire has it; what is unset is left out."""
-    audit = {"creator": row.creator, "createTime": _moment(row.create_time)}
+    audit = {"creator": row.creator, "createTime": moment_text(row.create_time)}
     if row.last_modifier:
-        audit |= {"lastModifier": row.last_modifier, "lastModifiedTime": _moment(row.last_modified_time)}
+        audit |= {"lastModifier": row.last_modifier, "lastModifiedTime": moment_text(row.last_modified_time)}
     return audit
 
 
-def _moment(moment: Any) -> str:
+def moment_text(moment: Any) -> str:
+    """As the wire writes a time: UTC, microseconds."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -255,6 +267,10 @@ def shape_of(error: MetalakeError) -> tuple[int, int, str]:
             return 405, 1006, "UnsupportedOperationException"
         case errors.Conflict():
             return 409, 1100 if kind in _OLD_CODES else 1012, "OptimisticLockException"
+        case errors.ProviderBusy():
+            return 503, 1007, "ConnectionFailedException"
+        case errors.ProviderTimeout():
+            return 504, 1007, "ConnectionFailedException"
         case errors.ProviderUnavailable():
             return 502, 1007, "ConnectionFailedException"
     return 500, 1002, "InternalError"
@@ -272,8 +288,8 @@ def error_response(error: MetalakeError) -> HttpResponse:
     response = HttpResponse(orjson.dumps(told(error)), status=status, content_type=JSON)
     if status == 401:
         response["WWW-Authenticate"] = 'Basic realm="Metalake"'
-    if status == 502:
-        response["Retry-After"] = "5"
+    if isinstance(error, errors.ProviderUnavailable):
+        response["Retry-After"] = str(error.retry_after)
     return response
 
 

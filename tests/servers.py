@@ -33,6 +33,12 @@ MARKS = {
     "metalake_server": "server",
     "start_metalake": "server",
     "metalake_worker": "server",
+    "hms": "hms",
+    "old_hms": "hms",
+    "any_hms": "hms",
+    "start_hms": "hms",
+    "spark": "spark",
+    "iceberg_spark": "spark",
 }
 # Chromium as root, with no connection but those the test asks for.
 CHROMIUM_FLAGS = [

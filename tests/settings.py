@@ -16,6 +16,10 @@ if "METALAKE_TEST_HOME" not in os.environ:  # pytest-xdist's workers inherit it
     os.environ["METALAKE_TEST_HOME"] = tempfile.mkdtemp(prefix="metalake-tests-")
     atexit.register(shutil.rmtree, os.environ["METALAKE_TEST_HOME"], ignore_errors=True)
 os.environ["METALAKE_HOME"] = os.environ["METALAKE_TEST_HOME"]
+os.environ["METALAKE_PROVIDERS"] = ",".join(
+    f"{name}=tests.providers.memory:{class_}"
+    for name, class_ in (("memory", "MemoryProvider"), ("memory-flat", "FlatMemoryProvider"))
+)
 os.environ["METALAKE_DATABASE_URL"] = os.environ.get("METALAKE_TEST_DATABASE_URL", "")
 
 from metalake.settings import *  # noqa: E402, F403

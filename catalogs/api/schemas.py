@@ -16,11 +16,13 @@ from metalake.rest import Endpoint, answers
 
 
 class Schemas(Endpoint):
-    @answers("list_schemas", reply={"identifiers": list[Identifier]}, query=("parentSchema",))
+    @answers("list_schemas", reply={"identifiers": list[Identifier]}, query=("parentSchema", "refresh"))
     def get(self, actor: Actor, metalake: str, catalog: str) -> dict[str, Any]:
         """List the schemas at the top of a catalog, or those directly in a parent schema."""
-        paths = schemas.list_schemas(actor, Ident(metalake, catalog, self.text("parentSchema")))
-        return {"identifiers": identifiers([metalake, catalog], (path.logical() for path in paths))}
+        container = Ident(metalake, catalog, self.text("parentSchema"))
+        listed = schemas.list_schemas(actor, container, refresh=self.flag("refresh"))
+        self.taken_at = listed.taken_at
+        return {"identifiers": identifiers([metalake, catalog], (path.logical() for path in listed.paths))}
 
     @answers("create_schema", body=CreateSchemaRequest, reply={"schema": SchemaReply})
     def post(self, actor: Actor, metalake: str, catalog: str, body: CreateSchemaRequest) -> dict[str, Any]:
@@ -37,10 +39,12 @@ class Schemas(Endpoint):
 
 
 class Schema(Endpoint):
-    @answers("load_schema", reply={"schema": SchemaReply})
+    @answers("load_schema", reply={"schema": SchemaReply}, query=("refresh",))
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str) -> dict[str, Any]:
         """Load a schema."""
-        return {"schema": schema_reply(schemas.load_schema(actor, Ident(metalake, catalog, schema)))}
+        record = schemas.load_schema(actor, Ident(metalake, catalog, schema), refresh=self.flag("refresh"))
+        self.taken_at = record.taken_at
+        return {"schema": schema_reply(record)}
 
     @answers("alter_schema", body=SchemaUpdatesRequest, reply={"schema": SchemaReply})
     def put(self, actor: Actor, metalake: str, catalog: str, schema: str, body: SchemaUpdatesRequest) -> dict[str, Any]:

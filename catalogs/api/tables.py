@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from authz.policy import Actor
-from catalogs.iceberg.alterations import updates_for
-from catalogs.iceberg.translate import to_iceberg
+from catalogs.iceberg.translate import from_iceberg
 from catalogs.lookup import Ident
 from catalogs.replies import Identifier, TableReply, identifiers, table_reply
-from catalogs.services import commits, tables
+from catalogs.services import tables
+from catalogs.services.external.tables import ExternalTable
 from catalogs.services.pointers import TableRecord
-from catalogs.services.tables import TableDraft
 from catalogs.table_wire import CreateTableRequest, RenameTable, TableUpdatesRequest
 from metalake.errors import Invalid, NotFound, Unsupported
 from metalake.privileges import Kind, Privilege, parse_privilege
@@ -19,36 +18,33 @@ from metalake.rest import Endpoint, answers
 from metalake.wire import quote
 
 
-def shown(record: TableRecord) -> dict[str, Any]:
-    return table_reply(record.published.nodes[-1].name, record.metadata, tables.load_audit(record))
+def shown(record: TableRecord | ExternalTable) -> dict[str, Any]:
+    parts = record.shown() if isinstance(record, ExternalTable) else from_iceberg(record.metadata)
+    return table_reply(record.published.nodes[-1].name, parts, tables.load_audit(record))
 
 
 class Tables(Endpoint):
-    @answers("list_tables", reply={"identifiers": list[Identifier]})
+    @answers("list_tables", reply={"identifiers": list[Identifier]}, query=("refresh",))
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str) -> dict[str, Any]:
-        """List the tables of a schema."""
-        names = tables.list_tables(actor, Ident(metalake, catalog, schema))
-        return {"identifiers": identifiers([metalake, catalog, schema], names)}
+        """List the tables of a schema; with refresh, an outside catalog is asked whatever it said lately."""
+        listed = tables.list_tables(actor, Ident(metalake, catalog, schema), refresh=self.flag("refresh"))
+        self.taken_at = listed.taken_at
+        return {"identifiers": identifiers([metalake, catalog, schema], listed.names)}
 
     @answers("create_table", body=CreateTableRequest, reply={"table": TableReply})
     def post(self, actor: Actor, metalake: str, catalog: str, schema: str, body: CreateTableRequest) -> dict[str, Any]:
         """Create a table; its property `location` chooses where it lies."""
-        record = tables.create_table(actor, Ident(metalake, catalog, schema, body.name), _draft(body))
-        return {"table": shown(record)}
-
-
-def _draft(body: CreateTableRequest) -> TableDraft:
-    schema, spec, order, properties = to_iceberg(body)
-    location = properties.pop("location", None)
-    return TableDraft(schema, spec, order, properties, location)
+        return {"table": shown(tables.create_native_table(actor, Ident(metalake, catalog, schema, body.name), body))}
 
 
 class Table(Endpoint):
-    @answers("load_table", reply={"table": TableReply}, query=("privileges",))
+    @answers("load_table", reply={"table": TableReply}, query=("privileges", "refresh"))
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str) -> dict[str, Any]:
         """Load a table, if the caller holds every privilege that is asked for."""
         ident = Ident(metalake, catalog, schema, table)
-        return {"table": shown(tables.load_table(actor, ident, holding=self._asked_privileges()))}
+        record = tables.load_table(actor, ident, holding=self._asked_privileges(), refresh=self.flag("refresh"))
+        self.taken_at = record.taken_at
+        return {"table": shown(record)}
 
     def _asked_privileges(self) -> list[Privilege]:
         names = [name.strip() for name in (self.text("privileges") or "").split(",")]
@@ -62,8 +58,7 @@ class Table(Endpoint):
         ident = Ident(metalake, catalog, schema, table)
         if any(isinstance(update, RenameTable) for update in body.updates):
             return {"table": shown(_renamed(actor, ident, body))}
-        record = commits.commit_with(actor, ident, lambda metadata: updates_for(body.updates, metadata)[:2])
-        return {"table": shown(record)}
+        return {"table": shown(tables.alter_native_table(actor, ident, body.updates))}
 
     @answers("drop_table", reply={"dropped": bool}, query=("purge",))
     def delete(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str) -> dict[str, Any]:
@@ -84,7 +79,7 @@ def _privilege(name: str) -> Privilege:
     return privilege
 
 
-def _renamed(actor: Actor, ident: Ident, body: TableUpdatesRequest) -> TableRecord:
+def _renamed(actor: Actor, ident: Ident, body: TableUpdatesRequest) -> TableRecord | ExternalTable:
     """The name is in our database and the rest in a file: two stores cannot be changed as one."""
     if len(body.updates) > 1:
         raise Invalid("updates: a rename cannot be combined with other changes", kind="table")

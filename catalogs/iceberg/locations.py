@@ -131,11 +131,11 @@ def owned_by(metadata: Mapping[str, Any], allowed: Sequence[str], file_roots: Se
     is written by users and may name any file, so being under an allowed location alone proves nothing.
     """
     own = [location for location in effective_locations(metadata) if _is_allowed(location, allowed, file_roots)]
-    prefixes = [_real_path(location) for location in own]
+    prefixes = [real_path(location) for location in own]
 
     def owns(file: str) -> bool:
         try:
-            real = _real_path(file)
+            real = real_path(file)
             return any(is_under(real, prefix) for prefix in prefixes)
         except Invalid:
             return False
@@ -272,14 +272,14 @@ def _is_allowed(location: str, allowed: Sequence[str], file_roots: Sequence[str]
 
 
 def _check_local(location: str, allowed: Sequence[str], file_roots: Sequence[str]) -> None:
-    real = _real_path(location)
-    if not any(is_under(real, _real_path(root)) for root in file_roots):
+    real = real_path(location)
+    if not any(is_under(real, real_path(root)) for root in file_roots):
         raise _invalid(location, "local files are not allowed there on this server")
-    if not any(is_under(real, _real_path(prefix)) for prefix in allowed):
+    if not any(is_under(real, real_path(prefix)) for prefix in allowed):
         raise _invalid(location, "it is not under a location this catalog allows")
 
 
-def _real_path(location: str) -> str:
+def real_path(location: str) -> str:
     """A local location with its symbolic links followed; any other as it is."""
     place = _take_apart(location)
     return os.path.realpath("/" + "/".join(place.segments)) if place.scheme == "file" else location

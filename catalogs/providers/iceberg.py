@@ -14,12 +14,14 @@ from catalogs.hierarchy import HierarchicalSchema
 from catalogs.iceberg import files, guard, locations
 from catalogs.iceberg.purge import purge
 from catalogs.providers.base import Capabilities, Offers, Provider, Settings, Storage
+from catalogs.providers.reaching.storage import check_storage, parse_storage, reach_storage
 from metalake.errors import Invalid, MetalakeError, NotFound, ProviderUnavailable
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
-OWN_DATA = ("secret_key", "static", "metalake.sqlite3")  # of the server, in its home
+# Of the server, in its home
+OWN_DATA = ("secret_key", "secrets.keys", "static", "metalake.sqlite3", "metalake.sqlite3-wal", "metalake.sqlite3-shm")
 MAX_PLACE_BYTES = locations.MAX_LENGTH - 128  # leaves room for the names of its files
 METADATA = files.MetadataCache(settings.METALAKE_METADATA_CACHE)
 
@@ -47,6 +49,11 @@ class IcebergProvider(Provider):
     immutable: ClassVar[Mapping[str, str]] = {"warehouse": "tables are in it already"}
 
     @classmethod
+    def check(cls, properties: Mapping[str, str]) -> Any:
+        parse_storage(properties)
+        return super().check(properties)
+
+    @classmethod
     def completed(cls, catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:
         home = f"file://{settings.METALAKE_HOME}/warehouse/{catalog_id}"
         return {"warehouse": home, "nested-namespaces": "true"} | dict(properties)
@@ -66,18 +73,26 @@ class IcebergProvider(Provider):
 
     @cached_property
     def io(self) -> FileIO:
+        reach_storage(self.properties)
         return files.file_io(self.properties)
 
     def locations(self) -> list[str]:
         return [locations.canonical(location) for location in self.allowed]
 
     def check_locations(self) -> None:
-        """Raises Invalid for a place that is malformed, outside what this server allows, or holds our own data."""
-        home = f"file://{settings.METALAKE_HOME}"
+        """Raises Invalid for a place that is malformed, outside what this server allows, or holds our own data.
+
+        Also for a storage's host that is unknown or that the server does not connect to.
+        """
+        check_storage(self.properties)
+        home = locations.real_path(f"file://{settings.METALAKE_HOME}")
+        keys = locations.real_path(f"file://{settings.METALAKE_SECRET_KEYS_FILE}")
+        own = [keys, *(f"{home}/{name}" for name in OWN_DATA)]
         for location in self.allowed:
             locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
-            inside_own = any(locations.is_under(location, f"{home}/{name}") for name in OWN_DATA)
-            if inside_own or locations.is_under(home, location):
+            real = locations.real_path(location)
+            inside_own = any(locations.is_under(real, place) for place in own)
+            if inside_own or any(locations.is_under(place, real) for place in (home, keys)):
                 raise Invalid(f"{location} holds the server's own data; choose another folder.", kind="catalog")
 
     def test_connection(self) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 
+from django.conf import settings
+
 from catalogs.providers.base import Provider
 from metalake.errors import Unsupported
 
 PROVIDERS = {
     "lakehouse-iceberg": "catalogs.providers.iceberg:IcebergProvider",
+    **settings.METALAKE_PROVIDERS,
 }
 
 

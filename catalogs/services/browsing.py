@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 from authz import operations, policy
 from authz.policy import Actor, Node
 from catalogs import secrets
+from catalogs.columns import type_text
 from catalogs.lookup import Found, Ident, by_id
 from catalogs.models import Catalog
 from catalogs.services.catalogs import list_catalogs, load_catalog
+from catalogs.services.external.tables import ExternalTable
 from catalogs.services.metalakes import list_metalakes, load_metalake
 from catalogs.services.schemas import list_schemas, load_schema
 from catalogs.services.tables import list_tables, load_table
@@ -120,13 +122,13 @@ def _level(rows: Any, slot: str, after: str | None) -> Level:
 
 
 def _schemas(actor: Actor, found: Found, after: str | None) -> list[Child]:
-    paths = list_schemas(actor, _ident(found), after, LEVEL_LIMIT + 1)
+    paths = list_schemas(actor, _ident(found), after, LEVEL_LIMIT + 1).paths
     nodes = _nodes(found, Slot.SCHEMA, [path.leaf for path in paths])
     return [Child(node.id, node.kind, node.name, is_path=not _may_load(actor, found, node)) for node in nodes]
 
 
 def _tables(actor: Actor, found: Found, after: str | None, room: int) -> list[Child]:
-    names = list_tables(actor, _ident(found), after, room + 1)
+    names = list_tables(actor, _ident(found), after, room + 1).names
     return [Child(node.id, node.kind, node.name) for node in _nodes(found, Slot.TABULAR, names)]
 
 
@@ -202,9 +204,12 @@ def _in_use(row: Metalake | Catalog) -> tuple[tuple[str, str], ...]:
 def _describe_table(actor: Actor, found: Found) -> Description:
     """From its metadata file; where that cannot be read, from the row alone."""
     try:
-        metadata = load_table(actor, _ident(found)).metadata
+        table = load_table(actor, _ident(found))
     except (ProviderUnavailable, Unsupported) as failure:
         return _described(_row(found), "", {}, (), notice=f"Its metadata cannot be read now. {failure.message}")
+    if isinstance(table, ExternalTable):
+        return _describe_external(table)
+    metadata = table.metadata
     properties = dict(metadata.get("properties") or {})
     comment = properties.pop("comment", "")
     current = metadata.get("current-schema-id")
@@ -212,6 +217,25 @@ def _describe_table(actor: Actor, found: Found) -> Description:
     facts = (("Format", f"Iceberg v{metadata.get('format-version')}"), ("Location", metadata.get("location", "")))
     columns = tuple({**column, "type": _type_text(column.get("type"))} for column in schema.get("fields", ()))
     return _described(_row(found), comment, properties, facts, columns=columns)
+
+
+def _describe_external(table: ExternalTable) -> Description:
+    shown = table.shown()
+    properties = dict(shown["properties"])
+    facts = tuple((label, properties[key]) for label, key in _TOLD if key in properties)
+    columns = tuple(
+        {
+            "name": column["name"],
+            "type": type_text(column["type"]),
+            "required": not column.get("nullable", True),
+            "doc": column.get("comment"),
+        }
+        for column in shown["columns"]
+    )
+    return _described(_row(table.found), shown["comment"] or "", properties, facts, columns=columns)
+
+
+_TOLD = (("Kind", "table-type"), ("Format", "format"), ("Location", "location"))
 
 
 def _type_text(type_: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from django.db import transaction
@@ -11,6 +12,7 @@ from authz import operations, policy
 from authz.models import PolicyEpoch
 from authz.policy import Actor
 from authz.writing import write
+from catalogs import vault
 from catalogs.hierarchy import check_strict, configured_separator
 from catalogs.iceberg.guard import check_limits
 from catalogs.iceberg.locations import is_under
@@ -18,7 +20,7 @@ from catalogs.lookup import Found, Ident, does_not_exist, find
 from catalogs.models import Catalog, Schema
 from catalogs.providers.base import Provider
 from catalogs.providers.registry import PROVIDERS, provider_class, provider_for
-from catalogs.secrets import MASK, is_secret
+from catalogs.secrets import MASK, mask
 from catalogs.services.changes import Alteration, event, event_of, hold, named, remove, require_enabled, row_of, save
 from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.events import gone, record, stands
@@ -63,11 +65,15 @@ def create_catalog(
             creator=actor.name,
         )
         row.id = new_id()
-        row.properties = checked.completed(row.id, properties)
+        opened = checked.completed(row.id, properties)
+        row.properties = mask(opened, checked.settings.secrets())
         row.nested = row.properties.get("nested-namespaces") == "true"
-        _claim_locations(provider_of(row))
+        row.folds_case = bool(checked.capabilities.schemas and checked.capabilities.schemas.folds_case)
+        _claim_locations(checked(row.id, opened))
         row.place_under(row_of(Metalake, found))
         row.save(force_insert=True)
+        if secrets := _masked(row.properties, opened):
+            vault.seal(row.id, secrets)
         facts = [stands(row)]
         record(event_of(actor, "catalog.created", Kind.CATALOG, row.id, [name], found.id, facts, provider=provider))
         return row
@@ -87,6 +93,9 @@ def check_registration(name: str, type_: str, provider: str | None, properties: 
         raise Invalid(f"A relational catalog names its provider: {', '.join(sorted(PROVIDERS))}.", kind=Kind.CATALOG)
     if "in-use" in properties:
         raise Invalid("Property 'in-use' is reserved; enable or disable the catalog instead.", kind=Kind.CATALOG)
+    for key, value in properties.items():
+        if value == MASK:
+            raise _nothing_to_keep(key)
     chosen = provider_class(provider)
     chosen.check(properties)
     return chosen
@@ -117,30 +126,46 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
         policy.require(actor, operations.ALTER_CATALOG, found)
         require_enabled(found)
         row = row_of(Catalog, found)
-        fields = _apply(alteration, row)
+        fields, opened = _apply(alteration, row)
         if fields:
             save(row, actor, fields)
             Catalog.objects.filter(pk=row.pk).exclude(nested=row.nested).update(nested=row.nested)
+            if opened is not None:
+                vault.seal(row.pk, _masked(row.properties, opened))
             record(event(actor, "catalog.altered", found, named(row, fields), changed=sorted(fields)))
         return row
 
     return write(actor, act, kind=Kind.CATALOG)
 
 
-def _apply(alteration: Alteration, row: Catalog) -> set[str]:
-    """Change the row in memory, if it may be changed so; returns the fields that differ now."""
-    secrets = declared_secrets(row.provider)
+def _apply(alteration: Alteration, row: Catalog) -> tuple[set[str], dict[str, str] | None]:
+    """Change the row in memory, if it may be changed so.
+
+    Returns the fields that differ now and, where properties do, all of them with their secrets open.
+    """
+    before = row.properties
     # A mask sent back means the secret stays as it is.
-    kept = tuple(
-        (key, value) for key, value in alteration.properties if not (value == MASK and is_secret(key, value, secrets))
-    )
-    before = dict(row.properties)
-    fields = replace(alteration, properties=kept).apply_to(row)
+    given = tuple((key, value) for key, value in alteration.properties if value != MASK)
+    fields = replace(alteration, properties=given).apply_to(row)
+    shown = mask(row.properties, declared_secrets(row.provider))
+    for key, value in alteration.properties:
+        if value == MASK and shown.get(key) != MASK:
+            raise _nothing_to_keep(key)
     if "name" in fields:
         _check_new_name(row)
-    if "properties" in fields:
-        _check_new_properties(row, before)
-    return fields
+    return fields, _check_new_properties(row, before) if "properties" in fields else None
+
+
+def _masked(properties: Mapping[str, str], opened: Mapping[str, str]) -> dict[str, str]:
+    """The secrets: what the mask stands for."""
+    return {key: opened[key] for key, value in properties.items() if value == MASK}
+
+
+def _nothing_to_keep(key: str) -> Invalid:
+    return Invalid(
+        f"Property {key!r}: {MASK} stands for a secret that is kept as it is, and there is none; send its value.",
+        kind=Kind.CATALOG,
+    )
 
 
 def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: Alteration) -> None:
@@ -153,8 +178,8 @@ def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: 
     require_enabled(found)
     row = row_of(Catalog, found)
     with transaction.atomic():
-        _apply(alteration, row)
-    provider_of(row).test_connection()
+        _, opened = _apply(alteration, row)
+    provider_for(row.provider, row.pk, opened or vault.opened(row.pk, row.properties)).test_connection()
 
 
 def set_catalog_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> None:
@@ -200,14 +225,17 @@ def declared_secrets(provider: str) -> frozenset[str]:
 
 
 def provider_of(row: Catalog) -> Provider:
-    return provider_for(row.provider, row.pk, row.properties)
+    """The provider of a catalog as it is kept, its secrets open; a statement more where it has some."""
+    has_secrets = MASK in row.properties.values()
+    return provider_for(row.provider, row.pk, vault.properties_of(row.pk) if has_secrets else row.properties)
 
 
 def provider_at(found: Found) -> Provider:
-    """The provider of the catalog on a lineage."""
-    for properties in Catalog.objects.values_list("properties", flat=True).filter(pk=found.catalog.id):
-        return provider_for(found.provider or "", found.catalog.id, properties)
-    raise NotFound(does_not_exist(Kind.CATALOG, [found.catalog.name]), kind=Kind.CATALOG)
+    """The provider of the catalog on a lineage, its secrets open; one statement."""
+    try:
+        return provider_for(found.provider or "", found.catalog.id, vault.properties_of(found.catalog.id))
+    except NotFound:
+        raise NotFound(does_not_exist(Kind.CATALOG, [found.catalog.name]), kind=Kind.CATALOG) from None
 
 
 def nested_conflicts(catalog_id: int) -> list[str]:
@@ -244,15 +272,19 @@ def _check_new_name(row: Catalog) -> None:
         raise AlreadyExists(f"Catalog {row.name} already exists.", kind=Kind.CATALOG)
 
 
-def _check_new_properties(row: Catalog, before: dict[str, str]) -> None:
+def _check_new_properties(row: Catalog, before: dict[str, str]) -> dict[str, str]:
+    """All properties with their secrets open; the row's own show the mask instead."""
     chosen = provider_class(row.provider)
     if "in-use" in row.properties:
         raise Invalid("Property 'in-use' is reserved; enable or disable the catalog instead.", kind=Kind.CATALOG)
     for key, reason in chosen.immutable.items():
         if row.properties.get(key) != before.get(key):
             raise Invalid(f"Property {key!r} cannot change: {reason}.", kind=Kind.CATALOG)
-    chosen.check(row.properties)
-    row.properties = chosen.completed(row.pk, row.properties)
+    kept = {key for key, value in row.properties.items() if value == MASK}
+    opened = vault.opened(row.pk, row.properties)
+    chosen.check(opened)
+    opened = chosen.completed(row.pk, opened)
+    row.properties = mask(opened, chosen.settings.secrets() | kept)
     nested = row.properties.get("nested-namespaces") == "true"
     if nested and not row.nested and (conflicts := nested_conflicts(row.pk)):
         raise Invalid(
@@ -263,8 +295,17 @@ def _check_new_properties(row: Catalog, before: dict[str, str]) -> None:
     if not nested and row.nested and Schema.objects.filter(in_catalog_id=row.pk, parent__kind=Kind.SCHEMA).exists():
         raise Invalid("The catalog cannot become flat: it has schemas inside schemas.", kind=Kind.CATALOG)
     row.nested = nested
-    if chosen(row.pk, row.properties).locations() != chosen(row.pk, before).locations():
-        _claim_locations(provider_of(row))
+    if chosen(row.pk, opened).locations() != _locations(row.pk, row.provider, before):
+        _claim_locations(chosen(row.pk, opened))
+    return opened
+
+
+def _locations(catalog_id: int, provider: str, properties: Mapping[str, str]) -> list[str]:
+    """The places of a catalog as it is kept; its secrets are opened only where a location is one of them."""
+    try:
+        return provider_for(provider, catalog_id, properties).locations()
+    except Invalid:
+        return provider_for(provider, catalog_id, vault.properties_of(catalog_id)).locations()
 
 
 def _claim_locations(provider: Provider) -> None:
@@ -273,8 +314,9 @@ def _claim_locations(provider: Provider) -> None:
     mine = provider.locations()
     # One registration at a time, so that two cannot claim the same place.
     PolicyEpoch.objects.select_for_update().get(pk=1)
-    for other in Catalog.objects.exclude(pk=provider.catalog_id).only("pk", "provider", "properties"):
-        for theirs in provider_of(other).locations():
+    others = Catalog.objects.exclude(pk=provider.catalog_id).values_list("pk", "provider", "properties")
+    for other in others:
+        for theirs in _locations(*other):
             for location in mine:
                 if is_under(location, theirs) or is_under(theirs, location):
                     raise Invalid(f"{location} overlaps a location of another catalog.", kind=Kind.CATALOG)

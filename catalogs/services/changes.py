@@ -16,11 +16,24 @@ from authz.policy import Actor
 from authz.writing import Stale
 from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Found
-from catalogs.models import Catalog, LocationClaim, Schema, Table
+from catalogs.models import (
+    Catalog,
+    CatalogSecrets,
+    Intent,
+    Listing,
+    LocationClaim,
+    Mirror,
+    RefreshRun,
+    Reservation,
+    Schema,
+    Table,
+    Tombstone,
+)
 from metalake.errors import NotFound, NotInUse
 from metalake.events import Event, stands
 from metalake.models import Metalake, Securable, below
 from metalake.names import dotted
+from metalake.privileges import Kind
 
 Row = TypeVar("Row", bound=Securable)
 Facts = Sequence[list[Any]]
@@ -119,7 +132,14 @@ def remove(found: Found) -> None:
     authz.forget_grants_under(found.lineage)
     gone = Securable.objects.filter(Q(pk=found.id) | below(found.lineage))
     ids = gone.values("pk")
+    for of in (Mirror.objects.filter(pk__in=ids), Listing.objects.filter(pk__in=ids)):
+        _raw_delete(of)
     _raw_delete(LocationClaim.objects.filter(table_id__in=ids))
+    if found.kind in (Kind.METALAKE, Kind.CATALOG):
+        _raw_delete(CatalogSecrets.objects.filter(pk__in=ids))
+        _raw_delete(Reservation.objects.filter(intent__in=Intent.objects.filter(in_catalog_id__in=ids)))
+        for kept in (Intent, Tombstone, RefreshRun):
+            _raw_delete(kept.objects.filter(in_catalog_id__in=ids))
     for model in (Table, Schema, Catalog):
         _raw_delete(model.objects.filter(pk__in=ids))
     if found.kind == "metalake":

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -22,9 +22,10 @@ from catalogs.models import Catalog, LocationClaim, Table
 from catalogs.providers.iceberg import METADATA, IcebergProvider
 from catalogs.services.catalogs import provider_at
 from catalogs.services.changes import event_of, require_enabled
-from metalake.errors import AlreadyExists, Invalid, NotFound, OutcomeUnknown, Unsupported
+from catalogs.services.naming import require_free
+from metalake.errors import Invalid, NotFound, OutcomeUnknown, Unsupported
 from metalake.events import record, stands
-from metalake.models import Securable, Slot, new_id
+from metalake.models import Slot, new_id
 from metalake.privileges import Kind
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -37,6 +38,7 @@ class TableRecord:
     found: Found | None
     metadata_location: str | None
     content: bytes
+    taken_at: ClassVar[None] = None  # it is our own
 
     @cached_property
     def metadata(self) -> dict[str, Any]:
@@ -50,7 +52,11 @@ class TableRecord:
 
 
 def find_table(actor: Actor, ident: Ident) -> Found:
-    found = find(actor, ident)
+    return a_table(actor, find(actor, ident))
+
+
+def a_table(actor: Actor, found: Found) -> Found:
+    """What was found, if it is a table. Raises NotFound."""
     if found.kind != Kind.TABLE:
         if not policy.sees(actor, found.above()):
             raise policy.unseen(actor, found.above())
@@ -79,13 +85,6 @@ def require_home(actor: Actor, ident: Ident, asks: Operation = operations.CREATE
     policy.require(actor, asks, home)
     require_enabled(home)
     return home
-
-
-def require_free(home: Found, name: str) -> None:
-    taken = Securable.objects.filter(parent_id=home.id, slot=Slot.TABULAR, name=name).values_list("kind", flat=True)
-    for kind in taken:
-        label = "Table" if kind == Kind.TABLE else "View with same name"
-        raise AlreadyExists(f"{label} already exists: {'.'.join((*home.path.segments, name))}", kind=Kind.TABLE)
 
 
 def insert_table(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -14,24 +15,33 @@ from authz.policy import Actor
 from authz.writing import Stale, write
 from catalogs.hierarchy import check_segment
 from catalogs.iceberg import builder, files
+from catalogs.iceberg.alterations import updates_for
+from catalogs.iceberg.translate import to_iceberg
 from catalogs.lookup import Found, Ident, find
 from catalogs.models import Catalog, Table
 from catalogs.providers.iceberg import IcebergProvider
+from catalogs.services import commits
 from catalogs.services.catalogs import provider_of
 from catalogs.services.changes import event, event_of, remove, require_enabled
+from catalogs.services.external import finding
+from catalogs.services.external import tables as external
+from catalogs.services.external.calls import is_external
+from catalogs.services.external.tables import ExternalTable
+from catalogs.services.naming import require_free, require_free_for_rename
 from catalogs.services.pointers import (
     TableRecord,
+    a_table,
     current_record,
     find_table,
     insert_table,
     now_ms,
     overlapping,
     publish_table,
-    require_free,
     require_home,
     store_of,
 )
-from metalake.errors import AlreadyExists, Invalid, NotFound, Unsupported
+from catalogs.table_wire import CreateTableRequest
+from metalake.errors import Invalid, NotFound, Unsupported
 from metalake.events import follow_up, gone, record, stands
 from metalake.models import AuditInfo, Securable, Slot
 from metalake.names import dotted
@@ -51,36 +61,64 @@ class TableDraft:
     location: str | None = None
 
 
-def list_tables(actor: Actor, ident: Ident, after: str | None = None, limit: int | None = None) -> list[str]:
+@dataclass(frozen=True)
+class TableList:
+    """Names in order; `taken_at` says when an outside system was asked for them."""
+
+    names: list[str]
+    taken_at: datetime | None = None
+
+
+def list_tables(
+    actor: Actor, ident: Ident, after: str | None = None, limit: int | None = None, *, refresh: bool = False
+) -> TableList:
     """The names that the actor may load, in order; from behind `after`, at most `limit`."""
-    found = find(actor, ident)
+    found = finding.find(actor, ident)
     if not policy.sees(actor, found):
         raise policy.unseen(actor, found)
     require_enabled(found)
+    there, taken_at = external.take_list(actor, found, force=refresh) if is_external(found) else (None, None)
     rows = Securable.objects.filter(parent_id=found.id, slot=Slot.TABULAR, kind=Kind.TABLE)
     if after is not None:
         rows = rows.filter(name__gt=after)
-    return list(policy.visible_tables(actor, found, rows).order_by("name").values_list("name", flat=True)[:limit])
+    names = policy.visible_tables(actor, found, rows).order_by("name").values_list("name", flat=True)
+    if there is None:
+        return TableList(list(names[:limit]), taken_at)
+    return TableList([name for name in names if name in there][:limit], taken_at)
 
 
-def load_table(actor: Actor, ident: Ident, holding: Iterable[Privilege] = ()) -> TableRecord:
+def load_table(
+    actor: Actor, ident: Ident, holding: Iterable[Privilege] = (), *, refresh: bool = False
+) -> TableRecord | ExternalTable:
     """One statement beside the caller's identity; the metadata comes from memory where it was read before.
 
     Raises Forbidden unless each privilege in `holding` is effective on the table, as all are for its owners.
     """
-    found = find_table(actor, ident)
+    found = _find(actor, ident)
     policy.require(actor, operations.LOAD_TABLE, found)
     for privilege in holding:
         policy.require(actor, _exercise(privilege), found)
     require_enabled(found)
-    return current_record(found)
+    return external.loaded(actor, found, force=refresh) if is_external(found) else current_record(found)
+
+
+def load_iceberg_table(actor: Actor, ident: Ident) -> TableRecord:
+    """A table with its Iceberg metadata. Raises NotFound for one that is in another format."""
+    record = load_table(actor, ident)
+    if isinstance(record, ExternalTable):
+        raise NotFound(policy.missing(record.found), kind=Kind.TABLE)
+    return record
+
+
+def _find(actor: Actor, ident: Ident) -> Found:
+    return a_table(actor, finding.find(actor, ident))
 
 
 def _exercise(privilege: Privilege) -> operations.Operation:
     return replace(operations.LOAD_TABLE, name=f"exercise {privilege}", sufficient=operations.any_of(privilege))
 
 
-def load_audit(record: TableRecord) -> AuditInfo:
+def load_audit(record: TableRecord | ExternalTable) -> AuditInfo:
     """Who made a table and changed it last, in one statement."""
     row = Securable.objects.filter(pk=record.published.id).first()
     if row is None:
@@ -90,10 +128,32 @@ def load_audit(record: TableRecord) -> AuditInfo:
 
 def table_exists(actor: Actor, ident: Ident) -> None:
     """Raise NotFound unless the actor may load the table."""
-    found = find_table(actor, ident)
+    found = _find(actor, ident)
     if not policy.sees(actor, found):
         raise policy.unseen(actor, found)
     require_enabled(found)
+    if is_external(found):
+        external.loaded(actor, found)
+
+
+def create_native_table(actor: Actor, ident: Ident, asked: CreateTableRequest) -> TableRecord | ExternalTable:
+    """A table as the native wire describes it, wherever its catalog keeps tables."""
+    finding.meet_schema(actor, ident)
+    home = require_home(actor, ident)
+    if is_external(home):
+        return external.loaded(actor, external.create(actor, ident, home, asked))
+    schema, spec, order, properties = to_iceberg(asked)
+    location = properties.pop("location", None)
+    return create_table(actor, ident, TableDraft(schema, spec, order, properties, location))
+
+
+def alter_native_table(actor: Actor, ident: Ident, updates: Sequence[Any]) -> TableRecord | ExternalTable:
+    """The native wire's changes, all or none."""
+    found = _find(actor, ident)
+    if is_external(found):
+        external.alter(actor, found, updates)
+        return external.loaded(actor, found)
+    return commits.commit_with(actor, ident, lambda metadata: updates_for(updates, metadata)[:2])
 
 
 def create_table(actor: Actor, ident: Ident, draft: TableDraft, *, stage: bool = False) -> TableRecord:
@@ -142,6 +202,10 @@ def rename_table(actor: Actor, source: Ident, target: Ident) -> None:
     check_segment(name, Kind.TABLE)
     if (source.metalake, source.catalog) != (target.metalake, target.catalog):
         raise Unsupported("A table cannot move to another catalog.", kind=Kind.TABLE)
+    found = _find(actor, source)
+    if is_external(found):
+        external.rename(actor, found, target)
+        return
 
     def act(actor: Actor) -> None:
         found = find_table(actor, source)
@@ -153,7 +217,7 @@ def rename_table(actor: Actor, source: Ident, target: Ident) -> None:
         if moves:
             policy.require(actor, operations.CREATE_TABLE, home)
             policy.require_no_escape(actor, found, home)
-        _require_free_for_rename(found, home, name)
+        require_free_for_rename(found, home, name)
         moved = Securable.objects.filter(pk=found.id, parent_id=found.nodes[-2].id, name=source.leaf).update(
             name=name,
             parent_id=home.id,
@@ -171,18 +235,12 @@ def rename_table(actor: Actor, source: Ident, target: Ident) -> None:
     write(actor, act, kind=Kind.TABLE)
 
 
-def _require_free_for_rename(found: Found, home: Found, name: str) -> None:
-    try:
-        require_free(home, name)
-    except AlreadyExists as taken:
-        old = ".".join((*found.path.segments, found.nodes[-1].name))
-        new = ".".join((*home.path.segments, name))
-        kind = taken.message.split(" ", 1)[0]
-        raise AlreadyExists(f"Cannot rename {old} to {new}. {kind} already exists", kind=Kind.TABLE) from None
-
-
 def drop_table(actor: Actor, ident: Ident, *, purge: bool = False) -> None:
     """The pointer goes now; with purge, the files it reaches follow in the background."""
+    found = _find(actor, ident)
+    if is_external(found):
+        external.drop(actor, found, purge=purge)
+        return
 
     def act(actor: Actor) -> None:
         found = find_table(actor, ident)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from catalogs import vault
 from catalogs.models import Catalog
 from metalake.privileges import Kind
 from tests.catalogs.callers import Caller, update
@@ -121,7 +122,8 @@ def test_secrets_are_masked_and_a_mask_sent_back_keeps_them(admin: Caller) -> No
         admin.put(f"{P}/sea", change, update("updateComment", newComment="x")),
     ):
         assert "hunter2" not in str(answer.body)
-    assert Catalog.objects.get(name="sea").properties["s3.secret-access-key"] == "hunter2"
+    kept = vault.properties_of(Catalog.objects.get(name="sea").id)
+    assert (kept["s3.secret-access-key"], kept["jdbc-url"]) == ("hunter2", "pg://u:hunter2@h/d")
 
 
 def test_enable_and_disable(admin: Caller, mia: Caller) -> None:

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from authz.callers import actor_of
 from authz.models import Grant, User
 from authz.policy import Actor
+from catalogs import vault
 from catalogs.lookup import Ident
 from catalogs.models import Catalog, Schema
 from catalogs.providers.iceberg import IcebergProvider
@@ -75,7 +76,8 @@ def test_a_place_that_is_no_longer_allowed_is_no_matter_of_other_catalogs(
 
 def test_no_catalog_lies_in_the_servers_own_data(actor: Actor, settings: Any) -> None:
     home = settings.METALAKE_HOME
-    for place in (home, home.parent, home / "static", home / "static" / "x", home / "secret_key"):
+    own = ("static", "static/x", "secret_key", "secrets.keys", "metalake.sqlite3-wal")
+    for place in (home, home.parent, *(home / name for name in own)):
         with pytest.raises(Invalid, match=r"own data|not allowed there"):
             create(actor, "one", warehouse=f"file://{place}")
 
@@ -131,12 +133,14 @@ def test_the_separator_may_change_while_no_name_holds_the_new_one(actor: Actor, 
 
 
 def test_a_mask_sent_back_keeps_the_secret_and_is_never_stored(actor: Actor) -> None:
-    create(actor, "one", **{"s3.secret-access-key": "s3cret"})
-    alter(actor, "one", **{"s3.secret-access-key": "******", "s3.session-token": "******", "note": "******"})
-    stored = Catalog.objects.get(name="one").properties
-    assert stored["s3.secret-access-key"] == "s3cret"
-    assert "s3.session-token" not in stored
-    assert stored["note"] == "******"
+    made = create(actor, "one", **{"s3.secret-access-key": "s3cret"})
+    alter(actor, "one", **{"s3.secret-access-key": "******", "team": "data"})
+    kept = vault.properties_of(made.id)
+    assert (kept["s3.secret-access-key"], kept["team"]) == ("s3cret", "data")
+    for nothing in ("s3.session-token", "note", "team"):
+        with pytest.raises(Invalid, match="stands for a secret"):
+            alter(actor, "one", **{nothing: "******"})
+    assert vault.properties_of(made.id) == kept
 
 
 # Changing

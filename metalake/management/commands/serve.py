@@ -17,7 +17,7 @@ from gunicorn import util
 from gunicorn.app.base import BaseApplication
 
 from metalake.errors import Invalid
-from metalake.outbox import Drainer
+from metalake.outbox import Drainer, Rounds
 
 
 class Command(BaseCommand):
@@ -105,4 +105,5 @@ class Server(BaseApplication):
 def start_draining(worker: Any) -> None:
     """In each process of the server, after the fork."""
     Drainer().start()
+    Rounds().start()
     logging.getLogger(__name__).info("worker %s is ready", worker.pid)

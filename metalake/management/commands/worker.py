@@ -23,7 +23,7 @@ class Command(BaseCommand):
     help = "Start a worker; needs METALAKE_BROKER_URL (Redis) and METALAKE_DATABASE_URL (PostgreSQL)."
 
     def add_arguments(self, parser: Any) -> None:
-        parser.add_argument("--concurrency", default=4, type=int, help="How many tasks run at once.")
+        parser.add_argument("--concurrency", default=16, type=int, help="How many tasks run at once.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.METALAKE_BROKER_URL:
@@ -36,7 +36,7 @@ class Command(BaseCommand):
             pool_cls="threads",
             concurrency=options["concurrency"],
             beat=True,
-            schedule_filename=str(settings.METALAKE_HOME / "celerybeat-schedule"),
+            scheduler=settings.CELERY_BEAT_SCHEDULER,
             loglevel="WARNING",
             without_gossip=True,
             without_mingle=True,

@@ -1,0 +1,126 @@
+"""A new master key for 10,000 secrets while three processes open them and a fourth changes them.
+
+`python -m benchmarks.rotate_secrets [secrets]` plants that many instead, four in each catalog.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.harness import claim, finish, join_store, on_both_databases, percentile
+
+SECRETS, EACH, READERS = 10_000, 4, 3
+KEYS = [f"s3.secret-{number}" for number in range(EACH)]
+
+
+def main(arguments: list[str]) -> None:
+    if arguments[:1] in (["read"], ["write"]):
+        join_store()
+        work(arguments[0], Path(arguments[1]))
+        return
+    on_both_databases("benchmarks.rotate_secrets", arguments)
+    count = (int(arguments[0]) if arguments else SECRETS) // EACH
+    plant(count)
+    from catalogs import keyring, vault
+
+    keys_before = keyring.ids()
+    with tempfile.TemporaryDirectory() as folder:
+        ended = Path(folder) / "ended"
+        command = [sys.executable, "-m", "benchmarks.rotate_secrets"]
+        others = [
+            subprocess.Popen([*command, verb, str(ended)], stdout=subprocess.PIPE, text=True)
+            for verb in (*["read"] * READERS, "write")
+        ]
+        for other in others:
+            assert other.stdout and other.stdout.readline() == "ready\n"
+        started = time.perf_counter()
+        said = subprocess.run(
+            [sys.executable, "manage.py", "rotate_secrets"], capture_output=True, text=True, check=True
+        )
+        took = time.perf_counter() - started
+        ended.touch()
+        told = [json.loads(other.communicate()[0]) for other in others]
+    print(said.stdout)
+    print(f"  {count * EACH:,} secrets of {count:,} catalogs in {took:.1f} s, the start of the command included")
+    reads, writes = sum(one["done"] for one in told[:-1]), told[-1]["done"]
+    slow = max(one["p99"] for one in told[:-1])
+    print(f"  meanwhile {reads:,} times all secrets of a catalog opened (p99 {slow:.1f} ms), {writes:,} alterations")
+    claim("reads that failed", sum(one["failed"] for one in told[:-1]), 0)
+    claim("alterations that failed", told[-1]["failed"], 0)
+    claim("reads in the meantime", reads, 1_000, at_least=True)
+    newest = keyring.newest().id
+    assert newest not in keys_before
+    claim("master keys in use other than the new one", len(vault.master_keys_in_use() - {newest}), 0)
+    finish()
+
+
+def plant(count: int) -> None:
+    from django.db import transaction
+
+    from authz.callers import actor_of
+    from authz.models import User
+    from catalogs import vault
+    from catalogs.models import Catalog
+    from catalogs.secrets import MASK
+    from catalogs.services import metalakes
+    from metalake.models import Metalake
+    from metalake.privileges import Kind
+
+    owner = User.objects.create_superuser("admin", "correct horse battery")
+    metalakes.create_metalake(actor_of(owner), "demo", None, {})
+    above = Metalake.objects.get()
+    with transaction.atomic():
+        for number in range(count):
+            row = Catalog(kind=Kind.CATALOG, name=f"c{number}", type="relational", provider="lakehouse-iceberg")
+            row.owner_user, row.creator = owner, "admin"
+            row.properties = dict.fromkeys(KEYS, MASK) | {"warehouse": f"s3://c{number}/w", "nested-namespaces": "true"}
+            row.place_under(above)
+            row.save(force_insert=True)
+            vault.seal(row.pk, {key: f"{key} of c{number}" for key in KEYS})
+
+
+def work(verb: str, ended: Path) -> None:
+    """Open or change secrets of catalogs at random until the file is there, then print how that went."""
+    from authz.callers import actor_of
+    from authz.models import User
+    from catalogs import vault
+    from catalogs.models import Catalog
+    from catalogs.services import catalogs
+    from catalogs.services.changes import Alteration
+
+    everything = list(Catalog.objects.values_list("pk", "name"))
+    admin, chance = actor_of(User.objects.get()), random.Random(os.getpid())  # noqa: S311
+    taken, failed = list[float](), 0
+
+    def read(pk: int, name: str) -> None:
+        opened = vault.properties_of(pk)
+        assert all(opened[key].startswith(f"{key} of {name}") for key in KEYS)
+
+    def change(pk: int, name: str) -> None:
+        key = chance.choice(KEYS)
+        altered = Alteration(properties=((key, f"{key} of {name}, again"),))
+        catalogs.alter_catalog(admin, "demo", name, altered)
+
+    act = read if verb == "read" else change
+    act(*everything[0])
+    print("ready", flush=True)
+    while not ended.exists():
+        started = time.perf_counter()
+        try:
+            act(*chance.choice(everything))
+        except Exception as failure:
+            print(f"{type(failure).__name__}: {failure}", file=sys.stderr)
+            failed += 1
+        taken.append((time.perf_counter() - started) * 1000)
+    print(json.dumps({"done": len(taken), "failed": failed, "p99": percentile(taken, 0.99)}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

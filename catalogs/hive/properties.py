@@ -1,0 +1,49 @@
+"""Native table properties that a Hive table keeps elsewhere than in its parameters, and those that nobody sets."""
+
+from __future__ import annotations
+
+from metalake.errors import Invalid, MetalakeError
+
+# Property to the attribute of HiveTable that it shows.
+PLACES = {
+    "location": "location",
+    "input-format": "input_format",
+    "output-format": "output_format",
+    "serde-lib": "serde_lib",
+    "serde-name": "serde_name",
+    "table-type": "table_type",
+}
+FORMAT = "format"
+SERDE_PARAMETER = "serde.parameter."
+
+_WRITTEN_BY_ENGINES = "it is written by engines"
+RESERVED = {
+    "comment": "it is the table's comment",
+    "external": "it follows from table-type",
+    "numfiles": _WRITTEN_BY_ENGINES,
+    "totalsize": _WRITTEN_BY_ENGINES,
+    "transient_lastddltime": _WRITTEN_BY_ENGINES,
+    "serde.parameter.path": "it follows from location",
+}
+FIXED_AT_CREATION = frozenset({"table-type", FORMAT, "input-format", "output-format"})
+# What makes a table one of another format than Hive's, or points to what it is.
+FORMAT_MARKS = frozenset({"table_type", "metadata_location", "previous_metadata_location"})
+SPARKS_OWN = "spark.sql.sources."
+
+
+def require_unreserved(name: str, where: str) -> None:
+    """Raise Invalid for a property that is never set; Hive knows these in several cases."""
+    reason = "it is written by Spark" if name.startswith(SPARKS_OWN) else RESERVED.get(name.lower())
+    if reason:
+        raise Invalid(f"{where}: {name} is reserved; {reason}", kind="table")
+
+
+def require_changeable(name: str, where: str) -> None:
+    """Raise Invalid for a property that an alteration cannot set or remove."""
+    require_unreserved(name, where)
+    if name in FIXED_AT_CREATION or name in FORMAT_MARKS:
+        raise Invalid(f"{where}: {name} is decided at creation", kind="table")
+
+
+def not_removable(name: str, where: str) -> MetalakeError:
+    return Invalid(f"{where}: a table always has a {name}; set another instead", kind="table")

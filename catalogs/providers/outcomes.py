@@ -1,0 +1,87 @@
+"""What a call has made of the outside system, as it is found there; and how it is taken back."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Any
+
+from catalogs.providers import remote
+from catalogs.providers.external import ExternalProvider, Remote
+from metalake.errors import NotEmpty, NotFound
+
+READ_BACK = 10.0  # seconds for one look
+CREATIONS = frozenset({"create_schema", "create_table"})
+DROPS = frozenset({"drop_schema", "drop_table"})
+
+
+class Outcome(Enum):
+    """Whether a call was made, by whom what it makes is there."""
+
+    DONE = auto()
+    NOT_DONE = auto()
+    OTHERS = auto()  # something of that name is there, and it is not ours
+
+
+def look(
+    provider: ExternalProvider, verb: str, arguments: dict[str, Any], marker: str
+) -> tuple[Outcome, dict[str, Any] | None]:
+    """How a call ended, and the object it was about as it is now. Raises ProviderUnavailable where that is not told."""
+    if verb == "rename_table":
+        return _renamed(provider, arguments)
+    found = _load(provider, arguments)
+    shown = found.as_json() if found else None
+    if verb in DROPS:
+        is_gone = found is None or found.identity != arguments["identity"]
+        return (Outcome.DONE if is_gone else Outcome.NOT_DONE), shown
+    if found is None:
+        return Outcome.NOT_DONE, None
+    if provider.marker_of(found.definition) == marker:
+        return Outcome.DONE, shown
+    return (Outcome.OTHERS if verb in CREATIONS else Outcome.NOT_DONE), shown
+
+
+def _renamed(provider: ExternalProvider, arguments: dict[str, Any]) -> tuple[Outcome, dict[str, Any] | None]:
+    """Told by the identity, where the system has any: the old name may have another table by now."""
+    target = _load(provider, {"schema": arguments["to_schema"], "table": arguments["to_table"]})
+    if target is None:
+        return Outcome.NOT_DONE, None
+    if identity := arguments["identity"]:
+        is_done = target.identity == identity
+    else:
+        is_done = _load(provider, arguments) is None
+    return (Outcome.DONE, target.as_json()) if is_done else (Outcome.NOT_DONE, None)
+
+
+def _load(provider: ExternalProvider, arguments: dict[str, Any]) -> Remote | None:
+    table = arguments.get("table")
+    where = {"schema": arguments["schema"]} | ({"table": table} if table is not None else {})
+    try:
+        return Remote(**remote.run(provider, "load_schema" if table is None else "load_table", where, total=READ_BACK))
+    except NotFound:
+        return None
+
+
+def undo(provider: ExternalProvider, step: dict[str, Any], marker: str) -> bool:
+    """Take back a creation that is certainly ours and that nobody uses; whether nothing of it is left.
+
+    Nothing else is taken back: an alteration or a drop that was made is published, one that was not left no trace.
+    """
+    verb, arguments = step["verb"], step["arguments"]
+    if verb not in CREATIONS:
+        return True
+    outcome, found = look(provider, verb, arguments, marker)
+    if outcome is not Outcome.DONE or found is None:
+        return True
+    where = {"schema": arguments["schema"], "identity": found["identity"]}
+    try:
+        if verb == "create_schema":
+            remote.run(provider, "drop_schema", where)
+        elif step["result"] and step["result"]["version"] != found["version"]:
+            return False  # somebody has written to it
+        else:
+            remote.run(provider, "drop_table", where | {"table": arguments["table"]})
+    except NotFound:
+        return True
+    except NotEmpty:
+        return False
+    return True

@@ -1,0 +1,190 @@
+"""Calling an outside system: one deadline, retries of reads, few waiters for a slow one, none for a dead one.
+
+Figures: security plan 3.8. The state is the process's own; a dead system is found out by each.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TookTooLong
+from typing import Any
+
+from django.conf import settings
+from prometheus_client import Counter, Gauge, Histogram
+
+from catalogs.providers.external import READS, ExternalProvider
+from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
+
+log = logging.getLogger(__name__)
+
+CONNECT, READ, TOTAL = 3.0, 10.0, 30.0  # seconds
+RETRIES = 2
+SLOTS = 16  # calls to one catalog at once
+SLOW = 1.0  # seconds after which a call counts as slow
+FAILURES, WINDOW = 5, 20  # in a row, or half of the window, open the breaker
+COOL_DOWN = 15.0  # seconds until one call may try
+
+CALLS = Counter("metalake_remote_calls", "Calls to outside systems", ["provider", "verb", "outcome"])
+SECONDS = Histogram("metalake_remote_seconds", "Seconds that a call took", ["provider", "verb"])
+OPEN = Gauge("metalake_remote_breaker_open", "Whether calls to a catalog are refused", ["catalog"])
+
+
+class Line:
+    """The way to one catalog's system: its threads, how many wait in them, and whether it answers."""
+
+    def __init__(self, catalog_id: int) -> None:
+        self.catalog_id = catalog_id
+        self.pool = ThreadPoolExecutor(SLOTS, thread_name_prefix=f"remote {catalog_id}")
+        self.lock = threading.Lock()
+        self.waiting: dict[int, float] = {}
+        self.recent: deque[bool] = deque(maxlen=WINDOW)
+        self.failures = 0
+        self.open_until = 0.0
+        self.trying = False
+        self.last_error = ""
+
+    @property
+    def is_open(self) -> bool:
+        return self.open_until > 0
+
+    @property
+    def slow_slots(self) -> int:
+        """How many of this process's threads a slow system may hold."""
+        return max(1, settings.METALAKE_THREADS // 4)
+
+    def enter(self, label: str) -> int:
+        """A ticket for one call. Raises ProviderBusy."""
+        now = time.monotonic()
+        with self.lock:
+            if self.open_until:
+                if now < self.open_until or self.trying:
+                    said = f"{label} kept failing and is asked again soon. It said: {self.last_error}"
+                    raise _busy(said, max(1, round(self.open_until - now)))
+                self.trying = True
+            slow = sum(now - since > SLOW for since in self.waiting.values())
+            if len(self.waiting) >= SLOTS or slow >= self.slow_slots:
+                self.trying = False
+                raise _busy(f"{label} answers slowly and others wait for it already.", 1)
+            ticket = next(number for number in range(SLOTS) if number not in self.waiting)
+            self.waiting[ticket] = now
+            return ticket
+
+    def leave(self, ticket: int) -> None:
+        with self.lock:
+            self.waiting.pop(ticket, None)
+
+    def note(self, answered: bool, said: str = "") -> None:
+        """What a call says of the system's health: an answer that refuses is an answer."""
+        with self.lock:
+            self.trying = False
+            self.recent.append(answered)
+            if answered:
+                self.failures, self.open_until = 0, 0.0
+            else:
+                self.failures += 1
+                self.last_error = said
+                half = len(self.recent) == WINDOW and self.recent.count(False) * 2 >= WINDOW
+                if self.open_until or self.failures >= FAILURES or half:
+                    self.open_until = time.monotonic() + COOL_DOWN
+            OPEN.labels(self.catalog_id).set(1 if self.open_until else 0)
+
+
+def _busy(message: str, retry_after: int) -> ProviderBusy:
+    busy = ProviderBusy(message, kind="catalog")
+    busy.retry_after = retry_after
+    return busy
+
+
+_lines: dict[int, Line] = {}
+_lines_lock = threading.Lock()
+
+
+def line_of(catalog_id: int) -> Line:
+    with _lines_lock:
+        return _lines.setdefault(catalog_id, Line(catalog_id))
+
+
+def forget(catalog_id: int) -> None:
+    """After a catalog's properties changed: what was learnt of its former address says nothing of the new one."""
+    with _lines_lock:
+        line = _lines.pop(catalog_id, None)
+    if line is not None:
+        line.pool.shutdown(wait=False)
+
+
+def run(provider: ExternalProvider, verb: str, arguments: dict[str, Any], *, total: float = TOTAL) -> Any:
+    """The verb's answer as JSON, within `total` seconds; reads are tried up to three times.
+
+    Raises what the verb raises, ProviderBusy, and where time is up ProviderTimeout for a read and OutcomeUnknown for a
+    write.
+    """
+    deadline = time.monotonic() + total
+    attempts = 1 + RETRIES if verb in READS else 1
+    for attempt in range(1, attempts + 1):
+        try:
+            return _once(provider, verb, arguments, deadline)
+        except ProviderUnavailable as failure:
+            pause = _pause(failure, attempt)
+            if attempt == attempts or not failure.retryable or time.monotonic() + pause >= deadline:
+                raise
+            time.sleep(pause)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _pause(failure: ProviderUnavailable, attempt: int) -> float:
+    """Full jitter, so that callers who failed together do not come back together; longer where it throttles."""
+    longest = 2.0 if isinstance(failure, ProviderBusy) else 0.4
+    return random.uniform(0, longest * 2 ** (attempt - 1))  # noqa: S311
+
+
+def _once(provider: ExternalProvider, verb: str, arguments: dict[str, Any], deadline: float) -> Any:
+    line = line_of(provider.catalog_id)
+    ticket = line.enter(provider.label)
+    started = time.monotonic()
+
+    def work() -> Any:
+        try:
+            return getattr(provider, verb)(**arguments)
+        finally:
+            line.leave(ticket)
+
+    outcome = "answered"
+    try:
+        return _as_json(_wait(line.pool.submit(work), deadline - started, provider.label, verb))
+    except (ProviderUnavailable, OutcomeUnknown) as failure:
+        outcome = type(failure).__name__
+        throttled = isinstance(failure, ProviderBusy)
+        line.note(answered=throttled or not getattr(failure, "retryable", True), said=failure.message)
+        raise
+    except MetalakeError as refusal:
+        outcome = type(refusal).__name__
+        line.note(answered=True)
+        raise
+    except Exception:
+        outcome = "bug"
+        line.note(answered=True)
+        raise
+    finally:
+        if outcome == "answered":
+            line.note(answered=True)
+        CALLS.labels(provider.label, verb, outcome).inc()
+        SECONDS.labels(provider.label, verb).observe(time.monotonic() - started)
+
+
+def _wait(future: Future[Any], seconds: float, label: str, verb: str) -> Any:
+    try:
+        return future.result(max(seconds, 0))
+    except TookTooLong:
+        message = f"{label} did not answer in {TOTAL:.0f} seconds."
+        if verb in READS:
+            raise ProviderTimeout(message, kind="catalog") from None
+        raise OutcomeUnknown(message, kind="catalog") from None
+
+
+def _as_json(answer: Any) -> Any:
+    return answer.as_json() if hasattr(answer, "as_json") else answer

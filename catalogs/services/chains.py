@@ -1,0 +1,164 @@
+"""Making a schema with its missing parents: what the name must be, who may, and the rows (decision 5, rule 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from authz import operations, policy
+from authz.policy import Actor, Node
+from catalogs.hierarchy import HierarchicalSchema, SeparatorPolicy, check_strict, configured_separator
+from catalogs.lookup import Found, Ident, SchemaName, find
+from catalogs.models import Schema
+from catalogs.providers.registry import provider_class
+from catalogs.services.changes import event_of, require_enabled
+from metalake.errors import AlreadyExists, Forbidden, Invalid, Unsupported
+from metalake.events import Event, record, stands
+from metalake.models import Securable, Slot, new_id
+from metalake.privileges import Kind
+
+FLAT = "This catalog has no schemas inside schemas."
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A schema to be made, and the nearest schema or catalog above it that exists."""
+
+    catalog: Found
+    path: HierarchicalSchema
+    parent: Found
+
+    @property
+    def missing(self) -> list[HierarchicalSchema]:
+        """Every level that is not there, outermost first, the schema itself last."""
+        return [*self.path.ancestors, self.path][len(self.parent.path.segments) :]
+
+
+def may_create(actor: Actor, catalog: Found, name: SchemaName) -> Chain:
+    """Raises Forbidden, Invalid, Unsupported, and AlreadyExists to whoever may create there."""
+    path = path_in(catalog, name)
+    parent, is_there = _nearest_parent(catalog, path)
+    chain = Chain(catalog, path, parent)
+    _require_create(actor, chain)
+    if is_there:
+        raise AlreadyExists(f"Schema {path.logical()} already exists.", kind=Kind.SCHEMA)
+    return chain
+
+
+def catalog_at(actor: Actor, ident: Ident) -> Found:
+    """The catalog of an address, in use and seen by the actor."""
+    catalog = find(actor, Ident(ident.metalake, ident.catalog))
+    if not policy.sees(actor, catalog):
+        raise policy.unseen(actor, catalog)
+    require_enabled(catalog)
+    return catalog
+
+
+def check_cascade(found: Found, cascade: bool) -> None:
+    """Raise Unsupported for a drop of all that a schema of a nested catalog holds (decision 6)."""
+    if cascade and found.nested:
+        raise Unsupported("Cascade is not supported: drop what the schema holds first.", kind=Kind.SCHEMA)
+
+
+def folds_case(found: Found) -> bool:
+    """Whether the catalog keeps names in lower case only."""
+    offered = provider_class(found.provider).capabilities.schemas if found.provider else None
+    return offered is not None and offered.folds_case
+
+
+def path_in(catalog: Found, name: SchemaName) -> HierarchicalSchema:
+    """The checked path of a name in this catalog, which is nested or flat. Raises Invalid or Unsupported."""
+    if folds_case(catalog):
+        name = name.lower() if isinstance(name, str) else [level.lower() for level in name]
+    if catalog.nested:
+        if isinstance(name, str):
+            return HierarchicalSchema.parse(name)
+        return HierarchicalSchema.of(name)
+    if not isinstance(name, str) and len(name) != 1:
+        raise Unsupported(FLAT, kind=Kind.SCHEMA)
+    plain = name if isinstance(name, str) else name[0]
+    _check_flat(plain)
+    return HierarchicalSchema.flat(plain)
+
+
+def _check_flat(name: str) -> None:
+    """Decision 2: the restricted policy keeps the separator out of flat names, the other takes it as plain text."""
+    mark = configured_separator()
+    if mark in name:
+        if settings.METALAKE_SEPARATOR_POLICY is SeparatorPolicy.RESTRICTED:
+            raise Invalid(f"A schema name must not contain {mark!r}, which divides levels elsewhere.", kind=Kind.SCHEMA)
+        name = name.replace(mark, "_")
+    check_strict(name, Kind.SCHEMA)
+
+
+def _nearest_parent(catalog: Found, path: HierarchicalSchema) -> tuple[Found, bool]:
+    """The nearest existing strict ancestor, and whether the schema itself exists."""
+    rows = {
+        physical: (Node(id_, kind, name, user_id, group_id), lineage)
+        for physical, lineage, id_, kind, name, user_id, group_id in Schema.objects.filter(
+            in_catalog_id=catalog.id, physical_name__in=[scope.physical for scope in path.scopes]
+        ).values_list("physical_name", "lineage", "id", "kind", "name", "owner_user_id", "owner_group_id")
+    }
+    nodes, lineage = list(catalog.nodes), catalog.lineage
+    for ancestor in path.ancestors:
+        if ancestor.physical in rows:
+            node, lineage = rows[ancestor.physical]
+            nodes.append(node)
+    parent = Found(tuple(nodes), lineage, catalog.disabled, catalog.nested, None, catalog.provider)
+    return parent, path.physical in rows
+
+
+def _require_create(actor: Actor, chain: Chain) -> None:
+    """Every missing level inherits from the nearest existing parent, so one check there answers for all (rule 5)."""
+    if policy.permits(actor, operations.CREATE_SCHEMA, chain.parent):
+        return
+    makes_parents = len(chain.missing) > 1
+    if makes_parents and policy.may_bootstrap(policy.rights(actor, chain.parent), chain.parent.kind):
+        return
+    raise Forbidden(f"{actor.name} may not create schema {chain.path.logical()}.", kind=Kind.SCHEMA)
+
+
+def insert(actor: Actor, chain: Chain, comment: str | None, properties: dict[str, str]) -> list[Schema]:
+    """Two inserts, whatever the depth: Django cannot insert several rows of an inherited model at once."""
+    now, parent = timezone.now(), chain.parent
+    rows: list[Schema] = []
+    above, lineage = parent.id, parent.lineage
+    for level in chain.missing:
+        is_target = level == chain.path
+        row = Schema(
+            id=new_id(),
+            kind=Kind.SCHEMA,
+            slot=Slot.SCHEMA,
+            name=level.leaf,
+            parent_id=above,
+            owner_user_id=actor.id,
+            creator=actor.name,
+            create_time=now,
+            comment=comment if is_target else None,
+            properties=properties if is_target else {},
+            in_catalog_id=parent.catalog.id,
+            physical_name=level.physical,
+        )
+        row.lineage = lineage = f"{lineage}/{row.id}"
+        above = row.id
+        rows.append(row)
+    fields = [field.attname for field in Securable._meta.concrete_fields]
+    Securable.objects.bulk_create([Securable(**{field: getattr(row, field) for field in fields}) for row in rows])
+    places = ", ".join(["(%s, %s, %s)"] * len(rows))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO catalogs_schema (securable_ptr_id, catalog_id, physical_name) VALUES {places}",  # noqa: S608
+            [value for row in rows for value in (row.id, row.in_catalog_id, row.physical_name)],
+        )
+    record(*(_created(actor, parent, row) for row in rows))
+    rows[-1].securable_ptr_id = rows[-1].id
+    return rows
+
+
+def _created(actor: Actor, parent: Found, row: Schema) -> Event:
+    full_name = [parent.catalog.name, row.path.logical()]
+    metalake_id, facts = parent.metalake.id, [stands(row)]
+    return event_of(actor, "schema.created", Kind.SCHEMA, row.id, full_name, metalake_id, facts, owner=actor.name)

@@ -1,0 +1,94 @@
+"""Asking an outside system on somebody's behalf: here, or by a worker where a broker is set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from django.conf import settings
+
+from authz import policy, snapshot
+from authz.policy import NOBODY, Actor
+from catalogs.lookup import Found, by_id
+from catalogs.providers import remote
+from catalogs.providers.external import READS, ExternalProvider, Remote
+from catalogs.providers.registry import provider_class
+from catalogs.services.catalogs import provider_at
+from catalogs.services.changes import require_enabled
+from metalake.errors import Forbidden, NotFound
+from metalake.privileges import Kind
+
+Send = Callable[[Found, Actor, str, dict[str, Any]], Any]
+_send: list[Send] = []
+
+
+def send_with(send: Send) -> None:
+    """Set what has a worker make a call and waits for its answer; the tasks do at start."""
+    _send[:] = [send]
+
+
+def is_external(found: Found) -> bool:
+    """Whether what lies below this catalog is kept by another system."""
+    return found.provider is not None and issubclass(provider_class(found.provider), ExternalProvider)
+
+
+def provider_at_external(found: Found) -> ExternalProvider:
+    provider = provider_at(found)
+    assert isinstance(provider, ExternalProvider)
+    return provider
+
+
+def ask(actor: Actor, found: Found, provider: ExternalProvider, verb: str, **arguments: Any) -> Any:
+    """The answer to a read as JSON. Raises what the verb raises, and ProviderUnavailable."""
+    if settings.METALAKE_BROKER_URL:
+        return _send[0](found, actor, verb, arguments)
+    return remote.run(provider, verb, arguments)
+
+
+def load(actor: Actor, found: Found, provider: ExternalProvider, schema: list[str], table: str | None = None) -> Remote:
+    """A schema, or a table of it, as it is now. Raises NotFound."""
+    if table is None:
+        return Remote(**ask(actor, found, provider, "load_schema", schema=schema))
+    return Remote(**ask(actor, found, provider, "load_table", schema=schema, table=table))
+
+
+def pages(
+    actor: Actor, found: Found, provider: ExternalProvider, verb: str, **arguments: Any
+) -> Iterator[list[Remote]]:
+    """A listing, page by page."""
+    page: str | None = None
+    while True:
+        answer = ask(actor, found, provider, verb, page=page, **arguments)
+        yield [Remote(**item) for item in answer["items"]]
+        page = answer["next"]
+        if page is None:
+            return
+
+
+def told_of(actor: Actor) -> dict[str, Any]:
+    """Who asks, as a message says it."""
+    return {"id": actor.id, "name": actor.name, "claimed": actor.claimed, "active": actor.active}
+
+
+def answer(catalog_id: int, who: dict[str, Any], verb: str, arguments: dict[str, Any]) -> Any:
+    """Make a read that a message asks for, if who asks still sees the catalog. Raises Forbidden."""
+    found = by_id(catalog_id)
+    if found is None:
+        raise NotFound("The catalog does not exist.", kind=Kind.CATALOG)
+    require_enabled(found)
+    if verb not in READS:
+        raise Forbidden(f"{verb} is not for messages.", kind=Kind.CATALOG)
+    if who["id"] != NOBODY and not policy.sees(_actor(who), found):
+        raise Forbidden(f"{who['name']} may not use catalog {found.catalog.name}.", kind=Kind.CATALOG)
+    return remote.run(provider_at_external(found), verb, arguments)
+
+
+def _actor(who: dict[str, Any]) -> Actor:
+    active = who["active"]
+    return Actor(
+        id=who["id"],
+        name=who["name"],
+        policy=snapshot.latest(),
+        claimed=tuple(who["claimed"]),
+        active=None if active is None else tuple(active),
+    )

@@ -1,0 +1,88 @@
+"""Finding what may only exist in another system yet: it becomes a row when somebody who may see it asks."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from authz import operations, policy
+from authz.policy import Actor, Node
+from catalogs import lookup
+from catalogs.hierarchy import HierarchicalSchema
+from catalogs.lookup import Found, Ident, nearest
+from catalogs.providers.external import ExternalProvider
+from catalogs.services import chains
+from catalogs.services.external import mirror
+from catalogs.services.external.calls import is_external, load, provider_at_external
+from metalake.errors import Invalid, NotFound, Unsupported
+from metalake.privileges import Kind
+
+
+def find(actor: Actor, ident: Ident) -> Found:
+    """The object, as `lookup.find` has it; one that is missing here is looked for in its own system.
+
+    That is asked only on behalf of somebody who could load the object if it were there. Not for use in a transaction.
+    """
+    try:
+        return lookup.find(actor, ident)
+    except NotFound:
+        found = nearest(ident)
+        if found is None or found.disabled or not is_external(found) or not _meet(actor, found, ident):
+            raise
+    return lookup.find(actor, ident)
+
+
+def meet_schema(actor: Actor, ident: Ident) -> None:
+    """Look for the schema of an address in its own system, if it is not here. Raises NotFound."""
+    find(actor, Ident(ident.metalake, ident.catalog, ident.schema))
+
+
+def _meet(actor: Actor, found: Found, ident: Ident) -> bool:
+    """Whether the next thing on the way to the object is there after all."""
+    provider = provider_at_external(found)
+    if found.kind == Kind.CATALOG and ident.schema is not None:
+        if not _meet_schema(actor, found, provider, ident):
+            return False
+        schema = nearest(ident)
+        return ident.leaf is None or (schema is not None and _meet(actor, schema, ident))
+    if found.kind == Kind.SCHEMA and ident.leaf is not None:
+        return _meet_table(actor, found, provider, provider.folded(ident.leaf))
+    return found.kind not in (Kind.CATALOG, Kind.SCHEMA)
+
+
+def _meet_schema(actor: Actor, catalog: Found, provider: ExternalProvider, ident: Ident) -> bool:
+    try:
+        path = chains.path_in(catalog, ident.schema or "")
+        levels = provider.levels_of(path)
+    except (Invalid, Unsupported):
+        return False
+    if not policy.permits(actor, operations.LOAD_SCHEMA, _as_if(catalog, Kind.SCHEMA, path)):
+        return False
+    try:
+        remote = load(actor, catalog, provider, levels)
+    except NotFound:
+        return False
+    mirror.meet_schemas(catalog, provider, [remote], timezone.now())
+    return True
+
+
+def _meet_table(actor: Actor, schema: Found, provider: ExternalProvider, name: str) -> bool:
+    if not policy.permits(actor, operations.LOAD_TABLE, _as_if(schema, Kind.TABLE)):
+        return False
+    levels = mirror.levels_at(schema.id)
+    if levels is None:
+        return False
+    try:
+        remote = load(actor, schema, provider, levels, name)
+    except NotFound:
+        return False
+    if remote.kind != Kind.TABLE or not provider.shows(remote):
+        return False
+    mirror.meet_tables(schema, [remote], timezone.now())
+    return True
+
+
+def _as_if(container: Found, kind: Kind, path: HierarchicalSchema | None = None) -> Found:
+    """The lineage that an object below would have, owned as what is found outside is: by the catalog's owner."""
+    owner = container.catalog
+    node = Node(0, kind, path.leaf if path else "", owner.owner_user_id, owner.owner_group_id)
+    return Found((*container.nodes, node), f"{container.lineage}/0", None, container.nested, None, container.provider)

@@ -1,0 +1,357 @@
+"""The rows that stand for outside objects, so that grants have something to hang on: met, changed, buried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Q
+from django.utils import timezone
+
+from authz import snapshot
+from authz.models import Grant
+from authz.policy import NOBODY, Actor, Node
+from authz.writing import write
+from catalogs.hierarchy import HierarchicalSchema, check_segment
+from catalogs.lookup import Found
+from catalogs.models import LEVELS, Intent, Mirror, Reservation, Schema, Tombstone
+from catalogs.providers.external import ExternalProvider, Remote
+from catalogs.services.changes import event_of, remove
+from metalake.errors import Invalid
+from metalake.events import Event, gone, record, stands
+from metalake.models import Securable, Slot, below, new_id
+from metalake.privileges import Kind
+
+SYSTEM = "metalake"  # who notices what happened outside
+KEPT = timedelta(hours=24)  # a tombstone
+GRACE = timedelta(seconds=60)  # for which a listing may not know yet what was just made
+
+
+@dataclass
+class Tally:
+    """What a comparison with the outside system came to."""
+
+    seen: int = 0
+    created: int = 0
+    changed: int = 0
+    dropped: int = 0
+    skipped: int = 0
+
+
+def system_actor() -> Actor:
+    return Actor(NOBODY, SYSTEM, snapshot.latest())
+
+
+def wire_name(levels: Sequence[str]) -> str:
+    return LEVELS.join(levels)
+
+
+def levels_at(schema_id: int) -> list[str] | None:
+    """Where a schema lies in its system; None for one that is only a step to others."""
+    name = Mirror.objects.filter(pk=schema_id).values_list("wire_name", flat=True).first()
+    return None if name is None else name.split(LEVELS)
+
+
+def keep(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at: datetime) -> Mirror:
+    """What the system said of an object, whatever it said before."""
+    mirror, _ = Mirror.objects.update_or_create(
+        pk=securable_id,
+        defaults={
+            "in_catalog_id": catalog_id,
+            "wire_name": name,
+            "identity": remote.identity,
+            "version": remote.version,
+            "definition": remote.definition,
+            "taken_at": taken_at,
+        },
+    )
+    return mirror
+
+
+def meet_tables(schema: Found, remotes: Sequence[Remote], taken_at: datetime, *, stamp: bool = False) -> Tally:
+    """Bring the rows of these tables up to what the system says; those it does not name stay as they are.
+
+    A table of the same name but another identity is another table: the old one is buried with its grants. `stamp`
+    notes when an unchanged one was seen, too.
+    """
+    tables = [remote for remote in remotes if remote.kind == Kind.TABLE]
+
+    def act(actor: Actor) -> Tally:
+        tally, fresh, changed, events = Tally(seen=len(tables)), [], [], []
+        known = _mirrors_below(schema.id, [remote.name for remote in tables])
+        held = _held(schema.id, Slot.TABULAR)
+        for remote in tables:
+            mirror = known.get(remote.name)
+            if remote.name in held or (mirror is None and not _can_be_named(remote.name)):
+                tally.skipped += 1
+                continue
+            if mirror is not None and _is_another(mirror, remote):
+                bury([mirror.securable], [*schema.full_name])
+                mirror = None
+                tally.dropped += 1
+            if mirror is None:
+                fresh.append(remote)
+            elif remote.version and mirror.version != remote.version:
+                _take_over(mirror, remote, taken_at)
+                changed.append(mirror)
+                events.append(_changed(mirror, schema))
+            elif stamp and remote.version:
+                mirror.taken_at = taken_at
+                changed.append(mirror)
+        Mirror.objects.bulk_update(changed, ["identity", "version", "definition", "taken_at"])
+        tally.changed, tally.created = len(events), len(fresh)
+        record(*events, *_insert_tables(schema, fresh, taken_at))
+        return tally
+
+    return write(system_actor(), act, kind=Kind.TABLE) if tables else Tally()
+
+
+def _mirrors_below(schema_id: int, names: list[str]) -> dict[str, Mirror]:
+    rows = Mirror.objects.select_related("securable").filter(securable__parent_id=schema_id)
+    rows = rows.filter(securable__slot=Slot.TABULAR)
+    if len(names) <= 500:
+        rows = rows.filter(wire_name__in=names)
+    return {mirror.wire_name: mirror for mirror in rows.defer("definition")}
+
+
+def _held(scope_id: int, slot: str) -> set[str]:
+    """Names that a write of ours is about to publish or to remove: what is listed of them is not yet true."""
+    held = Reservation.objects.filter(scope_id=scope_id, slot=slot, intent__state__in=Intent.LIVE)
+    return set(held.values_list("name", flat=True))
+
+
+def _can_be_named(name: str) -> bool:
+    try:
+        check_segment(name, Kind.TABLE)
+    except Invalid:
+        return False
+    return True
+
+
+def _is_another(mirror: Mirror, remote: Remote) -> bool:
+    return bool(mirror.identity and remote.identity and mirror.identity != remote.identity)
+
+
+def _take_over(mirror: Mirror, remote: Remote, taken_at: datetime) -> None:
+    mirror.identity, mirror.version = remote.identity, remote.version
+    mirror.definition, mirror.taken_at = remote.definition, taken_at
+
+
+def _changed(mirror: Mirror, container: Found) -> Event:
+    row = mirror.securable
+    full_name = [*container.full_name, row.name]
+    return event_of(system_actor(), f"{row.kind}.changed_outside", row.kind, row.id, full_name, container.metalake.id)
+
+
+def _insert_tables(schema: Found, remotes: list[Remote], taken_at: datetime) -> list[Event]:
+    """Two statements: rows owned by the catalog's owner, since nobody here made them."""
+    owner = schema.catalog
+    rows = []
+    for remote in remotes:
+        row = Securable(
+            id=new_id(),
+            kind=Kind.TABLE,
+            slot=Slot.TABULAR,
+            name=remote.name,
+            parent_id=schema.id,
+            owner_user_id=owner.owner_user_id,
+            owner_group_id=owner.owner_group_id,
+            creator=SYSTEM,
+        )
+        row.lineage = f"{schema.lineage}/{row.id}"
+        rows.append(row)
+    Securable.objects.bulk_create(rows)
+    Mirror.objects.bulk_create(
+        Mirror(
+            securable_id=row.id,
+            in_catalog_id=schema.catalog.id,
+            wire_name=remote.name,
+            identity=remote.identity,
+            version=remote.version,
+            definition=remote.definition,
+            taken_at=taken_at,
+        )
+        for row, remote in zip(rows, remotes, strict=True)
+    )
+    actor = system_actor()
+    return [
+        event_of(
+            *(actor, "table.found_outside", Kind.TABLE, row.id, [*schema.full_name, row.name], schema.metalake.id),
+            facts=[stands(row)],
+        )
+        for row in rows
+    ]
+
+
+def meet_schemas(
+    catalog: Found, provider: ExternalProvider, remotes: Sequence[Remote], taken_at: datetime, *, stamp: bool = False
+) -> Tally:
+    """The same for schemas; missing steps on the way to a nested one are made, owned by the catalog's owner."""
+
+    def act(actor: Actor) -> Tally:
+        tally = Tally(seen=len(remotes))
+        wanted = _named(provider, remotes, tally)
+        rows = {
+            row.physical_name: row
+            for row in Schema.objects.filter(in_catalog_id=catalog.id, physical_name__in=_with_ancestors(wanted))
+        }
+        mirrors = {
+            mirror.pk: mirror
+            for mirror in Mirror.objects.filter(pk__in=[row.pk for row in rows.values()]).select_related("securable")
+        }
+        events = []
+        for path, remote in wanted:
+            row = rows.get(path.physical)
+            mirror = mirrors.get(row.pk) if row else None
+            if path.leaf in _held_names(catalog, rows, path):
+                tally.skipped += 1
+                continue
+            if mirror is not None and row is not None and _is_another(mirror, remote):
+                bury([mirror.securable], catalog.full_name)
+                mirror, row = None, None
+                tally.dropped += 1
+            if row is None:
+                made = _insert_schemas(catalog, rows, path)
+                row = made[-1]
+                events += [_found(catalog, each) for each in made]
+                tally.created += len(made)
+            if mirror is None:
+                keep(row.pk, catalog.id, wire_name(provider_levels(remote)), remote, taken_at)
+            elif mirror.version != remote.version:
+                _take_over(mirror, remote, taken_at)
+                mirror.save(update_fields=["identity", "version", "definition", "taken_at"])
+                events.append(_changed(mirror, catalog))
+                tally.changed += 1
+            elif stamp:
+                Mirror.objects.filter(pk=mirror.pk).update(taken_at=taken_at)
+        record(*events)
+        return tally
+
+    return write(system_actor(), act, kind=Kind.SCHEMA) if remotes else Tally()
+
+
+def provider_levels(remote: Remote) -> list[str]:
+    """A schema's levels in its system; those of a nested one are joined in its name."""
+    return remote.name.split(LEVELS)
+
+
+def _named(
+    provider: ExternalProvider, remotes: Iterable[Remote], tally: Tally
+) -> list[tuple[HierarchicalSchema, Remote]]:
+    """Each schema's path here, parents first; names that cannot be one are left out."""
+    named = []
+    for remote in remotes:
+        try:
+            named.append((provider.path_of(provider_levels(remote)), remote))
+        except Invalid:
+            tally.skipped += 1
+    return sorted(named, key=lambda each: len(each[0].segments))
+
+
+def _with_ancestors(wanted: list[tuple[HierarchicalSchema, Remote]]) -> list[str]:
+    return list({scope.physical for path, _ in wanted for scope in path.scopes})
+
+
+def _held_names(catalog: Found, rows: dict[str, Schema], path: HierarchicalSchema) -> set[str]:
+    parent = path.parent
+    scope = catalog.id if parent is None else rows[parent.physical].pk if parent.physical in rows else None
+    return set() if scope is None else _held(scope, Slot.SCHEMA)
+
+
+def _insert_schemas(catalog: Found, rows: dict[str, Schema], path: HierarchicalSchema) -> list[Schema]:
+    made: list[Schema] = []
+    above: Securable | None = None
+    for level in [*path.ancestors, path]:
+        there = rows.get(level.physical)
+        if there is None:
+            there = _schema_row(catalog, above, level)
+            rows[level.physical] = there
+            made.append(there)
+        above = there
+    return made
+
+
+def _schema_row(catalog: Found, above: Securable | None, path: HierarchicalSchema) -> Schema:
+    row = Schema(
+        id=new_id(),
+        kind=Kind.SCHEMA,
+        slot=Slot.SCHEMA,
+        name=path.leaf,
+        parent_id=above.pk if above else catalog.id,
+        owner_user_id=catalog.catalog.owner_user_id,
+        owner_group_id=catalog.catalog.owner_group_id,
+        creator=SYSTEM,
+        in_catalog_id=catalog.id,
+        physical_name=path.physical,
+    )
+    row.lineage = f"{above.lineage if above else catalog.lineage}/{row.id}"
+    row.save(force_insert=True)
+    return row
+
+
+def _found(catalog: Found, row: Schema) -> Event:
+    full_name = [catalog.catalog.name, row.path.logical()]
+    actor, facts = system_actor(), [stands(row)]
+    return event_of(actor, "schema.found_outside", Kind.SCHEMA, row.id, full_name, catalog.metalake.id, facts)
+
+
+def bury(rows: Sequence[Securable], above: Sequence[str]) -> int:
+    """Remove objects that were dropped outside, with all below them, and leave a tombstone of each for a day.
+
+    `above` is the full name of what they are in. In the caller's transaction.
+    """
+    buried = 0
+    for top in rows:
+        under = list(
+            Securable.objects.select_related("owner_user", "owner_group")
+            .filter(Q(pk=top.pk) | below(top.lineage))
+            .order_by("lineage")
+        )
+        grants = _grants_on([row.pk for row in under])
+        catalog_id = int(top.lineage.split("/")[2])
+        Tombstone.objects.bulk_create(
+            Tombstone(
+                in_catalog_id=catalog_id,
+                kind=row.kind,
+                full_name=".".join((*above, row.name)),
+                securable_id=row.pk,
+                owner=str(row.owner_user or row.owner_group),
+                grants=grants.get(row.pk, []),
+            )
+            for row in under
+        )
+        ids = [int(part) for part in top.lineage[1:].split("/")]
+        remove(_as_found(top, ids))
+        name = f"{top.kind}.dropped_outside"
+        full_name = [*above, top.name]
+        record(event_of(system_actor(), name, top.kind, top.pk, full_name, ids[0], [gone(top.pk)]))
+        buried += len(under)
+    return buried
+
+
+def _grants_on(ids: list[int]) -> dict[int, list[dict[str, Any]]]:
+    held: dict[int, list[dict[str, Any]]] = {}
+    grants = Grant.objects.filter(content_object_id__in=ids).select_related("permission", "group__role")
+    for grant in grants:
+        said = {"role": grant.group.role.name, "privilege": grant.permission.codename, "effect": grant.effect}
+        held.setdefault(grant.content_object_id, []).append(said)
+    return held
+
+
+def _as_found(row: Securable, ids: list[int]) -> Found:
+    node = Node(row.pk, row.kind, row.name, row.owner_user_id, row.owner_group_id)
+    above = tuple(Node(id, "", "", None, None) for id in ids[:-1])
+    return Found((*above, node), row.lineage, None, False, None, None)
+
+
+def just_made(schema_id: int) -> set[str]:
+    """Tables that were made here so lately that a listing may not know them."""
+    rows = Mirror.objects.filter(securable__parent_id=schema_id, securable__create_time__gte=timezone.now() - GRACE)
+    return set(rows.exclude(securable__creator=SYSTEM).values_list("wire_name", flat=True))
+
+
+def clear_tombstones() -> int:
+    """Forget what was buried over a day ago."""
+    return Tombstone.objects.filter(found_at__lt=timezone.now() - KEPT).delete()[0]

@@ -1,0 +1,127 @@
+"""How recent an answer is, and what is done about what is no longer there."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from authz import policy
+from authz.policy import Actor
+from authz.writing import write
+from catalogs.lookup import Found
+from catalogs.models import Listing, Mirror, RefreshRun, Reservation
+from catalogs.providers.external import ExternalProvider, Remote
+from catalogs.services.external import mirror
+from catalogs.services.external.calls import load
+from metalake.errors import NotFound
+from metalake.models import Securable
+from metalake.privileges import Kind
+
+LOOKS = 10  # at most in one request, for what a listing left out
+
+
+def catalog_of(found: Found) -> Found:
+    while found.kind != Kind.CATALOG:
+        found = found.above()
+    return found
+
+
+def listed_since(container_id: int, catalog_id: int, provider: ExternalProvider, force: bool) -> datetime | None:
+    """When the names below were last asked for, if that is recent enough to answer from the rows."""
+    if force or not provider.freshness:
+        return None
+    oldest = timezone.now() - timedelta(seconds=provider.freshness)
+    listings = Listing.objects.filter(pk=container_id, taken_at__gte=oldest)
+    moments = [*listings.values_list("taken_at", flat=True), _walked_since(catalog_id, oldest)]
+    return max((moment for moment in moments if moment), default=None)
+
+
+def _walked_since(catalog_id: int, oldest: datetime) -> datetime | None:
+    """A whole walk says of everything that it was there when the walk began."""
+    runs = RefreshRun.objects.filter(in_catalog_id=catalog_id, state=RefreshRun.State.DONE, started_at__gte=oldest)
+    return runs.order_by("-started_at").values_list("started_at", flat=True).first()
+
+
+def note_listing(container_id: int, provider: ExternalProvider, taken_at: datetime) -> None:
+    if provider.freshness:
+        Listing.objects.update_or_create(pk=container_id, defaults={"taken_at": taken_at})
+
+
+def current(actor: Actor, found: Found, provider: ExternalProvider, *, force: bool = False) -> Mirror:
+    """What the system says of a schema or table, asked now unless its last answer is recent enough.
+
+    Raises NotFound where it is gone there, having buried it here.
+    """
+    kept = Mirror.objects.select_related("securable").get(pk=found.id)
+    if not force and provider.freshness and kept.version:
+        oldest = timezone.now() - timedelta(seconds=provider.freshness)
+        walked = _walked_since(found.catalog.id, oldest)
+        if walked and walked > kept.taken_at:
+            kept.taken_at = walked
+        if kept.taken_at >= oldest:
+            return kept
+    remote = fetch(actor, found, provider, kept)
+    taken_at = timezone.now()
+    if provider.freshness or (remote.identity, remote.version) != (kept.identity, kept.version):
+        if found.kind == Kind.SCHEMA:
+            mirror.meet_schemas(catalog_of(found), provider, [remote], taken_at, stamp=True)
+        else:
+            mirror.meet_tables(found.above(), [remote], taken_at, stamp=True)
+        if not Mirror.objects.filter(pk=found.id).exists():
+            raise NotFound(policy.missing(found), kind=found.kind)  # another object has its name now
+    kept.identity, kept.version, kept.definition, kept.taken_at = (
+        *(remote.identity, remote.version, remote.definition),
+        taken_at,
+    )
+    return kept
+
+
+def fetch(actor: Actor, found: Found, provider: ExternalProvider, kept: Mirror) -> Remote:
+    """The object as it is now. Raises NotFound where it is gone, having buried it here."""
+    try:
+        if found.kind == Kind.SCHEMA:
+            return load(actor, found, provider, kept.levels)
+        return load(actor, found, provider, mirror.levels_at(found.nodes[-2].id) or [], kept.wire_name)
+    except NotFound:
+        _bury(kept.securable, found.above())
+        raise NotFound(policy.missing(found), kind=found.kind) from None
+
+
+def bury_missing(actor: Actor, container: Found, provider: ExternalProvider, names: set[str], kind: Kind) -> None:
+    """What a listing leaves out is asked for, one by one, before it is taken for dropped."""
+    known = Mirror.objects.select_related("securable").filter(in_catalog_id=container.catalog.id, securable__kind=kind)
+    if kind == Kind.TABLE:
+        known = known.filter(securable__parent_id=container.id)
+    missing = [
+        row
+        for row in known.filter(securable__create_time__lt=timezone.now() - mirror.GRACE).defer("definition")
+        if row.wire_name not in names
+    ]
+    for row in missing[:LOOKS]:
+        bury_if_gone(actor, container, provider, row)
+
+
+def bury_if_gone(actor: Actor, container: Found, provider: ExternalProvider, row: Mirror) -> bool:
+    """Whether the outside system itself says that a schema, or a table of the container, is no more."""
+    try:
+        if row.securable.kind == Kind.SCHEMA:
+            load(actor, container, provider, row.levels)
+        else:
+            load(actor, container, provider, mirror.levels_at(container.id) or [], row.wire_name)
+    except NotFound:
+        return _bury(row.securable, container)
+    return False
+
+
+def _bury(row: Securable, container: Found) -> bool:
+    def act(actor: Actor) -> bool:
+        here = Securable.objects.filter(pk=row.pk).first()
+        if here is None or here.parent_id is None:
+            return False
+        if Reservation.objects.filter(scope_id=here.parent_id, slot=here.slot, name=here.name).exists():
+            return False  # a write of ours is on its way to this name
+        mirror.bury([here], container.full_name)
+        return True
+
+    return write(mirror.system_actor(), act, kind=row.kind)

@@ -1,0 +1,204 @@
+"""Schemas of an outside system: read through, made, altered and dropped there by intents."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from authz import operations
+from authz.policy import Actor
+from catalogs import intents, lookup
+from catalogs.hierarchy import HierarchicalSchema
+from catalogs.intents import Draft, Work, step
+from catalogs.lookup import Found, Ident
+from catalogs.models import Intent, Mirror, Schema
+from catalogs.providers.external import ExternalProvider, Remote
+from catalogs.services import chains
+from catalogs.services.chains import Chain
+from catalogs.services.changes import Alteration, hold, row_of
+from catalogs.services.external import mirror
+from catalogs.services.external.calls import pages, provider_at_external
+from catalogs.services.external.reading import bury_missing, catalog_of, current, fetch, listed_since, note_listing
+from catalogs.services.external.writing import again, alteration_work, drop_work, names_on, retried
+from metalake.errors import NotEmpty, Unsupported
+from metalake.models import Securable, Slot, new_id
+from metalake.privileges import Kind
+
+
+def take_list(actor: Actor, container: Found, *, force: bool = False) -> datetime:
+    """Bring the rows of a catalog's schemas up to date, unless they are recent enough; as of when they are."""
+    catalog = catalog_of(container)
+    provider = provider_at_external(catalog)
+    if since := listed_since(catalog.id, catalog.id, provider, force):
+        return since
+    taken_at, names = timezone.now(), set()
+    for page in pages(actor, catalog, provider, "list_schemas"):
+        mirror.meet_schemas(catalog, provider, page, taken_at)
+        names |= {remote.name for remote in page}
+    bury_missing(actor, catalog, provider, names, Kind.SCHEMA)
+    note_listing(catalog.id, provider, taken_at)
+    return taken_at
+
+
+def loaded(actor: Actor, found: Found, *, force: bool = False) -> tuple[Schema, datetime | None]:
+    """The row with the comment and properties that the system has, and as of when. Raises NotFound where it is gone.
+
+    A schema that is only a step to others is known to us alone.
+    """
+    row = row_of(Schema, found)
+    if not Mirror.objects.filter(pk=found.id).exists():
+        return row, None
+    provider = provider_at_external(found)
+    kept = current(actor, found, provider, force=force)
+    shown = provider.shown_schema(kept.definition)
+    row.comment, row.properties = shown["comment"], shown["properties"]
+    return row, kept.taken_at
+
+
+def create(actor: Actor, ident: Ident, comment: str | None, properties: dict[str, str]) -> Found:
+    """Make a schema outside, with the levels above it that are missing there and here."""
+
+    def decide(actor: Actor) -> Draft:
+        catalog = chains.catalog_at(actor, ident)
+        chain = chains.may_create(actor, catalog, ident.schema or "")
+        hold(chain.parent)
+        provider, marker = provider_at_external(catalog), new_id()
+        return Draft(
+            id=marker,
+            verb="create_schema",
+            catalog_id=catalog.id,
+            full_name=f"{catalog.catalog.name}.{chain.path.logical()}",
+            names=[(chain.parent.id, Slot.SCHEMA, chain.missing[0].leaf)],
+            must_stay=names_on(chain.parent),
+            steps=_creations(provider, chain.missing, provider.new_schema(comment, properties), str(marker)),
+            arguments={"ident": [ident.metalake, ident.catalog, chain.path.segments]},
+        )
+
+    intent = intents.carry(actor, decide)
+    return lookup.find(actor, Ident(*intent.arguments["ident"]))
+
+
+def _creations(
+    provider: ExternalProvider, missing: list[HierarchicalSchema], definition: dict[str, Any], marker: str
+) -> list[dict[str, Any]]:
+    """A call for each missing level where the system nests, else one for the target alone."""
+    offered = provider.capabilities.schemas
+    *parents, target = missing if offered is not None and offered.nested else missing[-1:]
+    plain = provider.marked(provider.new_schema(None, {}), marker)
+    made = [
+        step("create_schema", may_adopt=True, schema=provider.levels_of(each), definition=plain) for each in parents
+    ]
+    return [
+        *made,
+        step("create_schema", schema=provider.levels_of(target), definition=provider.marked(definition, marker)),
+    ]
+
+
+def _chain(actor: Actor, intent: Intent) -> Chain:
+    metalake, catalog, segments = intent.arguments["ident"]
+    return chains.may_create(actor, chains.catalog_at(actor, Ident(metalake, catalog)), segments)
+
+
+def _publish_creation(actor: Actor, intent: Intent) -> None:
+    """What was there before us is found, not made: it belongs to the catalog's owner."""
+    now, chain = timezone.now(), _chain(actor, intent)
+    provider = provider_at_external(chain.catalog)
+    adopted = [Remote(**each["result"]) for each in intent.steps if each["status"] == intents.ADOPTED]
+    if adopted:
+        mirror.meet_schemas(chain.catalog, provider, adopted, now)
+        chain = _chain(actor, intent)
+    answers = {mirror.wire_name(each["arguments"]["schema"]): each["result"] for each in intent.steps}
+    for row in chains.insert(actor, chain, None, {}):
+        name = mirror.wire_name(provider.levels_of(row.path))
+        if name in answers:
+            mirror.keep(row.id, chain.catalog.id, name, Remote(**answers[name]), now)
+
+
+intents.register("create_schema", Work(_publish_creation, allowed=_chain))
+
+
+def alter(actor: Actor, found: Found, alteration: Alteration) -> dict[str, str]:
+    """The schema's properties as they were before."""
+    again(actor, found, operations.ALTER_SCHEMA)
+    provider = provider_at_external(found)
+
+    def attempt() -> dict[str, str]:
+        if not Mirror.objects.filter(pk=found.id).exists():
+            raise Unsupported(
+                f"Schema {found.path.logical()} only leads to others; it has no properties.", kind="schema"
+            )
+        kept = current(actor, found, provider, force=True)
+        row, shown = row_of(Schema, found), provider.shown_schema(kept.definition)
+        row.comment, row.properties = shown["comment"], dict(shown["properties"])
+        before = dict(row.properties)
+        fields = alteration.apply_to(row)
+        if fields:
+            wanted = provider.altered_schema(kept.definition, row.comment, row.properties)
+            intents.carry(actor, lambda actor: _alteration(actor, found, provider, kept, wanted, sorted(fields)))
+        return before
+
+    return retried(attempt)
+
+
+def _alteration(
+    actor: Actor, found: Found, provider: ExternalProvider, kept: Mirror, wanted: dict[str, Any], fields: list[str]
+) -> Draft:
+    fresh, marker = again(actor, found, operations.ALTER_SCHEMA), new_id()
+    definition = provider.marked(wanted, str(marker))
+    return Draft(
+        id=marker,
+        verb="alter_schema",
+        catalog_id=fresh.catalog.id,
+        full_name=".".join(fresh.full_name),
+        names=names_on(fresh)[-1:],
+        must_stay=names_on(fresh)[:-1],
+        steps=[step("alter_schema", schema=kept.levels, definition=definition, version=kept.version)],
+        arguments={"id": fresh.id, "changed": fields},
+    )
+
+
+intents.register("alter_schema", alteration_work(operations.ALTER_SCHEMA))
+
+
+def drop(actor: Actor, found: Found, *, cascade: bool) -> None:
+    """Refused while it holds anything, here or there, seen or unseen; cascade is for flat catalogs only."""
+    again(actor, found, operations.DROP_SCHEMA)
+    chains.check_cascade(found, cascade)
+    _require_empty(found, cascade)
+    provider, steps = provider_at_external(found), []
+    for kept in Mirror.objects.select_related("securable").filter(pk=found.id):
+        remote = fetch(actor, found, provider, kept)
+        if not cascade and any(page for page in pages(actor, found, provider, "list_tables", schema=kept.levels)):
+            raise _not_empty(found)
+        steps = [step("drop_schema", schema=kept.levels, identity=remote.identity, cascade=cascade)]
+
+    def decide(actor: Actor) -> Draft:
+        fresh = again(actor, found, operations.DROP_SCHEMA)
+        hold(fresh)
+        _require_empty(fresh, cascade)
+        return Draft(
+            id=new_id(),
+            verb="drop_schema",
+            catalog_id=fresh.catalog.id,
+            full_name=".".join(fresh.full_name),
+            names=names_on(fresh)[-1:],
+            must_be_still=[fresh.id],
+            steps=steps,
+            arguments={"id": fresh.id, "details": {"cascade": cascade}},
+        )
+
+    intents.carry(actor, decide)
+
+
+def _require_empty(found: Found, cascade: bool) -> None:
+    if not cascade and Securable.objects.filter(parent_id=found.id).exists():
+        raise _not_empty(found)
+
+
+def _not_empty(found: Found) -> NotEmpty:
+    return NotEmpty(f"Schema {found.path.logical()} is not empty.", kind=Kind.SCHEMA)
+
+
+intents.register("drop_schema", drop_work(operations.DROP_SCHEMA))

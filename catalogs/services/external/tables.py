@@ -1,0 +1,303 @@
+"""Tables of an outside system: read through, made, altered, renamed and dropped there by intents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from authz import operations, policy
+from authz.policy import Actor
+from catalogs import intents, lookup
+from catalogs.hierarchy import check_segment
+from catalogs.intents import Draft, Work, step
+from catalogs.lookup import Found, Ident, by_id
+from catalogs.models import Intent, Mirror
+from catalogs.providers.external import ExternalProvider, Remote
+from catalogs.services import naming
+from catalogs.services.changes import event_of, hold
+from catalogs.services.external import mirror
+from catalogs.services.external.calls import load, pages, provider_at_external
+from catalogs.services.external.reading import bury_missing, current, fetch, listed_since, note_listing
+from catalogs.services.external.writing import again, alteration_work, drop_work, names_on, retried
+from catalogs.table_wire import CreateTableRequest
+from metalake.errors import NotFound
+from metalake.events import record, stands
+from metalake.models import AuditInfo, Securable, Slot, new_id
+from metalake.names import dotted
+from metalake.privileges import Kind
+
+
+@dataclass(frozen=True)
+class ExternalTable:
+    """A table as its own system has it, and when that was asked."""
+
+    found: Found
+    provider: ExternalProvider
+    definition: dict[str, Any]
+    taken_at: datetime
+
+    @property
+    def published(self) -> Found:
+        return self.found
+
+    def shown(self) -> dict[str, Any]:
+        """The native wire's table without its name and audit."""
+        return self.provider.shown_table(self.definition)
+
+
+def take_list(actor: Actor, schema: Found, *, force: bool = False) -> tuple[set[str] | None, datetime]:
+    """The names that the system lists in a schema, and as of when; None where the rows are recent enough to say.
+
+    Also what was just made here, which a listing may not know yet.
+    """
+    provider = provider_at_external(schema)
+    levels = mirror.levels_at(schema.id)
+    if levels is None:
+        return set(), timezone.now()
+    if since := listed_since(schema.id, schema.catalog.id, provider, force):
+        return None, since
+    taken_at, names = timezone.now(), set()
+    hidden: set[str] = set()
+    try:
+        for page in pages(actor, schema, provider, "list_tables", schema=levels):
+            mirror.meet_tables(schema, page, taken_at)
+            names |= {remote.name for remote in page}
+            hidden |= {remote.name for remote in page if not provider.shows(remote)}
+    except NotFound:
+        kept = Mirror.objects.select_related("securable").get(pk=schema.id)
+        fetch(actor, schema, provider, kept)
+        raise
+    bury_missing(actor, schema, provider, names, Kind.TABLE)
+    note_listing(schema.id, provider, taken_at)
+    return (names | mirror.just_made(schema.id)) - hidden, taken_at
+
+
+def loaded(actor: Actor, found: Found, *, force: bool = False) -> ExternalTable:
+    """Raises NotFound where it is gone there, or hidden by the catalog's settings."""
+    provider = provider_at_external(found)
+    kept = current(actor, found, provider, force=force)
+    if not provider.shows(Remote(kept.wire_name, kept.definition)):
+        raise NotFound(policy.missing(found), kind=Kind.TABLE)
+    return ExternalTable(found, provider, kept.definition, kept.taken_at)
+
+
+def load_audit(table: ExternalTable) -> AuditInfo:
+    row = Securable.objects.filter(pk=table.found.id).first()
+    if row is None:
+        raise NotFound(policy.missing(table.found), kind=Kind.TABLE)
+    return row
+
+
+def create(actor: Actor, ident: Ident, home: Found, asked: CreateTableRequest) -> Found:
+    """Make a table outside; a schema that only led to others gets its place there first."""
+    provider = provider_at_external(home)
+    name = provider.folded(asked.name)
+    check_segment(name, Kind.TABLE)
+    levels = mirror.levels_at(home.id)
+    made_first = levels is None
+    if levels is None:
+        levels = provider.levels_of(home.path)
+        schema = Remote(mirror.wire_name(levels), provider.new_schema(None, {}), kind=Kind.SCHEMA)
+    else:
+        schema = load(actor, home, provider, levels)
+    definition = provider.new_table(schema, asked)
+
+    def decide(actor: Actor) -> Draft:
+        fresh = again(actor, home, operations.CREATE_TABLE)
+        hold(fresh)
+        naming.require_free(fresh, name)
+        marker = new_id()
+        steps = []
+        if made_first:
+            place = provider.marked(schema.definition, str(marker))
+            steps.append(step("create_schema", may_adopt=True, schema=levels, definition=place))
+        marked = provider.marked(definition, str(marker))
+        steps.append(step("create_table", schema=levels, table=name, definition=marked))
+        return Draft(
+            id=marker,
+            verb="create_table",
+            catalog_id=fresh.catalog.id,
+            full_name=dotted([*fresh.full_name, name]),
+            names=[(fresh.id, Slot.TABULAR, name)],
+            must_stay=names_on(fresh),
+            steps=steps,
+            arguments={"schema_id": fresh.id, "name": name},
+        )
+
+    intents.carry(actor, decide)
+    return lookup.find(actor, ident._replace(leaf=name))
+
+
+def _home(actor: Actor, intent: Intent) -> Found:
+    home = by_id(intent.arguments["schema_id"])
+    if home is None:
+        raise NotFound(f"The schema of {intent.full_name} does not exist.", kind=Kind.SCHEMA)
+    policy.require(actor, operations.CREATE_TABLE, home)
+    return home
+
+
+def _publish_creation(actor: Actor, intent: Intent) -> None:
+    now, home, name = timezone.now(), _home(actor, intent), intent.arguments["name"]
+    naming.require_free(home, name)
+    *before, made = intent.steps
+    for each in before:
+        mirror.keep(
+            home.id, home.catalog.id, mirror.wire_name(each["arguments"]["schema"]), Remote(**each["result"]), now
+        )
+    row = Securable(
+        id=new_id(),
+        kind=Kind.TABLE,
+        slot=Slot.TABULAR,
+        name=name,
+        parent_id=home.id,
+        owner_user_id=actor.id,
+        creator=actor.name,
+    )
+    row.lineage = f"{home.lineage}/{row.id}"
+    row.save(force_insert=True)
+    mirror.keep(row.id, home.catalog.id, name, Remote(**made["result"]), now)
+    full_name = [*home.full_name, name]
+    record(event_of(actor, "table.created", Kind.TABLE, row.id, full_name, home.metalake.id, [stands(row)]))
+
+
+intents.register("create_table", Work(_publish_creation, allowed=_home))
+
+
+def alter(actor: Actor, found: Found, updates: Sequence[Any]) -> None:
+    again(actor, found, operations.ALTER_TABLE)
+    provider = provider_at_external(found)
+
+    def attempt() -> None:
+        kept = current(actor, found, provider, force=True)
+        wanted = provider.altered_table(kept.definition, updates)
+        if wanted != kept.definition:
+            intents.carry(actor, lambda actor: _alteration(actor, found, provider, kept, wanted, updates))
+
+    retried(attempt)
+
+
+def _alteration(
+    actor: Actor, found: Found, provider: ExternalProvider, kept: Mirror, wanted: dict[str, Any], updates: Sequence[Any]
+) -> Draft:
+    fresh, marker = again(actor, found, operations.ALTER_TABLE), new_id()
+    return Draft(
+        id=marker,
+        verb="alter_table",
+        catalog_id=fresh.catalog.id,
+        full_name=dotted(fresh.full_name),
+        names=names_on(fresh)[-1:],
+        must_stay=names_on(fresh)[:-1],
+        steps=[
+            step(
+                "alter_table",
+                schema=mirror.levels_at(fresh.nodes[-2].id),
+                table=kept.wire_name,
+                definition=provider.marked(wanted, str(marker)),
+                version=kept.version,
+            )
+        ],
+        arguments={"id": fresh.id, "changed": sorted({update.action for update in updates})},
+    )
+
+
+intents.register("alter_table", alteration_work(operations.ALTER_TABLE))
+
+
+def rename(actor: Actor, found: Found, target: Ident) -> None:
+    """To another name, or another schema of the catalog, as far as the system can."""
+    provider = provider_at_external(found)
+    kept = current(actor, found, provider, force=True)
+    name = provider.folded(target.leaf or "")
+    check_segment(name, Kind.TABLE)
+    remote = Remote(kept.wire_name, kept.definition, kept.identity, kept.version)
+
+    def decide(actor: Actor) -> Draft:
+        home = lookup.find(actor, Ident(target.metalake, target.catalog, target.schema))
+        moves = home.id != found.nodes[-2].id
+        fresh = again(actor, found, operations.MOVE_TABLE if moves else operations.ALTER_TABLE)
+        hold(home)
+        if moves:
+            policy.require(actor, operations.CREATE_TABLE, home)
+            policy.require_no_escape(actor, fresh, home)
+        naming.require_free_for_rename(fresh, home, name)
+        marker = new_id()
+        return Draft(
+            id=marker,
+            verb="rename_table",
+            catalog_id=fresh.catalog.id,
+            full_name=dotted(fresh.full_name),
+            names=[*names_on(fresh)[-1:], (home.id, Slot.TABULAR, name)],
+            must_stay=[*names_on(fresh)[:-1], *names_on(home)],
+            steps=[
+                step(verb, **arguments)
+                for verb, arguments in provider.renaming(
+                    mirror.levels_at(fresh.nodes[-2].id) or [],
+                    mirror.levels_at(home.id) or provider.levels_of(home.path),
+                    name,
+                    remote,
+                    str(marker),
+                )
+            ],
+            arguments={"id": fresh.id, "home_id": home.id, "name": name, "moves": moves},
+        )
+
+    intents.carry(actor, decide)
+
+
+def _publish_rename(actor: Actor, intent: Intent) -> None:
+    """The same row under its new name: grants, owner and history stay with it."""
+    found, home = by_id(intent.arguments["id"]), by_id(intent.arguments["home_id"])
+    if found is None or home is None:
+        raise NotFound(f"{intent.full_name} does not exist.", kind=Kind.TABLE)
+    name, now = intent.arguments["name"], timezone.now()
+    Securable.objects.filter(pk=found.id).update(
+        name=name,
+        parent_id=home.id,
+        lineage=f"{home.lineage}/{found.id}",
+        last_modifier=actor.name,
+        last_modified_time=now,
+    )
+    answer = next(each["result"] for each in intent.steps if each["result"])
+    mirror.keep(found.id, home.catalog.id, name, Remote(**answer), now)
+    facts = [stands(Securable.objects.get(pk=found.id))]
+    full_name, was = [*home.full_name, name], dotted(found.full_name)
+    record(event_of(actor, "table.renamed", Kind.TABLE, found.id, full_name, home.metalake.id, facts, was=was))
+
+
+def _may_still_rename(actor: Actor, intent: Intent) -> None:
+    found = by_id(intent.arguments["id"])
+    if found is None:
+        raise NotFound(f"{intent.full_name} does not exist.", kind=Kind.TABLE)
+    policy.require(actor, operations.MOVE_TABLE if intent.arguments["moves"] else operations.ALTER_TABLE, found)
+
+
+intents.register("rename_table", Work(_publish_rename, _may_still_rename))
+
+
+def drop(actor: Actor, found: Found, *, purge: bool) -> None:
+    again(actor, found, operations.DROP_TABLE)
+    provider = provider_at_external(found)
+    kept = Mirror.objects.select_related("securable").get(pk=found.id)
+    remote = fetch(actor, found, provider, kept)
+
+    def decide(actor: Actor) -> Draft:
+        fresh = again(actor, found, operations.DROP_TABLE)
+        levels = mirror.levels_at(fresh.nodes[-2].id)
+        return Draft(
+            id=new_id(),
+            verb="drop_table",
+            catalog_id=fresh.catalog.id,
+            full_name=dotted(fresh.full_name),
+            names=names_on(fresh)[-1:],
+            steps=[step("drop_table", schema=levels, table=kept.wire_name, identity=remote.identity, purge=purge)],
+            arguments={"id": fresh.id, "details": {"purge": purge}},
+        )
+
+    intents.carry(actor, decide)
+
+
+intents.register("drop_table", drop_work(operations.DROP_TABLE))

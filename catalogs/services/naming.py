@@ -1,0 +1,25 @@
+"""Whether a name is free: tables and views share one name space in a schema."""
+
+from __future__ import annotations
+
+from catalogs.lookup import Found
+from metalake.errors import AlreadyExists
+from metalake.models import Securable, Slot
+from metalake.privileges import Kind
+
+
+def require_free(home: Found, name: str) -> None:
+    taken = Securable.objects.filter(parent_id=home.id, slot=Slot.TABULAR, name=name).values_list("kind", flat=True)
+    for kind in taken:
+        label = "Table" if kind == Kind.TABLE else "View with same name"
+        raise AlreadyExists(f"{label} already exists: {'.'.join((*home.path.segments, name))}", kind=Kind.TABLE)
+
+
+def require_free_for_rename(found: Found, home: Found, name: str) -> None:
+    try:
+        require_free(home, name)
+    except AlreadyExists as taken:
+        old = ".".join((*found.path.segments, found.nodes[-1].name))
+        new = ".".join((*home.path.segments, name))
+        kind = taken.message.split(" ", 1)[0]
+        raise AlreadyExists(f"Cannot rename {old} to {new}. {kind} already exists", kind=Kind.TABLE) from None

@@ -1,0 +1,85 @@
+"""Schemas of an outside system, through the native wire: read through, made with their parents, altered, dropped."""
+
+from __future__ import annotations
+
+import pytest
+
+from authz.models import AuditEntry
+from authz.policy import Actor
+from catalogs.models import Intent, Reservation, Schema
+from metalake.models import Securable
+from tests.catalogs.callers import Caller
+from tests.providers.memory import World
+
+pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
+
+DEEP, FLAT = "metalakes/demo/catalogs/deep", "metalakes/demo/catalogs/flat"
+
+
+def names(answer: object) -> list[str]:
+    return [one["name"] for one in answer["identifiers"]]  # type: ignore[index]
+
+
+def test_a_schema_is_made_outside_with_its_parents(actor: Actor, admin: Caller, world: World) -> None:
+    made = admin.send("POST", f"{DEEP}/schemas", {"name": "sales:emea:q3", "comment": "c", "properties": {"k": "v"}})
+    assert made["schema"]["name"] == "sales:emea:q3"
+    assert made["schema"]["properties"] == {"k": "v"}
+    assert world.schemas() == {"sales", "sales.emea", "sales.emea.q3"}
+    assert {row.owner_user_id for row in Schema.objects.all()} == {actor.id}
+    assert names(admin.send("GET", f"{DEEP}/schemas")) == ["sales"]
+    assert names(admin.send("GET", f"{DEEP}/schemas?parentSchema=sales")) == ["sales:emea"]
+    assert [entry.event for entry in AuditEntry.objects.filter(event="schema.created")] == ["schema.created"] * 3
+    assert Intent.objects.get().state == Intent.State.COMMITTED
+    assert not Reservation.objects.exists()
+
+
+def test_in_a_flat_system_only_the_target_is_made(actor: Actor, admin: Caller, flat_world: World) -> None:
+    assert admin.send("POST", f"{FLAT}/schemas", {"name": "Sales:EMEA"})["schema"]["name"] == "sales:emea"
+    assert flat_world.schemas() == {"sales_x001f_emea"}
+    assert flat_world.calls("create_schema") == 1
+    assert names(admin.send("GET", f"{FLAT}/schemas")) == ["sales"]
+    assert names(admin.send("GET", f"{FLAT}/schemas?parentSchema=SALES")) == ["sales:emea"]
+    assert admin.send("GET", f"{FLAT}/schemas/sales")["schema"]["properties"] == {}
+    again = admin.send("POST", f"{FLAT}/schemas", {"name": "sales:emea"})
+    assert again.error == (409, 1004, "SchemaAlreadyExistsException")
+
+
+def test_what_others_made_is_found_and_belongs_to_the_catalogs_owner(
+    actor: Actor, admin: Caller, mia: Caller, world: World
+) -> None:
+    world.put_schema("hr", team="people")
+    world.put_schema("hr", "pay")
+    assert admin.send("GET", f"{DEEP}/schemas/hr:pay")["schema"]["name"] == "hr:pay"
+    assert names(admin.send("GET", f"{DEEP}/schemas")) == ["hr"]
+    assert admin.send("GET", f"{DEEP}/schemas/hr")["schema"]["properties"] == {"team": "people"}
+    assert {row.owner_user_id for row in Schema.objects.all()} == {actor.id}
+    assert AuditEntry.objects.filter(event="schema.found_outside").count() == 2
+    asked = world.calls("load_schema")
+    assert mia.send("GET", f"{DEEP}/schemas/other").error[:2] == (404, 1003)
+    assert world.calls("load_schema") == asked, "asked for somebody who may not see it"
+
+
+def test_a_schema_dropped_outside_is_gone_here(actor: Actor, admin: Caller, world: World) -> None:
+    world.put_schema("hr")
+    assert admin.send("GET", f"{DEEP}/schemas/hr")["schema"]
+    world.drop("hr")
+    assert admin.send("GET", f"{DEEP}/schemas/hr").error[:2] == (404, 1003)
+    assert not Securable.objects.filter(name="hr").exists()
+
+
+def test_alter_and_drop(actor: Actor, admin: Caller, world: World) -> None:
+    admin.send("POST", f"{DEEP}/schemas", {"name": "sales", "properties": {"a": "1", "b": "2"}})
+    updates = [
+        {"@type": "setProperty", "property": "a", "value": "3"},
+        {"@type": "removeProperty", "property": "b"},
+    ]
+    altered = admin.send("PUT", f"{DEEP}/schemas/sales", {"updates": updates})
+    assert altered["schema"]["properties"] == {"a": "3"}
+    assert altered["schema"]["audit"]["lastModifier"] == "admin"
+    admin.send("POST", f"{DEEP}/schemas", {"name": "sales:emea"})
+    assert admin.send("DELETE", f"{DEEP}/schemas/sales").error[:2] == (409, 1005)
+    assert admin.send("DELETE", f"{DEEP}/schemas/sales:emea")["dropped"] is True
+    assert admin.send("DELETE", f"{DEEP}/schemas/sales")["dropped"] is True
+    assert admin.send("DELETE", f"{DEEP}/schemas/sales")["dropped"] is False
+    assert world.schemas() == set()
+    assert not Schema.objects.exists()

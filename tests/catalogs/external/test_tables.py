@@ -1,0 +1,113 @@
+"""Tables of an outside system, through the native wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from authz.models import AuditEntry, Grant
+from authz.policy import Actor
+from catalogs.models import Mirror, Tombstone
+from metalake.models import Securable
+from metalake.privileges import Kind
+from tests.catalogs.callers import Caller
+from tests.catalogs.conftest import give
+from tests.providers.memory import World
+
+pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
+
+CATALOG = "metalakes/demo/catalogs/deep"
+FLIGHTS = f"{CATALOG}/schemas/flights/tables"
+COLUMNS = [{"name": "carrier", "type": "string"}, {"name": "delay", "type": "integer"}]
+
+
+@pytest.fixture
+def flights(actor: Actor, admin: Caller, world: World) -> None:
+    admin.send("POST", f"{CATALOG}/schemas", {"name": "flights"})
+    world.put_table("flights", "airlines", owner_team="ops")
+
+
+def names(answer: Any) -> list[str]:
+    return [one["name"] for one in answer["identifiers"]]
+
+
+def test_a_table_is_made_altered_renamed_and_dropped(flights: None, admin: Caller, world: World) -> None:
+    made = admin.send("POST", FLIGHTS, {"name": "delays", "columns": COLUMNS, "properties": {"a": "1"}})["table"]
+    assert [column["name"] for column in made["columns"]] == ["carrier", "delay"]
+    assert made["properties"] == {"a": "1"}
+    assert world.tables() == {"flights.airlines", "flights.delays"}
+    update = {"@type": "setProperty", "property": "b", "value": "2"}
+    assert admin.send("PUT", f"{FLIGHTS}/delays", {"updates": [update]})["table"]["properties"] == {"a": "1", "b": "2"}
+    rename = {"@type": "rename", "newName": "late"}
+    assert admin.send("PUT", f"{FLIGHTS}/delays", {"updates": [rename]})["table"]["name"] == "late"
+    assert names(admin.get(FLIGHTS)) == ["airlines", "late"]
+    assert admin.delete(f"{FLIGHTS}/late")["dropped"] is True
+    assert admin.delete(f"{FLIGHTS}/late")["dropped"] is False
+    assert world.tables() == {"flights.airlines"}
+    done = [entry.event for entry in AuditEntry.objects.filter(kind="table", actor="admin").order_by("id")]
+    assert done == ["table.created", "table.altered", "table.renamed", "table.dropped"]
+
+
+def test_lists_show_what_others_made_to_those_who_may_see_it(
+    flights: None, admin: Caller, mia: Caller, world: World
+) -> None:
+    world.put_table("flights", "weather")
+    assert names(admin.get(FLIGHTS)) == ["airlines", "weather"]
+    give("mia", Kind.CATALOG, "deep", "use_catalog", "use_schema")
+    give("mia", Kind.TABLE, "deep.flights.weather", "select_table")
+    assert names(mia.get(FLIGHTS)) == ["weather"]
+    assert mia.get(f"{FLIGHTS}/airlines").error[0] == 404
+    assert mia.get(f"{FLIGHTS}/weather")["table"]["name"] == "weather"
+
+
+def test_what_is_dropped_and_made_again_outside_is_another_table(
+    flights: None, admin: Caller, mia: Caller, world: World
+) -> None:
+    admin.get(FLIGHTS)
+    give("mia", Kind.CATALOG, "deep", "use_catalog", "use_schema")
+    give("mia", Kind.TABLE, "deep.flights.airlines", "select_table")
+    before = Securable.objects.get(name="airlines").pk
+    assert mia.get(f"{FLIGHTS}/airlines").status == 200
+    world.drop("flights", "airlines")
+    world.put_table("flights", "airlines")
+    assert mia.get(f"{FLIGHTS}/airlines").error[0] == 404, "a namesake has no old grants"
+    assert admin.get(f"{FLIGHTS}/airlines").status == 200
+    assert Securable.objects.get(name="airlines").pk != before
+    assert not Grant.objects.filter(content_object_id=before).exists()
+    stone = Tombstone.objects.get(securable_id=before)
+    assert stone.grants == [{"role": "mia-table-select_table-allow", "privilege": "select_table", "effect": "allow"}]
+
+
+def test_a_change_outside_is_seen_at_once(flights: None, admin: Caller, world: World) -> None:
+    admin.get(f"{FLIGHTS}/airlines")
+    with world.open() as state:
+        state["tables"]["flights\x1fairlines"]["definition"]["properties"]["owner_team"] = "sales"
+    assert admin.get(f"{FLIGHTS}/airlines")["table"]["properties"] == {"owner_team": "sales"}
+    assert AuditEntry.objects.filter(event="table.changed_outside").count() == 1
+    assert Mirror.objects.get(wire_name="airlines").definition["properties"] == {"owner_team": "sales"}
+
+
+def test_answers_are_kept_for_as_long_as_the_catalog_says(flights: None, admin: Caller, world: World) -> None:
+    admin.put(CATALOG, {"@type": "setProperty", "property": "cache-ttl", "value": "600"})
+    assert names(admin.get(FLIGHTS)) == ["airlines"]
+    assert admin.get(f"{FLIGHTS}/airlines").status == 200
+    asked = world.calls("list_tables"), world.calls("load_table")
+    world.put_table("flights", "weather")
+    world.fail("list_tables", *["down"] * 9)
+    assert names(admin.get(FLIGHTS)) == ["airlines"]
+    assert admin.get(f"{FLIGHTS}/airlines").status == 200
+    assert (world.calls("list_tables"), world.calls("load_table")) == asked
+    world.heal()
+    assert names(admin.get(f"{FLIGHTS}?refresh=true")) == ["airlines", "weather"]
+
+
+def test_bad_input_makes_nothing(flights: None, admin: Caller, world: World) -> None:
+    taken = admin.send("POST", FLIGHTS, {"name": "airlines", "columns": COLUMNS})
+    assert taken.error == (409, 1004, "TableAlreadyExistsException")
+    nowhere = admin.send("POST", f"{CATALOG}/schemas/none/tables", {"name": "t", "columns": COLUMNS})
+    assert nowhere.error == (404, 1003, "NoSuchSchemaException")
+    part = {"strategy": "identity", "fieldName": ["carrier"]}
+    refused = admin.send("POST", FLIGHTS, {"name": "t", "columns": COLUMNS, "partitioning": [part]})
+    assert refused.error[:2] == (405, 1006)
+    assert world.tables() == {"flights.airlines"}

@@ -1,0 +1,88 @@
+"""Jars that the tests run with Java: PySpark's own, and those of tests/jars.toml, fetched once from Maven Central."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import time
+import tomllib
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+MAVEN = "https://repo1.maven.org/maven2"
+LOCKED: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("jars.toml").read_text())
+
+
+class JarsMissing(Exception):
+    """A jar is not in the cache and could not be fetched; says from where and why."""
+
+
+def pyspark_jars() -> Path:
+    """The folder of the jars that PySpark carries: Spark, Hive 2.3.10 with its metastore, Derby."""
+    found = find_spec("pyspark")
+    assert found is not None and found.origin is not None, "call needs('spark') first"
+    return Path(found.origin).parent / "jars"
+
+
+def jars(name: str) -> list[Path]:
+    """The jars of one table of jars.toml, from the cache or else from Maven Central; raises JarsMissing."""
+    return [_jar(path, sha256) for path, sha256 in LOCKED[name].items()]
+
+
+def needs_jars(name: str) -> None:
+    """Skip the running test, saying why, unless these jars are in the cache or can be fetched."""
+    try:
+        jars(name)
+    except JarsMissing as missing:
+        pytest.skip(f"needs jars: {missing}")
+
+
+def cache() -> Path:
+    """$METALAKE_TEST_CACHE, or else metalake-tests in the user's cache folder."""
+    user_cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("METALAKE_TEST_CACHE") or Path(user_cache) / "metalake-tests")
+
+
+@contextmanager
+def only_one(file: Path) -> Iterator[None]:
+    """Hold `file` as a lock among processes; it ends with the process, whatever ends that."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _jar(path: str, sha256: str) -> Path:
+    jar = cache() / path.rpartition("/")[2]
+    with only_one(jar.with_suffix(".lock")):
+        if not (jar.exists() and hashlib.sha256(jar.read_bytes()).hexdigest() == sha256):
+            content = _fetch(path)
+            if (found := hashlib.sha256(content).hexdigest()) != sha256:
+                raise JarsMissing(f"{path} from {_maven()} has the SHA-256 {found}, and tests/jars.toml says {sha256}")
+            unfinished = jar.with_suffix(".part")
+            unfinished.write_bytes(content)
+            unfinished.replace(jar)
+    return jar
+
+
+def _fetch(path: str) -> bytes:
+    for pause in (0, 1, 5):
+        time.sleep(pause)
+        try:
+            with urllib.request.urlopen(f"{_maven()}/{path}", timeout=15) as answer:
+                return bytes(answer.read())
+        except (OSError, HTTPException) as problem:
+            why = problem
+    what = f"{path} is not in {cache()}, and {_maven()} did not give it: {why}"
+    raise JarsMissing(f"{what} (METALAKE_TEST_MAVEN may name a mirror)")
+
+
+def _maven() -> str:
+    return (os.environ.get("METALAKE_TEST_MAVEN") or MAVEN).rstrip("/")

@@ -1,0 +1,22 @@
+"""The system in memory stands in for real ones in many tests, so it must do what they do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.providers.behaviours import Behaviours
+from tests.providers.memory import FlatMemoryProvider, MemoryProvider
+
+
+class TestMemory(Behaviours):
+    @pytest.fixture
+    def provider(self, tmp_path: Path) -> MemoryProvider:
+        return MemoryProvider(1, {"world": str(tmp_path / "world.json")})
+
+
+class TestFlatMemory(Behaviours):
+    @pytest.fixture
+    def provider(self, tmp_path: Path) -> FlatMemoryProvider:
+        return FlatMemoryProvider(1, {"world": str(tmp_path / "world.json")})

@@ -1,0 +1,139 @@
+"""A real Spark beside the tests, in a process of its own: SQL in, rows as plain JSON values out."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hms import HiveMetastore
+from tests.jars import jars, needs_jars
+from tests.parts import needs
+from tests.shared import kill_group
+
+Rows = list[dict[str, Any]]
+LOOPBACK = "127.0.0.1"
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.sql.shuffle.partitions": "1",
+}
+ICEBERG = "org.apache.iceberg.spark"
+
+
+class SparkError(Exception):
+    """Spark refused a statement; `condition` is the name of its error class, or empty."""
+
+    def __init__(self, condition: str, message: str) -> None:
+        super().__init__(message)
+        self.condition = condition
+
+
+class Spark:
+    """A running Spark session; see `sql`."""
+
+    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
+        self.process, self.log = process, log
+        self.version: str = self._answer(timeout=90)["version"]
+
+    def sql(self, *statements: str, settings: dict[str, str] | None = None, timeout: float = 90) -> list[Rows]:
+        """Run the statements in a fresh session of their own; returns the rows of each, as dicts by column.
+
+        `settings` add to that session, an Iceberg catalog, say: see `iceberg_catalog`. Raises SparkError.
+        """
+        assert self.process.stdin is not None
+        print(json.dumps({"settings": settings or {}, "statements": statements}), file=self.process.stdin, flush=True)
+        answer = self._answer(timeout)
+        if "message" in answer:
+            raise SparkError(answer["error"], answer["message"])
+        rows: list[Rows] = answer["rows"]
+        return rows
+
+    def _answer(self, timeout: float) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], timeout)
+        line = self.process.stdout.readline() if ready else ""
+        if not line:
+            what = "ended" if ready else f"did not answer within {timeout:.0f} s"
+            tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-40:])
+            raise AssertionError(f"Spark {what}:\n{tail}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+def iceberg_catalog(name: str, **properties: str) -> dict[str, str]:
+    """Settings of an Iceberg catalog: type="hive" or "rest" with uri=..., or type="hadoop" with warehouse=..."""
+    catalog = f"spark.sql.catalog.{name}"
+    return {catalog: f"{ICEBERG}.SparkCatalog"} | {f"{catalog}.{key}": value for key, value in properties.items()}
+
+
+@contextmanager
+def running_spark(hms: HiveMetastore | None = None, *, iceberg: bool = False) -> Iterator[Spark]:
+    """Start Spark in some 5 s, its `spark_catalog` on the given metastore; with Iceberg's runtime when asked for.
+
+    Raises AssertionError with its log when it does not start, JarsMissing when Iceberg's jar cannot be had.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="metalake-spark-"))
+    settings = SETTINGS | {"spark.sql.warehouse.dir": (folder / "warehouse").as_uri()}
+    if hms is not None:
+        settings |= {
+            "spark.sql.catalogImplementation": "hive",
+            "spark.hadoop.hive.metastore.uris": hms.uri,
+            "spark.sql.warehouse.dir": hms.warehouse.as_uri(),
+        }
+    if iceberg:
+        settings["spark.jars"] = ",".join(map(str, jars("iceberg-spark")))
+        settings["spark.sql.extensions"] = f"{ICEBERG}.extensions.IcebergSparkSessionExtensions"
+    log = folder / "spark.log"
+    try:
+        with log.open("w") as errors:
+            process = subprocess.Popen(
+                [sys.executable, Path(__file__).with_name("spark_program.py"), json.dumps(settings)],
+                cwd=folder,
+                env=os.environ | {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_LOCAL_DIRS": str(folder)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+        try:
+            yield Spark(process, log)
+        finally:
+            kill_group(process.pid)
+            process.communicate()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# -- Fixtures
+
+
+@pytest.fixture(scope="session")
+def spark(hms: HiveMetastore) -> Iterator[Spark]:
+    """Spark on `hms`; keep to databases of your own."""
+    needs("spark")
+    with running_spark(hms) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def iceberg_spark(hms: HiveMetastore) -> Iterator[Spark]:
+    """Spark on `hms` with Iceberg's runtime; name the catalogs by sql(..., settings=iceberg_catalog(...))."""
+    needs("spark")
+    needs_jars("iceberg-spark")
+    with running_spark(hms, iceberg=True) as session:
+        yield session
