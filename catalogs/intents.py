@@ -23,38 +23,25 @@ from django.utils import timezone
 from authz import snapshot
 from authz.policy import Actor
 from authz.writing import write
-from catalogs import vault
-from catalogs.models import Catalog, Intent, Reservation
-from catalogs.providers import outcomes, remote
-from catalogs.providers.external import ExternalProvider
-from catalogs.providers.outcomes import Outcome
-from catalogs.providers.registry import provider_for
+from catalogs import steps
+from catalogs.models import Intent, Reservation
+from catalogs.providers import remote
+from catalogs.steps import ADOPTED as ADOPTED
+from catalogs.steps import LEASE, Fenced, Unsettled, save
+from catalogs.steps import step as step
 from metalake import errors
 from metalake.context import request_id
-from metalake.errors import AlreadyExists, Conflict, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
+from metalake.errors import Conflict, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 from metalake.events import Event, record
 from metalake.privileges import Kind
 
 log = logging.getLogger(__name__)
 
-LEASE = timedelta(seconds=remote.TOTAL + 5)
-READ_BACK = 8.0  # seconds to learn what a lost answer was
 LATE = timedelta(seconds=2 * remote.TOTAL)  # after which a call that was on its way has arrived
 WAIT = 2.0  # seconds to wait for a name that another write holds
 MAX_ATTEMPTS = 10
 MAX_BACKOFF = timedelta(minutes=5)
 KEPT = timedelta(days=7)
-
-PLANNED, DOING, UNKNOWN, DONE, ADOPTED = "planned", "doing", "unknown", "done", "adopted"
-UNDONE, LEFT = "undone", "left"
-BEGUN = (DOING, UNKNOWN, DONE)
-
-
-def step(verb: str, *, may_adopt: bool = False, **arguments: Any) -> dict[str, Any]:
-    """One remote call of an intent; `may_adopt` takes what is there already for what it would make."""
-    said = {"status": PLANNED, "result": None, "late": False}  # late: it may arrive after it was undone
-    return {"verb": verb, "arguments": arguments, "may_adopt": may_adopt} | said
-
 
 Name = tuple[int, str, str]
 
@@ -89,20 +76,8 @@ def register(verb: str, work: Work) -> None:
     _works[verb] = work
 
 
-class Fenced(Exception):
-    """Another process has taken the intent over."""
-
-
-class Unsettled(Exception):
-    """What the outside system did cannot be told now, or what it did cannot be published yet."""
-
-
 class Held(Conflict):
     """Another write holds the name."""
-
-
-def point(name: str) -> None:
-    """A place where a crash must lose nothing; the tests stop here."""
 
 
 # Promise
@@ -115,7 +90,7 @@ def carry(actor: Actor, decide: Callable[[Actor], Draft]) -> Intent:
     the outside system's answer is lost and not yet known, which the sweeper settles.
     """
     intent = _promise(actor, decide)
-    point("promised")
+    steps.point("promised")
     _hand_over(intent)
     try:
         intent.refresh_from_db()
@@ -126,7 +101,7 @@ def carry(actor: Actor, decide: Callable[[Actor], Draft]) -> Intent:
     if intent.state == Intent.State.COMMITTED:
         return intent
     if intent.error:
-        raise error_from_json(intent.error)
+        raise errors.from_json(intent.error)
     raise _not_known_yet(intent)
 
 
@@ -235,112 +210,16 @@ def _carry_on(intent: Intent, act: Callable[[Intent], None] | None = None) -> No
 def _go_forward(intent: Intent) -> None:
     try:
         actor = actor_of(intent)
-        if not any(each["status"] != PLANNED for each in intent.steps):
+        if not steps.is_begun(intent):
             _works[intent.verb].allowed(actor, intent)
-        provider = provider_of(intent.in_catalog)
-        for number, each in enumerate(intent.steps):
-            if each["status"] in (DONE, ADOPTED):
-                continue
-            if not intent.attempts:
-                _apply(provider, intent, number)
-            elif _ends_a_move(number, each) and each["status"] in BEGUN:
-                _drop_again(provider, intent, number)
-            else:
-                _recognise(provider, intent, number)
-        point("applied")
+        steps.make(intent)
+        steps.point("applied")
         _publish(actor, intent)
-        point("published")
+        steps.point("published")
     except OutcomeUnknown:
         raise
     except MetalakeError as refusal:
         _give_up(intent, refusal)
-
-
-def _apply(provider: ExternalProvider, intent: Intent, number: int) -> None:
-    each = intent.steps[number]
-    _mark(intent, number, DOING)
-    point(f"before {number}")
-    try:
-        outcome, each["result"] = Outcome.DONE, remote.run(provider, each["verb"], each["arguments"])
-    except OutcomeUnknown as lost:
-        _mark(intent, number, UNKNOWN)
-        outcome, each["result"] = _read_back(provider, intent, number)
-        if outcome is Outcome.NOT_DONE:
-            raise ProviderUnavailable(f"{lost.message} It was not done; try again.", kind=lost.kind) from lost
-        if outcome is Outcome.OTHERS and not each["may_adopt"]:
-            raise AlreadyExists(f"{intent.full_name} already exists.", kind=lost.kind) from lost
-    except MetalakeError as refusal:
-        outcome = Outcome.NOT_DONE
-        if isinstance(refusal, (AlreadyExists, NotFound)):  # an earlier try, within the provider, may have done it
-            outcome, each["result"] = _look(provider, each, intent)
-        if outcome is Outcome.NOT_DONE or (outcome is Outcome.OTHERS and not each["may_adopt"]):
-            each["result"] = None
-            _mark(intent, number, PLANNED)  # it certainly did nothing
-            raise
-    point(f"after {number}")
-    _mark(intent, number, DONE if outcome is Outcome.DONE else ADOPTED)
-    point(f"marked {number}")
-
-
-def _read_back(provider: ExternalProvider, intent: Intent, number: int) -> tuple[Outcome, Any]:
-    """What became of a call whose answer was lost.
-
-    A creation that arrives later is found by its marker and undone; what cannot be undone is given time to arrive.
-    """
-    each = intent.steps[number]
-    deadline, pause = time.monotonic() + READ_BACK, 0.2
-    while True:
-        is_late = time.monotonic() + pause > deadline
-        try:
-            outcome, found = _look(provider, each, intent)
-        except Unsettled:
-            if is_late:
-                raise
-        else:
-            if outcome is not Outcome.NOT_DONE or each["verb"] in outcomes.CREATIONS:
-                return outcome, found
-            if is_late and _ends_a_move(number, each):
-                raise Unsettled(f"{provider.label} did not say what became of {each['verb']}.")
-            if is_late:
-                return outcome, found
-        time.sleep(pause)
-        pause *= 2
-
-
-def _ends_a_move(number: int, each: dict[str, Any]) -> bool:
-    """The drop that follows a copy: once begun it may arrive at any time, so the copy is never taken back."""
-    return number > 0 and each["verb"] in outcomes.DROPS
-
-
-def _drop_again(provider: ExternalProvider, intent: Intent, number: int) -> None:
-    """A drop names the identity of what it drops, so it may be made twice."""
-    each = intent.steps[number]
-    _mark(intent, number, DOING)
-    point(f"before {number} again")
-    try:
-        remote.run(provider, each["verb"], each["arguments"])
-    except NotFound:
-        pass
-    except MetalakeError as failure:
-        raise Unsettled(failure.message) from failure
-    _mark(intent, number, DONE)
-
-
-def _recognise(provider: ExternalProvider, intent: Intent, number: int) -> None:
-    """After a crash: go on from a step only if it is there; nothing is created or altered a second time."""
-    outcome, found = _look(provider, intent.steps[number], intent)
-    if outcome is not Outcome.DONE:
-        raise ProviderUnavailable(f"{provider.label} was not reached before the server stopped; try again.")
-    intent.steps[number]["result"] = found
-    _mark(intent, number, DONE)
-    point(f"recognised {number}")
-
-
-def _look(provider: ExternalProvider, each: dict[str, Any], intent: Intent) -> tuple[Outcome, Any]:
-    try:
-        return outcomes.look(provider, each["verb"], each["arguments"], str(intent.pk))
-    except (ProviderUnavailable, OutcomeUnknown) as failure:
-        raise Unsettled(failure.message) from failure
 
 
 def _publish(actor: Actor, intent: Intent) -> None:
@@ -350,15 +229,15 @@ def _publish(actor: Actor, intent: Intent) -> None:
         held = Intent.objects.select_for_update().filter(pk=intent.pk, fence=intent.fence, state=Intent.State.OPEN)
         if not held.values_list("pk", flat=True):
             raise Fenced
-        point("publishing")
+        steps.point("publishing")
         intent.reservations.all().delete()  # what is published below is no longer on its way
         token = request_id.set(intent.request_id)
         try:
             _works[intent.verb].publish(actor, intent)
         finally:
             request_id.reset(token)
-        _save(intent, state=Intent.State.COMMITTED, ended_at=timezone.now(), lease_until=None)
-        point("committing")
+        save(intent, state=Intent.State.COMMITTED, ended_at=timezone.now(), lease_until=None)
+        steps.point("committing")
 
     try:
         write(actor, act, kind="catalog")
@@ -366,61 +245,36 @@ def _publish(actor: Actor, intent: Intent) -> None:
         raise Unsettled(failure.message) from failure
 
 
-def _mark(intent: Intent, number: int, status: str) -> None:
-    """Write down where the intent is, and keep it for as long as one more call takes. Raises Fenced."""
-    intent.steps[number]["status"] = status
-    _save(intent, steps=intent.steps, lease_until=timezone.now() + LEASE)
-
-
-def _save(intent: Intent, **fields: Any) -> None:
-    if not Intent.objects.filter(pk=intent.pk, fence=intent.fence).update(**fields):
-        raise Fenced
-
-
 # Undo and recover
 
 
 def _give_up(intent: Intent, reason: MetalakeError) -> None:
-    intent.state, intent.error = Intent.State.UNDOING, error_as_json(reason)
-    _save(intent, state=intent.state, error=intent.error, lease_until=timezone.now() + LEASE)
-    point("giving up")
+    intent.state, intent.error = Intent.State.UNDOING, errors.as_json(reason)
+    save(intent, state=intent.state, error=intent.error, lease_until=timezone.now() + LEASE)
+    steps.point("giving up")
     _undo(intent)
 
 
 def _undo(intent: Intent) -> None:
-    """Take back what is certainly ours and nobody uses, innermost first; leave the rest and say so.
-
-    Also of an intent that has ended: a call that was on its way may have arrived since.
-    """
-    for number in reversed(range(len(intent.steps))):
-        each = intent.steps[number]
-        if each["status"] not in BEGUN and not each["late"]:
-            continue
-        each["late"] |= each["status"] in (DOING, UNKNOWN)
-        point(f"undoing {number}")
-        try:
-            is_gone = outcomes.undo(provider_of(intent.in_catalog), each, str(intent.pk))
-        except MetalakeError as failure:
-            raise Unsettled(failure.message) from failure
-        point(f"undone {number}")
-        _mark(intent, number, UNDONE if is_gone else LEFT)
+    """Also of an intent that has ended: a call that was on its way may have arrived since."""
+    steps.take_back(intent)
     _abort(intent)
-    point("aborted")
+    steps.point("aborted")
 
 
 def _abort(intent: Intent) -> None:
-    leaves = any(each["status"] == LEFT for each in intent.steps)
+    leaves = any(each["status"] == steps.LEFT for each in intent.steps)
     state = Intent.State.RESIDUE if leaves else Intent.State.ABORTED
     if intent.ended_at is not None:
-        _save(intent, state=state, lease_until=None)
+        save(intent, state=state, lease_until=None)
         return
     now = timezone.now()
     looks_again = now + LATE if any(each["late"] for each in intent.steps) else None
     with transaction.atomic():
         intent.reservations.all().delete()
-        _save(intent, state=state, ended_at=now, lease_until=looks_again)
+        save(intent, state=state, ended_at=now, lease_until=looks_again)
         record(_aborted(intent, leaves))
-        point("aborting")
+        steps.point("aborting")
 
 
 def _aborted(intent: Intent, leaves: bool) -> Event:
@@ -457,7 +311,7 @@ def sweep() -> int:
     started, taken = timezone.now(), 0
     while (intent := _claim(started)) is not None:
         taken += 1
-        point("claimed")
+        steps.point("claimed")
         try:
             _carry_on(intent)
         except DatabaseError:
@@ -484,10 +338,18 @@ def retry(intent: Intent) -> None:
     )
 
 
-def provider_of(catalog: Catalog) -> ExternalProvider:
-    provider = provider_for(catalog.provider, catalog.pk, vault.properties_of(catalog.pk))
-    assert isinstance(provider, ExternalProvider)
-    return provider
+def give_up_by_operator(intent: Intent, operator: str) -> None:
+    """An operator's word that a stuck intent is over: its names are free, and what it left outside stays there."""
+    taken = _take(Intent.objects.filter(state=Intent.State.STUCK), intent.pk, intent.fence, state=Intent.State.UNDOING)
+    if taken is None:
+        return
+    said = taken.error or errors.as_json(Conflict(f"{operator} gave it up.", kind="catalog"))
+    for each in taken.steps:
+        is_begun = each["status"] in steps.BEGUN
+        each.update(late=False, status=steps.LEFT if is_begun else each["status"])
+    taken.error = said
+    save(taken, steps=taken.steps, error=said)
+    _abort(taken)
 
 
 def actor_of(intent: Intent) -> Actor:
@@ -500,17 +362,3 @@ def actor_of(intent: Intent) -> Actor:
         claimed=tuple(intent.standing.get("claimed") or ()),
         active=None if active is None else tuple(active),
     )
-
-
-def error_as_json(error: MetalakeError) -> dict[str, Any]:
-    said = {"class": type(error).__name__, "message": error.message, "kind": error.kind}
-    if isinstance(error, ProviderUnavailable):
-        said |= {"retryable": error.retryable, "retry_after": error.retry_after}
-    return said
-
-
-def error_from_json(said: dict[str, Any]) -> MetalakeError:
-    error = getattr(errors, said["class"], Conflict)(said["message"], kind=said["kind"])
-    if isinstance(error, ProviderUnavailable):
-        error.retryable, error.retry_after = said["retryable"], said["retry_after"]
-    return error

@@ -46,7 +46,7 @@ def call(found: Found, actor: Actor, verb: str, arguments: dict[str, Any]) -> An
     if answer is None:
         raise ProviderTimeout("No worker answered in time; is one running ('make worker')?", kind="catalog")
     if "error" in answer:
-        raise _error(answer["error"])
+        raise errors.from_json(answer["error"])
     return answer["value"]
 
 
@@ -85,20 +85,6 @@ def _reply(key: str, answer: dict[str, Any]) -> None:
         both.execute()
 
 
-def _error(told: dict[str, Any]) -> MetalakeError:
-    error = getattr(errors, told["class"])(told["message"], kind=told["kind"])
-    if isinstance(error, ProviderUnavailable):
-        error.retryable, error.retry_after = told["retryable"], told["retry_after"]
-    return error
-
-
-def _told(error: MetalakeError) -> dict[str, Any]:
-    told: dict[str, Any] = {"class": type(error).__name__, "message": error.message, "kind": error.kind}
-    if isinstance(error, ProviderUnavailable):
-        told |= {"retryable": error.retryable, "retry_after": error.retry_after}
-    return told
-
-
 # What a worker does
 
 
@@ -110,9 +96,12 @@ def remote_call(
     try:
         answer = {"value": calls.answer(catalog_id, who, verb, arguments)}
     except MetalakeError as refusal:
-        answer = {"error": _told(refusal)}
+        answer = {"error": errors.as_json(refusal)}
     except Exception as bug:
-        _reply(key, {"error": _told(MetalakeError(f"The worker failed ({type(bug).__name__}); its log says more."))})
+        _reply(
+            key,
+            {"error": errors.as_json(MetalakeError(f"The worker failed ({type(bug).__name__}); its log says more."))},
+        )
         raise
     _reply(key, answer)
 

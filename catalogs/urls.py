@@ -2,9 +2,10 @@
 
 from catalogs.api.catalogs import Catalog, CatalogConnection, Catalogs, NewCatalogConnection
 from catalogs.api.metalakes import Metalake, Metalakes
+from catalogs.api.partitions import Partition, Partitions
 from catalogs.api.refreshes import Refresh, Refreshes
 from catalogs.api.schemas import Schema, Schemas
-from catalogs.api.tables import Partition, Partitions, Table, Tables
+from catalogs.api.tables import Table, Tables
 from metalake.rest import route
 
 CATALOGS = "metalakes/<metalake>/catalogs"

@@ -82,17 +82,16 @@ def rewrap(batch: int) -> Iterator[Progress]:
     others = CatalogSecrets.objects.exclude(master_key=newest.id)
     while True:
         with transaction.atomic():
-            rows = [Kept(*row) for row in others.filter(pk__gt=after).order_by("pk").values_list(*_KEPT)[:batch]]
-            for row in rows:
-                try:
-                    _rewrap(row, newest)
-                except ProviderUnavailable as failure:
-                    stuck.append(failure.message)
+            # Whoever holds a row seals it anew or drops it; waiting for many of them could end in a deadlock.
+            free = others.filter(pk__gt=after).select_for_update(skip_locked=True, of=("self",))
+            rows = list(free.select_related("catalog").order_by("pk")[:batch])
+            stuck += [why for row in rows if (why := _rewrap(row, newest))]
+            CatalogSecrets.objects.bulk_update(rows, ["master_key", "data_key"])
         total = CatalogSecrets.objects.count()
         yield Progress(total, total - others.count(), tuple(stuck))
         if not rows:
             return
-        after = rows[-1].catalog_id
+        after = rows[-1].pk
 
 
 class Kept(NamedTuple):
@@ -105,19 +104,19 @@ class Kept(NamedTuple):
     sealed: dict[str, str]
 
 
-_KEPT = ("catalog_id", "catalog__name", "master_key", "data_key", "sealed")
-
-
-def _rewrap(row: Kept, newest: MasterKey) -> None:
-    wrapped = _wrap(newest, row.catalog_id, _data_key(row))
-    # One that was replaced since it was read is under the newest already.
-    unchanged = CatalogSecrets.objects.filter(pk=row.catalog_id, data_key=row.data_key)
-    unchanged.update(master_key=newest.id, data_key=wrapped)
+def _rewrap(row: CatalogSecrets, newest: MasterKey) -> str:
+    """Change the row in memory; says why where its data key does not open."""
+    try:
+        data_key = _data_key(Kept(row.pk, row.catalog.name, row.master_key, row.data_key, row.sealed))
+    except ProviderUnavailable as failure:
+        return failure.message
+    row.master_key, row.data_key = newest.id, _wrap(newest, row.pk, data_key)
+    return ""
 
 
 def _kept(catalog_id: int) -> tuple[dict[str, str], Kept]:
     """The properties and the secrets of a catalog as they were at one moment."""
-    columns = ("properties", "pk", "name", *(f"secrets__{name}" for name in _KEPT[2:]))
+    columns = ("properties", "pk", "name", "secrets__master_key", "secrets__data_key", "secrets__sealed")
     for properties, *row in Catalog.objects.filter(pk=catalog_id).values_list(*columns):
         return properties, Kept(*row)
     raise NotFound("The catalog does not exist.", kind="catalog")

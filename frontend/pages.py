@@ -6,81 +6,28 @@ account may not see is answered like what is not there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 from django.contrib import auth
 from django.contrib.auth.forms import AuthenticationForm
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.cache import add_never_cache_headers, patch_vary_headers
-from django.utils.http import url_has_allowed_host_and_scheme, urlencode
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
-from django_htmx.http import HttpResponseClientRedirect
 
-from authz import inspect
-from authz.callers import actor_of
+from authz import inspect, operations, policy
 from authz.policy import Actor
 from authz.services import tokens as personal_tokens
 from catalogs.services import browsing
+from catalogs.services.external import watching
 from frontend.forms import TokenForm
-from metalake.errors import Forbidden, MetalakeError, NotFound
+from frontend.guarding import HOME, is_partial, signed_in
+from frontend.outside_pages import watched
+from metalake.errors import MetalakeError, NotFound
 from metalake.models import Slot
-from metalake.rest import shape_of
-
-HOME = "/"
-Page = Callable[..., HttpResponse]
-
-
-def signed_in(page: Page) -> Page:
-    """Hand the page its actor, send everybody else to sign in, and say our errors as a page. Nothing is cached."""
-
-    @wraps(page)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if not request.user.is_authenticated:
-            response = _to_login(request)
-        else:
-            try:
-                response = page(request, actor_of(request.user), *args, **kwargs)
-            except MetalakeError as failure:
-                response = _failure(request, failure)
-        add_never_cache_headers(response)
-        patch_vary_headers(response, ["HX-Request"])
-        return response
-
-    return guarded
-
-
-def is_partial(request: HttpRequest) -> bool:
-    return bool(request.htmx) and not request.htmx.history_restore_request  # type: ignore[attr-defined]
-
-
-def _to_login(request: HttpRequest) -> HttpResponse:
-    """Where to sign in, and back to the page that is open."""
-    if is_partial(request):
-        return HttpResponseClientRedirect(_login_url(request.htmx.current_url_abs_path or HOME))  # type: ignore[attr-defined]
-    return redirect(_login_url(request.get_full_path() if request.method == "GET" else HOME))
-
-
-def _login_url(next_: str) -> str:
-    return "/login" if next_ == HOME else f"/login?{urlencode({'next': next_})}"
-
-
-def _failure(request: HttpRequest, failure: MetalakeError) -> HttpResponse:
-    """A part says what failed in its place; a whole page that is absent or refused is the server's own."""
-    if not is_partial(request):
-        if isinstance(failure, NotFound):
-            raise Http404
-        if isinstance(failure, Forbidden):
-            raise PermissionDenied
-    status, _, _ = shape_of(failure)
-    context = {"title": "That did not work", "message": failure.message}
-    template = "frontend/notice.html" if is_partial(request) else "frontend/error.html"
-    return render(request, template, context, status=status)
+from metalake.privileges import Kind
 
 
 @require_safe
@@ -105,7 +52,11 @@ def show_object(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
         "about": browsing.describe(actor, found),
         "seen": inspect.grants_on(actor, found),
         "standing": inspect.standing(actor, found),
+        "may_register": found.kind == Kind.METALAKE and policy.permits(actor, operations.CREATE_CATALOG, found),
+        "may_change": found.kind == Kind.CATALOG and policy.permits(actor, operations.ALTER_CATALOG, found),
     }
+    if watching.may_watch(actor, found):
+        context |= watched(actor, found)
     if is_partial(request):
         return render(request, "frontend/object.html", context | {"is_partial": True})
     context |= {"level": browsing.top_level(actor), "trail": [node.id for node in found.nodes], "chosen": found.id}

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class MetalakeError(Exception):
@@ -116,3 +117,18 @@ def at(place: str) -> Iterator[None]:
         if not place:
             raise
         raise type(refusal)(f"{place}: {refusal.message}", kind=refusal.kind) from None
+
+
+def as_json(error: MetalakeError) -> dict[str, Any]:
+    """A failure to keep, or to tell another process."""
+    said: dict[str, Any] = {"class": type(error).__name__, "message": error.message, "kind": error.kind}
+    if isinstance(error, ProviderUnavailable):
+        said |= {"retryable": error.retryable, "retry_after": error.retry_after}
+    return said
+
+
+def from_json(said: dict[str, Any]) -> MetalakeError:
+    error: MetalakeError = globals()[said["class"]](said["message"], kind=said["kind"])
+    if isinstance(error, ProviderUnavailable):
+        error.retryable, error.retry_after = said["retryable"], said["retry_after"]
+    return error

@@ -1,4 +1,4 @@
-"""Tables on the native wire (reference 5.1), and why Iceberg tables have no partitions there (5.5)."""
+"""Tables on the native wire (reference 5.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from catalogs.services import tables
 from catalogs.services.external.tables import ExternalTable
 from catalogs.services.pointers import TableRecord
 from catalogs.table_wire import CreateTableRequest, RenameTable, TableUpdatesRequest
-from metalake.errors import Invalid, NotFound, Unsupported
+from metalake.errors import Invalid, NotFound
 from metalake.privileges import Kind, Privilege, parse_privilege
 from metalake.rest import Endpoint, answers
 from metalake.wire import quote
@@ -88,37 +88,3 @@ def _renamed(actor: Actor, ident: Ident, body: TableUpdatesRequest) -> TableReco
     target = ident._replace(schema=rename.new_schema_name or ident.schema, leaf=rename.new_name)
     tables.rename_table(actor, ident, target)
     return tables.load_table(actor, target)
-
-
-class Partitions(Endpoint):
-    @answers("load_table", id="listPartitions", reply={}, query=("details",))
-    def get(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str) -> dict[str, Any]:
-        """Refused for Iceberg tables, which partition by expressions and keep no list of partitions."""
-        raise _no_partitions(actor, Ident(metalake, catalog, schema, table))
-
-    @answers("load_table", id="addPartitions", reply={})
-    def post(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str) -> dict[str, Any]:
-        """Refused for Iceberg tables: a partition is there as soon as rows of it are written."""
-        raise _no_partitions(actor, Ident(metalake, catalog, schema, table))
-
-
-class Partition(Endpoint):
-    @answers("load_table", id="getPartition", reply={})
-    def get(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, partition: str) -> dict[str, Any]:
-        """Refused for Iceberg tables, which name no partitions."""
-        raise _no_partitions(actor, Ident(metalake, catalog, schema, table))
-
-    @answers("load_table", id="dropPartition", reply={}, query=("purge",))
-    def delete(
-        self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, partition: str
-    ) -> dict[str, Any]:
-        """Refused for Iceberg tables: engines delete rows, not partitions."""
-        raise _no_partitions(actor, Ident(metalake, catalog, schema, table))
-
-
-def _no_partitions(actor: Actor, ident: Ident) -> Unsupported:
-    tables.load_table(actor, ident)
-    return Unsupported(
-        "Iceberg tables have no partitions to manage: they are partitioned by expressions of their columns.",
-        kind="partition",
-    )

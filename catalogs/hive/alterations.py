@@ -8,12 +8,7 @@ from typing import Any
 
 from catalogs import table_wire as wire
 from catalogs.hive.column_changes import COLUMN_CHANGES, ColumnsDraft
-from catalogs.hive.properties import (
-    PLACES,
-    SERDE_PARAMETER,
-    not_removable,
-    require_changeable,
-)
+from catalogs.hive.properties import PLACES, SERDE_PARAMETER, require_changeable
 from catalogs.hive.tables import HiveTable
 from metalake.errors import Invalid, Unsupported
 
@@ -39,7 +34,8 @@ def rename_of(changes: Sequence[wire.TableUpdate]) -> wire.RenameTable | None:
 def altered(table: HiveTable, changes: Sequence[wire.TableUpdate]) -> HiveTable:
     """The table after native changes, made in order, each on the outcome of those before it; all of them or none.
 
-    Changes that come to nothing give an equal table. A new location is for the caller to check.
+    Changes that come to nothing give an equal table. What the property `location` then says is for the caller to check,
+    and whether the files can be read by the columns.
     Raises Unsupported for what Hive cannot do, Invalid for a wrong change; both name the change.
     """
     draft = _Draft(table)
@@ -81,14 +77,9 @@ class _Draft:
     def say(self, comment: str | None) -> None:
         """Change the comment, and the parameter `comment` where it stands beside it."""
         self.places["comment"] = comment
-        if "comment" in self.parameters:
-            self.put_or_drop("comment", comment)
-
-    def put_or_drop(self, name: str, value: str | None) -> None:
-        if value is None:
-            del self.parameters[name]
-        else:
-            self.parameters[name] = value
+        held = self.parameters.pop("comment", None)
+        if held is not None and comment is not None:
+            self.parameters["comment"] = comment
 
     def set_property(self, name: str, value: str) -> None:
         """What is shown changes: a parameter hides the place of the same name."""
@@ -107,7 +98,7 @@ class _Draft:
         elif name in OPTIONAL_PLACES:
             self.places[PLACES[name]] = None
         elif name in PLACES:
-            raise not_removable(name, where)
+            raise Invalid(f"{where}: a table always has a {name}; set another instead", kind="table")
         else:
             self.serde_parameters.pop(name.removeprefix(SERDE_PARAMETER), None)
 

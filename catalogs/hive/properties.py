@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metalake.errors import Invalid, MetalakeError
+from metalake.errors import Invalid
 
 # Property to the attribute of HiveTable that it shows.
 PLACES = {
@@ -43,7 +43,3 @@ def require_changeable(name: str, where: str) -> None:
     require_unreserved(name, where)
     if name in FIXED_AT_CREATION or name in FORMAT_MARKS:
         raise Invalid(f"{where}: {name} is decided at creation", kind="table")
-
-
-def not_removable(name: str, where: str) -> MetalakeError:
-    return Invalid(f"{where}: a table always has a {name}; set another instead", kind="table")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from catalogs.hive.formats import format_name
@@ -75,8 +75,13 @@ class HiveTable:
         return self.table_type in VIEW_TYPES
 
     def as_json(self) -> dict[str, Any]:
-        """The table as JSON data."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        """The table as JSON data, which shares what is in it with the table."""
+        lists = {
+            name: [value if isinstance(value, str) else {**vars(value)} for value in values]
+            for name, values in vars(self).items()
+            if isinstance(values, tuple)
+        }
+        return {**vars(self), **lists}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> HiveTable:

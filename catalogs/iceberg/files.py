@@ -131,14 +131,36 @@ def write_metadata(io: FileIO, metadata: Mapping[str, Any], *, version: int) -> 
     The location keeps the spelling of the table's own. Nothing is overwritten; a half-written file is removed.
     Raises TooLarge, Invalid, or ProviderUnavailable: then the file may exist, but nothing points to it.
     """
-    properties = metadata.get("properties") or {}
-    folder = properties.get("write.metadata.path") or f"{metadata['location'].removesuffix('/')}/metadata"
-    normalise(folder)
-    content = dump(metadata)
-    stored, ending = _zip(content, properties.get("write.metadata.compression-codec") or "none")
-    location = f"{folder.removesuffix('/')}/{version:05d}-{uuid4()}{ending}"
+    content, stored, ending = _content(metadata)
+    location = _place(metadata, version, ending)
     _create(io, location, stored)
     return location, content
+
+
+def new_location(metadata: Mapping[str, Any], *, version: int) -> str:
+    """Where `write_metadata_at` is to put a new metadata file; another place each time. Raises TooLarge or Invalid."""
+    return _place(metadata, version, _content(metadata)[2])
+
+
+def write_metadata_at(io: FileIO, location: str, metadata: Mapping[str, Any]) -> None:
+    """What `write_metadata` does, at a place that `new_location` gave. Raises AlreadyExists, too."""
+    _create(io, location, _content(metadata)[1])
+
+
+def _place(metadata: Mapping[str, Any], version: int, ending: str) -> str:
+    folder = _properties(metadata).get("write.metadata.path") or f"{metadata['location'].removesuffix('/')}/metadata"
+    normalise(folder)
+    return f"{folder.removesuffix('/')}/{version:05d}-{uuid4()}{ending}"
+
+
+def _content(metadata: Mapping[str, Any]) -> tuple[bytes, bytes, str]:
+    """The JSON, what is stored of it, and how the name of the file ends."""
+    content = dump(metadata)
+    return content, *_zip(content, _properties(metadata).get("write.metadata.compression-codec") or "none")
+
+
+def _properties(metadata: Mapping[str, Any]) -> Mapping[str, str]:
+    return metadata.get("properties") or {}
 
 
 def next_version(previous_location: str | None) -> int:

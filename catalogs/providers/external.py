@@ -12,7 +12,7 @@ import hashlib
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import orjson
@@ -62,7 +62,7 @@ class Remote:
     kind: str = Kind.TABLE
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**vars(self)}
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,9 @@ class ExternalProvider(Provider):
     def commit_table(self, schema: Levels, table: str, location: str, previous: str) -> Remote:
         """Point an Iceberg table to new metadata. Raises Conflict where it does not point to `previous` any more."""
         raise Unsupported(f"{self.label} has no Iceberg tables.", kind=Kind.TABLE)
+
+    def discard(self, definition: dict[str, Any]) -> None:
+        """Remove what `create_table` wrote beside the system for a creation that came to nothing."""
 
     # Partitions are Remotes of kind PARTITION, called as `catalogs.hive.partitions` spells their values.
 

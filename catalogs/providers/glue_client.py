@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from botocore import xform_name
 from botocore import exceptions as aws
+from botocore import xform_name
 from botocore.client import BaseClient
 from botocore.credentials import ReadOnlyCredentials
 

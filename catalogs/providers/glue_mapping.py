@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from catalogs.hive.tables import HiveColumn, HiveTable, SortColumn
@@ -32,7 +32,8 @@ _READ_OF_STORAGE = {
 
 
 def moment(value: datetime | None) -> str:
-    return value.isoformat() if value else ""
+    """The same on every machine: botocore answers in the local time zone."""
+    return value.astimezone(UTC).isoformat() if value else ""
 
 
 def hive_table(table: Mapping[str, Any]) -> HiveTable:
@@ -69,7 +70,7 @@ def _rest(table: Mapping[str, Any], storage: Mapping[str, Any]) -> Json:
 def _json(value: Any) -> Any:
     match value:
         case datetime():
-            return value.isoformat()
+            return moment(value)
         case dict():
             return {name: _json(one) for name, one in value.items()}
         case list():

@@ -22,7 +22,9 @@ ENDPOINTS = ("aws-glue-endpoint", "aws-sts-endpoint")
 class GlueSettings(ExternalSettings):
     """A blank value is as good as none."""
 
-    region: str = Field(alias="aws-region", description="The AWS region of the Glue Data Catalog, such as eu-central-1.")
+    region: str = Field(
+        alias="aws-region", description="The AWS region of the Glue Data Catalog, such as eu-central-1."
+    )
     catalog_id: str | None = Field(
         None, alias="aws-glue-catalog-id", description="Which Glue catalog; the caller's own account where left out."
     )

@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from django.conf import settings
 from pydantic import Field
 
-from catalogs.hierarchy import HierarchicalSchema
-from catalogs.iceberg import files, guard, locations
-from catalogs.iceberg.purge import purge
+from catalogs.iceberg import files, locations
 from catalogs.providers.base import Capabilities, Offers, Provider, Settings, Storage
+from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.providers.reaching.storage import check_storage, parse_storage, reach_storage
-from metalake.errors import Invalid, MetalakeError, NotFound, ProviderUnavailable
+from metalake.errors import Invalid, MetalakeError, ProviderUnavailable
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
 # Of the server, in its home
 OWN_DATA = ("secret_key", "secrets.keys", "static", "metalake.sqlite3", "metalake.sqlite3-wal", "metalake.sqlite3-shm")
-MAX_PLACE_BYTES = locations.MAX_LENGTH - 128  # leaves room for the names of its files
-METADATA = files.MetadataCache(settings.METALAKE_METADATA_CACHE)
 
 
 class IcebergSettings(Settings):
@@ -76,6 +73,10 @@ class IcebergProvider(Provider):
         reach_storage(self.properties)
         return files.file_io(self.properties)
 
+    @cached_property
+    def files(self) -> MetadataFiles:
+        return MetadataFiles(self.catalog_id, lambda: self.io, self.allowed, self.file_roots, self.warehouse)
+
     def locations(self) -> list[str]:
         return [locations.canonical(location) for location in self.allowed]
 
@@ -87,7 +88,7 @@ class IcebergProvider(Provider):
         check_storage(self.properties)
         home = locations.real_path(f"file://{settings.METALAKE_HOME}")
         keys = locations.real_path(f"file://{settings.METALAKE_SECRET_KEYS_FILE}")
-        own = [keys, *(f"{home}/{name}" for name in OWN_DATA)]
+        own = [f"{home}/{name}" for name in OWN_DATA]
         for location in self.allowed:
             locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
             real = locations.real_path(location)
@@ -109,72 +110,3 @@ class IcebergProvider(Provider):
             raise ProviderUnavailable(
                 f"The warehouse {self.warehouse} cannot be written ({type(failure).__name__}).", kind="catalog"
             ) from failure
-
-    # What the table services need of a store of metadata files.
-
-    def place(self, path: HierarchicalSchema, name: str, uuid: UUID, asked: str | None) -> str:
-        """Where a new table goes. Raises Invalid for a place the catalog does not allow."""
-        if not asked:
-            return locations.default_table_location(self.warehouse, path.segments, name, uuid)
-        return locations.check_allowed(asked, self.allowed, file_roots=self.file_roots)
-
-    def check_metadata(self, metadata: Mapping[str, Any]) -> None:
-        """Every property and every location of it, whatever a request changed. Raises Invalid."""
-        guard.check_properties(metadata.get("properties") or {})
-        locations.check_metadata_locations(metadata, self.allowed, self.file_roots)
-        for claim in self.claims(metadata):
-            if any(locations.is_under(place, claim) for place in self.allowed):
-                raise Invalid(f"{claim} is the catalog's; a table takes a folder below it.", kind="location")
-            if len(claim.encode()) > MAX_PLACE_BYTES:
-                raise Invalid(f"A table's location may take {MAX_PLACE_BYTES} bytes.", kind="location")
-
-    def claims(self, metadata: Mapping[str, Any]) -> list[str]:
-        """The places that the table writes to, in the spelling to compare, none below another."""
-        places = sorted({locations.canonical(place) for place in locations.effective_locations(metadata)})
-        return [
-            place
-            for place in places
-            if not any(place != other and locations.is_under(place, other) for other in places)
-        ]
-
-    def read(self, location: str) -> bytes:
-        content = METADATA.get(location)
-        if content is None:
-            content = files.read_metadata(self.io, location)
-            METADATA.put(location, content)
-        return content
-
-    def allowed_place(self, location: str) -> str:
-        """A location in the spelling to compare. Raises Invalid for one the catalog does not allow."""
-        return locations.canonical(locations.check_allowed(location, self.allowed, file_roots=self.file_roots))
-
-    def read_foreign(self, location: str) -> bytes:
-        """A metadata file that a caller names. Raises Invalid where the place or the content is not allowed."""
-        self.allowed_place(location)
-        try:
-            content = files.read_metadata(self.io, location)
-        except NotFound as missing:
-            raise Invalid(missing.message, kind="metadata-file") from None
-        METADATA.put(location, content)  # what is checked now, not what another file of that name held before
-        return content
-
-    def write(self, metadata: Mapping[str, Any], previous: str | None) -> tuple[str, bytes]:
-        """The location and the content of a new metadata file."""
-        location, content = files.write_metadata(self.io, metadata, version=files.next_version(previous))
-        METADATA.put(location, content)
-        return location, content
-
-    def discard(self, *written: str) -> None:
-        """Remove metadata files that nothing points to."""
-        for location in written:
-            METADATA.forget(location)
-        files.delete_quietly(self.io, written)
-
-    def purge(self, metadata_location: str) -> int:
-        """Delete every file the table owns, its metadata last; running it again goes on where it stopped."""
-        METADATA.forget(metadata_location)
-        try:
-            metadata = files.parse_metadata(files.read_metadata(self.io, metadata_location))
-        except NotFound:
-            return 0
-        return purge(self.io, metadata, metadata_location, self.allowed, self.file_roots)

@@ -11,7 +11,9 @@ from metalake.errors import NotEmpty, NotFound
 
 READ_BACK = 10.0  # seconds for one look
 CREATIONS = frozenset({"create_schema", "create_table"})
+PARTITIONS = frozenset({"add_partition", "drop_partition"})
 DROPS = frozenset({"drop_schema", "drop_table"})
+PROVABLE = CREATIONS | DROPS | {"rename_table"}  # told by marker or identity whose work it is
 
 
 class Outcome(Enum):
@@ -28,6 +30,10 @@ def look(
     """How a call ended, and the object it was about as it is now. Raises ProviderUnavailable where that is not told."""
     if verb == "rename_table":
         return _renamed(provider, arguments)
+    if verb in PARTITIONS:
+        there = _load_partition(provider, arguments)
+        is_done = (there is None) is (verb == "drop_partition")
+        return (Outcome.DONE if is_done else Outcome.NOT_DONE), there.as_json() if there else None
     found = _load(provider, arguments)
     shown = found.as_json() if found else None
     if verb in DROPS:
@@ -61,6 +67,16 @@ def _load(provider: ExternalProvider, arguments: dict[str, Any]) -> Remote | Non
         return None
 
 
+def _load_partition(provider: ExternalProvider, arguments: dict[str, Any]) -> Remote | None:
+    """Told by the name alone: whoever added it, it is what was asked for."""
+    name = arguments["partition"] if "partition" in arguments else arguments["definition"]["name"]
+    where = {"schema": arguments["schema"], "table": arguments["table"], "partition": name}
+    try:
+        return Remote(**remote.run(provider, "load_partition", where, total=READ_BACK))
+    except NotFound:
+        return None
+
+
 def undo(provider: ExternalProvider, step: dict[str, Any], marker: str) -> bool:
     """Take back a creation that is certainly ours and that nobody uses; whether nothing of it is left.
 
@@ -70,16 +86,24 @@ def undo(provider: ExternalProvider, step: dict[str, Any], marker: str) -> bool:
     if verb not in CREATIONS:
         return True
     outcome, found = look(provider, verb, arguments, marker)
-    if outcome is not Outcome.DONE or found is None:
+    if outcome is Outcome.OTHERS:
         return True
-    where = {"schema": arguments["schema"], "identity": found["identity"]}
+    if found is not None and not _dropped(provider, step, found):
+        return False
+    if verb == "create_table":
+        remote.run(provider, "discard", {"definition": arguments["definition"]}, total=READ_BACK)
+    return True
+
+
+def _dropped(provider: ExternalProvider, step: dict[str, Any], found: dict[str, Any]) -> bool:
+    where = {"schema": step["arguments"]["schema"], "identity": found["identity"]}
     try:
-        if verb == "create_schema":
+        if step["verb"] == "create_schema":
             remote.run(provider, "drop_schema", where)
         elif step["result"] and step["result"]["version"] != found["version"]:
             return False  # somebody has written to it
         else:
-            remote.run(provider, "drop_table", where | {"table": arguments["table"]})
+            remote.run(provider, "drop_table", where | {"table": step["arguments"]["table"]})
     except NotFound:
         return True
     except NotEmpty:

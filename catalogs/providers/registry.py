@@ -11,6 +11,8 @@ from catalogs.providers.base import Provider
 from metalake.errors import Unsupported
 
 PROVIDERS = {
+    "glue": "catalogs.providers.glue:GlueProvider",
+    "hive": "catalogs.providers.hive:HiveProvider",
     "lakehouse-iceberg": "catalogs.providers.iceberg:IcebergProvider",
     **settings.METALAKE_PROVIDERS,
 }

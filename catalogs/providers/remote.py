@@ -84,6 +84,8 @@ class Line:
             self.trying = False
             self.recent.append(answered)
             if answered:
+                if self.open_until:
+                    self.recent.clear()  # it is back: its past failures are no reason to spare it again
                 self.failures, self.open_until = 0, 0.0
             else:
                 self.failures += 1
@@ -112,9 +114,8 @@ def line_of(catalog_id: int) -> Line:
 def forget(catalog_id: int) -> None:
     """After a catalog's properties changed: what was learnt of its former address says nothing of the new one."""
     with _lines_lock:
-        line = _lines.pop(catalog_id, None)
-    if line is not None:
-        line.pool.shutdown(wait=False)
+        _lines.pop(catalog_id, None)  # its threads end with the calls they make
+    OPEN.remove(catalog_id)
 
 
 def run(provider: ExternalProvider, verb: str, arguments: dict[str, Any], *, total: float = TOTAL) -> Any:
@@ -126,25 +127,35 @@ def run(provider: ExternalProvider, verb: str, arguments: dict[str, Any], *, tot
     deadline = time.monotonic() + total
     attempts = 1 + RETRIES if verb in READS else 1
     for attempt in range(1, attempts + 1):
+        line = line_of(provider.catalog_id)
         try:
-            return _once(provider, verb, arguments, deadline)
+            ticket = line.enter(provider.label)
+        except ProviderBusy:  # nobody is asked, so nothing is gained by waiting here
+            CALLS.labels(provider.label, verb, "spared").inc()
+            raise
+        try:
+            return _once(line, ticket, provider, verb, arguments, deadline)
         except ProviderUnavailable as failure:
             pause = _pause(failure, attempt)
-            if attempt == attempts or not failure.retryable or time.monotonic() + pause >= deadline:
+            if attempt == attempts or not failure.retryable or pause is None or time.monotonic() + pause >= deadline:
                 raise
             time.sleep(pause)
     raise AssertionError("the last attempt returns or raises")
 
 
-def _pause(failure: ProviderUnavailable, attempt: int) -> float:
-    """Full jitter, so that callers who failed together do not come back together; longer where it throttles."""
-    longest = 2.0 if isinstance(failure, ProviderBusy) else 0.4
-    return random.uniform(0, longest * 2 ** (attempt - 1))  # noqa: S311
+def _pause(failure: ProviderUnavailable, attempt: int) -> float | None:
+    """Full jitter, so that callers who failed together do not come back together; longer where it throttles.
+
+    None where it says itself that it wants more than that: then the caller is told to come back.
+    """
+    longest = (2.0 if isinstance(failure, ProviderBusy) else 0.4) * 2 ** (attempt - 1)
+    told = vars(failure).get("retry_after", 0)
+    return None if told > longest else random.uniform(told, longest)  # noqa: S311
 
 
-def _once(provider: ExternalProvider, verb: str, arguments: dict[str, Any], deadline: float) -> Any:
-    line = line_of(provider.catalog_id)
-    ticket = line.enter(provider.label)
+def _once(
+    line: Line, ticket: int, provider: ExternalProvider, verb: str, arguments: dict[str, Any], deadline: float
+) -> Any:
     started = time.monotonic()
 
     def work() -> Any:
@@ -155,7 +166,9 @@ def _once(provider: ExternalProvider, verb: str, arguments: dict[str, Any], dead
 
     outcome = "answered"
     try:
-        return _as_json(_wait(line.pool.submit(work), deadline - started, provider.label, verb))
+        answer = _as_json(_wait(line.pool.submit(work), deadline - started, provider.label, verb))
+        line.note(answered=True)
+        return answer
     except (ProviderUnavailable, OutcomeUnknown) as failure:
         outcome = type(failure).__name__
         throttled = isinstance(failure, ProviderBusy)
@@ -165,13 +178,14 @@ def _once(provider: ExternalProvider, verb: str, arguments: dict[str, Any], dead
         outcome = type(refusal).__name__
         line.note(answered=True)
         raise
-    except Exception:
+    except Exception as bug:
         outcome = "bug"
         line.note(answered=True)
-        raise
+        if verb in READS:
+            raise
+        log.exception("%s %s failed", provider.label, verb)
+        raise OutcomeUnknown(f"The answer of {provider.label} was not understood.", kind="catalog") from bug
     finally:
-        if outcome == "answered":
-            line.note(answered=True)
         CALLS.labels(provider.label, verb, outcome).inc()
         SECONDS.labels(provider.label, verb).observe(time.monotonic() - started)
 
@@ -180,7 +194,7 @@ def _wait(future: Future[Any], seconds: float, label: str, verb: str) -> Any:
     try:
         return future.result(max(seconds, 0))
     except TookTooLong:
-        message = f"{label} did not answer in {TOTAL:.0f} seconds."
+        message = f"{label} did not answer in time."
         if verb in READS:
             raise ProviderTimeout(message, kind="catalog") from None
         raise OutcomeUnknown(message, kind="catalog") from None

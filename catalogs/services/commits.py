@@ -15,7 +15,7 @@ from catalogs.iceberg import builder, locations
 from catalogs.iceberg.requirements import check_requirements
 from catalogs.lookup import Found, Ident, by_id, nearest
 from catalogs.models import LocationClaim, Table
-from catalogs.providers.iceberg import IcebergProvider
+from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.services.changes import event, require_enabled
 from catalogs.services.pointers import (
     TableRecord,
@@ -90,7 +90,7 @@ def _commit_once(
     return TableRecord(found, written, content)
 
 
-def _swap(actor: Actor, found: Found, store: IcebergProvider, metadata: dict[str, Any], written: str) -> bool:
+def _swap(actor: Actor, found: Found, store: MetadataFiles, metadata: dict[str, Any], written: str) -> bool:
     """Move the pointer if it still is where it was read; rights are asked again in the same transaction."""
     claims = store.claims(metadata)
 
@@ -120,7 +120,7 @@ def _again(found: Found) -> Found:
     return fresh
 
 
-def _forget_old_files(store: IcebergProvider, base: dict[str, Any], metadata: dict[str, Any]) -> None:
+def _forget_old_files(store: MetadataFiles, base: dict[str, Any], metadata: dict[str, Any]) -> None:
     """Delete the log entries that fell off, where the table asks for it; never data files."""
     if metadata.get("properties", {}).get("write.metadata.delete-after-commit.enabled", "").lower() != "true":
         return

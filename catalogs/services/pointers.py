@@ -19,7 +19,8 @@ from authz.writing import write
 from catalogs.iceberg import files
 from catalogs.lookup import Found, Ident, does_not_exist, find
 from catalogs.models import Catalog, LocationClaim, Table
-from catalogs.providers.iceberg import METADATA, IcebergProvider
+from catalogs.providers.iceberg import IcebergProvider
+from catalogs.providers.metadata_files import METADATA, MetadataFiles
 from catalogs.services.catalogs import provider_at
 from catalogs.services.changes import event_of, require_enabled
 from catalogs.services.naming import require_free
@@ -72,11 +73,11 @@ def current_record(found: Found) -> TableRecord:
     return TableRecord(found, location, content)
 
 
-def store_of(found: Found) -> IcebergProvider:
+def store_of(found: Found) -> MetadataFiles:
     provider = provider_at(found)
     if not isinstance(provider, IcebergProvider):
         raise Unsupported(f"{provider.label} catalogs keep no tables here.", kind=Kind.TABLE)
-    return provider
+    return provider.files
 
 
 def require_home(actor: Actor, ident: Ident, asks: Operation = operations.CREATE_TABLE) -> Found:
@@ -88,7 +89,7 @@ def require_home(actor: Actor, ident: Ident, asks: Operation = operations.CREATE
 
 
 def insert_table(
-    actor: Actor, ident: Ident, store: IcebergProvider, metadata: dict[str, Any], fact: str
+    actor: Actor, ident: Ident, store: MetadataFiles, metadata: dict[str, Any], fact: str
 ) -> TableRecord:
     """Write the first metadata file, then the row that points to it."""
     written, content = store.write(metadata, None)
@@ -97,7 +98,7 @@ def insert_table(
 
 
 def publish_table(
-    actor: Actor, ident: Ident, store: IcebergProvider, metadata: dict[str, Any], metadata_location: str, fact: str
+    actor: Actor, ident: Ident, store: MetadataFiles, metadata: dict[str, Any], metadata_location: str, fact: str
 ) -> Found:
     """The row with its owner, audit and event."""
     name = ident.leaf or ""
@@ -137,7 +138,7 @@ def _uuid_of(metadata: dict[str, Any]) -> UUID:
     return UUID(uuid)
 
 
-def or_discard(store: IcebergProvider, written: str, publish: Callable[[], Any]) -> Any:
+def or_discard(store: MetadataFiles, written: str, publish: Callable[[], Any]) -> Any:
     """What `publish` returns; where it certainly failed, the file that nothing points to is removed."""
     try:
         return publish()
@@ -148,7 +149,7 @@ def or_discard(store: IcebergProvider, written: str, publish: Callable[[], Any])
         raise
 
 
-def claim(store: IcebergProvider, table_id: int, places: list[str]) -> None:
+def claim(store: MetadataFiles, table_id: int, places: list[str]) -> None:
     """Raise Invalid where another table has one of these places, or a part of it."""
     # One claim at a time in a catalog, whose places no other catalog has: two could each miss the other's.
     list(Catalog.objects.select_for_update(no_key=True).filter(pk=store.catalog_id).values_list("pk"))

@@ -277,6 +277,6 @@ def purge_table(payload: dict[str, Any]) -> int:
     catalog = Catalog.objects.filter(pk=payload["catalog_id"]).first()
     if catalog is None or Table.objects.filter(table_uuid=payload["table_uuid"]).exists():
         return 0
-    store = provider_of(catalog)
-    assert isinstance(store, IcebergProvider)
-    return store.purge(payload["metadata_location"])
+    provider = provider_of(catalog)
+    assert isinstance(provider, IcebergProvider)
+    return provider.files.purge(payload["metadata_location"])

@@ -24,6 +24,14 @@ PAGES = {
     "tree": (CALLER,),
     "objects/<int:object_id>": ("load", "read_access"),
     "objects/<int:object_id>/children": ("list_below", "list_tables"),
+    "metalakes/<int:metalake_id>/catalogs/new": ("create_catalog", "test_connection"),
+    "catalogs/<int:catalog_id>/settings": ("alter_catalog",),
+    "catalogs/<int:catalog_id>/nesting": ("alter_catalog",),
+    "catalogs/<int:catalog_id>/outside": ("refresh_catalog",),
+    "catalogs/<int:catalog_id>/refreshes": ("refresh_catalog",),
+    "catalogs/<int:catalog_id>/refreshes/<int:run_id>/stop": ("refresh_catalog",),
+    "catalogs/<int:catalog_id>/writes/<int:intent_id>/retry": ("refresh_catalog",),
+    "catalogs/<int:catalog_id>/writes/<int:intent_id>/give-up": ("refresh_catalog",),
     "tokens": (CALLER,),
     "tokens/<int:token_id>/revoke": (CALLER,),
     "login": (ANYONE,),
@@ -160,7 +168,8 @@ def test_a_page_asks_rows_of_the_table(path: str) -> None:
     assert asked and all(map(is_known, asked)), asked
     about_an_object = "object_id" in path
     assert any(name in FAMILIES for name in asked) == about_an_object, "an object's kind is not in the path"
-    assert about_an_object or asked in ((ANYONE,), (CALLER,))
+    names_a_kind = "metalake_id" in path or "catalog_id" in path
+    assert about_an_object or names_a_kind or asked in ((ANYONE,), (CALLER,))
 
 
 @pytest.mark.django_db

@@ -137,20 +137,35 @@ def test_a_missing_ring_stops_it(ring: Path) -> None:
         rotate("--batch", "0")
 
 
+@pytest.mark.django_db(transaction=True)
 def test_secrets_that_change_meanwhile_stay_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rotation that read a row before an alteration must not bring its former data key back."""
+    """An alteration between the reading and the writing of a row must not get its former data key back."""
+    snapshot.forget()
     (catalog_id,) = populate(1)
-    wrap = vault._wrap
+    wrap, failures = vault._wrap, list[Exception]()
+
+    def alter() -> None:
+        try:
+            changes = (("token", "fresh"),)
+            catalogs.alter_catalog(admin(), "demo", "c00000", Alteration(properties=changes))
+        except Exception as failure:  # must reach the test
+            failures.append(failure)
+        finally:
+            connection.close()
+
+    altering = threading.Thread(target=alter)
 
     def altered_in_between(*arguments: Any) -> str:
         monkeypatch.setattr(vault, "_wrap", wrap)
-        changes = (("token", "fresh"),)
-        catalogs.alter_catalog(admin(), "demo", "c00000", Alteration(properties=changes))
+        altering.start()
+        altering.join(0.5)  # it waits, or would be done by now
         return wrap(*arguments)
 
     keyring.add()
     monkeypatch.setattr(vault, "_wrap", altered_in_between)
     list(vault.rewrap(10))
+    altering.join()
+    assert not failures, failures
     opened = vault.properties_of(catalog_id)
     assert opened["token"] == "fresh"
     assert opened["jdbc-password"] == "jdbc-password of c00000"

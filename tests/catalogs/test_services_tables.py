@@ -15,8 +15,8 @@ from authz.models import AuditEntry, User
 from authz.policy import Actor
 from catalogs.lookup import Ident
 from catalogs.models import Catalog, LocationClaim, Table
-from catalogs.providers.iceberg import METADATA, IcebergProvider
-from catalogs.services import commits, schemas, tables
+from catalogs.providers.metadata_files import METADATA, MetadataFiles
+from catalogs.services import catalogs, commits, pointers, schemas, tables
 from catalogs.services.pointers import TableRecord
 from catalogs.services.tables import TableDraft
 from metalake.errors import Conflict, Invalid, NotFound
@@ -92,14 +92,14 @@ def metadata_file(folder: str, **changes: Any) -> str:
 
 def test_a_lost_race_leaves_the_claims_as_they_were(actor: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
     before = made(actor, "t", f"{warehouse()}/one")
-    write = IcebergProvider.write
+    write = MetadataFiles.write
 
-    def overtaken(store: IcebergProvider, *arguments: Any) -> Any:
-        monkeypatch.setattr(IcebergProvider, "write", write)
+    def overtaken(store: MetadataFiles, *arguments: Any) -> Any:
+        monkeypatch.setattr(MetadataFiles, "write", write)
         commits.commit_table(actor, at("t"), [], [set_property("winner", "yes")])
         return write(store, *arguments)
 
-    monkeypatch.setattr(IcebergProvider, "write", overtaken)
+    monkeypatch.setattr(MetadataFiles, "write", overtaken)
     read_before = {"type": "assert-table-uuid", "uuid": before.metadata["table-uuid"]}
     # The loser starts over on what the winner made, where this requirement fails.
     stale = {"type": "assert-ref-snapshot-id", "ref": "gone", "snapshot-id": 1}
@@ -224,7 +224,15 @@ def test_a_foreign_log_does_not_fail_a_commit_that_happened(actor: Actor) -> Non
 def test_a_catalog_that_goes_away_meanwhile_is_a_miss(actor: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
     record = made(actor, "t")
     METADATA.forget(record.metadata_location or "")
-    monkeypatch.setattr(Catalog.objects, "values_list", lambda *_, **__: Catalog.objects.none().values_list("pk"))
+    find = pointers.find_table
+
+    def find_and_drop(*arguments: Any) -> Any:
+        found = find(*arguments)
+        LocationClaim.objects.all().delete()
+        catalogs.drop_catalog(actor, "demo", "lake", force=True)
+        return found
+
+    monkeypatch.setattr(tables, "a_table", lambda actor, found: find_and_drop(actor, at("t")))
     with pytest.raises(NotFound):
         tables.load_table(actor, at("t"))
 

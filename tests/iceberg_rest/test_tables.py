@@ -102,7 +102,7 @@ def test_a_table_that_is_not_there(home: Caller) -> None:
 
 
 def test_a_metadata_file_that_is_gone(home: Caller) -> None:
-    from catalogs.providers.iceberg import METADATA
+    from catalogs.providers.metadata_files import METADATA
 
     made = home.make_table("a", "t")
     file_of(made).unlink()

@@ -6,10 +6,12 @@ Its world is one JSON file, so that processes that are killed leave it as it was
 from __future__ import annotations
 
 import fcntl
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import Any
 from uuid import uuid4
 
@@ -65,7 +67,10 @@ class World:
                 file.truncate()
 
     def fail(self, verb: str, *faults: str) -> None:
-        """The next calls of a verb: "down", "busy", "lost" (applied), "dropped" (not applied), "slow:0.5", "denied"."""
+        """The next calls of a verb: "down", "busy", "lost" (applied), "dropped" (not applied), "slow:0.5", "denied".
+
+        "late:0.5": the answer is lost, and half a second later it is applied; "bug": it is applied and breaks.
+        """
         with self.open() as state:
             state["faults"].setdefault(verb, []).extend(faults)
 
@@ -133,6 +138,7 @@ class MemoryProvider(ExternalProvider):
     def _call(self, verb: str, act: Callable[[dict[str, Any]], Any]) -> Any:
         with self.world.open() as state:
             state["calls"][verb] = state["calls"].get(verb, 0) + 1
+            state["pids"] = sorted({*state.get("pids", ()), os.getpid()})
             faults = state["faults"].get(verb) or []
             fault = faults.pop(0) if faults else ""
         name, _, value = fault.partition(":")
@@ -144,13 +150,21 @@ class MemoryProvider(ExternalProvider):
             raise ProviderUnavailable("Memory knows no such key.", kind="catalog", retryable=False)
         if name == "dropped":
             raise self._silence(verb)
+        if name == "late":
+            Timer(float(value), self._apply, [act]).start()
+            raise self._silence(verb)
         if name == "slow":
             time.sleep(float(value))
-        with self.world.open() as state:
-            answer = act(state)
+        answer = self._apply(act)
         if name == "lost":
             raise self._silence(verb)
+        if name == "bug":
+            raise KeyError("CreateTime")
         return answer
+
+    def _apply(self, act: Callable[[dict[str, Any]], Any]) -> Any:
+        with self.world.open() as state:
+            return act(state)
 
     def _silence(self, verb: str) -> Exception:
         message = "Memory did not answer."
@@ -239,6 +253,8 @@ class MemoryProvider(ExternalProvider):
         def act(state: dict[str, Any]) -> Remote:
             _there(state["schemas"], to_schema, Kind.SCHEMA)
             kept = _there(state["tables"], [*schema, table], Kind.TABLE)
+            if kept["identity"] != identity:
+                raise NotFound(f"Table {table} does not exist.", kind=Kind.TABLE)
             target = LEVELS.join([*to_schema, to_table])
             if target in state["tables"]:
                 raise AlreadyExists(f"Table {to_table} already exists.", kind=Kind.TABLE)
@@ -319,7 +335,7 @@ class MemoryProvider(ExternalProvider):
 
 
 class FlatMemoryProvider(MemoryProvider):
-    """The same where schemas hold no schemas, and names know lower case only."""
+    """The same where schemas hold no schemas, names know lower case only, and a table is renamed by copying it."""
 
     label = "Flat memory"
     capabilities = Capabilities(
@@ -328,6 +344,13 @@ class FlatMemoryProvider(MemoryProvider):
         table_formats=frozenset({"memory"}),
     )
     longest_name = 128
+
+    def renaming(
+        self, schema: Levels, to_schema: Levels, to_table: str, table: Remote, marker: str
+    ) -> list[tuple[str, dict[str, Any]]]:
+        copied = {"schema": to_schema, "table": to_table, "definition": self.marked(table.definition, marker)}
+        dropped = {"schema": schema, "table": table.name, "identity": table.identity}
+        return [("create_table", copied), ("drop_table", dropped)]
 
 
 def _without_marker(properties: dict[str, str]) -> dict[str, str]:

@@ -79,7 +79,7 @@ def parse_endpoint(url: str, schemes: Collection[str]) -> Endpoint:
         raise _not_usable(f"it must begin with {usable}")
     scheme = match[1].lower()
     authority = AUTHORITY.fullmatch(match[2])
-    if not authority or "%" in match[2]:
+    if not authority:
         raise _not_usable(f"write {scheme}://host or {scheme}://host:port, an IPv6 address in brackets")
     try:
         host = parse_host(authority[1])

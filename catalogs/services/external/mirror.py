@@ -19,7 +19,7 @@ from catalogs.lookup import Found
 from catalogs.models import LEVELS, Intent, Mirror, Reservation, Schema, Tombstone
 from catalogs.providers.external import ExternalProvider, Remote
 from catalogs.services.changes import event_of, remove
-from metalake.errors import Invalid
+from metalake.errors import Invalid, NotFound
 from metalake.events import Event, gone, record, stands
 from metalake.models import Securable, Slot, below, new_id
 from metalake.privileges import Kind
@@ -52,6 +52,14 @@ def levels_at(schema_id: int) -> list[str] | None:
     """Where a schema lies in its system; None for one that is only a step to others."""
     name = Mirror.objects.filter(pk=schema_id).values_list("wire_name", flat=True).first()
     return None if name is None else name.split(LEVELS)
+
+
+def wire_name_at(securable_id: int) -> str:
+    """What an object is called in its system; raises NotFound where it is no more."""
+    name = Mirror.objects.filter(pk=securable_id).values_list("wire_name", flat=True).first()
+    if name is None:
+        raise NotFound("The object was dropped meanwhile.")
+    return name
 
 
 def keep(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at: datetime) -> Mirror:
@@ -201,11 +209,11 @@ def meet_schemas(
             mirror.pk: mirror
             for mirror in Mirror.objects.filter(pk__in=[row.pk for row in rows.values()]).select_related("securable")
         }
-        events = []
+        events, held = [], _on_the_way(catalog)
         for path, remote in wanted:
             row = rows.get(path.physical)
             mirror = mirrors.get(row.pk) if row else None
-            if path.leaf in _held_names(catalog, rows, path):
+            if _is_among(held, catalog, rows, path):
                 tally.skipped += 1
                 continue
             if mirror is not None and row is not None and _is_another(mirror, remote):
@@ -254,10 +262,21 @@ def _with_ancestors(wanted: list[tuple[HierarchicalSchema, Remote]]) -> list[str
     return list({scope.physical for path, _ in wanted for scope in path.scopes})
 
 
-def _held_names(catalog: Found, rows: dict[str, Schema], path: HierarchicalSchema) -> set[str]:
-    parent = path.parent
-    scope = catalog.id if parent is None else rows[parent.physical].pk if parent.physical in rows else None
-    return set() if scope is None else _held(scope, Slot.SCHEMA)
+def _on_the_way(catalog: Found) -> set[tuple[int, str]]:
+    """The schemas of a catalog that a write of ours has, by what they are in and their names."""
+    held = Reservation.objects.filter(intent__in_catalog_id=catalog.id, slot=Slot.SCHEMA)
+    return set(held.values_list("scope_id", "name"))
+
+
+def _is_among(held: set[tuple[int, str]], catalog: Found, rows: dict[str, Schema], path: HierarchicalSchema) -> bool:
+    """Whether the schema, or one above it, is held: nothing of a chain shows before all of it does."""
+    for level in path.scopes:
+        above = level.parent
+        if above is not None and above.physical not in rows:
+            continue
+        if (catalog.id if above is None else rows[above.physical].pk, level.leaf) in held:
+            return True
+    return False
 
 
 def _insert_schemas(catalog: Found, rows: dict[str, Schema], path: HierarchicalSchema) -> list[Schema]:

@@ -22,7 +22,7 @@ from catalogs.services.external import mirror
 from catalogs.services.external.calls import pages, provider_at_external
 from catalogs.services.external.reading import bury_missing, catalog_of, current, fetch, listed_since, note_listing
 from catalogs.services.external.writing import again, alteration_work, drop_work, names_on, retried
-from metalake.errors import NotEmpty, Unsupported
+from metalake.errors import Conflict, NotEmpty, Unsupported
 from metalake.models import Securable, Slot, new_id
 from metalake.privileges import Kind
 
@@ -178,6 +178,8 @@ def drop(actor: Actor, found: Found, *, cascade: bool) -> None:
         fresh = again(actor, found, operations.DROP_SCHEMA)
         hold(fresh)
         _require_empty(fresh, cascade)
+        if Mirror.objects.filter(pk=fresh.id).exists() != bool(steps):
+            raise Conflict(f"Schema {fresh.path.logical()} was given its place meanwhile; try again.", kind="schema")
         return Draft(
             id=new_id(),
             verb="drop_schema",

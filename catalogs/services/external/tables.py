@@ -111,8 +111,9 @@ def create(actor: Actor, ident: Ident, home: Found, asked: CreateTableRequest) -
         hold(fresh)
         naming.require_free(fresh, name)
         marker = new_id()
-        steps = []
+        steps, on_the_way = [], []
         if made_first:
+            on_the_way = names_on(fresh)[-1:]  # so that nobody meets it before it is published
             place = provider.marked(schema.definition, str(marker))
             steps.append(step("create_schema", may_adopt=True, schema=levels, definition=place))
         marked = provider.marked(definition, str(marker))
@@ -122,7 +123,7 @@ def create(actor: Actor, ident: Ident, home: Found, asked: CreateTableRequest) -
             verb="create_table",
             catalog_id=fresh.catalog.id,
             full_name=dotted([*fresh.full_name, name]),
-            names=[(fresh.id, Slot.TABULAR, name)],
+            names=[*on_the_way, (fresh.id, Slot.TABULAR, name)],
             must_stay=names_on(fresh),
             steps=steps,
             arguments={"schema_id": fresh.id, "name": name},
@@ -184,6 +185,7 @@ def _alteration(
     actor: Actor, found: Found, provider: ExternalProvider, kept: Mirror, wanted: dict[str, Any], updates: Sequence[Any]
 ) -> Draft:
     fresh, marker = again(actor, found, operations.ALTER_TABLE), new_id()
+    hold(fresh.above())
     return Draft(
         id=marker,
         verb="alter_table",
@@ -220,6 +222,7 @@ def rename(actor: Actor, found: Found, target: Ident) -> None:
         moves = home.id != found.nodes[-2].id
         fresh = again(actor, found, operations.MOVE_TABLE if moves else operations.ALTER_TABLE)
         hold(home)
+        hold(fresh.above())
         if moves:
             policy.require(actor, operations.CREATE_TABLE, home)
             policy.require_no_escape(actor, fresh, home)
@@ -286,6 +289,7 @@ def drop(actor: Actor, found: Found, *, purge: bool) -> None:
 
     def decide(actor: Actor) -> Draft:
         fresh = again(actor, found, operations.DROP_TABLE)
+        hold(fresh.above())
         levels = mirror.levels_at(fresh.nodes[-2].id)
         return Draft(
             id=new_id(),

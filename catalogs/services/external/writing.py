@@ -10,7 +10,7 @@ from django.utils import timezone
 from authz import policy
 from authz.operations import Operation
 from authz.policy import Actor
-from catalogs.intents import Name, Work
+from catalogs.intents import Held, Name, Work
 from catalogs.lookup import Found, by_id
 from catalogs.models import Intent, Mirror
 from catalogs.providers.external import Remote
@@ -30,8 +30,8 @@ def retried(attempt: Callable[[], T]) -> T:
     for left in reversed(range(ATTEMPTS)):
         try:
             return attempt()
-        except Conflict:
-            if not left:
+        except Conflict as conflict:
+            if not left or isinstance(conflict, Held):
                 raise
     raise AssertionError("the last attempt returns or raises")
 

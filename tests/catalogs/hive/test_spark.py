@@ -69,7 +69,7 @@ def test_spark_s_columns_are_shown_and_not_the_placeholder(parts):
         '{"fields": [{"name": "a", "type": "long", "metadata": null}]}',
         '{"fields": [{"name": "a", "type": "long", "metadata": {"comment": 1}}]}',
         "[" * 100_000,
-        '{"fields":[{"name":"a","type":' + '{"type":"array","elementType":' * 300 + '"long"' + "}" * 302 + "]}",
+        '{"fields":[{"name":"a","type":' + '{"type":"array","elementType":' * 300 + '"long"' + "}" * 301 + "]}",
     ],
 )
 def test_a_schema_that_is_not_spark_s_is_passed_over(text):

@@ -227,8 +227,8 @@ def test_a_type_that_hive_lacks_is_refused_with_what_to_use_instead(native, advi
         (Invalid, struct({"name": " a", "type": "long"}), "columns[0].type.fields[0].name: Hive keeps no white space"),
         (
             Invalid,
-            struct({"name": "a", "type": "long"}, {"name": "A", "type": "long"}),
-            "columns[0].type.fields[1].name: 'A' is there already",
+            struct({"name": "A", "type": "long"}, {"name": "a", "type": "long"}),
+            "columns[0].type.fields[1].name: 'a' is there already",
         ),
         (Invalid, {"type": "union", "types": []}, "columns[0].type.types: a union has at least one type"),
         (Unsupported, {"type": "unparsed", "unparsedType": "xml"}, "columns[0].type: unknown type 'xml'"),

@@ -237,7 +237,8 @@ class TestGuard:
             client.get_databases()
         assert len(server.asked) == 2
 
-    def test_a_name_of_awss_own_may_be_private_but_never_metadata(self, dns):
+    def test_a_name_of_awss_own_may_be_private_but_never_metadata(self, dns, allow):
+        allow()
         dns.leads("glue.eu-west-1.amazonaws.com", ["127.0.0.1"], ["169.254.169.254"])
         client = aws_client("glue", REGION, keys=KEYS)
         with pytest.raises(ProviderUnavailable):  # allowed, but nothing listens on 443 there

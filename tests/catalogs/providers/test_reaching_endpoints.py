@@ -120,6 +120,11 @@ class TestGoodHosts:
         assert check_endpoint(url, HTTP) == Endpoint("https", host, 443)
         assert dns.asked == [host]
 
+    @pytest.mark.parametrize("address", ["::ffff:8.8.8.8", "64:ff9b::808:808", "2002:808:808::1"])
+    def test_a_name_may_lead_to_a_public_address_inside_another(self, dns, address):
+        dns.leads("lake.example", [address])
+        assert check_endpoint("https://lake.example", HTTP)
+
     def test_each_scheme_has_its_port(self):
         assert parse_endpoint("thrift://hive.lan", ["thrift"]).port == 9083
         assert parse_endpoint("hdfs://namenode", ["hdfs"]).port == 8020

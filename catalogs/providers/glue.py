@@ -1,0 +1,305 @@
+"""glue: the AWS Glue Data Catalog, with tables of every format that it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from catalogs.hive.partitions import partition_name, partition_values
+from catalogs.hive.tables import VIEW_TYPES, HiveTable
+from catalogs.iceberg import files, locations
+from catalogs.providers import glue_iceberg as iceberg
+from catalogs.providers.external import PARTITION, Levels, Page, Remote, digest
+from catalogs.providers.glue_client import GlueClient
+from catalogs.providers.glue_mapping import (
+    database_definition,
+    database_input,
+    hive_table,
+    merged,
+    moment,
+    table_input,
+)
+from catalogs.providers.glue_meaning import GlueMeaning
+from catalogs.providers.glue_settings import ENDPOINTS, check_settings
+from catalogs.providers.reaching.aws import SCHEMES, check_role
+from catalogs.providers.reaching.endpoints import check_endpoint
+from catalogs.providers.reaching.storage import check_storage, parse_storage, reach_storage
+from metalake.errors import (
+    AlreadyExists,
+    Conflict,
+    MetalakeError,
+    NotEmpty,
+    NotFound,
+    OutcomeUnknown,
+    ProviderUnavailable,
+    Unsupported,
+    at,
+)
+from metalake.privileges import Kind
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+
+PAGE, PARTITIONS_PAGE = 100, 1000  # what Glue gives at most
+
+
+class GlueProvider(GlueMeaning):
+    """Glue's own calls."""
+
+    @classmethod
+    def check(cls, properties: Mapping[str, str]) -> Any:
+        given = super().check(properties)
+        check_settings(given)
+        parse_storage(properties)
+        return given
+
+    @cached_property
+    def glue(self) -> GlueClient:
+        return GlueClient(self.given)
+
+    @property
+    def io(self) -> FileIO:
+        """Where metadata files are: reached as Glue is, except for what s3. properties say."""
+        reach_storage(self.properties)
+        ours = {"s3.region": self.given.region}
+        if "s3.access-key-id" not in self.properties:
+            keys = self.glue.credentials()
+            ours |= {"s3.access-key-id": keys.access_key, "s3.secret-access-key": keys.secret_key}
+            ours |= {"s3.session-token": keys.token} if keys.token else {}
+        return files.file_io(ours | self.properties)
+
+    def locations(self) -> list[str]:
+        return [locations.canonical(location) for location in self.given.allowed]
+
+    def check_locations(self) -> None:
+        """Raises Invalid for a malformed place, and for a host that is unknown or that the server does not reach."""
+        for location in self.given.allowed:
+            locations.check_allowed(location, self.given.allowed, file_roots=())
+        for name, url in zip(ENDPOINTS, (self.given.glue_endpoint, self.given.sts_endpoint), strict=True):
+            if url:
+                with at(f"Property {name!r}"):
+                    check_endpoint(url, SCHEMES)
+        if self.given.role:
+            check_role(self.given.role)
+        check_storage(self.properties)
+
+    def test_connection(self) -> None:
+        """List one database."""
+        self.check_locations()
+        self.glue.call("GetDatabases", MaxResults=1)
+
+    # Databases.
+
+    def list_schemas(self, page: str | None = None) -> Page:
+        answer = self.glue.call("GetDatabases", MaxResults=PAGE, **_from(page))
+        return Page([_database(each) for each in answer["DatabaseList"]], answer.get("NextToken"))
+
+    def load_schema(self, schema: Levels) -> Remote:
+        return _database(self._database(schema))
+
+    def _database(self, schema: Levels) -> dict[str, Any]:
+        database: dict[str, Any] = self.glue.call("GetDatabase", schema, Name=schema[0])["Database"]
+        return database
+
+    def create_schema(self, schema: Levels, definition: dict[str, Any]) -> Remote:
+        wanted = self._writable(database_input(schema[0], definition), "DatabaseInput")
+        self.glue.call("CreateDatabase", schema, DatabaseInput=wanted)
+        return _after(lambda: self.load_schema(schema))
+
+    def alter_schema(self, schema: Levels, definition: dict[str, Any], version: str) -> Remote:
+        kept = self._database(schema)
+        seen = _database(kept)
+        if seen.version != version:
+            raise Conflict(f"Schema {schema[0]} was changed meanwhile; load it and try again.", kind=Kind.SCHEMA)
+        before, after = (database_input(schema[0], each) for each in (seen.definition, definition))
+        wanted = self._writable(merged(kept, before, after), "DatabaseInput")
+        self.glue.call("UpdateDatabase", schema, Name=schema[0], DatabaseInput=wanted)
+        return _after(lambda: self.load_schema(schema))
+
+    def drop_schema(self, schema: Levels, identity: str, cascade: bool = False) -> None:
+        """Glue itself deletes the tables of a database that it deletes."""
+        _require_same(self.load_schema(schema), identity)
+        if not cascade and self.glue.call("GetTables", schema, DatabaseName=schema[0], MaxResults=1)["TableList"]:
+            raise NotEmpty(f"Schema {schema[0]} is not empty.", kind=Kind.SCHEMA)
+        self.glue.call("DeleteDatabase", schema, Name=schema[0])
+
+    # Tables.
+
+    def list_tables(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
+        answer = self.glue.call("GetTables", schema, DatabaseName=schema[0], MaxResults=PAGE, **_from(page))
+        return Page([_table(each) for each in answer["TableList"]], answer.get("NextToken"))
+
+    def load_table(self, schema: Levels, table: str) -> Remote:
+        return _table(self._table(schema, table))
+
+    def _table(self, schema: Levels, table: str) -> dict[str, Any]:
+        kept: dict[str, Any] = self.glue.call("GetTable", [*schema, table], DatabaseName=schema[0], Name=table)["Table"]
+        return kept
+
+    def create_table(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
+        try:
+            made = HiveTable.from_json({**definition, "name": table})
+            if iceberg.PLANNED in made.rest:
+                made = iceberg.prepared(self.io, made)
+            wanted = self._writable(table_input(made), "TableInput")
+            self.glue.call("CreateTable", [*schema, table], DatabaseName=schema[0], TableInput=wanted)
+        except OutcomeUnknown:
+            raise
+        except AlreadyExists:
+            self.discard(definition)
+            raise
+        except MetalakeError:
+            self._delete_file(definition)
+            raise
+        return _after(lambda: self.load_table(schema, table))
+
+    def discard(self, definition: dict[str, Any]) -> None:
+        written = iceberg.written_for(definition)
+        if written is None:
+            return
+        try:
+            there = self.load_table([definition["rest"][iceberg.PLANNED]["schema"]], definition["name"])
+        except NotFound:
+            there = None
+        if there is None or self.metadata_location(there.definition) != written:
+            self._delete_file(definition)
+
+    def _delete_file(self, definition: dict[str, Any]) -> None:
+        if written := iceberg.written_for(definition):
+            files.delete_quietly(self.io, [written])
+
+    def alter_table(self, schema: Levels, table: str, definition: dict[str, Any], version: str) -> Remote:
+        kept = self._table(schema, table)
+        if _table(kept).version != version:
+            raise _changed(schema, table)
+        return self._update(schema, kept, HiveTable.from_json(definition))
+
+    def commit_table(self, schema: Levels, table: str, location: str, previous: str) -> Remote:
+        kept = self._table(schema, table)
+        before = hive_table(kept)
+        if self.metadata_location(before.as_json()) != previous:
+            raise _changed(schema, table)
+        return self._update(schema, kept, iceberg.committed(self.io, before, location))
+
+    def _update(self, schema: Levels, kept: dict[str, Any], wanted: HiveTable) -> Remote:
+        """Make the difference, and nothing else, to the table as it is. Raises Conflict if it changes meanwhile."""
+        name = kept["Name"]
+        before, after = table_input(hive_table(kept)), table_input(replace(wanted, name=name))
+        self.glue.call(
+            "UpdateTable",
+            [*schema, name],
+            DatabaseName=schema[0],
+            TableInput=self._writable(merged(kept, before, after), "TableInput"),
+            SkipArchive=True,
+            **({"VersionId": kept["VersionId"]} if kept.get("VersionId") else {}),
+        )
+        return _after(lambda: self.load_table(schema, name))
+
+    def rename_table(self, schema: Levels, table: str, to_schema: Levels, to_table: str, identity: str) -> Remote:
+        raise Unsupported("AWS Glue cannot rename a table.", kind=Kind.TABLE)
+
+    def drop_table(
+        self, schema: Levels, table: str, identity: str, purge: bool = False, version: str | None = None
+    ) -> None:
+        """The entry goes, the files stay, also with `purge`. With a version, only the table as it was then."""
+        found = self.load_table(schema, table)
+        _require_same(found, identity)
+        if version is not None and found.version != version:
+            raise _changed(schema, table)
+        self.glue.call("DeleteTable", [*schema, table], DatabaseName=schema[0], Name=table)
+
+    def _writable(self, fields: Mapping[str, Any], shape: str) -> dict[str, Any]:
+        taken = self.glue.writable(shape) - {"ViewDefinition"}  # which is written in another form than it is read
+        return {name: value for name, value in fields.items() if name in taken}
+
+    # Partitions.
+
+    def list_partitions(self, schema: Levels, table: str, page: str | None = None) -> Page:
+        of = self._partitioned(schema, table)
+        where = {"DatabaseName": schema[0], "TableName": table, "MaxResults": PARTITIONS_PAGE}
+        answer = self.glue.call("GetPartitions", [*schema, table], **where, **_from(page))
+        fitting = [each for each in answer["Partitions"] if len(each["Values"]) == len(of.partition_keys)]
+        return Page([_partition(of, each) for each in fitting], answer.get("NextToken"))
+
+    def load_partition(self, schema: Levels, table: str, partition: str) -> Remote:
+        of = self._partitioned(schema, table)
+        values = partition_values(of.partition_keys, partition)
+        where = {"DatabaseName": schema[0], "TableName": table, "PartitionValues": values}
+        return _partition(of, self.glue.call("GetPartition", [*schema, table, partition], **where)["Partition"])
+
+    def add_partition(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
+        """Its files are read as the table's are."""
+        kept = self._table(schema, table)
+        place = {"Location": definition["location"]} if definition["location"] else {}
+        wanted = {
+            "Values": definition["values"],
+            "Parameters": definition["parameters"],
+            "StorageDescriptor": kept.get("StorageDescriptor", {}) | place,
+        }
+        name = definition["name"]
+        where = {"DatabaseName": schema[0], "TableName": table}
+        self.glue.call("CreatePartition", [*schema, table, name], **where, PartitionInput=wanted)
+        return _after(lambda: self.load_partition(schema, table, name))
+
+    def drop_partition(self, schema: Levels, table: str, partition: str) -> None:
+        """The entry goes, the files stay."""
+        of = self._partitioned(schema, table)
+        values = partition_values(of.partition_keys, partition)
+        where = {"DatabaseName": schema[0], "TableName": table, "PartitionValues": values}
+        self.glue.call("DeletePartition", [*schema, table, partition], **where)
+
+    def _partitioned(self, schema: Levels, table: str) -> HiveTable:
+        of = hive_table(self._table(schema, table))
+        if not of.partition_keys:
+            raise Unsupported(f"Table {schema[0]}.{table} has no partitions in AWS Glue.", kind=PARTITION)
+        return of
+
+
+def _from(page: str | None) -> dict[str, str]:
+    return {"NextToken": page} if page else {}
+
+
+def _database(database: Mapping[str, Any]) -> Remote:
+    definition = database_definition(database)
+    return Remote(
+        database["Name"], definition, moment(database.get("CreateTime")), digest(definition), kind=Kind.SCHEMA
+    )
+
+
+def _table(table: Mapping[str, Any]) -> Remote:
+    definition = hive_table(table).as_json()
+    version = table.get("VersionId") or digest(definition)
+    kind = Kind.VIEW if table.get("TableType") in VIEW_TYPES else Kind.TABLE
+    return Remote(table["Name"], definition, moment(table.get("CreateTime")), version, kind)
+
+
+def _partition(of: HiveTable, partition: Mapping[str, Any]) -> Remote:
+    values = partition["Values"]
+    definition = {
+        "name": partition_name(of.partition_keys, values),
+        "values": values,
+        "location": (partition.get("StorageDescriptor") or {}).get("Location"),
+        "parameters": dict(partition.get("Parameters") or {}),
+    }
+    identity = moment(partition.get("CreationTime"))
+    return Remote(definition["name"], definition, identity, digest(definition), PARTITION)
+
+
+def _require_same(found: Remote, identity: str) -> None:
+    """Raise NotFound for another object that has taken the name."""
+    if identity and found.identity and found.identity != identity:
+        raise NotFound(f"{found.kind.capitalize()} {found.name} was made anew in AWS Glue.", kind=found.kind)
+
+
+def _changed(schema: Levels, table: str) -> Conflict:
+    return Conflict(f"Table {schema[0]}.{table} was changed meanwhile; load it and try again.", kind=Kind.TABLE)
+
+
+def _after(read: Callable[[], Remote]) -> Remote:
+    """What a write has made. Raises OutcomeUnknown where that is not told, since something was made."""
+    try:
+        return read()
+    except ProviderUnavailable as failure:
+        raise OutcomeUnknown(f"{failure.message} What was written is not read back.", kind="catalog") from None

@@ -1,0 +1,374 @@
+"""A Hive Metastore: databases, tables of every kind and their partitions, over thrift."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cached_property
+from typing import Any
+
+from hive_metastore.ttypes import EnvironmentContext, Table
+
+from catalogs.hive.names import HIVE, folded_name
+from catalogs.hive.partitions import partition_values
+from catalogs.hive.tables import EXTERNAL_TABLE, VIEW_TYPES, HiveTable
+from catalogs.providers.external import PARTITION, Levels, Page, Remote
+from catalogs.providers.hive_client import Metastore, connect, connection
+from catalogs.providers.hive_errors import About
+from catalogs.providers.hive_locks import locked
+from catalogs.providers.hive_meaning import METADATA, URIS, HiveMeaning
+from catalogs.providers.hive_objects import (
+    DDL_TIME,
+    database_from,
+    hive_table,
+    partition_from,
+    partition_of,
+    schema_of,
+    table_of,
+    written,
+)
+from catalogs.providers.reaching.endpoints import Endpoint
+from catalogs.providers.reaching.metastores import check_metastores, parse_metastores
+from metalake.errors import AlreadyExists, Conflict, MetalakeError, NotFound, OutcomeUnknown, Unsupported
+from metalake.privileges import Kind
+
+SCHEMAS, NAMES, TABLES, PARTITIONS = 100, 5_000, 300, 300  # a page's items
+KEEP_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
+EVERY_PARTITION = -1
+LISTING_SECONDS = 600.0
+
+
+class HiveProvider(HiveMeaning):
+    """An alteration compares under the table's lock. Where a metastore keeps no locks, or another writer takes none,
+    what changes in the milliseconds between the comparison and the alteration is noticed only by metastores that
+    enforce expected parameters (2.3.10 and later). Databases are compared without a lock: nobody takes one.
+    """
+
+    @cached_property
+    def endpoints(self) -> list[Endpoint]:
+        return parse_metastores(self.properties[URIS])
+
+    def check_locations(self) -> None:
+        """Raises Invalid for a metastore whose host is unknown, or that this server does not connect to."""
+        check_metastores(self.properties[URIS])
+
+    def test_connection(self) -> None:
+        check_metastores(self.properties[URIS])
+        metastore = connect(self.endpoints)
+        try:
+            metastore.call("get_database", "default", about=About(Kind.SCHEMA, "default"))
+        except NotFound:
+            pass  # it is a metastore all the same
+        finally:
+            metastore.close()
+
+    def _metastore(self) -> AbstractContextManager[Metastore]:
+        return connection(self.endpoints)
+
+    # Schemas
+
+    def list_schemas(self, page: str | None = None) -> Page:
+        with self._metastore() as metastore:
+            names = metastore.call("get_all_databases", about=About(Kind.CATALOG, "databases"))
+            chosen, following = _part(sorted(names), page, SCHEMAS)
+            return Page([found for name in chosen if (found := _database_if_there(metastore, name))], following)
+
+    def load_schema(self, schema: Levels) -> Remote:
+        with self._metastore() as metastore:
+            return _database(metastore, schema[0])
+
+    def create_schema(self, schema: Levels, definition: dict[str, Any]) -> Remote:
+        name = folded_name(schema[0], HIVE, Kind.SCHEMA)
+        with self._metastore() as metastore:
+            try:
+                metastore.call("create_database", database_from(name, definition), about=About(Kind.SCHEMA, name))
+            except AlreadyExists:
+                return self._ours(definition, _database(metastore, name))
+            with _done():
+                return _database(metastore, name)
+
+    def _ours(self, definition: dict[str, Any], found: Remote) -> Remote:
+        """What is there already, if it is this very creation: a metastore repeats its own failed transactions."""
+        marker = self.marker_of(definition)
+        if not marker or self.marker_of(found.definition) != marker:
+            raise AlreadyExists(f"{found.kind.capitalize()} {found.name} already exists.", kind=found.kind)
+        return found
+
+    def alter_schema(self, schema: Levels, definition: dict[str, Any], version: str) -> Remote:
+        name = schema[0]
+        with self._metastore() as metastore:
+            _require_same(_database(metastore, name), version)
+            database = database_from(name, definition)
+            metastore.call("alter_database", name, database, about=About(Kind.SCHEMA, name))
+            with _done():
+                return _database(metastore, name)
+
+    def drop_schema(self, schema: Levels, identity: str, cascade: bool = False) -> None:
+        """Cascade drops its tables one by one, and the files of managed ones with them; what is left in its folder,
+        such as files of external tables, stays.
+        """
+        name, about = schema[0], About(Kind.SCHEMA, schema[0])
+        with self._metastore() as metastore:
+            _database(metastore, name)
+            if not cascade:
+                metastore.call("drop_database", name, False, False, about=about)
+                return
+            dropped = False
+            for table, _ in _table_kinds(metastore, name):
+                with _done(dropped), suppress(NotFound):
+                    _drop(metastore, name, table)
+                dropped = True
+            with _done(dropped):
+                metastore.call("drop_database", name, False, False, about=about)
+
+    # Tables
+
+    def list_tables(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
+        """By name and without definitions, unless the catalog hides tables for what they are."""
+        name = schema[0]
+        with self._metastore() as metastore:
+            kinds = self._listing(metastore, name, is_first=page is None)
+            if not (whole or not self.shows_all):
+                chosen, following = _part(kinds, page, NAMES)
+                return Page([Remote(table, {}, kind=kind) for table, kind in chosen], following)
+            chosen, following = _part(kinds, page, TABLES)
+            names = [table for table, _ in chosen]
+            if not names:
+                return Page([], following)
+            found = metastore.call("get_table_objects_by_name", name, names, about=About(Kind.SCHEMA, name))
+            return Page(sorted(map(table_of, found), key=lambda table: table.name), following)
+
+    def _listing(self, metastore: Metastore, database: str, *, is_first: bool) -> list[tuple[str, str]]:
+        """The names and kinds of a database's tables; the pages of one listing share them."""
+        place, now = (self.catalog_id, database), time.monotonic()
+        taken_at, kinds = _listings.get(place, (0.0, []))
+        if is_first or not kinds or now - taken_at > LISTING_SECONDS:
+            kinds = _table_kinds(metastore, database)
+            if not kinds:
+                _database(metastore, database)
+            for stale in [key for key, (then, _) in list(_listings.items()) if now - then > LISTING_SECONDS]:
+                _listings.pop(stale, None)
+            if len(kinds) > TABLES:
+                _listings[place] = (now, kinds)
+        return kinds
+
+    def load_table(self, schema: Levels, table: str) -> Remote:
+        with self._metastore() as metastore:
+            return table_of(_table(metastore, schema[0], table))
+
+    def create_table(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
+        database, about = schema[0], About(Kind.TABLE, f"{schema[0]}.{table}")
+        made = written(HiveTable.from_json(definition), onto=Table(tableName=table, dbName=database))
+        with self._metastore() as metastore:
+            _database(metastore, database)
+            try:
+                metastore.call("create_table", made, about=about)
+            except AlreadyExists:
+                return self._ours(definition, table_of(_table(metastore, database, table)))
+            with _done():
+                return table_of(_table(metastore, database, table))
+
+    def alter_table(self, schema: Levels, table: str, definition: dict[str, Any], version: str) -> Remote:
+        with self._locked(schema[0], table) as (metastore, _):
+            there = _table(metastore, schema[0], table)
+            _require_same(table_of(there), version)
+            last = (there.parameters or {}).get(DDL_TIME, "")
+            changed = written(HiveTable.from_json(definition), onto=there)
+            return _alter(metastore, changed, last, expected=(DDL_TIME, last))
+
+    def rename_table(self, schema: Levels, table: str, to_schema: Levels, to_table: str, identity: str) -> Remote:
+        """The files of a managed table move with it where they lie in its schema's folder, as a metastore does it."""
+        source, target = schema[0], to_schema[0]
+        name = folded_name(to_table, HIVE, Kind.TABLE)
+        with self._locked(source, table) as (metastore, _):
+            there = self._same(metastore, source, table, identity)
+            _database(metastore, target)
+            if _is_there(metastore, target, name):
+                raise AlreadyExists(f"Table {target}.{name} already exists.", kind=Kind.TABLE)
+            location = there.sd.location if there.sd else None
+            there.dbName, there.tableName = target, name
+            _call_alter(metastore, source, table, there, {})
+            with _done():
+                return self._with_path(metastore, _table(metastore, target, name), location)
+
+    def _with_path(self, metastore: Metastore, moved: Table, before: str | None) -> Remote:
+        """Spark looks for the files of a managed table of its own by another parameter, which a metastore leaves."""
+        serde = moved.sd.serdeInfo if moved.sd else None
+        if serde and serde.parameters and serde.parameters.get("path") == before and moved.sd.location != before:
+            serde.parameters["path"] = moved.sd.location
+            _call_alter(metastore, moved.dbName, moved.tableName, moved, {})
+            return table_of(_table(metastore, moved.dbName, moved.tableName))
+        return table_of(moved)
+
+    def drop_table(self, schema: Levels, table: str, identity: str, purge: bool = False) -> None:
+        """The files of a managed table go, those of an external one stay; so such a one cannot be purged."""
+        with self._metastore() as metastore:
+            there = self._same(metastore, schema[0], table, identity)
+            if purge and there.tableType == EXTERNAL_TABLE:
+                raise Unsupported(
+                    f"Table {schema[0]}.{table} is external: a metastore does not delete its files; drop it instead.",
+                    kind=Kind.TABLE,
+                )
+            _drop(metastore, schema[0], table, purge=purge)
+
+    def commit_table(self, schema: Levels, table: str, location: str, previous: str) -> Remote:
+        """As Iceberg's own Hive catalog does: under the lock, which no commit goes without.
+
+        Raises Unsupported where the metastore keeps no locks, or the table is none of Iceberg's.
+        """
+        name = f"{schema[0]}.{table}"
+        with self._locked(schema[0], table) as (metastore, has_lock):
+            there = _table(metastore, schema[0], table)
+            points_to = self.metadata_location(table_of(there).definition)
+            if points_to is None:
+                raise Unsupported(f"Table {name} is no Iceberg table.", kind=Kind.TABLE)
+            if not has_lock:
+                raise Unsupported(
+                    f"Table {name}: this metastore keeps no locks, so a commit could undo another; "
+                    "create its transaction tables.",
+                    kind=Kind.TABLE,
+                )
+            if points_to != previous:
+                raise Conflict(f"Table {name} points to {points_to} by now.", kind=Kind.TABLE)
+            last = there.parameters.get(DDL_TIME, "")
+            there.parameters |= {METADATA: location, f"previous_{METADATA}": previous}
+            return _alter(metastore, there, last, expected=(METADATA, previous))
+
+    @contextmanager
+    def _locked(self, database: str, table: str) -> Iterator[tuple[Metastore, bool]]:
+        """A connection under the table's lock, and whether there is one."""
+        with self._metastore() as metastore, locked(self.endpoints, metastore, database, table) as has_lock:
+            yield metastore, has_lock
+
+    def _same(self, metastore: Metastore, database: str, table: str, identity: str) -> Table:
+        """The table as it is. Raises NotFound where it is another one by now."""
+        there = _table(metastore, database, table)
+        if table_of(there).identity != identity:
+            raise NotFound(f"Table {database}.{table} does not exist: another has its name now.", kind=Kind.TABLE)
+        return there
+
+    # Partitions
+
+    def list_partitions(self, schema: Levels, table: str, page: str | None = None) -> Page:
+        name = About(Kind.TABLE, f"{schema[0]}.{table}")
+        with self._metastore() as metastore:
+            keys = hive_table(_table(metastore, schema[0], table)).partition_keys
+            if not keys:
+                return Page([])
+            names = metastore.call("get_partition_names", schema[0], table, EVERY_PARTITION, about=name)
+            chosen, following = _part(sorted(names), page, PARTITIONS)
+            found = metastore.call("get_partitions_by_names", schema[0], table, chosen, about=name) if chosen else []
+            return Page(sorted((partition_of(keys, each) for each in found), key=lambda one: one.name), following)
+
+    def load_partition(self, schema: Levels, table: str, partition: str) -> Remote:
+        with self._metastore() as metastore:
+            return _partition(metastore, _table(metastore, schema[0], table), partition)
+
+    def add_partition(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
+        name = definition["name"]
+        with self._metastore() as metastore:
+            there = _table(metastore, schema[0], table)
+            metastore.call("add_partition", partition_from(there, definition), about=About(PARTITION, name))
+            with _done():
+                return _partition(metastore, there, name)
+
+    def drop_partition(self, schema: Levels, table: str, partition: str) -> None:
+        with self._metastore() as metastore:
+            there = _table(metastore, schema[0], table)
+            values = partition_values(hive_table(there).partition_keys, partition)
+            metastore.call("drop_partition", schema[0], table, values, True, about=About(PARTITION, partition))
+
+
+_listings: dict[tuple[int, str], tuple[float, list[tuple[str, str]]]] = {}
+
+
+def _part(items: Sequence[Any], after: str | None, size: int) -> tuple[list[Any], str | None]:
+    """The items that follow a name, and the name that the next ones follow; an item is a name or begins with one."""
+
+    def name_of(item: Any) -> str:
+        return item if isinstance(item, str) else item[0]
+
+    start = bisect_right(items, after, key=name_of) if after is not None else 0
+    chosen = list(items[start : start + size])
+    return chosen, name_of(chosen[-1]) if start + size < len(items) else None
+
+
+def _database(metastore: Metastore, name: str) -> Remote:
+    return schema_of(metastore.call("get_database", name, about=About(Kind.SCHEMA, name)))
+
+
+def _database_if_there(metastore: Metastore, name: str) -> Remote | None:
+    try:
+        return _database(metastore, name)
+    except NotFound:
+        return None
+
+
+def _table_kinds(metastore: Metastore, database: str) -> list[tuple[str, str]]:
+    found = metastore.call("get_table_meta", database, "*", [], about=About(Kind.SCHEMA, database))
+    return sorted(
+        (meta.tableName, Kind.VIEW if meta.tableType in VIEW_TYPES else Kind.TABLE)
+        for meta in found
+        if meta.dbName == database
+    )
+
+
+def _table(metastore: Metastore, database: str, table: str) -> Table:
+    return metastore.call("get_table", database, table, about=About(Kind.TABLE, f"{database}.{table}"))
+
+
+def _is_there(metastore: Metastore, database: str, table: str) -> bool:
+    try:
+        _table(metastore, database, table)
+    except NotFound:
+        return False
+    return True
+
+
+def _partition(metastore: Metastore, table: Table, name: str) -> Remote:
+    keys = hive_table(table).partition_keys
+    values = partition_values(keys, name)
+    about = About(PARTITION, name)
+    return partition_of(keys, metastore.call("get_partition", table.dbName, table.tableName, values, about=about))
+
+
+def _require_same(found: Remote, version: str) -> None:
+    if found.version != version:
+        raise Conflict(f"{found.kind.capitalize()} {found.name} was changed meanwhile.", kind=found.kind)
+
+
+def _alter(metastore: Metastore, changed: Table, last: str, expected: tuple[str, str]) -> Remote:
+    """Alter a table that was touched last when it was read; refused where `expected` is not as it was, by metastores
+    that can do so.
+    """
+    now = int(time.time())
+    changed.parameters[DDL_TIME] = str(max(now, int(last) + 1) if last.isdecimal() else now)
+    name, value = expected
+    context = {"expected_parameter_key": name, "expected_parameter_value": value} if value else {}
+    _call_alter(metastore, changed.dbName, changed.tableName, changed, context)
+    with _done():
+        return table_of(_table(metastore, changed.dbName, changed.tableName))
+
+
+def _call_alter(metastore: Metastore, database: str, table: str, changed: Table, context: dict[str, str]) -> None:
+    environment = EnvironmentContext(KEEP_STATISTICS | context)
+    about = About(Kind.TABLE, f"{database}.{table}")
+    metastore.call("alter_table_with_environment_context", database, table, changed, environment, about=about)
+
+
+def _drop(metastore: Metastore, database: str, table: str, *, purge: bool = False) -> None:
+    """A metastore itself leaves the files of external tables."""
+    context = EnvironmentContext({"ifPurge": "TRUE"} if purge else {})
+    about = About(Kind.TABLE, f"{database}.{table}")
+    metastore.call("drop_table_with_environment_context", database, table, True, context, about=about)
+
+
+@contextmanager
+def _done(anything: bool = True) -> Iterator[None]:
+    """After something was written, no failure may say that nothing was."""
+    try:
+        yield
+    except MetalakeError as failure:
+        raise OutcomeUnknown(failure.message, kind=failure.kind) if anything else failure from None

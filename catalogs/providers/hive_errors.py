@@ -1,0 +1,136 @@
+"""What a metastore's refusals and silences mean, in our words."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from hive_metastore.ttypes import (
+    AlreadyExistsException,
+    InvalidInputException,
+    InvalidObjectException,
+    InvalidOperationException,
+    InvalidPartitionException,
+    MetaException,
+    NoSuchLockException,
+    NoSuchObjectException,
+    NoSuchTxnException,
+    TxnAbortedException,
+    UnknownDBException,
+    UnknownTableException,
+)
+from thrift.Thrift import TApplicationException
+from thrift.transport.TTransport import TTransportException
+
+from metalake.errors import (
+    AlreadyExists,
+    Conflict,
+    Invalid,
+    MetalakeError,
+    NotEmpty,
+    NotFound,
+    OutcomeUnknown,
+    ProviderTimeout,
+    ProviderUnavailable,
+    Unsupported,
+)
+
+MISSING = (NoSuchObjectException, UnknownDBException, UnknownTableException)
+LOCKS = (NoSuchLockException, NoSuchTxnException, TxnAbortedException)
+WRONG = (InvalidObjectException, InvalidOperationException, InvalidInputException, InvalidPartitionException)
+# After these a connection may go on: the answer was read to its end.
+ANSWERS_WHOLE = (*MISSING, *LOCKS, *WRONG, AlreadyExistsException, MetaException, TApplicationException)
+
+# A metastore has one exception for much; its text tells what it is about.
+SAID: list[tuple[re.Pattern[str], type[MetalakeError]]] = [
+    (re.compile(r"is not empty"), NotEmpty),
+    (re.compile(r"already exists"), AlreadyExists),
+    (re.compile(r"not found|doesn't exist|does not exist"), NotFound),
+    (re.compile(r"has been modified"), Conflict),
+    (re.compile(r"No FileSystem for scheme|not a valid|[Rr]elative path"), Invalid),
+]
+DENIED = re.compile(r"permission|access ?control|not authorized|unauthorized|denied", re.IGNORECASE)
+IN_VAIN = "it may be no Hive metastore, or one that asks for Kerberos or TLS, which are not offered"
+MAX_SAID = 500
+
+
+class About(NamedTuple):
+    """What a call is about, for people: `table`, `flights.delays`."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+class Refused(ProviderUnavailable):
+    """The metastore answered that it could not do it."""
+
+
+def is_write(method: str) -> bool:
+    return method.startswith(("create", "alter", "drop", "add"))
+
+
+def translated(failure: Exception, method: str, about: About, where: str) -> MetalakeError:
+    """Our error for what a call of the metastore's method raised.
+
+    A write whose answer did not come is an OutcomeUnknown; one that was answered by a refusal was not done.
+    """
+    said = " ".join((getattr(failure, "message", None) or str(failure)).split())[:MAX_SAID]
+    thing = f"{about.kind.capitalize()} {about.name}"
+    match failure:
+        case NoSuchObjectException() | UnknownDBException() | UnknownTableException():
+            return NotFound(f"{thing} does not exist.", kind=about.kind)
+        case AlreadyExistsException():
+            return AlreadyExists(f"{thing} already exists.", kind=about.kind)
+        case InvalidObjectException() | InvalidOperationException() | InvalidInputException():
+            return _by_text(said, about) or Invalid(f"Hive refused {about}: {said}", kind=about.kind)
+        case NoSuchLockException() | NoSuchTxnException() | TxnAbortedException():
+            return NotFound(f"The lock of {about} is gone.", kind=about.kind)
+        case InvalidPartitionException():
+            return Invalid(f"Hive refused {about}: {said}", kind=about.kind)
+        case MetaException():
+            return _by_text(said, about) or _refused(said, method, about)
+        case TApplicationException(type=TApplicationException.UNKNOWN_METHOD):
+            return Unsupported(f"What answers at {where} knows no {method}: {IN_VAIN}.", kind=about.kind)
+        case TApplicationException():
+            if is_write(method):
+                return OutcomeUnknown(f"The metastore failed in {method} of {about}: {said}", kind=about.kind)
+            return _refused(said, method, about)
+    return _unanswered(failure, method, where)
+
+
+def _by_text(said: str, about: About) -> MetalakeError | None:
+    error = next((error for pattern, error in SAID if pattern.search(said)), None)
+    return error(f"Hive refused {about}: {said}", kind=about.kind) if error else None
+
+
+def _refused(said: str, method: str, about: About) -> MetalakeError:
+    """A write is refused for its own reasons, of which the next caller knows nothing; a read is not."""
+    if DENIED.search(said):
+        message = f"The metastore does not permit {method} of {about} to this server: {said}"
+        return Refused(message, kind=about.kind, retryable=False)
+    return Refused(
+        f"The metastore could not do {method} of {about}: {said}", kind=about.kind, retryable=not is_write(method)
+    )
+
+
+def _unanswered(failure: Exception, method: str, where: str) -> MetalakeError:
+    code = failure.type if isinstance(failure, TTransportException) else None
+    retryable = True
+    if code == TTransportException.TIMED_OUT:
+        message = f"{where} did not answer {method} in time."
+    elif code == TTransportException.END_OF_FILE:
+        message = f"{where} ended the connection instead of answering {method}; if it always does, {IN_VAIN}."
+    elif code == TTransportException.SIZE_LIMIT:
+        message, retryable = f"{where} gave a larger answer to {method} than is taken.", False
+    elif code is not None or isinstance(failure, OSError):
+        message = f"The connection to {where} broke before {method} was answered."
+    else:
+        message, retryable = f"What answers at {where} does not speak as a metastore does: {IN_VAIN}.", False
+    if is_write(method):
+        return OutcomeUnknown(message, kind="catalog")
+    if code == TTransportException.TIMED_OUT:
+        return ProviderTimeout(message, kind="catalog")
+    return ProviderUnavailable(message, kind="catalog", retryable=retryable)

@@ -1,0 +1,111 @@
+"""The metadata files of Iceberg tables: where they may lie, how they are read, written and removed.
+
+One for a catalog of ours; for a table of an outside catalog one that also allows where that system says it lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.conf import settings
+
+from catalogs.hierarchy import HierarchicalSchema
+from catalogs.iceberg import files, guard, locations
+from catalogs.iceberg.purge import purge
+from metalake.errors import Invalid, NotFound
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+
+MAX_PLACE_BYTES = locations.MAX_LENGTH - 128  # leaves room for the names of its files
+METADATA = files.MetadataCache(settings.METALAKE_METADATA_CACHE)
+
+
+class MetadataFiles:
+    """Metadata files below the allowed locations; the storage is opened when it is first needed."""
+
+    def __init__(
+        self,
+        catalog_id: int,
+        open_io: Callable[[], FileIO],
+        allowed: Sequence[str],
+        file_roots: Sequence[str],
+        warehouse: str = "",
+    ) -> None:
+        self.catalog_id = catalog_id
+        self.allowed, self.file_roots, self.warehouse = list(allowed), list(file_roots), warehouse
+        self._open_io = open_io
+
+    @cached_property
+    def io(self) -> FileIO:
+        return self._open_io()
+
+    def place(self, path: HierarchicalSchema, name: str, uuid: UUID, asked: str | None) -> str:
+        """Where a new table goes. Raises Invalid for a place the catalog does not allow."""
+        if not asked:
+            return locations.default_table_location(self.warehouse, path.segments, name, uuid)
+        return locations.check_allowed(asked, self.allowed, file_roots=self.file_roots)
+
+    def check_metadata(self, metadata: Mapping[str, Any]) -> None:
+        """Every property and every location of it, whatever a request changed. Raises Invalid."""
+        guard.check_properties(metadata.get("properties") or {})
+        locations.check_metadata_locations(metadata, self.allowed, self.file_roots)
+        for claim in self.claims(metadata):
+            if any(locations.is_under(place, claim) for place in self.allowed):
+                raise Invalid(f"{claim} is the catalog's; a table takes a folder below it.", kind="location")
+            if len(claim.encode()) > MAX_PLACE_BYTES:
+                raise Invalid(f"A table's location may take {MAX_PLACE_BYTES} bytes.", kind="location")
+
+    def claims(self, metadata: Mapping[str, Any]) -> list[str]:
+        """The places that the table writes to, in the spelling to compare, none below another."""
+        places = sorted({locations.canonical(place) for place in locations.effective_locations(metadata)})
+        return [
+            place
+            for place in places
+            if not any(place != other and locations.is_under(place, other) for other in places)
+        ]
+
+    def read(self, location: str) -> bytes:
+        content = METADATA.get(location)
+        if content is None:
+            content = files.read_metadata(self.io, location)
+            METADATA.put(location, content)
+        return content
+
+    def allowed_place(self, location: str) -> str:
+        """A location in the spelling to compare. Raises Invalid for one the catalog does not allow."""
+        return locations.canonical(locations.check_allowed(location, self.allowed, file_roots=self.file_roots))
+
+    def read_foreign(self, location: str) -> bytes:
+        """A metadata file that a caller names. Raises Invalid where the place or the content is not allowed."""
+        self.allowed_place(location)
+        try:
+            content = files.read_metadata(self.io, location)
+        except NotFound as missing:
+            raise Invalid(missing.message, kind="metadata-file") from None
+        METADATA.put(location, content)  # what is checked now, not what another file of that name held before
+        return content
+
+    def write(self, metadata: Mapping[str, Any], previous: str | None) -> tuple[str, bytes]:
+        """The location and the content of a new metadata file."""
+        location, content = files.write_metadata(self.io, metadata, version=files.next_version(previous))
+        METADATA.put(location, content)
+        return location, content
+
+    def discard(self, *written: str) -> None:
+        """Remove metadata files that nothing points to."""
+        for location in written:
+            METADATA.forget(location)
+        files.delete_quietly(self.io, written)
+
+    def purge(self, metadata_location: str) -> int:
+        """Delete every file the table owns, its metadata last; running it again goes on where it stopped."""
+        METADATA.forget(metadata_location)
+        try:
+            metadata = files.parse_metadata(files.read_metadata(self.io, metadata_location))
+        except NotFound:
+            return 0
+        return purge(self.io, metadata, metadata_location, self.allowed, self.file_roots)

@@ -1,0 +1,102 @@
+"""Partitions of tables in an outside system: never mirrored, since no grant hangs on them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+from authz import operations
+from authz.policy import Actor
+from catalogs import intents
+from catalogs.hive.partitions import IdentityPartition
+from catalogs.intents import Draft, Work, step
+from catalogs.lookup import Found, by_id
+from catalogs.models import Intent
+from catalogs.providers.external import Remote
+from catalogs.services.changes import event
+from catalogs.services.external import mirror
+from catalogs.services.external.calls import ask, pages
+from catalogs.services.external.tables import ExternalTable
+from catalogs.services.external.writing import again, names_on
+from metalake.events import record
+from metalake.models import new_id
+from metalake.names import dotted
+
+SLOT = "partition"
+
+
+def listed(actor: Actor, table: ExternalTable) -> Iterator[dict[str, Any]]:
+    """The partitions as the native wire has them."""
+    where = _where(table.found)
+    for page in pages(actor, table.found, table.provider, "list_partitions", **where):
+        yield from (table.provider.shown_partition(table.definition, each.definition) for each in page)
+
+
+def names(actor: Actor, table: ExternalTable) -> list[str]:
+    where = _where(table.found)
+    return [
+        each.name for page in pages(actor, table.found, table.provider, "list_partitions", **where) for each in page
+    ]
+
+
+def loaded(actor: Actor, table: ExternalTable, name: str) -> dict[str, Any]:
+    """Raises NotFound."""
+    there = Remote(**ask(actor, table.found, table.provider, "load_partition", **_where(table.found), partition=name))
+    return table.provider.shown_partition(table.definition, there.definition)
+
+
+def add(actor: Actor, table: ExternalTable, asked: IdentityPartition) -> dict[str, Any]:
+    definition = table.provider.new_partition(table.definition, asked)
+    name = definition["name"]
+    intent = _carry(actor, table, "add_partition", name, definition=definition)
+    return table.provider.shown_partition(table.definition, intent.steps[-1]["result"]["definition"])
+
+
+def drop(actor: Actor, table: ExternalTable, name: str) -> None:
+    """Raises NotFound."""
+    loaded(actor, table, name)
+    _carry(actor, table, "drop_partition", name, partition=name)
+
+
+def _carry(actor: Actor, table: ExternalTable, verb: str, name: str, **arguments: Any) -> Intent:
+    def decide(actor: Actor) -> Draft:
+        fresh = again(actor, table.found, operations.ALTER_TABLE)
+        return Draft(
+            id=new_id(),
+            verb=verb,
+            catalog_id=fresh.catalog.id,
+            full_name=f"{dotted(fresh.full_name)}/{name}"[:2048],
+            names=[(fresh.id, SLOT, _short(name))],
+            must_stay=names_on(fresh),
+            steps=[step(verb, **_where(fresh), **arguments)],
+            arguments={"id": fresh.id, "partition": name},
+        )
+
+    return intents.carry(actor, decide)
+
+
+def _short(name: str) -> str:
+    """A reservation's name may take 255 characters, a partition's as many as it likes."""
+    return name if len(name) <= 255 else hashlib.sha256(name.encode()).hexdigest()
+
+
+def _where(found: Found) -> dict[str, Any]:
+    return {"schema": mirror.levels_at(found.nodes[-2].id) or [], "table": mirror.wire_name_at(found.id)}
+
+
+def _note(actor: Actor, intent: Intent) -> None:
+    found = by_id(intent.arguments["id"])
+    if found is not None:
+        fact = "table.partition_added" if intent.verb == "add_partition" else "table.partition_dropped"
+        record(event(actor, fact, found, partition=intent.arguments["partition"]))
+
+
+def _may_still(actor: Actor, intent: Intent) -> None:
+    found = by_id(intent.arguments["id"])
+    if found is not None:
+        again(actor, found, operations.ALTER_TABLE)
+
+
+for _verb in ("add_partition", "drop_partition"):
+    intents.register(_verb, Work(_note, _may_still))

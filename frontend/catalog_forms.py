@@ -1,0 +1,254 @@
+"""The form of a catalog, made from what its provider declares; another provider needs nothing here.
+
+Secrets go one way: what is typed is never part of a page again, and what is kept shows as set.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+from django import forms
+from pydantic import SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+
+from catalogs.hierarchy import check_strict
+from catalogs.models import Catalog
+from catalogs.providers.base import Provider
+from catalogs.providers.registry import PROVIDERS, provider_class
+from catalogs.secrets import MASK, is_secret
+from catalogs.services.changes import Alteration
+from metalake.errors import AlreadyExists, Invalid, MetalakeError
+from metalake.privileges import Kind
+
+PROPERTY, REMOVE = "property-", "remove-"
+OTHERS = "others"
+QUOTED = re.compile(r"'([^']+)'")
+WORDS = {"true": "yes", "false": "no"}
+TYPE_AGAIN = "Type it again: what is secret is never sent back to a page."
+
+
+def choices() -> list[tuple[str, str]]:
+    """The providers by name and label."""
+    return sorted(((name, provider_class(name).label) for name in PROVIDERS), key=lambda each: each[1].lower())
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One property of a provider's settings."""
+
+    name: str
+    info: FieldInfo
+
+    @property
+    def types(self) -> list[Any]:
+        """Its type, without None; several where it is a union."""
+        annotation = self.info.annotation
+        parts = [annotation] if get_origin(annotation) is Literal else list(get_args(annotation)) or [annotation]
+        return [part for part in parts if part is not NoneType]
+
+    @property
+    def is_secret(self) -> bool:
+        return SecretStr in self.types
+
+    @property
+    def default(self) -> str:
+        value = self.info.get_default()
+        return "" if self.info.is_required() or value is None else _text(value)
+
+    @property
+    def options(self) -> list[str]:
+        if self.types == [bool]:
+            return ["true", "false"]
+        literal = next((part for part in self.types if get_origin(part) is Literal), None)
+        return [_text(option) for option in get_args(literal)]
+
+    def field(self, kept: str | None, fixed: str | None) -> forms.Field:
+        """`kept` is the value that the catalog has, `fixed` why it cannot change."""
+        common: dict[str, Any] = {
+            "label": self.name,
+            "help_text": _sentences(self.info.description, fixed and f"It cannot change: {fixed}"),
+            "required": self.info.is_required() and not (self.is_secret and kept == MASK),
+            "disabled": fixed is not None,
+        }
+        if self.is_secret:
+            shown = f"{MASK} (kept when left empty)" if kept == MASK else ""
+            attributes = {"autocomplete": "new-password", "placeholder": shown}
+            return forms.CharField(widget=forms.PasswordInput(attrs=attributes), strip=False, **common)
+        common["initial"] = kept
+        if options := self.options:
+            first = [] if self.info.is_required() else [("", f"{WORDS.get(self.default, self.default)} (default)")]
+            return forms.ChoiceField(choices=first + [(one, WORDS.get(one, one)) for one in options], **common)
+        attributes = {"autocomplete": "off", "placeholder": self.default, "spellcheck": "false"}
+        if self.types == [int]:
+            bounds = {key: _bound(self.info, bound) for key, bound in (("min_value", "ge"), ("max_value", "le"))}
+            return forms.IntegerField(widget=forms.NumberInput(attrs=attributes), **bounds, **common)
+        return forms.CharField(widget=forms.TextInput(attrs=attributes), **common)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _bound(info: FieldInfo, name: str) -> Any:
+    return next((getattr(each, name) for each in info.metadata if hasattr(each, name)), None)
+
+
+def _sentences(*texts: str | None) -> str:
+    return " ".join(text if text.endswith(".") else f"{text}." for text in texts if text)
+
+
+class CatalogForm(forms.Form):
+    """A new catalog of a provider, or with `row` one that is there. Its fields say what is wrong, each at its place."""
+
+    name = forms.CharField(max_length=64, widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}))
+    comment = forms.CharField(required=False, widget=forms.TextInput(attrs={"autocomplete": "off"}))
+
+    def __init__(self, provider: type[Provider], data: Mapping[str, Any] | None = None, row: Catalog | None = None):
+        super().__init__(data)
+        self.provider, self.row = provider, row
+        self.kept: dict[str, str] = dict(row.properties) if row else {}
+        self.declared = [Declared(info.alias or name, info) for name, info in provider.settings.model_fields.items()]
+        names = {each.name for each in self.declared}
+        if row is not None:
+            self.initial = {"name": row.name, "comment": row.comment or ""}
+        for each in self.declared:
+            fixed = provider.immutable.get(each.name) if row is not None else None
+            self.fields[PROPERTY + each.name] = each.field(self.kept.get(each.name), fixed)
+            if each.is_secret and each.name in self.kept and not each.info.is_required():
+                self.fields[REMOVE + each.name] = forms.BooleanField(required=False, label=f"Remove {each.name}")
+        free = {key: value for key, value in self.kept.items() if key not in names}
+        self.fields[OTHERS] = forms.CharField(
+            required=False,
+            label="Other properties",
+            help_text="One a line, as name=value. They are kept with the catalog."
+            + (f" {MASK} stands for a secret that is kept." if MASK in free.values() else ""),
+            initial="\n".join(f"{key}={value}" for key, value in sorted(free.items())),
+            widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "autocomplete": "off"}),
+        )
+        for bound in self:
+            described = [f"{bound.auto_id}-help"] if bound.field.help_text else []
+            bound.field.widget.attrs["aria-describedby"] = " ".join([*described, f"{bound.auto_id}-error"])
+
+    def rows(self) -> Iterator[tuple[forms.BoundField, forms.BoundField | None]]:
+        """The properties' fields, what is required first, each with the box that removes it where there is one."""
+        fields = [self[PROPERTY + each.name] for each in self.declared]
+        for bound in sorted(fields, key=lambda each: not each.field.required):
+            name = bound.name.removeprefix(PROPERTY)
+            yield bound, self[REMOVE + name] if REMOVE + name in self.fields else None
+
+    # What was typed
+
+    def clean_name(self) -> str:
+        name = self.cleaned_data["name"]
+        try:
+            check_strict(name, Kind.CATALOG)
+        except Invalid as wrong:
+            raise forms.ValidationError(wrong.message) from None
+        return str(name)
+
+    def clean_others(self) -> dict[str, str]:
+        """The free properties."""
+        found: dict[str, str] = {}
+        for number, line in enumerate(self.cleaned_data[OTHERS].splitlines(), 1):
+            key, divides, value = line.partition("=")
+            key = key.strip()
+            if not line.strip():
+                continue
+            if not divides or not key:
+                raise forms.ValidationError(f"Line {number} is not of the form name=value.")
+            if key in found:
+                raise forms.ValidationError(f"Line {number} names {key} a second time.")
+            if PROPERTY + key in self.fields:
+                raise forms.ValidationError(f"Line {number}: {key} has a field of its own above.")
+            found[key] = value.strip()
+        return found
+
+    def clean(self) -> None:
+        """All that the settings themselves say is wrong, not just the first of it."""
+        if self.errors:
+            return
+        try:
+            self.provider.settings.model_validate(self.properties())
+        except ValidationError as wrong:
+            for fault in wrong.errors(include_input=False, include_url=False):
+                self._blame(str(fault["loc"][0]) if fault["loc"] else "", f"{fault['msg']}.")
+        except MetalakeError as refusal:
+            self.refuse(refusal)
+
+    def properties(self) -> dict[str, str]:
+        """The properties as they would be; the mask stands for a secret that is kept."""
+        wanted: dict[str, str] = dict(self.cleaned_data.get(OTHERS) or {})
+        for each in self.declared:
+            value = self.cleaned_data.get(PROPERTY + each.name)
+            if value not in (None, ""):
+                wanted[each.name] = str(value)
+            elif each.is_secret and each.name in self.kept and not self.cleaned_data.get(REMOVE + each.name):
+                wanted[each.name] = MASK
+        return wanted
+
+    def alteration(self) -> Alteration:
+        """What makes the row into what was typed."""
+        wanted = self.properties()
+        gone = [(key, None) for key in self.kept if key not in wanted]
+        changed = [(key, value) for key, value in wanted.items() if self.kept.get(key) != value]
+        comment, name = self.cleaned_data["comment"], self.cleaned_data["name"]
+        return Alteration(
+            new_name=name if self.row and name != self.row.name else None,
+            comment=comment,
+            sets_comment=bool(self.row and comment != (self.row.comment or "")),
+            properties=(*gone, *changed),
+        )
+
+    # What is wrong with it
+
+    def refuse(self, refusal: MetalakeError) -> None:
+        """Put what a service refused beside the field that it names."""
+        named = [name for name in QUOTED.findall(refusal.message) if PROPERTY + name in self.fields]
+        near = refusal.message.startswith("Unknown property")
+        if isinstance(refusal, AlreadyExists):
+            self.add_error("name", refusal.message)
+        else:
+            self._blame(named[0] if named and not near else OTHERS if near else "", refusal.message)
+
+    def _blame(self, name: str, message: str) -> None:
+        field = name if name == OTHERS else PROPERTY + name
+        self.add_error(field if field in self.fields else None, self.hushed(message))
+
+    def hushed(self, message: str) -> str:
+        """A message without the secrets that were typed, should it quote one."""
+        typed = {name.removeprefix(PROPERTY): str(value) for name, value in self.data.items()}
+        typed |= dict(line.partition("=")[::2] for line in typed.get(OTHERS, "").splitlines())
+        for key, value in typed.items():
+            if len(value.strip()) > 3 and is_secret(key.strip(), value, self.provider.settings.secrets()):
+                message = message.replace(value.strip(), MASK)
+        return message
+
+    def without_secrets(self) -> CatalogForm:
+        """The same form for a page: what is secret of what was typed is left out, and asked for again."""
+        shown = dict(self.data.items())
+        asked_again = []
+        for each in self.declared:
+            typed = shown.get(PROPERTY + each.name)
+            if typed and is_secret(each.name, typed, self.provider.settings.secrets()):
+                shown[PROPERTY + each.name] = ""
+                asked_again.append(PROPERTY + each.name)
+        lines = str(shown.get(OTHERS) or "").splitlines()
+        safe = [line for line in lines if not _is_secret_line(line)]
+        if safe != lines:
+            shown[OTHERS] = "\n".join(safe)
+            asked_again.append(OTHERS)
+        copy = type(self)(self.provider, shown, self.row)
+        copy.cleaned_data, copy._errors = {}, self.errors  # type: ignore[attr-defined]
+        for name in asked_again:
+            copy.fields[name].widget.attrs["required"] = name != OTHERS
+            copy.add_error(name, TYPE_AGAIN)
+        return copy
+
+
+def _is_secret_line(line: str) -> bool:
+    key, _, value = line.partition("=")
+    return value.strip() != MASK and is_secret(key.strip(), value, ())

@@ -1,0 +1,152 @@
+"""Registering a catalog and changing one: the form of its provider, its connection tried before anything is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_safe
+from django_htmx.http import HttpResponseClientRedirect
+
+from authz import operations, policy
+from authz.policy import Actor
+from catalogs.lookup import Found
+from catalogs.providers.registry import provider_class
+from catalogs.services import browsing, catalogs
+from catalogs.services.external import nesting
+from frontend.catalog_forms import PROPERTY, CatalogForm, choices
+from frontend.guarding import is_partial, signed_in
+from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound
+from metalake.privileges import Kind
+
+NESTED = "nested-namespaces"
+WORKS = "The connection works."
+UNNAMED = "untitled"  # a connection may be tried before the catalog has a name
+
+
+@sensitive_post_parameters()
+@require_http_methods(["GET", "POST"])
+@signed_in
+def register(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
+    """A new catalog: first its provider, then what that declares."""
+    found = located(actor, metalake_id, Kind.METALAKE)
+    policy.require(actor, operations.CREATE_CATALOG, found)
+    name = (request.POST or request.GET).get("provider", "")
+    offered = choices()
+    if name not in dict(offered):
+        context = {"found": found, "choices": [(key, provider_class(key)) for key, _ in offered], "unknown": name}
+        return render(request, "frontend/providers.html", context, status=400 if name else 200)
+    form = CatalogForm(provider_class(name), request.POST or None)
+    context = {"found": found, "form": form, "provider_name": name, "label": form.provider.label}
+    if request.method == "GET":
+        return render(request, "frontend/catalog_form.html", context)
+    metalake, type_ = found.metalake.name, form.provider.catalog_type
+
+    def try_it() -> str:
+        chosen = form.cleaned_data.get("name") or UNNAMED
+        catalogs.test_connection(actor, metalake, chosen, type_, name, form.properties())
+        return WORKS
+
+    def keep() -> HttpResponse:
+        said = form.cleaned_data["comment"] or None
+        row = catalogs.create_catalog(actor, metalake, form.cleaned_data["name"], type_, name, said, form.properties())
+        return _moved_on(request, row.pk)
+
+    return _answer(request, form, context, try_it, keep)
+
+
+@sensitive_post_parameters()
+@require_http_methods(["GET", "POST"])
+@signed_in
+def change(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
+    """The same form with what the catalog has; secrets that are left alone are kept."""
+    found = located(actor, catalog_id, Kind.CATALOG)
+    policy.require(actor, operations.ALTER_CATALOG, found)
+    metalake, name = found.metalake.name, found.catalog.name
+    row = catalogs.load_catalog(actor, metalake, name)
+    form = CatalogForm(provider_class(row.provider), request.POST or None, row)
+    if not row.nested and PROPERTY + NESTED in form.fields:
+        asked = {
+            "hx-get": reverse("frontend:nesting", args=[found.id]),
+            "hx-target": "#nesting",
+            "hx-trigger": "change",
+        }
+        form.fields[PROPERTY + NESTED].widget.attrs.update(asked)
+    context = {"found": found, "form": form, "row": row, "label": form.provider.label}
+    if request.method == "GET":
+        return render(request, "frontend/catalog_form.html", context)
+
+    def try_it() -> str:
+        catalogs.test_altered_connection(actor, metalake, name, form.alteration())
+        return WORKS
+
+    def keep() -> HttpResponse:
+        if form.properties().get(NESTED) == "true" and not row.nested:
+            checked = nesting.check(actor, found)
+            if checked.conflicts:
+                raise Invalid(f"{NESTED!r} cannot be switched on: {' '.join(checked.conflicts)}", kind=Kind.CATALOG)
+        catalogs.alter_catalog(actor, metalake, name, form.alteration())
+        return _moved_on(request, found.id)
+
+    return _answer(request, form, context, try_it, keep)
+
+
+@require_safe
+@signed_in
+def check_nesting(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
+    """What stands in the way of schemas inside schemas, before anything is saved."""
+    found = located(actor, catalog_id, Kind.CATALOG)
+    is_wanted = request.GET.get(PROPERTY + NESTED, "true") == "true"
+    checked = nesting.check(actor, found)
+    context = {"found": found, "checked": checked, "is_wanted": is_wanted and not found.nested}
+    return render(request, "frontend/nesting.html" if is_partial(request) else "frontend/nesting_page.html", context)
+
+
+def located(actor: Actor, securable_id: int, kind: Kind) -> Found:
+    """The object of this kind. Raises NotFound, the same for a hidden one as for none."""
+    found = browsing.locate(actor, securable_id)
+    if found.kind != kind:
+        raise NotFound("There is no such object.")
+    return found
+
+
+def _answer(
+    request: HttpRequest,
+    form: CatalogForm,
+    context: dict[str, Any],
+    try_it: Callable[[], str],
+    keep: Callable[[], HttpResponse],
+) -> HttpResponse:
+    """Try or keep what was typed; what is wrong is said where it is, and no secret comes back."""
+    tries = request.POST.get("act") == "test"
+    form.full_clean()
+    if tries and "name" in form.errors and form.row is None and not form.data.get("name"):
+        del form.errors["name"]
+    said, works = "", False
+    if not form.errors:
+        try:
+            if not tries:
+                return keep()
+            said, works = try_it(), True
+        except (Forbidden, NotFound):
+            raise
+        except (Invalid, AlreadyExists) as refusal:
+            form.refuse(refusal)
+        except MetalakeError as failure:
+            said = form.hushed(failure.message)
+    if form.errors and not said:
+        said = "That is not right yet: see what is said at the fields."
+    context |= {"said": said, "works": works}
+    status = 200 if works else 422
+    if is_partial(request):
+        return render(request, "frontend/form_answer.html", context, status=status)
+    return render(request, "frontend/catalog_form.html", context | {"form": form.without_secrets()}, status=status)
+
+
+def _moved_on(request: HttpRequest, securable_id: int) -> HttpResponse:
+    path = reverse("frontend:object", args=[securable_id])
+    return HttpResponseClientRedirect(path) if is_partial(request) else redirect(path)

@@ -1,0 +1,68 @@
+"""What every page passes: who is signed in, what a part of a page is, and our errors as a page or in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.cache import add_never_cache_headers, patch_vary_headers
+from django.utils.http import urlencode
+from django_htmx.http import HttpResponseClientRedirect
+
+from authz.callers import actor_of
+from metalake.errors import Forbidden, MetalakeError, NotFound
+from metalake.rest import shape_of
+
+HOME = "/"
+Page = Callable[..., HttpResponse]
+
+
+def signed_in(page: Page) -> Page:
+    """Hand the page its actor, send everybody else to sign in, and say our errors as a page. Nothing is cached."""
+
+    @wraps(page)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not request.user.is_authenticated:
+            response = _to_login(request)
+        else:
+            try:
+                response = page(request, actor_of(request.user), *args, **kwargs)
+            except MetalakeError as failure:
+                response = _failure(request, failure)
+        add_never_cache_headers(response)
+        patch_vary_headers(response, ["HX-Request"])
+        return response
+
+    return guarded
+
+
+def is_partial(request: HttpRequest) -> bool:
+    return bool(request.htmx) and not request.htmx.history_restore_request  # type: ignore[attr-defined]
+
+
+def _to_login(request: HttpRequest) -> HttpResponse:
+    """Where to sign in, and back to the page that is open."""
+    if is_partial(request):
+        return HttpResponseClientRedirect(_login_url(request.htmx.current_url_abs_path or HOME))  # type: ignore[attr-defined]
+    return redirect(_login_url(request.get_full_path() if request.method == "GET" else HOME))
+
+
+def _login_url(next_: str) -> str:
+    return "/login" if next_ == HOME else f"/login?{urlencode({'next': next_})}"
+
+
+def _failure(request: HttpRequest, failure: MetalakeError) -> HttpResponse:
+    """A part says what failed in its place; a whole page that is absent or refused is the server's own."""
+    if not is_partial(request):
+        if isinstance(failure, NotFound):
+            raise Http404
+        if isinstance(failure, Forbidden):
+            raise PermissionDenied
+    status, _, _ = shape_of(failure)
+    context = {"title": "That did not work", "message": failure.message}
+    template = "frontend/notice.html" if is_partial(request) else "frontend/error.html"
+    return render(request, template, context, status=status)

@@ -1,0 +1,114 @@
+"""An outside catalog as its owners watch it: refreshes with their progress, and writes that wait for a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from authz.policy import Actor
+from catalogs.lookup import Found
+from catalogs.models import RefreshRun
+from catalogs.services.external import refresh, watching
+from frontend.catalog_pages import located
+from frontend.guarding import is_partial, signed_in
+from metalake.errors import Forbidden, MetalakeError
+from metalake.privileges import Kind
+
+
+def watched(actor: Actor, found: Found) -> dict[str, Any]:
+    """What the part about an outside catalog shows."""
+    seen = watching.watch(actor, found)
+    context: dict[str, Any] = {"found": found, "watch": seen}
+    if seen.run and seen.is_running:
+        context["rate"], context["eta"] = refresh.speed(seen.run)
+    return context
+
+
+@require_safe
+@signed_in
+def outside(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
+    """The part alone, as it is now; the end of a run that the page was watching is said."""
+    found = located(actor, catalog_id, Kind.CATALOG)
+    context = watched(actor, found)
+    if not is_partial(request):
+        return redirect("frontend:object", catalog_id)
+    run = context["watch"].run
+    if run and str(run.pk) == request.GET.get("run") and not context["watch"].is_running:
+        context["said"] = _told(run)
+    return render(request, "frontend/outside.html", context)
+
+
+@require_POST
+@signed_in
+def start(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
+    found = located(actor, catalog_id, Kind.CATALOG)
+    accepts = request.POST.get("accept_drops") == "yes"
+
+    def act() -> str:
+        refresh.start(actor, found.metalake.name, found.catalog.name, accept_drops=accepts)
+        return "The refresh begins."
+
+    return _acted(request, actor, found, act)
+
+
+@require_POST
+@signed_in
+def stop(request: HttpRequest, actor: Actor, catalog_id: int, run_id: int) -> HttpResponse:
+    found = located(actor, catalog_id, Kind.CATALOG)
+
+    def act() -> str:
+        refresh.cancel(actor, found.metalake.name, found.catalog.name, str(run_id))
+        return "The refresh is stopped. What it compared so far stays."
+
+    return _acted(request, actor, found, act)
+
+
+@require_POST
+@signed_in
+def retry(request: HttpRequest, actor: Actor, catalog_id: int, intent_id: int) -> HttpResponse:
+    found = located(actor, catalog_id, Kind.CATALOG)
+
+    def act() -> str:
+        watching.retry(actor, found, intent_id)
+        return "The write is tried again within 15 seconds."
+
+    return _acted(request, actor, found, act)
+
+
+@require_POST
+@signed_in
+def give_up(request: HttpRequest, actor: Actor, catalog_id: int, intent_id: int) -> HttpResponse:
+    found = located(actor, catalog_id, Kind.CATALOG)
+
+    def act() -> str:
+        watching.give_up(actor, found, intent_id)
+        return "The write is given up, and its names are free."
+
+    return _acted(request, actor, found, act)
+
+
+def _acted(request: HttpRequest, actor: Actor, found: Found, act: Callable[[], str]) -> HttpResponse:
+    """Do it, and show how things are since; what refuses it is said in place."""
+    status = 200
+    try:
+        said = act()
+    except Forbidden:
+        raise
+    except MetalakeError as refusal:
+        said, status = refusal.message, 422
+    if not is_partial(request):
+        return redirect("frontend:object", found.id)
+    context = watched(actor, found) | {"said": said, "takes_focus": True}
+    return render(request, "frontend/outside.html", context, status=status)
+
+
+def _told(run: RefreshRun) -> str:
+    if run.state == RefreshRun.State.FAILED:
+        return f"The refresh failed. {run.error}"
+    return (
+        f"The refresh is done: {run.seen:,} seen, {run.created:,} new, {run.changed:,} changed, {run.dropped:,} gone."
+    )

@@ -1,0 +1,386 @@
+"""The Glue provider on moto's server: what every provider does, and what only Glue has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from catalogs.hive.partitions import IdentityPartition
+from catalogs.providers.glue import GlueProvider
+from catalogs.providers.glue_client import GlueClient
+from catalogs.table_wire import AddColumn, CreateTableRequest, SetProperty
+from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound, Unsupported
+from metalake.privileges import Kind
+from tests.glue import Glue
+from tests.providers.behaviours import Behaviours, everything
+from tests.providers.glue_catalogs import provider_on, storage, tables_of_engines
+
+FLIGHTS = ["flights"]
+
+
+class GlueBehaviours(Behaviours):
+    tick = 0.01
+
+
+class TestIcebergInGlue(GlueBehaviours):
+    @pytest.fixture
+    def provider(self, glue: Glue) -> GlueProvider:
+        glue.create_bucket("lake")
+        return provider_on(glue)
+
+
+class TestHiveInGlue(GlueBehaviours):
+    @pytest.fixture
+    def provider(self, glue: Glue) -> GlueProvider:
+        return provider_on(glue, default_table_format="hive")
+
+
+@pytest.fixture
+def provider(glue: Glue) -> GlueProvider:
+    """A catalog whose one database `flights` has no location of its own."""
+    glue.create_bucket("lake")
+    made = provider_on(glue)
+    made.create_schema(FLIGHTS, made.new_schema(None, {}))
+    return made
+
+
+@pytest.fixture
+def mixed(provider: GlueProvider, glue: Glue) -> dict[str, dict[str, Any]]:
+    """Tables of every format, by name as they were put in."""
+    given = {table["Name"]: table for table in tables_of_engines()}
+    for table in given.values():
+        glue.client().create_table(DatabaseName="flights", TableInput=table)
+    return given
+
+
+def asked(name: str, columns: list[dict[str, Any]] | None = None, **more: Any) -> CreateTableRequest:
+    plain = [{"name": "carrier", "type": "string"}, {"name": "delay", "type": "integer"}]
+    return CreateTableRequest.model_validate({"name": name, "columns": plain if columns is None else columns, **more})
+
+
+def change(name: str, value: str) -> SetProperty:
+    return SetProperty.model_validate({"@type": "setProperty", "property": name, "value": value})
+
+
+def entry(glue: Glue, name: str) -> dict[str, Any]:
+    """A table as Glue has it."""
+    found: dict[str, Any] = glue.client().get_table(DatabaseName="flights", Name=name)["Table"]
+    return found
+
+
+def calls(glue: Glue, operation: str) -> list[dict[str, Any]]:
+    return [parameters for name, parameters in glue.calls if name == operation]
+
+
+# Listing
+
+
+def test_a_page_is_a_page_of_glue(provider: GlueProvider, glue: Glue) -> None:
+    client, names = glue.client(), [f"delays_{number:03}" for number in range(250)]
+    for name in names:
+        client.create_table(DatabaseName="flights", TableInput={"Name": name})
+        client.create_database(DatabaseInput={"Name": name})
+    glue.calls.clear()
+    assert sorted(one.name for one in everything(provider, "list_tables", schema=FLIGHTS)) == names
+    assert len(calls(glue, "GetTables")) == 3
+    assert sorted(one.name for one in everything(provider, "list_schemas")) == [*names, "flights"]
+    assert len(calls(glue, "GetDatabases")) == 3
+    assert len(provider.list_tables(FLIGHTS).items) == 100
+
+
+def test_tables_of_all_formats_are_in_one_list(provider: GlueProvider, mixed: dict[str, dict[str, Any]]) -> None:
+    listed = {one.name: one for one in everything(provider, "list_tables", schema=FLIGHTS)}
+    kinds = {name: one.kind for name, one in listed.items()}
+    assert kinds == dict.fromkeys(mixed, Kind.TABLE) | {"late_flights": Kind.VIEW}
+    for name, given in mixed.items():
+        assert listed[name] == provider.load_table(FLIGHTS, name)
+        shown = provider.shown_table(listed[name].definition)
+        assert shown["properties"].items() >= given["Parameters"].items(), name
+    delays = provider.shown_table(listed["delays"].definition)
+    route = {
+        "type": "struct",
+        "fields": [
+            {"name": "origin", "type": "string", "nullable": True},
+            {
+                "name": "stops",
+                "type": {"type": "list", "elementType": "string", "containsNull": True},
+                "nullable": True,
+            },
+        ],
+    }
+    types = {column["name"]: column["type"] for column in delays["columns"]}
+    assert types == {"carrier": "varchar(2)", "delay": "integer", "route": route, "day": "date"}
+    assert delays["partitioning"] == [{"strategy": "identity", "fieldName": ["day"]}]
+    assert delays["comment"] == "minutes late"
+    assert delays["properties"]["location"] == "s3://lake/delays"
+    assert (delays["properties"]["format"], delays["properties"]["table-type"]) == ("PARQUET", "EXTERNAL_TABLE")
+    weather = provider.shown_table(listed["weather"].definition)
+    assert weather["columns"][1]["type"] == {"type": "external", "catalogString": "sparkline<int>"}
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("all", {"airlines", "airports", "delays", "planes", "weather", "late_flights"}),
+        ("hive", {"airlines", "delays", "weather", "late_flights"}),
+        ("iceberg", {"airports"}),
+        ("Delta, parquet", {"planes", "delays"}),
+    ],
+)
+def test_a_filter_hides_formats(
+    mixed: dict[str, dict[str, Any]], provider: GlueProvider, glue: Glue, words: str, shown: set[str]
+) -> None:
+    for name in ("table_type_filter", "table_format_filter"):
+        filtered = provider_on(glue, **{name: words})
+        tables = everything(filtered, "list_tables", schema=FLIGHTS)
+        assert {one.name for one in tables if filtered.shows(one)} == shown
+
+
+def test_catalogs_of_one_account_are_apart(provider: GlueProvider, glue: Glue) -> None:
+    other = provider_on(glue, aws_glue_catalog_id="210987654321")
+    assert other.list_schemas().items == []
+    other.create_schema(["sales"], other.new_schema(None, {}))
+    assert [one.name for one in other.list_schemas().items] == ["sales"]
+    assert [one.name for one in provider.list_schemas().items] == ["flights"]
+    blank = provider_on(glue, aws_glue_catalog_id=" ")
+    assert [one.name for one in blank.list_schemas().items] == ["flights"]
+
+
+# Altering
+
+
+def test_an_alteration_changes_nothing_else(provider: GlueProvider, glue: Glue) -> None:
+    descriptor = storage(
+        "s3://lake/delays",
+        ("carrier", "string"),
+        AdditionalLocations=["s3://lake/older"],
+        SkewedInfo={"SkewedColumnNames": ["carrier"], "SkewedColumnValues": ["UA"]},
+        SortColumns=[{"Column": "carrier", "SortOrder": 0}],
+        Parameters={"averageRecordSize": "12"},
+    )
+    descriptor["Columns"][0]["Parameters"] = {"pii": "no"}
+    given = {
+        "Name": "delays",
+        "TableType": "EXTERNAL_TABLE",
+        "Retention": 7,
+        "LastAccessTime": "2026-11-21T00:00:00Z",
+        "Parameters": {"UPDATED_BY_CRAWLER": "nightly", "classification": "parquet"},
+        "StorageDescriptor": descriptor,
+        "TargetTable": {"CatalogId": "123456789012", "DatabaseName": "sales", "Name": "delays"},
+    }
+    glue.client().create_table(DatabaseName="flights", TableInput=given)
+    before, loaded = entry(glue, "delays"), provider.load_table(FLIGHTS, "delays")
+    wanted = provider.altered_table(loaded.definition, [change("owner_team", "ops")])
+    altered = provider.alter_table(FLIGHTS, "delays", provider.marked(wanted, "42"), loaded.version)
+    after = entry(glue, "delays")
+    assert after["Parameters"] == before["Parameters"] | {"owner_team": "ops", "metalake.intent": "42"}
+    moving = {"Parameters", "VersionId", "UpdateTime"}
+    assert {k: v for k, v in after.items() if k not in moving} == {k: v for k, v in before.items() if k not in moving}
+    assert altered == provider.load_table(FLIGHTS, "delays")
+    sent = calls(glue, "UpdateTable")[-1]
+    assert (sent["VersionId"], sent["SkipArchive"]) == (before["VersionId"], True)
+
+
+def test_a_database_keeps_what_is_not_changed(provider: GlueProvider, glue: Glue) -> None:
+    permissions = [{"Principal": {"DataLakePrincipalIdentifier": "IAM_ALLOWED_PRINCIPALS"}, "Permissions": ["ALL"]}]
+    given = {"Name": "sales", "LocationUri": "s3://lake/sales", "CreateTableDefaultPermissions": permissions}
+    glue.client().create_database(DatabaseInput=given | {"Parameters": {"owner_team": "bi"}})
+    before = provider.load_schema(["sales"])
+    shown = provider.shown_schema(before.definition)
+    assert shown == {"comment": None, "properties": {"owner_team": "bi", "location": "s3://lake/sales"}}
+    wanted = provider.altered_schema(before.definition, "of 2013", shown["properties"] | {"region": "emea"})
+    provider.alter_schema(["sales"], wanted, before.version)
+    after = glue.client().get_database(Name="sales")["Database"]
+    assert after["CreateTableDefaultPermissions"] == permissions
+    assert (after["LocationUri"], after["Description"]) == ("s3://lake/sales", "of 2013")
+    assert after["Parameters"] == {"owner_team": "bi", "region": "emea"}
+
+
+def test_who_comes_second_in_a_race_is_refused(
+    provider: GlueProvider, glue: Glue, mixed: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Glue itself refuses what was prepared on an older version, however late the other one came."""
+    loaded = provider.load_table(FLIGHTS, "weather")
+    ask = GlueClient.call
+
+    def overtaken(self: GlueClient, operation: str, *args: Any, **parameters: Any) -> dict[str, Any]:
+        if operation == "UpdateTable":
+            glue.client().update_table(DatabaseName="flights", TableInput={"Name": "weather", "Owner": "crawler"})
+        return ask(self, operation, *args, **parameters)
+
+    monkeypatch.setattr(GlueClient, "call", overtaken)
+    wanted = provider.altered_table(loaded.definition, [change("owner_team", "ops")])
+    with pytest.raises(Conflict):
+        provider.alter_table(FLIGHTS, "weather", wanted, loaded.version)
+    assert entry(glue, "weather")["Owner"] == "crawler"
+    assert "owner_team" not in entry(glue, "weather").get("Parameters", {})
+
+
+def test_columns_are_added_to_hive_tables_alone(provider: GlueProvider, mixed: dict[str, dict[str, Any]]) -> None:
+    add = AddColumn.model_validate({"@type": "addColumn", "fieldName": ["tail"], "type": "string"})
+    delays = provider.load_table(FLIGHTS, "delays")
+    altered = provider.alter_table(FLIGHTS, "delays", provider.altered_table(delays.definition, [add]), delays.version)
+    names = [column["name"] for column in provider.shown_table(altered.definition)["columns"]]
+    assert names == ["carrier", "delay", "route", "tail", "day"]
+    for name in ("airports", "planes"):
+        with pytest.raises(Unsupported, match="changed by engines"):
+            provider.altered_table(provider.load_table(FLIGHTS, name).definition, [add])
+    with pytest.raises(Unsupported, match="location of an Iceberg table"):
+        provider.altered_table(provider.load_table(FLIGHTS, "airports").definition, [change("location", "s3://lake/x")])
+    with pytest.raises(Invalid, match="not under a location this catalog allows"):
+        provider.altered_table(delays.definition, [change("location", "s3://elsewhere/delays")])
+
+
+# Creating
+
+
+def test_a_hive_table_has_what_engines_look_for(provider: GlueProvider, glue: Glue) -> None:
+    columns = [{"name": "Carrier", "type": "varchar(2)"}, {"name": "day", "type": "date"}]
+    by_day = [{"strategy": "identity", "fieldName": ["day"]}]
+    wanted = {"table_type": "HIVE", "format": "PARQUET", "owner_team": "ops"}
+    request = asked("Delays", columns, comment="late", partitioning=by_day, properties=wanted)
+    provider.create_table(FLIGHTS, "delays", provider.new_table(provider.load_schema(FLIGHTS), request))
+    made = entry(glue, "delays")
+    assert made["TableType"] == "EXTERNAL_TABLE" and made["Description"] == "late"
+    assert made["Parameters"] == {"EXTERNAL": "TRUE", "owner_team": "ops"}
+    assert made["PartitionKeys"] == [{"Name": "day", "Type": "date"}]
+    descriptor = made["StorageDescriptor"]
+    assert descriptor["Columns"] == [{"Name": "carrier", "Type": "varchar(2)"}]
+    assert descriptor["Location"] == "s3://lake/warehouse/flights/delays"
+    assert descriptor["SerdeInfo"]["SerializationLibrary"].endswith("ParquetHiveSerDe")
+
+
+def test_a_table_goes_where_it_may(provider: GlueProvider, glue: Glue) -> None:
+    plain = provider.load_schema(FLIGHTS)
+    placed = provider.create_schema(["sales"], provider.new_schema(None, {"location": "s3://lake/warehouse/eu/sales"}))
+
+    def place(schema: Any, by: GlueProvider = provider, **properties: str) -> str:
+        found: str = by.new_table(schema, asked("orders", properties=properties))["location"]
+        return found
+
+    for format in ("iceberg", "hive"):
+        assert place(plain, table_type=format) == "s3://lake/warehouse/flights/orders"
+        assert place(placed, table_type=format) == "s3://lake/warehouse/eu/sales/orders"
+        own = {"table_type": format, "location": "s3://lake/warehouse/own/orders"}
+        assert place(placed, **own) == own["location"]
+        for wrong in ("s3://elsewhere/orders", "file:///tmp/orders", "s3://lake/warehouse/../x", "orders"):
+            with pytest.raises(Invalid, match="Location"):
+                place(plain, table_type=format, location=wrong)
+        homeless = provider_on(glue, warehouse="")
+        with pytest.raises(Invalid, match="warehouse"):
+            place(plain, homeless, table_type=format)
+        assert place(placed, homeless, table_type=format) == "s3://lake/warehouse/eu/sales/orders"
+    with pytest.raises(Invalid, match="not under a location this catalog allows"):
+        provider.new_schema(None, {"location": "s3://elsewhere"})
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (asked("delays", properties={"table_type": "delta"}), "here iceberg or hive"),
+        (asked("delays", properties={"table_type": "hive", "table-format": "ICEBERG"}), "contradict"),
+        (asked("my-delays"), "letters a to z, digits and underscores"),
+        (asked("d" * 253), "at most 252 bytes"),
+        (asked("d" * 256, properties={"table_type": "hive"}), "at most 255 bytes"),
+        (asked("bad\x07name", properties={"table_type": "hive"}), "no control characters"),
+        (asked("delays", []), "at least one column"),
+        (asked("delays", [{"name": "a", "type": "moon"}]), "moon"),
+        (asked("delays", [{"name": "a", "type": "uuid"}], properties={"table_type": "hive"}), "use string"),
+        (asked("delays", properties={"serde-lib": "x"}), "table_type=HIVE"),
+        (asked("delays", properties={"table-type": "MANAGED_TABLE"}), "EXTERNAL_TABLE"),
+        (asked("delays", properties={"s3.access-key-id": "x"}), "belongs on the catalog"),
+        (asked("delays", properties={"write.data.path": "s3://elsewhere/x"}), "not under a location"),
+        (asked("delays", properties={"table_type": "hive", "metadata_location": "s3://lake/m"}), "only an Iceberg"),
+        (asked("delays", properties={"metadata_location": "s3://lake/warehouse/m.json"}), "leave out columns"),
+        (asked("delays", [], properties={"metadata_location": "s3://elsewhere/m.json"}), "not under a location"),
+        (asked("delays", [], properties={"metadata_location": "s3://lake/m", "location": "s3://lake"}), "leave it out"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_made_is_refused_before_any_call(
+    provider: GlueProvider, glue: Glue, request_: CreateTableRequest, said: str
+) -> None:
+    schema = provider.load_schema(FLIGHTS)
+    glue.calls.clear()
+    with pytest.raises((Invalid, Unsupported)) as refused:
+        provider.new_table(schema, request_)
+    assert said in refused.value.message
+    assert glue.calls == []
+
+
+def test_two_thousand_columns(provider: GlueProvider, glue: Glue) -> None:
+    columns = [{"name": f"c{number}", "type": "decimal(20,2)", "comment": "x" * 300} for number in range(2000)]
+    schema = provider.load_schema(FLIGHTS)
+    for format in ("iceberg", "hive"):
+        definition = provider.new_table(schema, asked(f"wide_{format}", columns, properties={"table_type": format}))
+        made = provider.create_table(FLIGHTS, f"wide_{format}", definition)
+        shown = provider.shown_table(made.definition)["columns"]
+        assert len(shown) == 2000 and shown[-1]["type"] == "decimal(20,2)"
+
+
+# Renaming
+
+
+def test_a_hive_table_is_not_renamed(provider: GlueProvider, mixed: dict[str, dict[str, Any]]) -> None:
+    with pytest.raises(Unsupported, match="cannot rename"):
+        provider.renaming(FLIGHTS, FLIGHTS, "late", provider.load_table(FLIGHTS, "delays"), "42")
+    with pytest.raises(Invalid, match="letters a to z"):
+        provider.renaming(FLIGHTS, FLIGHTS, "my-airports", provider.load_table(FLIGHTS, "airports"), "42")
+
+
+def test_a_table_that_is_written_to_keeps_its_name(
+    provider: GlueProvider, glue: Glue, mixed: dict[str, dict[str, Any]]
+) -> None:
+    """Else the commit of an engine between the two calls would be lost."""
+    seen = provider.load_table(FLIGHTS, "airports")
+    (create, made), (drop, gone) = provider.renaming(FLIGHTS, FLIGHTS, "fields", seen, "42")
+    renamed = getattr(provider, create)(**made)
+    assert provider.marker_of(renamed.definition) == "42"
+    assert provider.metadata_location(renamed.definition) == provider.metadata_location(seen.definition)
+    glue.client().update_table(DatabaseName="flights", TableInput=mixed["airports"])
+    with pytest.raises(Conflict):
+        getattr(provider, drop)(**gone)
+    assert provider.load_table(FLIGHTS, "airports").identity == seen.identity
+
+
+# Partitions
+
+
+def test_partitions_are_listed_loaded_added_and_dropped(
+    provider: GlueProvider, glue: Glue, mixed: dict[str, dict[str, Any]]
+) -> None:
+    table = provider.load_table(FLIGHTS, "delays").definition
+
+    def on(day: str, **properties: str) -> dict[str, Any]:
+        value = {"type": "literal", "dataType": "date", "value": day}
+        said = {"type": "identity", "fieldNames": [["day"]], "values": [value], "properties": properties}
+        return provider.new_partition(table, IdentityPartition.model_validate(said))
+
+    made = provider.add_partition(FLIGHTS, "delays", on("2026-11-21", rows="12"))
+    assert made.name == "day=2026-11-21"
+    assert provider.load_partition(FLIGHTS, "delays", made.name) == made
+    shown = provider.shown_partition(table, made.definition)
+    assert shown["values"] == [{"type": "literal", "dataType": "date", "value": "2026-11-21"}]
+    assert shown["properties"] == {"rows": "12", "location": "s3://lake/delays/day=2026-11-21"}
+    kept = glue.client().get_partition(DatabaseName="flights", TableName="delays", PartitionValues=["2026-11-21"])
+    descriptor = kept["Partition"]["StorageDescriptor"]
+    assert descriptor["SerdeInfo"]["SerializationLibrary"].endswith("ParquetHiveSerDe")
+    with pytest.raises(AlreadyExists):
+        provider.add_partition(FLIGHTS, "delays", on("2026-11-21"))
+    client = glue.client()
+    for number in range(1005):
+        values = {"Values": [f"{number:04}-01-01"]}
+        client.create_partition(DatabaseName="flights", TableName="delays", PartitionInput=values)
+    listed = everything(provider, "list_partitions", schema=FLIGHTS, table="delays")
+    assert len(listed) == 1006 and made in listed
+    provider.drop_partition(FLIGHTS, "delays", made.name)
+    for lookup in (provider.load_partition, provider.drop_partition):
+        with pytest.raises(NotFound) as missing:
+            lookup(FLIGHTS, "delays", made.name)
+        assert missing.value.kind == "partition"
+    with pytest.raises(Invalid, match="not under a location"):
+        on("2026-11-22", location="s3://elsewhere")
+    with pytest.raises(Unsupported):
+        provider.list_partitions(FLIGHTS, "weather")
+    with pytest.raises(Invalid, match="names no partition"):
+        provider.load_partition(FLIGHTS, "delays", "carrier=AA")
