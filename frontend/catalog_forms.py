@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 
 from catalogs.hierarchy import check_strict
 from catalogs.models import Catalog
-from catalogs.providers.base import Provider
+from catalogs.providers.base import Provider, Storage
 from catalogs.providers.registry import PROVIDERS, provider_class
 from catalogs.secrets import MASK, is_secret
 from catalogs.services.changes import Alteration
@@ -31,9 +31,23 @@ WORDS = {"true": "yes", "false": "no"}
 TYPE_AGAIN = "Type it again: what is secret is never sent back to a page."
 
 
-def choices() -> list[tuple[str, str]]:
-    """The providers by name and label."""
-    return sorted(((name, provider_class(name).label) for name in PROVIDERS), key=lambda each: each[1].lower())
+@dataclass(frozen=True)
+class Choice:
+    """A provider to choose; `is_outside`: its tables stay in a system of their own."""
+
+    name: str
+    label: str
+    is_outside: bool
+
+
+def choices() -> list[Choice]:
+    """Every provider that there is, by label."""
+    found = []
+    for name in PROVIDERS:
+        provider = provider_class(name)
+        tables = provider.capabilities.tables
+        found.append(Choice(name, provider.label, tables is not None and tables.storage is Storage.EXTERNAL))
+    return sorted(found, key=lambda each: each.label.lower())
 
 
 @dataclass(frozen=True)

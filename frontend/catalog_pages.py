@@ -15,7 +15,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from authz import operations, policy
 from authz.policy import Actor
 from catalogs.lookup import Found
-from catalogs.providers.registry import provider_class
+from catalogs.providers.registry import PROVIDERS, provider_class
 from catalogs.services import browsing, catalogs
 from catalogs.services.external import nesting
 from frontend.catalog_forms import PROPERTY, CatalogForm, choices
@@ -36,9 +36,8 @@ def register(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpRespon
     found = located(actor, metalake_id, Kind.METALAKE)
     policy.require(actor, operations.CREATE_CATALOG, found)
     name = (request.POST or request.GET).get("provider", "")
-    offered = choices()
-    if name not in dict(offered):
-        context = {"found": found, "choices": [(key, provider_class(key)) for key, _ in offered], "unknown": name}
+    if name not in PROVIDERS:
+        context = {"found": found, "choices": choices(), "unknown": name}
         return render(request, "frontend/providers.html", context, status=400 if name else 200)
     form = CatalogForm(provider_class(name), request.POST or None)
     context = {"found": found, "form": form, "provider_name": name, "label": form.provider.label}

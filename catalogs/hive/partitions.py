@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
 from pydantic import Field
@@ -25,6 +24,8 @@ NULL_VALUE = "__HIVE_DEFAULT_PARTITION__"
 # Hive's own list (Hive, class FileUtils); the brace and the bracket that close are as they are there.
 _SPECIAL = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 _ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?")
 
 
 class IdentityPartition(Body):
@@ -124,7 +125,7 @@ def _kept_value(key: HiveColumn, literal: LiteralValue, where: str) -> str:
         raise Invalid(f"{where}: Hive keeps no empty partition value; use the null literal", kind="partition")
     try:
         return _CANONICAL.get(base, str)(literal.value)
-    except (ValueError, InvalidOperation):
+    except ValueError:
         raise Invalid(f"{where}: {quote(literal.value)} is no {wanted}", kind="partition") from None
 
 
@@ -143,20 +144,16 @@ def _boolean(text: str) -> str:
     return text.lower()
 
 
-def _decimal(text: str) -> str:
-    if not Decimal(text).is_finite():
-        raise ValueError
-    return text
-
-
 def _number(text: str) -> str:
-    float(text)
+    if _NUMBER.fullmatch(text) is None:
+        raise ValueError
     return text
 
 
 def _timestamp(text: str) -> str:
-    if datetime.fromisoformat(text).tzinfo is not None:
+    if _TIMESTAMP.fullmatch(text) is None:
         raise ValueError
+    datetime.fromisoformat(text)  # refuses days and times that do not exist
     return text.replace("T", " ")
 
 
@@ -168,7 +165,7 @@ _CANONICAL: dict[str, Callable[[str], str]] = {
     "long": _integer(63),
     "float": _number,
     "double": _number,
-    "decimal": _decimal,
+    "decimal": _number,
     "date": lambda text: date.fromisoformat(text).isoformat(),
     "timestamp": _timestamp,
 }

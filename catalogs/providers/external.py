@@ -21,6 +21,7 @@ from pydantic import Field
 from catalogs.hierarchy import HierarchicalSchema
 from catalogs.hive.partitions import IdentityPartition
 from catalogs.providers.base import Provider, Settings
+from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.table_wire import CreateTableRequest
 from metalake.errors import Invalid, Unsupported
 from metalake.privileges import Kind
@@ -198,6 +199,10 @@ class ExternalProvider(Provider):
     def metadata_location(self, definition: dict[str, Any]) -> str | None:
         """Where an Iceberg table's metadata is; None for another table."""
         return None
+
+    def metadata_files(self, *places: str) -> MetadataFiles:
+        """The files of an Iceberg table that lies in these places, or in others that the catalog allows."""
+        raise Unsupported(f"{self.label} has no Iceberg tables.", kind=Kind.TABLE)
 
     def shows(self, table: Remote) -> bool:
         """Whether the catalog's settings let a table be seen."""

@@ -90,10 +90,7 @@ def prepared(io: FileIO, table: HiveTable) -> HiveTable:
         except AlreadyExists:
             pass  # by an earlier try: nobody else knows the name
         return plain
-    try:
-        metadata = files.parse_metadata(files.read_metadata(io, pointer))
-    except NotFound as missing:
-        raise Invalid(missing.message, kind="metadata-file") from None
+    metadata = _read(io, pointer)
     locations.check_metadata_locations(metadata, planned["register"], ())
     return _entry(plain, metadata, pointer)
 
@@ -105,10 +102,17 @@ def written_for(definition: Mapping[str, Any]) -> str | None:
 
 
 def committed(io: FileIO, table: HiveTable, pointer: str) -> HiveTable:
-    """The entry after a commit whose metadata file is written."""
-    metadata = files.parse_metadata(files.read_metadata(io, pointer))
+    """The entry after a commit whose metadata file is written. Raises Invalid, TooLarge, ProviderUnavailable."""
+    metadata = _read(io, pointer)
     previous = {PREVIOUS: table.parameters[POINTER]}
     return _entry(replace(table, parameters=table.parameters | previous), metadata, pointer)
+
+
+def _read(io: FileIO, pointer: str) -> Json:
+    try:
+        return files.parse_metadata(files.read_metadata(io, pointer))
+    except NotFound as missing:
+        raise Invalid(missing.message, kind="metadata-file") from None
 
 
 def _entry(table: HiveTable, metadata: Json, pointer: str) -> HiveTable:

@@ -13,7 +13,7 @@ from hive_metastore.ttypes import EnvironmentContext, Table
 
 from catalogs.hive.names import HIVE, folded_name
 from catalogs.hive.partitions import partition_values
-from catalogs.hive.tables import EXTERNAL_TABLE, VIEW_TYPES, HiveTable
+from catalogs.hive.tables import EXTERNAL_TABLE, VIEW_TYPES, HiveColumn, HiveTable
 from catalogs.providers.external import PARTITION, Levels, Page, Remote
 from catalogs.providers.hive_client import Metastore, connect, connection
 from catalogs.providers.hive_errors import About
@@ -252,32 +252,31 @@ class HiveProvider(HiveMeaning):
     # Partitions
 
     def list_partitions(self, schema: Levels, table: str, page: str | None = None) -> Page:
-        name = About(Kind.TABLE, f"{schema[0]}.{table}")
+        about = About(Kind.TABLE, f"{schema[0]}.{table}")
         with self._metastore() as metastore:
-            keys = hive_table(_table(metastore, schema[0], table)).partition_keys
-            if not keys:
-                return Page([])
-            names = metastore.call("get_partition_names", schema[0], table, EVERY_PARTITION, about=name)
+            _, keys = _partitioned(metastore, schema[0], table)
+            names = metastore.call("get_partition_names", schema[0], table, EVERY_PARTITION, about=about)
             chosen, following = _part(sorted(names), page, PARTITIONS)
-            found = metastore.call("get_partitions_by_names", schema[0], table, chosen, about=name) if chosen else []
+            found = metastore.call("get_partitions_by_names", schema[0], table, chosen, about=about) if chosen else []
             return Page(sorted((partition_of(keys, each) for each in found), key=lambda one: one.name), following)
 
     def load_partition(self, schema: Levels, table: str, partition: str) -> Remote:
         with self._metastore() as metastore:
-            return _partition(metastore, _table(metastore, schema[0], table), partition)
+            there, _ = _partitioned(metastore, schema[0], table)
+            return _partition(metastore, there, partition)
 
     def add_partition(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
         name = definition["name"]
         with self._metastore() as metastore:
-            there = _table(metastore, schema[0], table)
+            there, _ = _partitioned(metastore, schema[0], table)
             metastore.call("add_partition", partition_from(there, definition), about=About(PARTITION, name))
             with _done():
                 return _partition(metastore, there, name)
 
     def drop_partition(self, schema: Levels, table: str, partition: str) -> None:
         with self._metastore() as metastore:
-            there = _table(metastore, schema[0], table)
-            values = partition_values(hive_table(there).partition_keys, partition)
+            _, keys = _partitioned(metastore, schema[0], table)
+            values = partition_values(keys, partition)
             metastore.call("drop_partition", schema[0], table, values, True, about=About(PARTITION, partition))
 
 
@@ -325,6 +324,15 @@ def _is_there(metastore: Metastore, database: str, table: str) -> bool:
     except NotFound:
         return False
     return True
+
+
+def _partitioned(metastore: Metastore, database: str, table: str) -> tuple[Table, tuple[HiveColumn, ...]]:
+    """The table and its partition keys. Raises Unsupported where it has none."""
+    there = _table(metastore, database, table)
+    keys = hive_table(there).partition_keys
+    if not keys:
+        raise Unsupported(f"Table {database}.{table} is not partitioned.", kind=PARTITION)
+    return there, keys
 
 
 def _partition(metastore: Metastore, table: Table, name: str) -> Remote:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Any
 
+from catalogs.iceberg import files
 from catalogs.providers import remote
 from catalogs.providers.external import ExternalProvider, Remote
 from metalake.errors import NotEmpty, NotFound
@@ -41,6 +42,8 @@ def look(
         return (Outcome.DONE if is_gone else Outcome.NOT_DONE), shown
     if found is None:
         return Outcome.NOT_DONE, None
+    if verb == "commit_table":
+        return _committed(provider, arguments, found), shown
     if provider.marker_of(found.definition) == marker:
         return Outcome.DONE, shown
     return (Outcome.OTHERS if verb in CREATIONS else Outcome.NOT_DONE), shown
@@ -56,6 +59,18 @@ def _renamed(provider: ExternalProvider, arguments: dict[str, Any]) -> tuple[Out
     else:
         is_done = _load(provider, arguments) is None
     return (Outcome.DONE, target.as_json()) if is_done else (Outcome.NOT_DONE, None)
+
+
+def _committed(provider: ExternalProvider, arguments: dict[str, Any], table: Remote) -> Outcome:
+    """Told by the pointer, or by the log of the metadata that somebody else has committed since."""
+    pointer = provider.metadata_location(table.definition)
+    if pointer == arguments["location"]:
+        return Outcome.DONE
+    if pointer is None or pointer == arguments["previous"]:
+        return Outcome.NOT_DONE
+    metadata = files.parse_metadata(provider.metadata_files(pointer.rpartition("/")[0]).read(pointer))
+    log = {entry.get("metadata-file") for entry in metadata.get("metadata-log") or ()}
+    return Outcome.DONE if arguments["location"] in log else Outcome.NOT_DONE
 
 
 def _load(provider: ExternalProvider, arguments: dict[str, Any]) -> Remote | None:

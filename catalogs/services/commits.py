@@ -17,8 +17,12 @@ from catalogs.lookup import Found, Ident, by_id, nearest
 from catalogs.models import LocationClaim, Table
 from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.services.changes import event, require_enabled
+from catalogs.services.external import finding
+from catalogs.services.external import iceberg as external_iceberg
+from catalogs.services.external.calls import is_external
 from catalogs.services.pointers import (
     TableRecord,
+    a_table,
     claim,
     current_record,
     find_table,
@@ -52,8 +56,10 @@ def commit_with(
     actor: Actor, ident: Ident, plan: Callable[[dict[str, Any]], tuple[list[dict[str, Any]], list[dict[str, Any]]]]
 ) -> TableRecord:
     """Commit what `plan` makes of the current metadata; it is asked again after a lost race."""
+    found = a_table(actor, finding.find(actor, ident))
+    if is_external(found):
+        return external_iceberg.commit(actor, found, plan)
     for _ in range(COMMIT_ATTEMPTS):
-        found = find_table(actor, ident)
         policy.require(actor, operations.COMMIT_TABLE, found)
         require_enabled(found)
         current = current_record(found)
@@ -61,6 +67,7 @@ def commit_with(
         committed = _commit_once(actor, current, requirements, updates)
         if committed:
             return committed
+        found = find_table(actor, ident)
     raise Conflict(
         f"Requirement failed: others keep committing to {'.'.join((*found.path.segments, ident.leaf or ''))}.",
         kind=Kind.TABLE,

@@ -88,9 +88,7 @@ def require_home(actor: Actor, ident: Ident, asks: Operation = operations.CREATE
     return home
 
 
-def insert_table(
-    actor: Actor, ident: Ident, store: MetadataFiles, metadata: dict[str, Any], fact: str
-) -> TableRecord:
+def insert_table(actor: Actor, ident: Ident, store: MetadataFiles, metadata: dict[str, Any], fact: str) -> TableRecord:
     """Write the first metadata file, then the row that points to it."""
     written, content = store.write(metadata, None)
     found = or_discard(store, written, lambda: publish_table(actor, ident, store, metadata, written, fact))

@@ -24,6 +24,7 @@ from catalogs.services import commits
 from catalogs.services.catalogs import provider_of
 from catalogs.services.changes import event, event_of, remove, require_enabled
 from catalogs.services.external import finding
+from catalogs.services.external import iceberg as external_iceberg
 from catalogs.services.external import tables as external
 from catalogs.services.external.calls import is_external
 from catalogs.services.external.tables import ExternalTable
@@ -105,9 +106,7 @@ def load_table(
 def load_iceberg_table(actor: Actor, ident: Ident) -> TableRecord:
     """A table with its Iceberg metadata. Raises NotFound for one that is in another format."""
     record = load_table(actor, ident)
-    if isinstance(record, ExternalTable):
-        raise NotFound(policy.missing(record.found), kind=Kind.TABLE)
-    return record
+    return external_iceberg.record_of(record) if isinstance(record, ExternalTable) else record
 
 
 def _find(actor: Actor, ident: Ident) -> Found:

@@ -65,7 +65,7 @@ def listening() -> Iterator[Listening]:
         logging.getLogger(name).setLevel(level)
 
 
-@pytest.fixture(params=PLANTED_IN.values(), ids=PLANTED_IN.keys())
+@pytest.fixture(params=PLANTED_IN.values(), ids=list(PLANTED_IN))
 def world(
     request: Any, admin: Caller, mia: Caller, listening: Listening, settings: Any, tmp_path: Path, monkeypatch: Any
 ) -> World:

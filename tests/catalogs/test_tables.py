@@ -180,6 +180,8 @@ def test_drop(admin: Caller) -> None:
 def test_iceberg_tables_have_no_partitions(admin: Caller) -> None:
     admin.post(T, small())
     refused = (405, 1006, "UnsupportedOperationException")
+    value = {"type": "literal", "dataType": "integer", "value": "1"}
+    partition = {"type": "identity", "fieldNames": [["id"]], "values": [value]}
     for method, path in [
         ("GET", "partitions"),
         ("GET", "partitions?details=true"),
@@ -187,5 +189,6 @@ def test_iceberg_tables_have_no_partitions(admin: Caller) -> None:
         ("GET", "partitions/p"),
         ("DELETE", "partitions/p"),
     ]:
-        assert admin.send(method, f"{T}/t/{path}").error == refused
-        assert admin.send(method, f"{T}/u/{path}").error == (404, 1003, "NoSuchTableException")
+        body = {"partitions": [partition]} if method == "POST" else None
+        assert admin.send(method, f"{T}/t/{path}", body).error == refused
+        assert admin.send(method, f"{T}/u/{path}", body).error == (404, 1003, "NoSuchTableException")

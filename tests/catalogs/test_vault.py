@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def create(actor: Actor, name: str, properties: dict[str, str]) -> Catalog:
     return catalogs.create_catalog(actor, "demo", name, "relational", "lakehouse-iceberg", None, properties)
 
 
-def alter(actor: Actor, name: str, changes: dict[str, str | None]) -> Catalog:
+def alter(actor: Actor, name: str, changes: Mapping[str, str | None]) -> Catalog:
     return catalogs.alter_catalog(actor, "demo", name, Alteration(properties=tuple(changes.items())))
 
 

@@ -5,6 +5,9 @@ demo > lake > orders > eu > the table sales, and beside them the schema `payroll
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from django.test import Client
 
@@ -15,8 +18,11 @@ from authz.policy import Actor
 from authz.services import people, roles
 from authz.services.entries import Ask
 from catalogs.lookup import Found, Ident, nearest
+from catalogs.models import Intent, Reservation
 from catalogs.services import catalogs, metalakes, schemas, tables
+from catalogs.steps import step
 from metalake.privileges import Kind
+from tests.providers.memory import World
 
 PASSWORD = "correct horse battery"
 COLUMN = {"id": 1, "name": "amount", "type": "long", "required": False, "doc": "in cents"}
@@ -96,3 +102,38 @@ def rita(ids: dict[str, int]) -> Client:
 @pytest.fixture
 def otto(ids: dict[str, int]) -> Client:
     return sign_in("otto")
+
+
+def add_outside(world: World, name: str = "station", provider: str = "memory-flat", **properties: str) -> Found:
+    """A catalog of `demo` whose tables lie in another system, owned by `admin`."""
+    given = {"world": str(world.path), **properties}
+    catalogs.create_catalog(actor("admin"), "demo", name, "relational", provider, None, given)
+    return find(Ident("demo", name))
+
+
+def add_stuck_intent(catalog: Found, full_name: str = "station.weather.readings", **fields: Any) -> Intent:
+    """A creation whose outcome nobody could tell, and the name that it holds."""
+    given = {"state": Intent.State.STUCK, "attempts": 10, "last_failure": "Memory did not answer."} | fields
+    call = step("create_table", schema=["weather"], table="readings", definition={"password": "never-shown"})
+    intent = Intent.objects.create(
+        verb="create_table",
+        in_catalog_id=catalog.id,
+        actor_id=actor("admin").id,
+        actor_name="admin",
+        full_name=full_name,
+        arguments={},
+        steps=[call | {"status": "unknown"}],
+        **given,
+    )
+    Reservation.objects.create(intent=intent, scope_id=catalog.id, slot="tabular", name=full_name)
+    return intent
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """An outside system with two tables in one schema."""
+    world = World(tmp_path / "world.json")
+    world.put_schema("weather")
+    for name in ("stations", "winds"):
+        world.put_table("weather", name)
+    return world

@@ -21,8 +21,22 @@ from authz.callers import issue_token
 from authz.models import AuditEntry, Grant, PolicyChange, Token, User
 from authz.services import people, planning
 from authz.services.differing import Wanted, WantedRole
+from catalogs.lookup import Ident
+from catalogs.models import Intent, Reservation, Tombstone
+from catalogs.services import schemas
+from catalogs.services.external import refresh
 from metalake.models import Outbox
-from tests.frontend.conftest import PASSWORD, actor, add_schema, give, sign_in
+from tests.frontend.conftest import (
+    PASSWORD,
+    actor,
+    add_outside,
+    add_schema,
+    add_stuck_intent,
+    find,
+    give,
+    sign_in,
+)
+from tests.providers.memory import World
 
 pytestmark = pytest.mark.store
 
@@ -37,13 +51,18 @@ def url(model: type[Model], page: str = "changelist", *args: object) -> str:
 
 
 @pytest.fixture
-def full(ids: dict[str, int]) -> dict[str, int]:
+def full(ids: dict[str, int], world: World) -> dict[str, int]:
     """The small world, with at least one row of every model."""
     people.add_group(actor("admin"), "demo", "auditors")
     people.set_group_users(actor("admin"), "demo", "auditors", add=["mia"])
     issue_token(User.objects.get(username="rita"), "spark")
     planning.plan(actor("admin"), "demo", Wanted("demo", None, [WantedRole("", "auditor", None, None, [])]))
     history.seal()
+    station = add_outside(world, **{"cache-ttl": "60"})
+    refresh.carry_on(refresh.begin(station.id, here=True).pk)
+    list(schemas.list_schemas(actor("admin"), Ident("demo", "station")).paths)
+    add_stuck_intent(station)
+    Tombstone.objects.create(in_catalog_id=station.id, kind="table", full_name="a.b.c", securable_id=1, owner="admin")
     return ids
 
 
@@ -217,3 +236,34 @@ def test_lists_cost_the_same_at_any_length_and_count_nothing(clerk: Client, labe
 def test_the_policy_log_is_readable(clerk: Client) -> None:
     newest = PolicyChange.objects.latest("epoch")
     assert str(newest.epoch) in clerk.get(url(PolicyChange)).content.decode()
+
+
+def test_stuck_writes_are_decided_by_superusers_alone(clerk: Client, full: dict[str, int]) -> None:
+    row = Intent.objects.get()
+    page = clerk.get(url(Intent, "change", row.pk)).content.decode()
+    assert "create_table: unknown" in page and "never-shown" not in page
+    clerk.post(url(Intent), {"action": "give_up", "_selected_action": row.pk})
+    row.refresh_from_db()
+    assert row.state == Intent.State.STUCK
+    admin = sign_in("admin")
+    assert admin.post(url(Intent), {"action": "retry", "_selected_action": row.pk}).status_code == 302
+    row.refresh_from_db()
+    assert (row.state, row.attempts) == (Intent.State.OPEN, 1)
+    assert AuditEntry.objects.get(event="intent.retried").actor == "admin"
+
+
+def test_a_stuck_write_is_given_up(admin: Client, world: World) -> None:
+    row = add_stuck_intent(add_outside(world))
+    other = add_stuck_intent(find(Ident("demo", "station")), "station.other", state=Intent.State.OPEN)
+    body = {"action": "give_up", "_selected_action": [row.pk, other.pk]}
+    assert admin.post(url(Intent), body).status_code == 302
+    row.refresh_from_db()
+    other.refresh_from_db()
+    assert row.state == Intent.State.RESIDUE, "what it may have left outside stays"
+    assert row.error["message"] == "admin gave it up."
+    assert other.state == Intent.State.OPEN, "one that is under way is let be"
+    assert [each.intent_id for each in Reservation.objects.all()] == [other.pk]
+    assert {entry.event for entry in AuditEntry.objects.filter(event__startswith="intent.")} == {
+        "intent.given_up",
+        "intent.aborted",
+    }

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from catalogs.hive.partitions import IdentityPartition
+from catalogs.providers.external import Remote
 from catalogs.providers.glue import GlueProvider
 from catalogs.providers.glue_client import GlueClient
 from catalogs.table_wire import AddColumn, CreateTableRequest, SetProperty
@@ -80,12 +81,13 @@ def test_a_page_is_a_page_of_glue(provider: GlueProvider, glue: Glue) -> None:
     client, names = glue.client(), [f"delays_{number:03}" for number in range(250)]
     for name in names:
         client.create_table(DatabaseName="flights", TableInput={"Name": name})
+    for name in names[:105]:
         client.create_database(DatabaseInput={"Name": name})
     glue.calls.clear()
     assert sorted(one.name for one in everything(provider, "list_tables", schema=FLIGHTS)) == names
     assert len(calls(glue, "GetTables")) == 3
-    assert sorted(one.name for one in everything(provider, "list_schemas")) == [*names, "flights"]
-    assert len(calls(glue, "GetDatabases")) == 3
+    assert sorted(one.name for one in everything(provider, "list_schemas")) == [*names[:105], "flights"]
+    assert len(calls(glue, "GetDatabases")) == 2
     assert len(provider.list_tables(FLIGHTS).items) == 100
 
 
@@ -255,22 +257,23 @@ def test_a_table_goes_where_it_may(provider: GlueProvider, glue: Glue) -> None:
     plain = provider.load_schema(FLIGHTS)
     placed = provider.create_schema(["sales"], provider.new_schema(None, {"location": "s3://lake/warehouse/eu/sales"}))
 
-    def place(schema: Any, by: GlueProvider = provider, **properties: str) -> str:
+    def place(schema: Remote, properties: dict[str, str], by: GlueProvider = provider) -> str:
         found: str = by.new_table(schema, asked("orders", properties=properties))["location"]
         return found
 
     for format in ("iceberg", "hive"):
-        assert place(plain, table_type=format) == "s3://lake/warehouse/flights/orders"
-        assert place(placed, table_type=format) == "s3://lake/warehouse/eu/sales/orders"
+        plainly = {"table_type": format}
+        assert place(plain, plainly) == "s3://lake/warehouse/flights/orders"
+        assert place(placed, plainly) == "s3://lake/warehouse/eu/sales/orders"
         own = {"table_type": format, "location": "s3://lake/warehouse/own/orders"}
-        assert place(placed, **own) == own["location"]
+        assert place(placed, own) == own["location"]
         for wrong in ("s3://elsewhere/orders", "file:///tmp/orders", "s3://lake/warehouse/../x", "orders"):
             with pytest.raises(Invalid, match="Location"):
-                place(plain, table_type=format, location=wrong)
+                place(plain, plainly | {"location": wrong})
         homeless = provider_on(glue, warehouse="")
         with pytest.raises(Invalid, match="warehouse"):
-            place(plain, homeless, table_type=format)
-        assert place(placed, homeless, table_type=format) == "s3://lake/warehouse/eu/sales/orders"
+            place(plain, plainly, homeless)
+        assert place(placed, plainly, homeless) == "s3://lake/warehouse/eu/sales/orders"
     with pytest.raises(Invalid, match="not under a location this catalog allows"):
         provider.new_schema(None, {"location": "s3://elsewhere"})
 
@@ -347,7 +350,7 @@ def test_a_table_that_is_written_to_keeps_its_name(
 
 
 def test_partitions_are_listed_loaded_added_and_dropped(
-    provider: GlueProvider, glue: Glue, mixed: dict[str, dict[str, Any]]
+    provider: GlueProvider, glue: Glue, mixed: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = provider.load_table(FLIGHTS, "delays").definition
 
@@ -368,11 +371,13 @@ def test_partitions_are_listed_loaded_added_and_dropped(
     with pytest.raises(AlreadyExists):
         provider.add_partition(FLIGHTS, "delays", on("2026-11-21"))
     client = glue.client()
-    for number in range(1005):
-        values = {"Values": [f"{number:04}-01-01"]}
+    for day in range(1, 5):
+        values = {"Values": [f"2026-01-0{day}"]}
         client.create_partition(DatabaseName="flights", TableName="delays", PartitionInput=values)
+    monkeypatch.setattr("catalogs.providers.glue.PARTITIONS_PAGE", 2)
     listed = everything(provider, "list_partitions", schema=FLIGHTS, table="delays")
-    assert len(listed) == 1006 and made in listed
+    assert len(listed) == 5 and made in listed
+    assert len(calls(glue, "GetPartitions")) == 3
     provider.drop_partition(FLIGHTS, "delays", made.name)
     for lookup in (provider.load_partition, provider.drop_partition):
         with pytest.raises(NotFound) as missing:

@@ -23,7 +23,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--newest", action="store_true", help="use the first key of the ring instead of a new one")
-        parser.add_argument("--batch", type=int, default=200, help="data keys in one transaction (200)")
+        parser.add_argument("--batch", type=int, default=100, help="data keys in one transaction (100)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["batch"] < 1:

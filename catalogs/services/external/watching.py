@@ -72,6 +72,10 @@ class Watch:
         return self.run is not None and self.run.state == RefreshRun.State.RUNNING
 
     @property
+    def unsettled(self) -> int:
+        return len(self.stuck) + len(self.under_way)
+
+    @property
     def is_moving(self) -> bool:
         """Whether it may look otherwise in a moment."""
         return self.is_running or bool(self.under_way)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -28,7 +28,7 @@ from catalogs.services import schemas, tables
 from catalogs.services.changes import Alteration, remove
 from catalogs.table_wire import CreateTableRequest, SetProperty
 from metalake.context import request_id
-from metalake.errors import MetalakeError, OutcomeUnknown
+from metalake.errors import MetalakeError, NotFound, OutcomeUnknown
 from metalake.models import Securable
 from metalake.privileges import Kind
 from tests.providers.memory import LEVELS, World
@@ -45,11 +45,13 @@ class Killed(BaseException):
 
 
 @contextmanager
-def stopping(at: int | None = None) -> Iterator[list[str]]:
+def stopping(at: int | None = None, at_first: Callable[[], object] = lambda: None) -> Iterator[list[str]]:
     """Records the points that are passed, and ends the process at the one of this number."""
     passed: list[str] = []
 
     def point(name: str) -> None:
+        if not passed:
+            at_first()
         passed.append(name)
         if len(passed) - 1 == at:
             raise Killed(name)
@@ -256,7 +258,7 @@ WRITES = [
 
 @dataclass(frozen=True)
 class Cell:
-    """The faults that await each verb, the point at which the process ends, and that at which its sweeper does."""
+    """The faults that await each verb once it is promised, where the process ends, and where its sweeper does."""
 
     faults: tuple[tuple[str, tuple[str, ...]], ...] = ()
     killed_at: int | None = None
@@ -286,12 +288,15 @@ class Told:
 
 
 def perform(bench: Bench, write: Write, cell: Cell) -> Told:
-    for verb, faults in cell.faults:
-        bench.world.fail(verb, *faults)
     told = Told()
+
+    def spoil() -> None:
+        for verb, faults in cell.faults:
+            bench.world.fail(verb, *faults)
+
     token = request_id.set(REQUEST)
     try:
-        with stopping(cell.killed_at) as told.points:
+        with stopping(cell.killed_at, spoil) as told.points:
             write.act(bench)
     except Killed:
         told.killed = True
@@ -329,15 +334,14 @@ def look_around(bench: Bench) -> None:
     for path in schemas.list_schemas(bench.actor, Ident("demo", bench.catalog), refresh=True).paths:
         _look_into(bench, path)
     for name in ("sales", "sales:emea", "sales:emea:q3", "sales:emea:q3:late"):
-        try:
+        with suppress(NotFound):
             schemas.load_schema(bench.actor, bench.ident(name))
-        except MetalakeError:
-            pass
 
 
 def _look_into(bench: Bench, path: HierarchicalSchema) -> None:
     ident = bench.ident(path.logical())
-    list(tables.list_tables(bench.actor, ident, refresh=True).names)
+    with suppress(NotFound):  # it is being dropped
+        tables.list_tables(bench.actor, ident, refresh=True)
     for below in schemas.list_schemas(bench.actor, ident, refresh=True).paths:
         _look_into(bench, below)
 

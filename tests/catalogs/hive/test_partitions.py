@@ -122,6 +122,7 @@ TYPED = [
     ("timestamp", "timestamp", "2026-11-21T01:02:03.5", "2026-11-21 01:02:03.5"),
     ("decimal(5,2)", "decimal(5,2)", "1.50", "1.50"),
     ("double", "double", "1e3", "1e3"),
+    ("float", "float", "-.5", "-.5"),
     ("varchar(5)", "varchar(5)", "A/B", "A/B"),
     ("geometry", "string", "x", "x"),
 ]
@@ -160,7 +161,11 @@ def test_values_come_in_the_order_of_the_keys():
         ("decimal(5,2)", "decimal(5,2)", "NaN"),
         ("timestamp", "timestamp", "2026-11-21T00:00:00+01:00"),
         ("timestamp", "timestamp", "now"),
+        ("timestamp", "timestamp", "2026-11-21T25:00:00"),
+        ("timestamp", "timestamp", "20261121T000000"),
         ("double", "double", "one"),
+        ("double", "double", "1_0"),
+        ("decimal(5,2)", "decimal(5,2)", " 1"),
         ("int", "integer", "\uff11"),
     ],
 )

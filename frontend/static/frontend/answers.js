@@ -1,5 +1,16 @@
-// What the server found wrong is marked at its field, and the first such field gets the focus.
+// What the server answers in place: wrong fields are marked, and the focus never falls off the page.
 "use strict";
+
+let wasInside = false;
+document.addEventListener("htmx:beforeSwap", (event) => {
+  wasInside = event.target.id === "outside" && event.target.contains(document.activeElement);
+});
+
+// The button that had the focus may be gone with what was replaced.
+document.addEventListener("htmx:afterSettle", () => {
+  if (wasInside && document.activeElement === document.body) document.getElementById("outside-said")?.focus();
+  wasInside = false;
+});
 
 document.addEventListener("htmx:afterSettle", (event) => {
   const form = event.target.closest("form.settings");

@@ -1,0 +1,133 @@
+"""Iceberg tables whose pointer is kept by an outside system: loaded, committed and made there by intents.
+
+The metadata files are ours to read and write; which of them is the table is the system's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.utils import timezone
+
+from authz import operations, policy
+from authz.policy import Actor
+from catalogs import intents
+from catalogs.iceberg import builder
+from catalogs.iceberg.requirements import check_requirements
+from catalogs.intents import Draft, Work
+from catalogs.lookup import Found, by_id
+from catalogs.models import Intent, Mirror
+from catalogs.providers.external import Remote
+from catalogs.providers.metadata_files import MetadataFiles
+from catalogs.services.changes import event, row_of, save
+from catalogs.services.external import mirror
+from catalogs.services.external.tables import ExternalTable, loaded
+from catalogs.services.external.writing import again, names_on
+from catalogs.services.pointers import TableRecord, now_ms
+from catalogs.steps import step
+from metalake.errors import Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown
+from metalake.events import record
+from metalake.models import Securable, new_id
+from metalake.names import dotted
+from metalake.privileges import Kind
+
+ATTEMPTS = 5
+Plan = Callable[[dict[str, Any]], tuple[list[dict[str, Any]], list[dict[str, Any]]]]
+
+
+def record_of(table: ExternalTable) -> TableRecord:
+    """The table with its metadata. Raises NotFound for one in another format, Invalid for one where we may not read."""
+    location = table.provider.metadata_location(table.definition)
+    if location is None:
+        raise NotFound(policy.missing(table.found), kind=Kind.TABLE)
+    store = _files(table)
+    store.allowed_place(location)
+    return TableRecord(table.found, location, store.read(location))
+
+
+def _files(table: ExternalTable) -> MetadataFiles:
+    """Where the system itself says the table lies is allowed beside what the catalog names."""
+    place = table.shown()["properties"].get("location")
+    return table.provider.metadata_files(*([place] if place else []))
+
+
+def commit(actor: Actor, found: Found, plan: Plan) -> TableRecord:
+    """What `plan` makes of the current metadata; it is asked again after a lost race."""
+    again(actor, found, operations.COMMIT_TABLE)
+    for _ in range(ATTEMPTS):
+        table = loaded(actor, found, force=True)
+        current = record_of(table)
+        requirements, updates = plan(current.metadata)
+        committed = _commit_once(actor, table, current, requirements, updates)
+        if committed is not None:
+            return committed
+    name = ".".join((*found.path.segments, found.nodes[-1].name))
+    raise Conflict(f"Requirement failed: others keep committing to {name}.", kind=Kind.TABLE)
+
+
+def _commit_once(
+    actor: Actor,
+    table: ExternalTable,
+    current: TableRecord,
+    requirements: list[dict[str, Any]],
+    updates: list[dict[str, Any]],
+) -> TableRecord | None:
+    """The new state, or None where the table points elsewhere by now."""
+    base, previous = current.metadata, current.metadata_location or ""
+    check_requirements(requirements, base)
+    metadata = builder.apply_updates(base, updates, now_ms=now_ms(), previous_location=previous)
+    if metadata is base:
+        return current
+    store = _files(table)
+    store.check_metadata(metadata)
+    if metadata.get("table-uuid") != base.get("table-uuid"):
+        raise Invalid("A table's uuid cannot change.", kind=Kind.TABLE)
+    written, content = store.write(metadata, previous)
+    try:
+        intents.carry(actor, lambda actor: _pointing(actor, table, written, previous))
+    except OutcomeUnknown:
+        raise  # the file may be the table
+    except Conflict:
+        store.discard(written)
+        return None
+    except MetalakeError:
+        store.discard(written)
+        raise
+    return TableRecord(table.found, written, content)
+
+
+def _pointing(actor: Actor, table: ExternalTable, location: str, previous: str) -> Draft:
+    fresh = again(actor, table.found, operations.COMMIT_TABLE)
+    schema, name = mirror.levels_at(fresh.nodes[-2].id), mirror.wire_name_at(fresh.id)
+    return Draft(
+        id=new_id(),
+        verb="commit_table",
+        catalog_id=fresh.catalog.id,
+        full_name=dotted(fresh.full_name),
+        names=names_on(fresh)[-1:],
+        must_stay=names_on(fresh)[:-1],
+        steps=[step("commit_table", schema=schema, table=name, location=location, previous=previous)],
+        arguments={"id": fresh.id, "metadata_location": location},
+    )
+
+
+def _publish(actor: Actor, intent: Intent) -> None:
+    """A commit that was made there is so, whatever has become of the rights of who asked for it."""
+    found = by_id(intent.arguments["id"])
+    if found is None:
+        raise NotFound(f"{intent.full_name} does not exist.", kind=Kind.TABLE)
+    name = Mirror.objects.values_list("wire_name", flat=True).get(pk=found.id)
+    mirror.keep(found.id, found.catalog.id, name, Remote(**intent.steps[-1]["result"]), timezone.now())
+    save(row_of(Securable, found), actor, [])
+    record(event(actor, "table.committed", found, metadata_location=intent.arguments["metadata_location"]))
+
+
+def _may_still(actor: Actor, intent: Intent) -> None:
+    found = by_id(intent.arguments["id"])
+    if found is None:
+        raise NotFound(f"{intent.full_name} does not exist.", kind=Kind.TABLE)
+    policy.require(actor, operations.COMMIT_TABLE, found)
+
+
+intents.register("commit_table", Work(_publish, _may_still))

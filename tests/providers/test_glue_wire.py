@@ -1,0 +1,202 @@
+"""A Glue catalog through the native wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from catalogs.providers import remote
+from catalogs.secrets import MASK
+from metalake.models import Securable
+from tests.catalogs.callers import Caller
+from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
+from tests.glue import Fault, Glue
+from tests.providers.glue_catalogs import settings, tables_of_engines
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CATALOGS = "metalakes/demo/catalogs"
+SCHEMAS = f"{CATALOGS}/aws/schemas"
+TABLES = f"{SCHEMAS}/flights/tables"
+COLUMNS = [{"name": "carrier", "type": "string"}, {"name": "delay", "type": "integer"}]
+
+
+def registration(glue: Glue, name: str = "aws", **properties: str) -> dict[str, Any]:
+    given = settings(glue, **properties)
+    return {"name": name, "type": "relational", "provider": "glue", "comment": None, "properties": given}
+
+
+@pytest.fixture
+def caller(admin: Caller, glue: Glue) -> Caller:  # noqa: F811
+    """The owner of the catalog `aws`, in whose database `flights` engines have tables of every format."""
+    remote._lines.clear()
+    glue.create_bucket("lake")
+    glue.client().create_database(DatabaseInput={"Name": "flights"})
+    for table in tables_of_engines():
+        glue.client().create_table(DatabaseName="flights", TableInput=table)
+    admin.post(CATALOGS, registration(glue))["catalog"]
+    return admin
+
+
+def names(answer: Any) -> list[str]:
+    return [one["name"] for one in answer["identifiers"]]
+
+
+def held(glue: Glue) -> dict[str, list[str]]:
+    """What Glue has: tables by database."""
+    client = glue.client()
+    databases = [one["Name"] for one in client.get_databases()["DatabaseList"]]
+    return {name: [table["Name"] for table in client.get_tables(DatabaseName=name)["TableList"]] for name in databases}
+
+
+def test_a_catalog_is_tried_registered_and_keeps_its_secrets(caller: Caller, glue: Glue) -> None:
+    assert caller.post(f"{CATALOGS}/testConnection", registration(glue, "trial")).status == 200
+    shown = caller.get(f"{CATALOGS}/aws")["catalog"]["properties"]
+    assert shown["aws-access-key-id"] == shown["aws-secret-access-key"] == MASK
+    assert shown["aws-region"] == "us-east-1"
+    fixed = {"@type": "setProperty", "property": "aws-region", "value": "eu-central-1"}
+    refused = caller.put(f"{CATALOGS}/aws", fixed)
+    assert refused.error[:2] == (400, 1001) and "another region has other databases" in refused.message
+    assert names(caller.get(SCHEMAS)) == ["flights"]
+
+
+def test_tables_of_all_formats_are_shown(caller: Caller, glue: Glue) -> None:
+    tables = {table["Name"]: table for table in tables_of_engines() if table["TableType"] != "VIRTUAL_VIEW"}
+    assert names(caller.get(TABLES)) == sorted(tables)
+    for name, table in tables.items():
+        assert caller.get(f"{TABLES}/{name.upper()}")["table"]["properties"].items() >= table["Parameters"].items()
+    caller.put(f"{CATALOGS}/aws", {"@type": "setProperty", "property": "table-type-filter", "value": "iceberg"})
+    assert names(caller.get(TABLES)) == ["airports"]
+    assert caller.get(f"{TABLES}/delays").error[:2] == (404, 1003)
+    assert caller.get(f"{TABLES}/airports").status == 200
+
+
+@pytest.mark.parametrize("format", ["ICEBERG", "HIVE"])
+def test_a_table_lives_and_ends(caller: Caller, glue: Glue, format: str) -> None:
+    body = {"name": "Late", "comment": "by day", "columns": COLUMNS, "properties": {"table_type": format, "a": "1"}}
+    made = caller.post(TABLES, body)["table"]
+    assert (made["name"], made["comment"], made["properties"]["a"]) == ("late", "by day", "1")
+    assert [column["type"] for column in made["columns"]] == ["string", "integer"]
+    update = {"@type": "setProperty", "property": "b", "value": "2"}
+    assert caller.put(f"{TABLES}/late", update)["table"]["properties"].items() >= {"a": "1", "b": "2"}.items()
+    renamed = caller.put(f"{TABLES}/late", {"@type": "rename", "newName": "later"})
+    if format == "HIVE":
+        assert renamed.error[:2] == (405, 1006) and "cannot rename" in renamed.message
+        assert caller.delete(f"{TABLES}/late")["dropped"] is True
+    else:
+        assert renamed["table"]["name"] == "later"
+        assert "later" in held(glue)["flights"] and "late" not in held(glue)["flights"]
+        assert caller.delete(f"{TABLES}/later?purge=true")["dropped"] is True
+    assert held(glue)["flights"] == [table["Name"] for table in tables_of_engines()]
+
+
+def test_a_lost_answer_is_read_back(caller: Caller, glue: Glue) -> None:
+    for number, fault in enumerate((Fault.REPLY_LOST, Fault.ERROR)):
+        glue.fail("CreateTable", fault)
+        caller.post(TABLES, {"name": f"late_{number}", "columns": COLUMNS}) if fault is Fault.REPLY_LOST else None
+        glue.heal()
+    assert caller.get(f"{TABLES}/late_0")["table"]["columns"][0]["name"] == "carrier"
+    glue.fail("UpdateTable", Fault.REPLY_LOST)
+    update = {"@type": "updateComment", "newComment": "minutes"}
+    assert caller.put(f"{TABLES}/late_0", update)["table"]["comment"] == "minutes"
+    glue.fail("DeleteTable", Fault.REPLY_LOST)
+    assert caller.delete(f"{TABLES}/late_0")["dropped"] is True
+    assert "late_0" not in held(glue)["flights"]
+
+
+def test_partitions(caller: Caller, glue: Glue) -> None:
+    partitions = f"{TABLES}/delays/partitions"
+    value = {"type": "literal", "dataType": "date", "value": "2026-11-21"}
+    one = {"type": "identity", "fieldNames": [["day"]], "values": [value], "properties": {}}
+    made = caller.post(partitions, {"partitions": [one]})["partitions"]
+    assert [each["name"] for each in made] == ["day=2026-11-21"]
+    assert caller.get(partitions)["names"] == ["day=2026-11-21"]
+    assert caller.get(f"{partitions}/day%3D2026-11-21")["partition"]["values"] == [value]
+    assert caller.delete(f"{partitions}/day%3D2026-11-21")["dropped"] is True
+    assert caller.get(partitions)["names"] == []
+
+
+def test_a_full_schema_is_dropped_only_with_its_tables(caller: Caller, glue: Glue) -> None:
+    assert caller.delete(f"{SCHEMAS}/flights").error[:2] == (409, 1005)
+    assert len(held(glue)["flights"]) == 6
+    assert caller.delete(f"{SCHEMAS}/flights?cascade=true")["dropped"] is True
+    assert held(glue) == {}
+
+
+def test_schemas_inside_schemas_of_flat_glue(caller: Caller, glue: Glue) -> None:
+    caller.post(CATALOGS, registration(glue, "deep", nested_namespaces="true", warehouse="s3://lake/deep"))["catalog"]
+    schemas = f"{CATALOGS}/deep/schemas"
+    made = caller.post(schemas, {"name": "sales:emea:Orders 2013", "comment": "all", "properties": {"a": "1"}})
+    assert made["schema"]["name"] == "sales:emea:orders 2013"
+    database = "sales_x001f_emea_x001f_orders_x0020_2013"
+    assert set(held(glue)) == {"flights", database}
+    assert names(caller.get(schemas)) == ["flights", "sales"]
+    assert names(caller.get(f"{schemas}?parentSchema=sales:emea")) == ["sales:emea:orders 2013"]
+    where = f"{schemas}/sales:emea:orders%202013/tables"
+    assert caller.post(where, {"name": "lines", "columns": COLUMNS})["table"]["name"] == "lines"
+    assert held(glue)[database] == ["lines"]
+    glue.client().create_database(DatabaseInput={"Name": "sales_x001f_apac"})
+    assert names(caller.get(f"{schemas}?parentSchema=sales")) == ["sales:apac", "sales:emea"]
+    assert caller.delete(f"{schemas}/sales:emea").error[:2] == (409, 1005)
+    assert caller.delete(f"{where}/lines")["dropped"] is True
+    assert caller.delete(f"{schemas}/sales:emea:orders%202013")["dropped"] is True
+    assert set(held(glue)) == {"flights", "sales_x001f_apac"}
+
+
+def test_bad_registrations_register_nothing(caller: Caller, glue: Glue) -> None:
+    before = Securable.objects.count()
+    for changed in (
+        {"aws-region": "moon-1", "aws-glue-endpoint": ""},
+        {"aws-regoin": "us-east-1"},
+        {"aws-region": ""},
+        {"aws-secret-access-key": ""},
+        {"aws-glue-endpoint": "file:///etc/passwd"},
+        {"aws-glue-endpoint": "http://169.254.169.254"},
+        {"warehouse": "file:///tmp/lake"},
+        {"warehouse": "s3://lake/warehouse/below"},
+    ):
+        body = registration(glue, "other")
+        body["properties"] |= {"warehouse": "s3://lake/other"} | changed
+        assert caller.post(CATALOGS, body).error[:2] == (400, 1001), changed
+    assert Securable.objects.count() == before
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"name": "weather", "columns": COLUMNS},
+        {"name": "WEATHER", "columns": COLUMNS},
+        {"name": "my-table", "columns": COLUMNS},
+        {"name": "t" * 256, "columns": COLUMNS},
+        {"name": "t", "columns": []},
+        {"name": "t", "columns": [{"name": "a", "type": {"type": "unparsed", "unparsedType": "mo(on"}}]},
+        {"name": "t", "columns": [{"name": "a", "type": "string"}, {"name": "a", "type": "string"}]},
+        {"name": "t", "columns": COLUMNS, "properties": {"table_type": "paimon"}},
+        {"name": "t", "columns": COLUMNS, "properties": {"location": "s3://elsewhere/t"}},
+        {"name": "t", "columns": [], "properties": {"metadata_location": "s3://lake/warehouse/none.metadata.json"}},
+    ],
+)
+def test_bad_tables_make_nothing(caller: Caller, glue: Glue, body: dict[str, Any]) -> None:
+    files = glue.client("s3").list_objects_v2(Bucket="lake")["KeyCount"]
+    before, rows = held(glue), Securable.objects.count()
+    caller.get(f"{SCHEMAS}/flights")
+    refused = caller.post(TABLES, body)
+    assert refused.status in (400, 405, 409), refused.body
+    assert held(glue) == before
+    assert glue.client("s3").list_objects_v2(Bucket="lake")["KeyCount"] == files
+    assert Securable.objects.filter(name=body["name"].lower(), kind="table").exclude(name="weather").count() == 0
+    assert Securable.objects.count() <= rows + 1 + len(tables_of_engines())
+
+
+@pytest.mark.parametrize("name", ["sales\x01", "sales*", "s" * 300, " sales"])
+def test_bad_schemas_make_nothing(caller: Caller, glue: Glue, name: str) -> None:
+    refused = caller.post(SCHEMAS, {"name": name})
+    assert refused.status == 400, refused.body
+    assert set(held(glue)) == {"flights"}
+
+
+def test_a_table_of_two_thousand_columns(caller: Caller, glue: Glue) -> None:
+    columns = [{"name": f"c{number}", "type": "string"} for number in range(2000)]
+    assert len(caller.post(TABLES, {"name": "wide", "columns": columns})["table"]["columns"]) == 2000
+    assert len(caller.get(f"{TABLES}/wide")["table"]["columns"]) == 2000

@@ -1,0 +1,325 @@
+"""What a Hive catalog says of metastores that are wrong, gone, or go in the middle of a call."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.Thrift import TMessageType
+from thrift.transport.TTransport import TMemoryBuffer
+
+from catalogs.providers import hive_client
+from catalogs.providers.base import Provider
+from catalogs.providers.external import Levels
+from catalogs.providers.hive import HiveProvider
+from catalogs.providers.registry import provider_class
+from metalake.errors import (
+    Invalid,
+    MetalakeError,
+    NotFound,
+    OutcomeUnknown,
+    ProviderTimeout,
+    ProviderUnavailable,
+    Unsupported,
+)
+from tests.hms import HiveMetastore
+from tests.ports import free_port
+from tests.providers.behaviours import asked
+
+HOST = "127.0.0.1"
+
+
+def provider_at(*ports: int) -> HiveProvider:
+    return HiveProvider(1, {"metastore.uris": ",".join(f"thrift://{HOST}:{port}" for port in ports)})
+
+
+@pytest.fixture(autouse=True)
+def no_idle_connections() -> Iterator[None]:
+    hive_client._idle.clear()
+    yield
+    hive_client._idle.clear()
+
+
+# Settings
+
+
+def test_it_is_registered() -> None:
+    assert provider_class("hive") is HiveProvider and issubclass(HiveProvider, Provider)
+
+
+@pytest.mark.parametrize(
+    ("properties", "error", "said"),
+    [
+        ({}, Invalid, "metastore.uris"),
+        ({"metastore.uri": "thrift://hive:9083"}, Invalid, "did you mean 'metastore.uris'"),
+        ({"metastore.uris": "http://hive:9083"}, Invalid, "'metastore.uris'.*thrift://"),
+        ({"metastore.uris": "thrift://hive:9083,"}, Invalid, "divided by commas"),
+        ({"metastore.uris": "thrift://169.254.169.254:80"}, Invalid, "never connects"),
+        ({"metastore.uris": "thrift://hive", "cache-ttl": "soon"}, Invalid, "'cache-ttl'"),
+        ({"metastore.uris": "thrift://hive", "list-all-tables": "some"}, Invalid, "'list-all-tables'"),
+        ({"metastore.uris": "thrift://hive", "kerberos.principal": "x@Y"}, Unsupported, "Kerberos"),
+        ({"metastore.uris": "thrift://hive", "impersonation-enable": "True"}, Unsupported, "Kerberos"),
+        (
+            {"metastore.uris": "thrift://hive", "gravitino.bypass.hive.metastore.sasl.enabled": "true"},
+            Unsupported,
+            "Kerberos",
+        ),
+    ],
+)
+def test_wrong_settings_are_named(properties: dict[str, str], error: type[MetalakeError], said: str) -> None:
+    with pytest.raises(error, match=said):
+        HiveProvider.check(properties)
+
+
+def test_settings_of_others_are_kept() -> None:
+    uris = "thrift://hive-1:9083, thrift://hive-2"
+    more = {"client.pool-size": "4", "impersonation-enable": "false", "gravitino.bypass.hive.x": "y"}
+    HiveProvider.check({"metastore.uris": uris, **more})
+    provider = HiveProvider(1, {"metastore.uris": uris, **more})
+    assert [(each.host, each.port) for each in provider.endpoints] == [("hive-1", 9083), ("hive-2", 9083)]
+
+
+# What is no metastore
+
+
+@contextmanager
+def serving(answer: Callable[[socket.socket], None]) -> Iterator[int]:
+    """A server whose every connection is given to `answer`, each in a thread; its port."""
+    listener = socket.create_server((HOST, 0))
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                threading.Thread(target=handle, args=(connection,), daemon=True).start()
+
+    def handle(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            answer(connection)
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.close()
+
+
+def says(content: bytes) -> Callable[[socket.socket], None]:
+    def answer(connection: socket.socket) -> None:
+        connection.recv(1000)
+        connection.sendall(content)
+        connection.recv(1000)
+
+    return answer
+
+
+def waits(connection: socket.socket) -> None:
+    connection.recv(1000)
+    connection.recv(1000)
+
+
+def hangs_up(connection: socket.socket) -> None:
+    connection.recv(1000)
+
+
+def reply(method: str, body: bytes) -> bytes:
+    """A thrift answer with whatever as its body."""
+    buffer = TMemoryBuffer()
+    TBinaryProtocol(buffer).writeMessageBegin(method, TMessageType.REPLY, 0)
+    return bytes(buffer.getvalue()) + body
+
+
+GARBAGE = {
+    "http": b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
+    "ssh": b"SSH-2.0-OpenSSH_9.6\r\n",
+    "sasl": b"\x04\x00\x00\x00\x13Invalid status -128",
+    "tls": b"\x15\x03\x01\x00\x02\x02\x46",
+    "zeros": bytes(4096),
+    "ones": b"\xff" * 4096,
+    "another version": b"\x80\x02\x00\x02" + bytes(60),
+    "long name": b"\x80\x01\x00\x02\x7f\xff\xff\xff" + b"x" * 100,
+    "bad text": reply("get_database", b"\x0c\x00\x00\x0b\x00\x01\x00\x00\x00\x02\xff\xfe\x00\x00"),
+    "long text": reply("get_database", b"\x0c\x00\x00\x0b\x00\x01\x7f\xff\xff\xff"),
+    "large map": reply("get_database", b"\x0c\x00\x00\x0d\x00\x04\x0b\x0b\x7f\xff\xff\xff"),
+    "negative": reply("get_database", b"\x0c\x00\x00\x0b\x00\x01\xff\xff\xff\xff"),
+    "another answer": reply("get_table", b"\x00"),
+    "no answer": reply("get_database", b"\x00"),
+    "endless types": reply("get_database", b"\x0c\x00\x00" * 3000),
+}
+
+
+@pytest.mark.parametrize("content", GARBAGE.values(), ids=GARBAGE)
+def test_what_is_no_metastore_is_named_as_such(content: bytes) -> None:
+    with serving(says(content)) as port:
+        provider = provider_at(port)
+        with pytest.raises(ProviderUnavailable) as failure:
+            provider.load_schema(["flights"])
+        assert f"{HOST}:{port}" in failure.value.message or "could not do get_database" in failure.value.message
+        with pytest.raises(MetalakeError):
+            provider.test_connection()
+
+
+def test_the_connection_test_says_what_is_wrong(any_hms: HiveMetastore, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider_at(any_hms.port).test_connection()
+    nobody = free_port()
+    with pytest.raises(ProviderUnavailable, match=f"Nothing listens at {HOST}:{nobody}: the connection was refused"):
+        provider_at(nobody).test_connection()
+    with pytest.raises(Invalid, match="Unknown host metastore.invalid"):
+        HiveProvider(1, {"metastore.uris": "thrift://metastore.invalid"}).test_connection()
+    with serving(says(GARBAGE["http"])) as port, pytest.raises(ProviderUnavailable) as failure:
+        provider_at(port).test_connection()
+    assert "does not speak as a metastore does: it may be no Hive metastore, or" in failure.value.message
+    assert not failure.value.retryable
+    with serving(hangs_up) as port, pytest.raises(ProviderUnavailable, match="ended the connection instead"):
+        provider_at(port).test_connection()
+    monkeypatch.setattr(hive_client, "READ_SECONDS", 0.3)
+    with serving(waits) as port, pytest.raises(ProviderTimeout, match="did not answer get_database in time"):
+        provider_at(port).test_connection()
+
+
+def test_the_next_metastore_is_tried(hms: HiveMetastore) -> None:
+    nobody, neither = free_port(), free_port()
+    assert provider_at(nobody, hms.port).load_schema(["default"]).name == "default"
+    with pytest.raises(ProviderUnavailable) as failure:
+        provider_at(nobody, neither).load_schema(["default"])
+    assert str(nobody) in failure.value.message and str(neither) in failure.value.message
+
+
+def test_one_answer_may_take_only_so_long_and_be_only_so_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drips(connection: socket.socket) -> None:
+        connection.recv(1000)
+        for byte in reply("get_database", b"\x0c\x00\x00\x0b\x00\x01\x00\x00\xff\xff" + bytes(10_000)):
+            connection.send(bytes([byte]))
+            time.sleep(0.02)
+
+    def floods(connection: socket.socket) -> None:
+        connection.recv(1000)
+        text = b"\x00\x00\x04\x00" + b"x" * 1024
+        connection.sendall(reply("get_database", b"\x0c\x00\x00\x0d\x00\x04\x0b\x0b\x00\x00\xff\xff"))
+        while True:
+            connection.sendall(text)
+
+    monkeypatch.setattr(hive_client, "ANSWER_SECONDS", 0.5)
+    started = time.monotonic()
+    with serving(drips) as port, pytest.raises(ProviderTimeout):
+        provider_at(port).load_schema(["flights"])
+    assert time.monotonic() - started < 3
+    monkeypatch.setattr(hive_client, "ANSWER_SECONDS", 20)
+    monkeypatch.setattr(hive_client, "ANSWER_BYTES", 2**20)
+    with serving(floods) as port, pytest.raises(ProviderUnavailable, match="larger answer"):
+        provider_at(port).load_schema(["flights"])
+
+
+def test_a_refusal_does_not_end_the_connection_and_a_failure_does(hms: HiveMetastore) -> None:
+    provider = provider_at(hms.port)
+    with pytest.raises(NotFound):
+        provider.load_schema(["nowhere"])
+    assert [len(kept) for kept in hive_client._idle.values()] == [1]
+    first = next(iter(hive_client._idle.values()))[0]
+    provider.load_schema(["default"])
+    assert next(iter(hive_client._idle.values()))[0] is first
+    first._socket.handle.shutdown(socket.SHUT_RD)
+    provider.load_schema(["default"])
+    assert next(iter(hive_client._idle.values()))[0] is not first
+
+
+# Lost in the middle
+
+
+class Between:
+    """A way to a metastore that loses one call, before it arrives or after it was answered."""
+
+    def __init__(self, hms: HiveMetastore) -> None:
+        self.hms = hms
+        self.loses = b""
+        self.after = False
+
+    def __call__(self, connection: socket.socket) -> None:
+        with socket.create_connection((HOST, self.hms.port)) as metastore:
+            while asking := connection.recv(2**20):
+                loses = bool(self.loses) and self.loses in asking
+                if loses and not self.after:
+                    return
+                metastore.sendall(asking)
+                answer = metastore.recv(2**20)
+                if loses:
+                    return
+                connection.sendall(answer)
+
+
+@pytest.fixture
+def schema(any_hms: HiveMetastore) -> Iterator[Levels]:
+    name = any_hms.create_database()
+    yield [name]
+    with any_hms.client() as client:
+        client.drop_database(name, True, True)
+
+
+@pytest.mark.parametrize("applied", [False, True], ids=["not applied", "applied"])
+def test_a_write_whose_answer_is_lost_is_unknown(any_hms: HiveMetastore, schema: Levels, applied: bool) -> None:
+    plain = provider_at(any_hms.port)
+    definition = plain.new_table(plain.load_schema(schema), asked("delays"))
+    made = plain.create_table(schema, "delays", definition)
+    part = {"name": "year=2013", "values": ["2013"], "location": None, "parameters": {}}
+    between = Between(any_hms)
+    between.after = applied
+
+    def lost(method: str, verb: str, *arguments: Any, error: type[MetalakeError] = OutcomeUnknown) -> None:
+        between.loses = method.encode()
+        with pytest.raises(error):
+            getattr(provider, verb)(*arguments)
+        between.loses = b""
+
+    with serving(between) as port:
+        provider = provider_at(port)
+        lost("create_table", "create_table", schema, "airlines", definition)
+        assert {one.name for one in plain.list_tables(schema).items} == {"delays"} | (
+            {"airlines"} if applied else set()
+        )
+        wanted = plain.marked(definition | {"location": made.definition["location"]}, "7")
+        lost("alter_table", "alter_table", schema, "delays", wanted, made.version)
+        now = plain.load_table(schema, "delays")
+        assert plain.marker_of(now.definition) == ("7" if applied else "")
+        again = plain.alter_table(schema, "delays", plain.marked(now.definition, "8"), now.version)
+        lost("alter_table", "rename_table", schema, "delays", schema, "late", made.identity)
+        there = "late" if applied else "delays"
+        assert plain.load_table(schema, there).version
+        lost("drop_table", "drop_table", schema, there, again.identity)
+        assert [one.name for one in plain.list_tables(schema).items if one.name == there] == (
+            [] if applied else [there]
+        )
+        lost("get_table", "create_table", schema, "weather", definition)
+        assert plain.load_table(schema, "weather").name == "weather", "made, though it could not be read back"
+        lost("get_table", "alter_table", schema, "weather", definition, "1", error=ProviderUnavailable)
+        lost("get_database", "create_table", schema, "planes", definition, error=ProviderUnavailable)
+        lost("get_table_meta", "list_tables", schema, error=ProviderUnavailable)
+        lost("get_table", "add_partition", schema, "weather", part, error=ProviderUnavailable)
+
+
+@pytest.mark.slow
+def test_a_killed_metastore_is_unavailable_until_it_is_back(start_hms: Callable[..., HiveMetastore]) -> None:
+    hms = start_hms()
+    provider = provider_at(hms.port)
+    provider.create_schema(["flights"], provider.new_schema(None, {}))
+    found = provider.create_table(
+        ["flights"], "delays", provider.new_table(provider.load_schema(["flights"]), asked("delays"))
+    )
+    hms.kill()
+    for verb, arguments in [
+        ("load_table", (["flights"], "delays")),
+        ("alter_table", (["flights"], "delays", found.definition, found.version)),
+        ("drop_table", (["flights"], "delays", found.identity)),
+        ("create_schema", (["sales"], provider.new_schema(None, {}))),
+    ]:
+        with pytest.raises(ProviderUnavailable, match="refused"):
+            getattr(provider, verb)(*arguments)
+    hms.start()
+    assert provider.load_table(["flights"], "delays") == found
+    with pytest.raises(NotFound):
+        provider.load_schema(["sales"])
