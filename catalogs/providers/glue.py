@@ -142,6 +142,7 @@ class GlueProvider(GlueMeaning):
         try:
             made = HiveTable.from_json({**definition, "name": table})
             if iceberg.PLANNED in made.rest:
+                self._require_free(schema, table)
                 made = iceberg.prepared(self.io, made)
             wanted = self._writable(table_input(made), "TableInput")
             self.glue.call("CreateTable", [*schema, table], DatabaseName=schema[0], TableInput=wanted)
@@ -154,6 +155,14 @@ class GlueProvider(GlueMeaning):
             self._delete_file(definition)
             raise
         return _after(lambda: self.load_table(schema, table))
+
+    def _require_free(self, schema: Levels, table: str) -> None:
+        """Raise AlreadyExists before a file is written for nothing; who comes between is refused by Glue."""
+        try:
+            self.load_table(schema, table)
+        except NotFound:
+            return
+        raise AlreadyExists(f"Table {schema[0]}.{table} already exists in AWS Glue.", kind=Kind.TABLE)
 
     def discard(self, definition: dict[str, Any]) -> None:
         written = iceberg.written_for(definition)
