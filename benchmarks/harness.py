@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _missed: list[str] = []
 
 
-def own_store(database_url: str = "") -> None:
+def own_store(database_url: str = "", **environment: str) -> None:
     """Django on a fresh store in a folder that goes away with the process. Call it before any import of ours."""
     home = tempfile.mkdtemp(prefix="metalake-bench-")
     atexit.register(shutil.rmtree, home, ignore_errors=True)
@@ -31,6 +31,7 @@ def own_store(database_url: str = "") -> None:
         "METALAKE_DATABASE_URL": database_url,
         "METALAKE_LOG_LEVEL": "ERROR",
         "DJANGO_SETTINGS_MODULE": "metalake.settings",
+        **environment,
     }
     import django
 
@@ -61,10 +62,10 @@ def serve(stack: ExitStack, **environment: str) -> MetalakeServer:
     return server
 
 
-def on_both_databases(program: str, arguments: Sequence[str]) -> bool:
+def on_both_databases(program: str, arguments: Sequence[str], **settings: str) -> bool:
     """Run the program once on SQLite and once on PostgreSQL, each in a process of its own; False in such a process."""
     if os.environ.get("BENCH_DATABASE") is not None:
-        own_store(os.environ.pop("BENCH_DATABASE"))
+        own_store(os.environ.pop("BENCH_DATABASE"), **settings)
         return False
     import subprocess
 

@@ -49,8 +49,9 @@ def start(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
     accepts = request.POST.get("accept_drops") == "yes"
 
     def act() -> str:
-        refresh.start(actor, found.metalake.name, found.catalog.name, accept_drops=accepts)
-        return "The refresh begins."
+        run = refresh.start(actor, found.metalake.name, found.catalog.name, accept_drops=accepts)
+        run.refresh_from_db()  # a small catalog is walked by now
+        return "The refresh begins." if run.state == RefreshRun.State.RUNNING else _told(run)
 
     return _acted(request, actor, found, act)
 

@@ -33,7 +33,7 @@ from metalake.rest import JSON, read_json
 @route("GET /v1/{prefix}/namespaces/{namespace}/tables", operations.LIST_TABLES, needs=Kind.TABLE)
 def list_tables(call: Call) -> HttpResponse:
     def fetch(after: str | None, limit: int | None) -> list[str]:
-        return tables.list_tables(call.actor, call.ident(), after, limit).names
+        return tables.list_tables(call.actor, call.ident(), after, limit, iceberg=True).names
 
     found, token = page(call.query, fetch, "tables", call.actor.name, call.metalake, call.catalog, *call.levels)
     identifiers = [{"namespace": call.levels, "name": name} for name in found]

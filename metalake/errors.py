@@ -121,7 +121,8 @@ def at(place: str) -> Iterator[None]:
 
 def as_json(error: MetalakeError) -> dict[str, Any]:
     """A failure to keep, or to tell another process."""
-    said: dict[str, Any] = {"class": type(error).__name__, "message": error.message, "kind": error.kind}
+    known = next(each.__name__ for each in type(error).__mro__ if each.__module__ == __name__)
+    said: dict[str, Any] = {"class": known, "message": error.message, "kind": error.kind}
     if isinstance(error, ProviderUnavailable):
         said |= {"retryable": error.retryable, "retry_after": error.retry_after}
     return said

@@ -14,6 +14,10 @@ from metalake.errors import Invalid
 from metalake.privileges import CatalogType
 
 
+# What begins so is a storage's property, however much it is like one of a catalog's own.
+STORAGES = frozenset({"s3", "s3a", "gcs", "adls", "abfs", "hdfs", "oss", "client"})
+
+
 class Storage(StrEnum):
     """Who holds the truth."""
 
@@ -79,8 +83,9 @@ class Provider:
         """The properties as settings. Raises Invalid naming the property, and the right name of a near miss."""
         declared = cls.settings.declared()
         for key in properties:
-            near = key not in declared and get_close_matches(key.lower().replace("_", "-"), declared, n=1, cutoff=0.85)
-            if near:
+            if key in declared or key.partition(".")[0] in STORAGES:
+                continue
+            if near := get_close_matches(key.lower().replace("_", "-"), declared, n=1, cutoff=0.85):
                 raise Invalid(f"Unknown property {key!r}; did you mean {near[0]!r}?", kind="catalog")
         try:
             return cls.settings.model_validate(dict(properties))

@@ -204,6 +204,11 @@ class ExternalProvider(Provider):
         """The files of an Iceberg table that lies in these places, or in others that the catalog allows."""
         raise Unsupported(f"{self.label} has no Iceberg tables.", kind=Kind.TABLE)
 
+    @property
+    def hides_some(self) -> bool:
+        """Whether the catalog's settings keep some tables from being seen."""
+        return False
+
     def shows(self, table: Remote) -> bool:
         """Whether the catalog's settings let a table be seen."""
         return True

@@ -23,6 +23,7 @@ from catalogs.providers.glue_mapping import (
 )
 from catalogs.providers.glue_meaning import GlueMeaning
 from catalogs.providers.glue_settings import ENDPOINTS, check_settings
+from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.providers.reaching.aws import SCHEMES, check_role
 from catalogs.providers.reaching.endpoints import check_endpoint
 from catalogs.providers.reaching.storage import check_storage, parse_storage, reach_storage
@@ -69,6 +70,9 @@ class GlueProvider(GlueMeaning):
             ours |= {"s3.access-key-id": keys.access_key, "s3.secret-access-key": keys.secret_key}
             ours |= {"s3.session-token": keys.token} if keys.token else {}
         return files.file_io(ours | self.properties)
+
+    def metadata_files(self, *places: str) -> MetadataFiles:
+        return MetadataFiles(self.catalog_id, lambda: self.io, self.given.allowed, (), places=places)
 
     def locations(self) -> list[str]:
         return [locations.canonical(location) for location in self.given.allowed]
@@ -139,10 +143,12 @@ class GlueProvider(GlueMeaning):
         return kept
 
     def create_table(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
+        made = HiveTable.from_json({**definition, "name": table})
+        is_planned = iceberg.PLANNED in made.rest
+        if is_planned:
+            self._require_free(schema, table)
         try:
-            made = HiveTable.from_json({**definition, "name": table})
-            if iceberg.PLANNED in made.rest:
-                self._require_free(schema, table)
+            if is_planned:
                 made = iceberg.prepared(self.io, made)
             wanted = self._writable(table_input(made), "TableInput")
             self.glue.call("CreateTable", [*schema, table], DatabaseName=schema[0], TableInput=wanted)

@@ -62,8 +62,7 @@ class GlueMeaning(ExternalProvider):
     def altered_schema(
         self, definition: dict[str, Any], comment: str | None, properties: dict[str, str]
     ) -> dict[str, Any]:
-        guard.check_limits(properties)
-        parameters = dict(properties)
+        parameters = _checked(properties)
         location = definition["location"]
         if "location" not in definition["parameters"]:
             location = parameters.pop("location", None)
@@ -78,7 +77,7 @@ class GlueMeaning(ExternalProvider):
     # Tables.
 
     def new_table(self, schema: Remote, asked: CreateTableRequest) -> dict[str, Any]:
-        guard.check_limits(asked.properties)
+        _checked(asked.properties)
         format = self._format(asked.properties)
         rule = ICEBERG_IN_GLUE if format == "iceberg" else GLUE
         name = folded_name(asked.name, rule, Kind.TABLE)
@@ -138,12 +137,12 @@ class GlueMeaning(ExternalProvider):
 
     def altered_table(self, definition: dict[str, Any], updates: Sequence[Any]) -> dict[str, Any]:
         table = HiveTable.from_json(definition)
-        if "iceberg" in formats_of(table) and any(
-            isinstance(update, SetProperty | RemoveProperty) and update.property == "location" for update in updates
-        ):
+        touched = {update.property: "" for update in updates if isinstance(update, RemoveProperty)}
+        touched |= {update.property: update.value for update in updates if isinstance(update, SetProperty)}
+        _checked(touched)
+        if "iceberg" in formats_of(table) and "location" in touched:
             raise Unsupported(f"updates: {PLACED_BY_ICEBERG}", kind=Kind.TABLE)
         changed = altered(table, updates)
-        guard.check_limits(changed.parameters)
         if changed.location and changed.location != table.location:
             self._check_place(changed.location, [*self.given.allowed, *([table.location] if table.location else [])])
         return changed.as_json()
@@ -154,6 +153,10 @@ class GlueMeaning(ExternalProvider):
         if "iceberg" in formats_of(table):
             shown["columns"] = iceberg.shown_columns(table, shown["columns"])
         return shown
+
+    @property
+    def hides_some(self) -> bool:
+        return "all" not in self._shown_formats
 
     def shows(self, table: Remote) -> bool:
         return "all" in self._shown_formats or passes(self._shown_formats, HiveTable.from_json(table.definition))
@@ -197,10 +200,9 @@ class GlueMeaning(ExternalProvider):
         of = HiveTable.from_json(table)
         if "iceberg" in formats_of(of):
             raise Unsupported("The partitions of an Iceberg table are in its metadata.", kind="partition")
-        guard.check_limits(asked.properties)
+        parameters = _checked(asked.properties)
         values = kept_values(of.partition_keys, asked)
         name = partition_name(of.partition_keys, values)
-        parameters = dict(asked.properties)
         location = parameters.pop("location", None)
         if location is not None:
             self._check_place(location, [*self.given.allowed, *([of.location] if of.location else [])])
@@ -212,6 +214,14 @@ class GlueMeaning(ExternalProvider):
         keys = HiveTable.from_json(table).partition_keys
         place = {"location": definition["location"]} if definition["location"] else {}
         return native_partition(keys, definition["values"], place | definition["parameters"])
+
+
+def _checked(properties: Mapping[str, str]) -> dict[str, str]:
+    """Raises Invalid where there are too many of them, and for the one that is ours."""
+    guard.check_limits(properties)
+    if MARKER in properties:
+        raise Invalid(f"properties.{MARKER}: it is written by Metalake", kind="property")
+    return dict(properties)
 
 
 def _without_marker(parameters: dict[str, str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import ConfigDict, Field, SecretStr, model_validator
 
 from catalogs.hive.tables import read_filter
 from catalogs.iceberg.locations import normalise
@@ -21,6 +21,8 @@ ENDPOINTS = ("aws-glue-endpoint", "aws-sts-endpoint")
 
 class GlueSettings(ExternalSettings):
     """A blank value is as good as none."""
+
+    model_config = ConfigDict(populate_by_name=False)
 
     region: str = Field(
         alias="aws-region", description="The AWS region of the Glue Data Catalog, such as eu-central-1."

@@ -7,13 +7,15 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from hive_metastore.ttypes import EnvironmentContext, Table
 
 from catalogs.hive.names import HIVE, folded_name
 from catalogs.hive.partitions import partition_values
 from catalogs.hive.tables import EXTERNAL_TABLE, VIEW_TYPES, HiveColumn, HiveTable
+from catalogs.iceberg import files
 from catalogs.providers.external import PARTITION, Levels, Page, Remote
 from catalogs.providers.hive_client import Metastore, connect, connection
 from catalogs.providers.hive_errors import About
@@ -29,12 +31,17 @@ from catalogs.providers.hive_objects import (
     table_of,
     written,
 )
+from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.providers.reaching.endpoints import Endpoint
 from catalogs.providers.reaching.metastores import check_metastores, parse_metastores
+from catalogs.providers.reaching.storage import reach_storage
 from metalake.errors import AlreadyExists, Conflict, MetalakeError, NotFound, OutcomeUnknown, Unsupported
 from metalake.privileges import Kind
 
-SCHEMAS, NAMES, TABLES, PARTITIONS = 100, 5_000, 300, 300  # a page's items
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+
+SCHEMAS, NAMES, TABLES, PARTITIONS = 100, 5_000, 200, 500  # a page's items
 KEEP_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 EVERY_PARTITION = -1
 LISTING_SECONDS = 600.0
@@ -58,11 +65,21 @@ class HiveProvider(HiveMeaning):
         check_metastores(self.properties[URIS])
         metastore = connect(self.endpoints)
         try:
-            metastore.call("get_database", "default", about=About(Kind.SCHEMA, "default"))
+            _database(metastore, "default")
         except NotFound:
             pass  # it is a metastore all the same
         finally:
             metastore.close()
+
+    def metadata_files(self, *places: str) -> MetadataFiles:
+        named = [self.properties.get("warehouse", ""), *self.properties.get("allowed-locations", "").split(",")]
+        allowed = [place.strip() for place in named if place.strip()]
+        roots = [str(settings.METALAKE_HOME), *settings.METALAKE_FILE_LOCATIONS]
+        return MetadataFiles(self.catalog_id, self._open_io, allowed, roots, places=places)
+
+    def _open_io(self) -> FileIO:
+        reach_storage(self.properties)
+        return files.file_io(self.properties)
 
     def _metastore(self) -> AbstractContextManager[Metastore]:
         return connection(self.endpoints)
@@ -258,7 +275,8 @@ class HiveProvider(HiveMeaning):
             names = metastore.call("get_partition_names", schema[0], table, EVERY_PARTITION, about=about)
             chosen, following = _part(sorted(names), page, PARTITIONS)
             found = metastore.call("get_partitions_by_names", schema[0], table, chosen, about=about) if chosen else []
-            return Page(sorted((partition_of(keys, each) for each in found), key=lambda one: one.name), following)
+            fitting = [partition_of(keys, each) for each in found if len(each.values) == len(keys)]
+            return Page(sorted(fitting, key=lambda one: one.name), following)
 
     def load_partition(self, schema: Levels, table: str, partition: str) -> Remote:
         with self._metastore() as metastore:
@@ -306,12 +324,13 @@ def _database_if_there(metastore: Metastore, name: str) -> Remote | None:
 
 
 def _table_kinds(metastore: Metastore, database: str) -> list[tuple[str, str]]:
-    found = metastore.call("get_table_meta", database, "*", [], about=About(Kind.SCHEMA, database))
-    return sorted(
-        (meta.tableName, Kind.VIEW if meta.tableType in VIEW_TYPES else Kind.TABLE)
-        for meta in found
-        if meta.dbName == database
-    )
+    """Three lists of names, which a metastore gives twenty times as fast as one list of names with kinds."""
+    about = About(Kind.SCHEMA, database)
+    names = metastore.call("get_all_tables", database, about=about)
+    views: set[str] = set()
+    for view_type in VIEW_TYPES if names else ():
+        views.update(metastore.call("get_tables_by_type", database, "*", view_type, about=about))
+    return sorted((name, Kind.VIEW if name in views else Kind.TABLE) for name in names if name)
 
 
 def _table(metastore: Metastore, database: str, table: str) -> Table:

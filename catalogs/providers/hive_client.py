@@ -84,11 +84,16 @@ class Metastore:
         self._socket.next_answer()
         self.is_good = False
         try:
-            answer = getattr(self._client, method)(*arguments)
+            getattr(self._client, f"send_{method}")(*arguments)
+        except (TException, OSError):
+            # A metastore acts on whole requests only.
+            raise ProviderUnavailable(f"The connection to {self.where} broke before {method} was sent.") from None
+        try:
+            answer = getattr(self._client, f"recv_{method}")()
         except ANSWERS_WHOLE as refusal:
             self.is_good = True
             raise translated(refusal, method, about, self.where) from None
-        except (TException, OSError, EOFError, ValueError) as failure:
+        except Exception as failure:  # garbage may be anything to the decoder
             raise translated(failure, method, about, self.where) from None
         self.is_good = True
         return answer

@@ -35,6 +35,12 @@ class HiveSettings(ExternalSettings):
         alias=URIS,
         description="The metastore as thrift://host:port; several, divided by commas, are tried in their order.",
     )
+    warehouse: str | None = Field(
+        None, alias="warehouse", description="Where Iceberg tables may lie, such as s3://lake/tables."
+    )
+    allowed_locations: str = Field(
+        "", alias="allowed-locations", description="More places where they may lie, divided by commas."
+    )
     list_all_tables: Literal["true", "false"] = Field(
         "true",
         alias="list-all-tables",
@@ -53,7 +59,7 @@ class HiveMeaning(ExternalProvider):
     capabilities = Capabilities(
         schemas=Offers(storage=Storage.EXTERNAL, folds_case=True),
         tables=Offers(storage=Storage.EXTERNAL, folds_case=True),
-        table_formats=frozenset({"hive"}),
+        table_formats=frozenset({"hive", "iceberg"}),
     )
     longest_name = HIVE.longest
 
@@ -125,6 +131,10 @@ class HiveMeaning(ExternalProvider):
     @property
     def shows_all(self) -> bool:
         return self.properties.get("list-all-tables", "true") == "true"
+
+    @property
+    def hides_some(self) -> bool:
+        return not self.shows_all
 
     def shows(self, table: Remote) -> bool:
         return self.shows_all or "hive" in formats_of(HiveTable.from_json(table.definition))

@@ -23,6 +23,7 @@ from hive_metastore.ttypes import (
 from catalogs.hive.partitions import partition_name
 from catalogs.hive.tables import VIEW_TYPES, HiveColumn, HiveTable, SortColumn
 from catalogs.providers.external import PARTITION, Remote, digest
+from metalake.errors import ProviderUnavailable
 from metalake.privileges import Kind
 
 DDL_TIME = "transient_lastDdlTime"  # moves with every touch, and says nothing of the table
@@ -40,7 +41,7 @@ def schema_of(database: Database) -> Remote:
         "owner": database.ownerName,
         "owner_type": owner_type,
     }
-    return Remote(database.name, definition, "", digest(definition), Kind.SCHEMA)
+    return Remote(_name(database.name), definition, "", digest(definition), Kind.SCHEMA)
 
 
 def database_from(name: str, definition: Mapping[str, Any]) -> Database:
@@ -59,7 +60,13 @@ def table_of(table: Table) -> Remote:
     """Its identity is the second it was made in, which no alteration moves."""
     definition = hive_table(table).as_json()
     kind = Kind.VIEW if table.tableType in VIEW_TYPES else Kind.TABLE
-    return Remote(table.tableName, definition, str(table.createTime), _version(definition), kind)
+    return Remote(_name(table.tableName), definition, str(table.createTime), _version(definition), kind)
+
+
+def _name(name: str | None) -> str:
+    if not name:
+        raise ProviderUnavailable("The metastore named nothing in its answer.", kind="catalog", retryable=False)
+    return name
 
 
 def _version(definition: Mapping[str, Any]) -> str:
@@ -98,7 +105,7 @@ def hive_table(table: Table) -> HiveTable:
 
 
 def _columns(fields: Sequence[FieldSchema] | None) -> tuple[HiveColumn, ...]:
-    return tuple(HiveColumn(field.name, field.type, field.comment) for field in fields or ())
+    return tuple(HiveColumn(field.name or "", field.type or "", field.comment) for field in fields or ())
 
 
 def written(wanted: HiveTable, onto: Table) -> Table:

@@ -34,9 +34,12 @@ class MetadataFiles:
         allowed: Sequence[str],
         file_roots: Sequence[str],
         warehouse: str = "",
+        places: Sequence[str] = (),
     ) -> None:
+        """`places` are those of one table, allowed beside the catalog's."""
         self.catalog_id = catalog_id
-        self.allowed, self.file_roots, self.warehouse = list(allowed), list(file_roots), warehouse
+        self.shared, self.allowed = list(allowed), [*allowed, *places]
+        self.file_roots, self.warehouse = list(file_roots), warehouse
         self._open_io = open_io
 
     @cached_property
@@ -54,7 +57,7 @@ class MetadataFiles:
         guard.check_properties(metadata.get("properties") or {})
         locations.check_metadata_locations(metadata, self.allowed, self.file_roots)
         for claim in self.claims(metadata):
-            if any(locations.is_under(place, claim) for place in self.allowed):
+            if any(locations.is_under(place, claim) for place in self.shared):
                 raise Invalid(f"{claim} is the catalog's; a table takes a folder below it.", kind="location")
             if len(claim.encode()) > MAX_PLACE_BYTES:
                 raise Invalid(f"A table's location may take {MAX_PLACE_BYTES} bytes.", kind="location")

@@ -143,6 +143,17 @@ def run(provider: ExternalProvider, verb: str, arguments: dict[str, Any], *, tot
     raise AssertionError("the last attempt returns or raises")
 
 
+def trial(provider: ExternalProvider, seconds: float = 15.0) -> None:
+    """Try the connection of a catalog that may not be registered yet. Raises what is wrong with it."""
+    pool = ThreadPoolExecutor(1, thread_name_prefix="trial")
+    try:
+        pool.submit(provider.test_connection).result(seconds)
+    except TookTooLong:
+        raise ProviderTimeout(f"{provider.label} did not answer in {seconds:.0f} seconds.", kind="catalog") from None
+    finally:
+        pool.shutdown(wait=False)
+
+
 def _pause(failure: ProviderUnavailable, attempt: int) -> float | None:
     """Full jitter, so that callers who failed together do not come back together; longer where it throttles.
 

@@ -18,7 +18,9 @@ from catalogs.iceberg.guard import check_limits
 from catalogs.iceberg.locations import is_under
 from catalogs.lookup import Found, Ident, does_not_exist, find
 from catalogs.models import Catalog, Schema
+from catalogs.providers import remote
 from catalogs.providers.base import Provider
+from catalogs.providers.external import ExternalProvider
 from catalogs.providers.registry import PROVIDERS, provider_class, provider_for
 from catalogs.secrets import MASK, mask
 from catalogs.services.changes import Alteration, event, event_of, hold, named, remove, require_enabled, row_of, save
@@ -48,11 +50,14 @@ def create_catalog(
     properties: dict[str, str],
 ) -> Catalog:
     checked = check_registration(name, type_, provider, properties)
+    _creating(actor, metalake)
+    catalog_id = new_id()
+    opened = checked.completed(catalog_id, properties)
+    # Hosts are looked up for nobody who may not register, and with no transaction open.
+    checked(catalog_id, opened).check_locations()
 
     def act(actor: Actor) -> Catalog:
-        found = find(actor, Ident(metalake))
-        policy.require(actor, operations.CREATE_CATALOG, found)
-        require_enabled(found)
+        found = _creating(actor, metalake)
         if Catalog.objects.filter(parent_id=found.id, name=name).exists():
             raise AlreadyExists(f"Catalog {name} already exists.", kind=Kind.CATALOG)
         row = Catalog(
@@ -64,8 +69,7 @@ def create_catalog(
             owner_user_id=actor.id,
             creator=actor.name,
         )
-        row.id = new_id()
-        opened = checked.completed(row.id, properties)
+        row.id = catalog_id
         row.properties = mask(opened, checked.settings.secrets())
         row.nested = row.properties.get("nested-namespaces") == "true"
         row.folds_case = bool(checked.capabilities.schemas and checked.capabilities.schemas.folds_case)
@@ -79,6 +83,13 @@ def create_catalog(
         return row
 
     return write(actor, act, kind=Kind.CATALOG)
+
+
+def _creating(actor: Actor, metalake: str) -> Found:
+    found = find(actor, Ident(metalake))
+    policy.require(actor, operations.CREATE_CATALOG, found)
+    require_enabled(found)
+    return found
 
 
 def check_registration(name: str, type_: str, provider: str | None, properties: dict[str, str]) -> type[Provider]:
@@ -110,7 +121,15 @@ def test_connection(
     require_enabled(found)
     chosen = check_registration(name, type_, provider, properties)
     trial = new_id()
-    chosen(trial, chosen.completed(trial, properties)).test_connection()
+    _try(chosen(trial, chosen.completed(trial, properties)))
+
+
+def _try(provider: Provider) -> None:
+    """Within the time that any call to an outside system has; it is no message to a worker, since it has secrets."""
+    if isinstance(provider, ExternalProvider):
+        remote.trial(provider)
+    else:
+        provider.test_connection()
 
 
 def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
@@ -121,6 +140,9 @@ def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
 
 
 def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Catalog:
+    if alteration.properties:
+        _altered(actor, metalake, name, alteration).check_locations()
+
     def act(actor: Actor) -> Catalog:
         found = find(actor, Ident(metalake, name))
         policy.require(actor, operations.ALTER_CATALOG, found)
@@ -173,13 +195,18 @@ def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: 
 
     Its secrets go wherever the altered properties point, so no lesser right will do.
     """
+    _try(_altered(actor, metalake, name, alteration))
+
+
+def _altered(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Provider:
+    """The provider that an alteration would lead to; nothing is kept."""
     found = find(actor, Ident(metalake, name))
     policy.require(actor, operations.ALTER_CATALOG, found)
     require_enabled(found)
     row = row_of(Catalog, found)
     with transaction.atomic():
         _, opened = _apply(alteration, row)
-    provider_for(row.provider, row.pk, opened or vault.opened(row.pk, row.properties)).test_connection()
+    return provider_for(row.provider, row.pk, opened or vault.opened(row.pk, row.properties))
 
 
 def set_catalog_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> None:
@@ -310,7 +337,6 @@ def _locations(catalog_id: int, provider: str, properties: Mapping[str, str]) ->
 
 def _claim_locations(provider: Provider) -> None:
     """Raise Invalid where another catalog has one of these places, or a part of it (decision j)."""
-    provider.check_locations()
     mine = provider.locations()
     # One registration at a time, so that two cannot claim the same place.
     PolicyEpoch.objects.select_for_update().get(pk=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -71,14 +71,26 @@ class TableList:
 
 
 def list_tables(
-    actor: Actor, ident: Ident, after: str | None = None, limit: int | None = None, *, refresh: bool = False
+    actor: Actor,
+    ident: Ident,
+    after: str | None = None,
+    limit: int | None = None,
+    *,
+    refresh: bool = False,
+    iceberg: bool = False,
 ) -> TableList:
-    """The names that the actor may load, in order; from behind `after`, at most `limit`."""
+    """The names that the actor may load, in order; from behind `after`, at most `limit`.
+
+    With `iceberg`, those of an outside catalog that are in another format are left out.
+    """
     found = finding.find(actor, ident)
     if not policy.sees(actor, found):
         raise policy.unseen(actor, found)
     require_enabled(found)
-    there, taken_at = external.take_list(actor, found, force=refresh) if is_external(found) else (None, None)
+    there: Collection[str] | None = None
+    taken_at = None
+    if is_external(found):
+        there, taken_at = external.take_list(actor, found, force=refresh, iceberg=iceberg)
     rows = Securable.objects.filter(parent_id=found.id, slot=Slot.TABULAR, kind=Kind.TABLE)
     if after is not None:
         rows = rows.filter(name__gt=after)

@@ -59,8 +59,8 @@ def full(ids: dict[str, int], world: World) -> dict[str, int]:
     planning.plan(actor("admin"), "demo", Wanted("demo", None, [WantedRole("", "auditor", None, None, [])]))
     history.seal()
     station = add_outside(world, **{"cache-ttl": "60"})
+    schemas.list_schemas(actor("admin"), Ident("demo", "station"))
     refresh.carry_on(refresh.begin(station.id, here=True).pk)
-    list(schemas.list_schemas(actor("admin"), Ident("demo", "station")).paths)
     add_stuck_intent(station)
     Tombstone.objects.create(in_catalog_id=station.id, kind="table", full_name="a.b.c", securable_id=1, owner="admin")
     return ids

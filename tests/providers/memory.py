@@ -9,7 +9,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -33,6 +33,7 @@ from metalake.errors import (
     AlreadyExists,
     Conflict,
     Invalid,
+    MetalakeError,
     NotEmpty,
     NotFound,
     OutcomeUnknown,
@@ -69,7 +70,8 @@ class World:
     def fail(self, verb: str, *faults: str) -> None:
         """The next calls of a verb: "down", "busy", "lost" (applied), "dropped" (not applied), "slow:0.5", "denied".
 
-        "late:0.5": the answer is lost, and half a second later it is applied; "bug": it is applied and breaks.
+        "late:0.5": the answer is lost, and half a second later it is applied; "bug": it is applied and breaks;
+        "twice": the provider itself tried it again.
         """
         with self.open() as state:
             state["faults"].setdefault(verb, []).extend(faults)
@@ -151,16 +153,22 @@ class MemoryProvider(ExternalProvider):
         if name == "dropped":
             raise self._silence(verb)
         if name == "late":
-            Timer(float(value), self._apply, [act]).start()
+            Timer(float(value), self._apply_late, [act]).start()
             raise self._silence(verb)
         if name == "slow":
             time.sleep(float(value))
         answer = self._apply(act)
+        if name == "twice":
+            answer = self._apply(act)
         if name == "lost":
             raise self._silence(verb)
         if name == "bug":
             raise KeyError("CreateTime")
         return answer
+
+    def _apply_late(self, act: Callable[[dict[str, Any]], Any]) -> None:
+        with suppress(MetalakeError):  # nobody hears it
+            self._apply(act)
 
     def _apply(self, act: Callable[[dict[str, Any]], Any]) -> Any:
         with self.world.open() as state:

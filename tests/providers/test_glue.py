@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -291,6 +292,7 @@ def test_a_table_goes_where_it_may(provider: GlueProvider, glue: Glue) -> None:
         (asked("delays", [{"name": "a", "type": "moon"}]), "moon"),
         (asked("delays", [{"name": "a", "type": "uuid"}], properties={"table_type": "hive"}), "use string"),
         (asked("delays", properties={"serde-lib": "x"}), "table_type=HIVE"),
+        (asked("delays", properties={"metalake.intent": "7"}), "written by Metalake"),
         (asked("delays", properties={"table-type": "MANAGED_TABLE"}), "EXTERNAL_TABLE"),
         (asked("delays", properties={"s3.access-key-id": "x"}), "belongs on the catalog"),
         (asked("delays", properties={"write.data.path": "s3://elsewhere/x"}), "not under a location"),
@@ -389,3 +391,16 @@ def test_partitions_are_listed_loaded_added_and_dropped(
         provider.list_partitions(FLIGHTS, "weather")
     with pytest.raises(Invalid, match="names no partition"):
         provider.load_partition(FLIGHTS, "delays", "carrier=AA")
+
+
+def test_an_identity_is_the_same_on_every_machine(
+    provider: GlueProvider, mixed: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = provider.load_table(FLIGHTS, "delays").identity
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert provider.load_table(FLIGHTS, "delays").identity == here
+    finally:
+        monkeypatch.undo()
+        time.tzset()

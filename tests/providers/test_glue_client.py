@@ -24,9 +24,12 @@ from metalake.errors import (
     ProviderBusy,
     ProviderUnavailable,
     TooLarge,
+    as_json,
+    from_json,
 )
 from metalake.privileges import Kind
 from tests.glue import ANY, Fault, Glue
+from tests.metalake.test_durability import eventually
 from tests.ports import free_port
 from tests.providers.glue_catalogs import provider_on, settings
 
@@ -63,6 +66,7 @@ def refusal(act: Callable[..., Any], *arguments: Any) -> MetalakeError:
     ("changed", "said"),
     [
         ({"aws-region": ""}, "'aws-region'"),
+        ({"aws-region": "", "region": "us-east-1"}, "'aws-region'"),
         ({"aws-region": "us-esat-1", "aws-glue-endpoint": ""}, "or us-east-1"),
         ({"aws-region": "US_EAST"}, "'aws-region': 'US_EAST' is not a region"),
         ({"aws-regoin": "us-east-1"}, "did you mean 'aws-region'"),
@@ -201,6 +205,11 @@ def test_an_answer_that_is_late_is_none(glue: Glue, monkeypatch: pytest.MonkeyPa
     glue.fail("CreateDatabase", Fault.REPLY_LATE, seconds=0.8)
     assert type(refusal(create, hasty)) is OutcomeUnknown
     assert names(glue) == ["flights"]
+    glue.fail("DeleteDatabase", Fault.REQUEST_LATE, seconds=0.6)
+    identity = provider_on(glue).load_schema(["flights"]).identity
+    assert type(refusal(hasty.drop_schema, ["flights"], identity)) is OutcomeUnknown
+    assert names(glue) == ["flights"]
+    assert eventually(lambda: names(glue) == [], 5)
     glue_client._client.cache_clear()
 
 
@@ -288,3 +297,17 @@ def test_what_a_refusal_means(
         assert refused.kind == Kind.SCHEMA, "the table's place is missing"
     if code == "AccessDeniedException" and said == "permission glue:":
         assert "glue:CreateTable" in refused.message
+
+
+def test_an_unknown_host_can_be_told_to_another_process(glue: Glue, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider = provider_on(glue, aws_glue_endpoint=glue.endpoint.replace("127.0.0.1", "localhost"))
+    provider.test_connection()
+    glue_client._client.cache_clear()
+
+    def unknown(*_: Any, **__: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, "no such name")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    refused = refusal(create, provider)
+    told = from_json(as_json(refused))
+    assert type(told) is ProviderUnavailable and told.retryable and "Unknown host localhost" in told.message

@@ -11,6 +11,7 @@ from authz.models import User
 from catalogs.lookup import Ident
 from catalogs.providers import remote
 from catalogs.secrets import MASK
+from catalogs.services import commits
 from catalogs.services.tables import create_native_table
 from catalogs.table_wire import CreateTableRequest
 from metalake.errors import ProviderUnavailable
@@ -103,6 +104,22 @@ def test_a_table_lives_and_ends(caller: Caller, glue: Glue, format: str) -> None
     assert held(glue)["flights"] == [table["Name"] for table in tables_of_engines()]
 
 
+def test_what_was_just_made_is_listed_though_glue_does_not_yet(caller: Caller, glue: Glue) -> None:
+    glue.stop_listing_new_ones()
+    caller.post(TABLES, {"name": "late", "columns": COLUMNS})["table"]
+    assert "late" not in held(glue)["flights"] and "late" in names(caller.get(TABLES))
+    assert caller.get(f"{TABLES}/late").status == 200
+
+
+def test_names_that_fold_alike_are_one(caller: Caller, glue: Glue) -> None:
+    assert caller.post(SCHEMAS, {"name": "Flights"}).error[:2] == (409, 1004)
+    assert caller.post(TABLES, {"name": "Airlines", "columns": COLUMNS}).error[:2] == (409, 1004)
+    twins = [{"name": "carrier", "type": "string"}, {"name": "Carrier", "type": "string"}]
+    body = {"name": "late", "columns": twins, "properties": {"table_type": "hive"}}
+    assert caller.post(TABLES, body).error[:2] == (400, 1001)
+    assert held(glue) == {"flights": [table["Name"] for table in tables_of_engines()]}
+
+
 def test_a_lost_answer_is_read_back(caller: Caller, glue: Glue) -> None:
     glue.fail("CreateTable", Fault.REPLY_LOST)
     made = caller.post(TABLES, {"name": "late", "columns": COLUMNS})["table"]
@@ -126,6 +143,25 @@ def test_what_was_not_made_leaves_no_file(caller: Caller, glue: Glue, fault: Fau
     assert held(glue) == before and files(glue) == set()
     create_native_table(actor, Ident("demo", "aws", "flights", "late"), asked)
     assert "late" in held(glue)["flights"] and len(files(glue)) == 1
+
+
+def test_a_commit_here_is_seen_by_others(caller: Caller, glue: Glue) -> None:
+    caller.post(TABLES, {"name": "late", "comment": "by day", "columns": COLUMNS})["table"]
+    before = glue.client().get_table(DatabaseName="flights", Name="late")["Table"]
+    actor, late = actor_of(User.objects.get(username="admin")), Ident("demo", "aws", "flights", "late")
+    update = {"action": "set-properties", "updates": {"owner_team": "ops"}}
+    glue.fail("UpdateTable", Fault.REPLY_LOST)
+    done = commits.commit_table(actor, late, [], [update])
+    assert done.metadata["properties"]["owner_team"] == "ops"
+    after = glue.client().get_table(DatabaseName="flights", Name="late")["Table"]
+    assert after["Parameters"]["metadata_location"] == done.metadata_location
+    assert after["Parameters"]["previous_metadata_location"] == before["Parameters"]["metadata_location"]
+    assert after["CreateTime"] == before["CreateTime"]
+    assert caller.get(f"{TABLES}/late")["table"]["properties"]["owner_team"] == "ops"
+    glue.fail("UpdateTable", Fault.REQUEST_LOST)
+    with pytest.raises(ProviderUnavailable):
+        commits.commit_table(actor, late, [], [update | {"updates": {"owner_team": "bi"}}])
+    assert glue.client().get_table(DatabaseName="flights", Name="late")["Table"] == after
 
 
 def test_partitions(caller: Caller, glue: Glue) -> None:

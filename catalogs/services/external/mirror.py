@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Q
 from django.utils import timezone
@@ -87,41 +87,57 @@ def meet_tables(schema: Found, remotes: Sequence[Remote], taken_at: datetime, *,
     tables = [remote for remote in remotes if remote.kind == Kind.TABLE]
 
     def act(actor: Actor) -> Tally:
-        tally, fresh, changed, events = Tally(seen=len(tables)), [], [], []
-        known = _mirrors_below(schema.id, [remote.name for remote in tables])
+        tally, fresh, touched = Tally(seen=len(tables)), list[Remote](), dict[int, Remote]()
+        known = _known_below(schema.id, [remote.name for remote in tables])
         held = _held(schema.id, Slot.TABULAR)
         for remote in tables:
-            mirror = known.get(remote.name)
-            if remote.name in held or (mirror is None and not _can_be_named(remote.name)):
+            kept = known.get(remote.name)
+            if remote.name in held or (kept is None and not _can_be_named(remote.name)):
                 tally.skipped += 1
                 continue
-            if mirror is not None and _is_another(mirror, remote):
-                bury([mirror.securable], [*schema.full_name])
-                mirror = None
+            if kept is not None and _is_another(kept.identity, remote):
+                bury([Securable.objects.get(pk=kept.pk)], [*schema.full_name])
+                kept = None
                 tally.dropped += 1
-            if mirror is None:
+            if kept is None:
                 fresh.append(remote)
-            elif remote.version and mirror.version != remote.version:
-                _take_over(mirror, remote, taken_at)
-                changed.append(mirror)
-                events.append(_changed(mirror, schema))
-            elif stamp and remote.version:
-                mirror.taken_at = taken_at
-                changed.append(mirror)
-        Mirror.objects.bulk_update(changed, ["identity", "version", "definition", "taken_at"])
-        tally.changed, tally.created = len(events), len(fresh)
-        record(*events, *_insert_tables(schema, fresh, taken_at))
+            elif remote.version and (stamp or kept.version != remote.version):
+                touched[kept.pk] = remote
+        changed = _update_tables(schema, touched, taken_at)
+        tally.changed, tally.created = len(changed), len(fresh)
+        record(*changed, *_insert_tables(schema, fresh, taken_at))
         return tally
 
     return write(system_actor(), act, kind=Kind.TABLE) if tables else Tally()
 
 
-def _mirrors_below(schema_id: int, names: list[str]) -> dict[str, Mirror]:
-    rows = Mirror.objects.select_related("securable").filter(securable__parent_id=schema_id)
-    rows = rows.filter(securable__slot=Slot.TABULAR)
+class _Kept(NamedTuple):
+    """What comparing needs of a mirror: a listing reads thousands of them."""
+
+    pk: int
+    identity: str
+    version: str
+
+
+def _known_below(schema_id: int, names: list[str]) -> dict[str, _Kept]:
+    rows = Mirror.objects.filter(securable__parent_id=schema_id, securable__slot=Slot.TABULAR)
     if len(names) <= 500:
         rows = rows.filter(wire_name__in=names)
-    return {mirror.wire_name: mirror for mirror in rows.defer("definition")}
+    return {name: _Kept(*kept) for name, *kept in rows.values_list("wire_name", "pk", "identity", "version")}
+
+
+def _update_tables(schema: Found, remotes: dict[int, Remote], taken_at: datetime) -> list[Event]:
+    """Those that changed, as events; the others are noted as seen."""
+    if not remotes:
+        return []
+    mirrors, events = Mirror.objects.filter(pk__in=remotes).select_related("securable").defer("definition"), []
+    for mirror in mirrors:
+        remote = remotes[mirror.pk]
+        if mirror.version != remote.version:
+            events.append(_changed(mirror, schema))
+        _take_over(mirror, remote, taken_at)
+    Mirror.objects.bulk_update(mirrors, ["identity", "version", "definition", "taken_at"])
+    return events
 
 
 def _held(scope_id: int, slot: str) -> set[str]:
@@ -138,8 +154,8 @@ def _can_be_named(name: str) -> bool:
     return True
 
 
-def _is_another(mirror: Mirror, remote: Remote) -> bool:
-    return bool(mirror.identity and remote.identity and mirror.identity != remote.identity)
+def _is_another(identity: str, remote: Remote) -> bool:
+    return bool(identity and remote.identity and identity != remote.identity)
 
 
 def _take_over(mirror: Mirror, remote: Remote, taken_at: datetime) -> None:
@@ -216,7 +232,7 @@ def meet_schemas(
             if _is_among(held, catalog, rows, path):
                 tally.skipped += 1
                 continue
-            if mirror is not None and row is not None and _is_another(mirror, remote):
+            if mirror is not None and row is not None and _is_another(mirror.identity, remote):
                 bury([mirror.securable], catalog.full_name)
                 mirror, row = None, None
                 tally.dropped += 1

@@ -90,15 +90,12 @@ def fetch(actor: Actor, found: Found, provider: ExternalProvider, kept: Mirror) 
 
 def bury_missing(actor: Actor, container: Found, provider: ExternalProvider, names: set[str], kind: Kind) -> None:
     """What a listing leaves out is asked for, one by one, before it is taken for dropped."""
-    known = Mirror.objects.select_related("securable").filter(in_catalog_id=container.catalog.id, securable__kind=kind)
+    known = Mirror.objects.filter(in_catalog_id=container.catalog.id, securable__kind=kind)
     if kind == Kind.TABLE:
         known = known.filter(securable__parent_id=container.id)
-    missing = [
-        row
-        for row in known.filter(securable__create_time__lt=timezone.now() - mirror.GRACE).defer("definition")
-        if row.wire_name not in names
-    ]
-    for row in missing[:LOOKS]:
+    known = known.filter(securable__create_time__lt=timezone.now() - mirror.GRACE)
+    missing = [pk for pk, name in known.values_list("pk", "wire_name") if name not in names]
+    for row in Mirror.objects.select_related("securable").defer("definition").filter(pk__in=missing[:LOOKS]):
         bury_if_gone(actor, container, provider, row)
 
 

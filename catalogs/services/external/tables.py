@@ -49,31 +49,56 @@ class ExternalTable:
         return self.provider.shown_table(self.definition)
 
 
-def take_list(actor: Actor, schema: Found, *, force: bool = False) -> tuple[set[str] | None, datetime]:
-    """The names that the system lists in a schema, and as of when; None where the rows are recent enough to say.
+def take_list(
+    actor: Actor, schema: Found, *, force: bool = False, iceberg: bool = False
+) -> tuple[set[str] | None, datetime]:
+    """The names that may be shown of a schema's tables, and as of when; None where all rows may.
 
-    Also what was just made here, which a listing may not know yet.
+    Also what was just made here, which a listing may not know yet. With `iceberg`, other formats are left out.
     """
     provider = provider_at_external(schema)
     levels = mirror.levels_at(schema.id)
     if levels is None:
         return set(), timezone.now()
-    if since := listed_since(schema.id, schema.catalog.id, provider, force):
-        return None, since
-    taken_at, names = timezone.now(), set()
-    hidden: set[str] = set()
+    names: set[str] | None = None
+    taken_at = listed_since(schema.id, schema.catalog.id, provider, force)
+    if taken_at is None:
+        taken_at = timezone.now()
+        names = _fetch_names(actor, schema, provider, levels, taken_at)
+    if iceberg or provider.hides_some:
+        shown = _shown(schema, provider, iceberg)
+        names = shown if names is None else names & shown
+    return names, taken_at
+
+
+def _fetch_names(
+    actor: Actor, schema: Found, provider: ExternalProvider, levels: list[str], taken_at: datetime
+) -> set[str]:
+    names: set[str] = set()
     try:
         for page in pages(actor, schema, provider, "list_tables", schema=levels):
             mirror.meet_tables(schema, page, taken_at)
             names |= {remote.name for remote in page}
-            hidden |= {remote.name for remote in page if not provider.shows(remote)}
     except NotFound:
-        kept = Mirror.objects.select_related("securable").get(pk=schema.id)
-        fetch(actor, schema, provider, kept)
+        fetch(actor, schema, provider, Mirror.objects.select_related("securable").get(pk=schema.id))
         raise
     bury_missing(actor, schema, provider, names, Kind.TABLE)
     note_listing(schema.id, provider, taken_at)
-    return (names | mirror.just_made(schema.id)) - hidden, taken_at
+    return names | mirror.just_made(schema.id)
+
+
+def _shown(schema: Found, provider: ExternalProvider, iceberg: bool) -> set[str]:
+    """By what is known of them: a table that was only listed so far is shown, and found out when it is loaded."""
+    rows = Mirror.objects.filter(securable__parent_id=schema.id, securable__slot=Slot.TABULAR)
+    return {
+        name
+        for name, definition in rows.values_list("wire_name", "definition").iterator()
+        if not definition
+        or (
+            provider.shows(Remote(name, definition))
+            and not (iceberg and provider.metadata_location(definition) is None)
+        )
+    }
 
 
 def loaded(actor: Actor, found: Found, *, force: bool = False) -> ExternalTable:

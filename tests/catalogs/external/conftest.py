@@ -9,10 +9,13 @@ import pytest
 from authz.callers import actor_of
 from authz.models import User
 from authz.policy import Actor
+from catalogs import steps
 from catalogs.providers import remote
 from catalogs.services import catalogs
+from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
-from tests.catalogs.conftest import admin, mia, otto  # noqa: F401 (fixtures)
+from tests.catalogs.conftest import admin, give, mia, otto  # noqa: F401 (fixtures)
+from tests.catalogs.external.crashes import Bench
 from tests.providers.memory import World
 
 
@@ -35,3 +38,24 @@ def actor(admin: Caller, world: World, tmp_path: Path) -> Actor:  # noqa: F811
 @pytest.fixture
 def flat_world(tmp_path: Path) -> World:
     return World(tmp_path / "flat.json")
+
+
+@pytest.fixture
+def benches(
+    actor: Actor,
+    mia: Caller,  # noqa: F811
+    world: World,
+    flat_world: World,
+    monkeypatch: pytest.MonkeyPatch,
+) -> dict[str, Bench]:
+    """Both catalogs for Mia, who may make schemas and tables in them; no call waits before it is tried again."""
+    monkeypatch.setattr(steps, "READ_BACK", 0.01)
+    monkeypatch.setattr(remote, "_pause", lambda failure, attempt: 0.0)
+    give("mia", Kind.METALAKE, "demo", "use_catalog", "use_schema", "create_schema", "create_table")
+    caller = actor_of(User.objects.get(username="mia"))
+    return {"deep": Bench("deep", world, caller), "flat": Bench("flat", flat_world, caller)}
+
+
+@pytest.fixture
+def bench(benches: dict[str, Bench]) -> Bench:
+    return benches["deep"]

@@ -88,6 +88,8 @@ class Bench:
     empty: bytes = field(default=b"", repr=False)
 
     def __post_init__(self) -> None:
+        if self.empty:
+            return
         self.world.put_schema(FOREIGN)
         self.world.put_table(FOREIGN, "staff")
         self.empty = self.world.path.read_bytes()

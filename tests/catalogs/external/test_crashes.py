@@ -7,34 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from authz.callers import actor_of
-from authz.models import User
-from authz.policy import Actor
-from catalogs import steps
-from catalogs.providers import remote
-from metalake.privileges import Kind
-from tests.catalogs.callers import Caller
-from tests.catalogs.conftest import give
 from tests.catalogs.external.crashes import WRITES, Bench, Cell, Write, fault_at, points_of, run_cell, undisturbed
-from tests.providers.memory import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 
 FAULTS = ("lost", "dropped", "down", "busy", "bug")
 AWAY = {"load_schema": ("down",) * 9, "load_table": ("down",) * 9}
 UNDO_FAULTS = ("", "lost", "dropped", "down")
-
-
-@pytest.fixture
-def benches(
-    actor: Actor, mia: Caller, world: World, flat_world: World, monkeypatch: pytest.MonkeyPatch
-) -> dict[str, Bench]:
-    """Mia may make schemas and tables in both catalogs, which are the admin's."""
-    monkeypatch.setattr(steps, "READ_BACK", 0.01)
-    monkeypatch.setattr(remote, "_pause", lambda failure, attempt: 0.0)
-    give("mia", Kind.METALAKE, "demo", "use_catalog", "use_schema", "create_schema", "create_table")
-    caller = actor_of(User.objects.get(username="mia"))
-    return {"deep": Bench("deep", world, caller), "flat": Bench("flat", flat_world, caller)}
 
 
 def cells(bench: Bench, write: Write) -> Iterator[Cell]:

@@ -1,0 +1,71 @@
+"""An outside system that is not there: as many tables as asked for, made up page by page and the same each time."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from pydantic import Field
+
+from benchmarks.outside import FLIGHTS, OUTPUT, SERDE, TEXT
+from catalogs.hive.tables import HiveColumn, HiveTable
+from catalogs.providers.external import ExternalSettings, Levels, Page, Remote, digest
+from metalake.privileges import Kind
+from tests.providers.memory import FlatMemoryProvider
+
+PAGE = 100  # as Glue's
+SCHEMAS = 10
+
+
+class GeneratedSettings(ExternalSettings):
+    tables: int = Field(alias="tables", description="How many, in ten schemas.")
+
+
+class GeneratedProvider(FlatMemoryProvider):
+    """Tables are what Hive says of one with twelve columns."""
+
+    label = "Generated"
+    settings = GeneratedSettings
+
+    def list_schemas(self, page: str | None = None) -> Page:
+        return Page([self.load_schema([f"airline_{number}"]) for number in range(SCHEMAS)])
+
+    def load_schema(self, schema: Levels) -> Remote:
+        definition = {"comment": None, "properties": {}}
+        return Remote(schema[0], definition, "1", digest(definition), Kind.SCHEMA)
+
+    def list_tables(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
+        start, end = int(page or 0), int(self.properties["tables"]) // SCHEMAS
+        following = start + PAGE
+        items = [self.load_table(schema, f"flights_{number:06}") for number in range(start, min(following, end))]
+        return Page(items, str(following) if following < end else None)
+
+    def load_table(self, schema: Levels, table: str) -> Remote:
+        definition = _definition(schema[0], table)
+        return Remote(table, definition, "1", digest(definition))
+
+
+def _definition(schema: str, table: str) -> dict[str, Any]:
+    return HiveTable(
+        name=table,
+        columns=_columns(),
+        partition_keys=(HiveColumn("day", "date"),),
+        parameters={
+            "EXTERNAL": "TRUE",
+            "numFiles": "12",
+            "totalSize": "1048576",
+            "transient_lastDdlTime": "1790000000",
+        },
+        table_type="EXTERNAL_TABLE",
+        location=f"s3://lake/{schema}/{table}",
+        input_format=TEXT,
+        output_format=OUTPUT,
+        serde_lib=SERDE,
+        serde_parameters={"serialization.format": "1", "field.delim": ","},
+        owner="airlines",
+    ).as_json()
+
+
+@lru_cache
+def _columns() -> tuple[HiveColumn, ...]:
+    return tuple(HiveColumn(name, kind, f"The {name.replace('_', ' ')} of a flight.") for name, kind in FLIGHTS)

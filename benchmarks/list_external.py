@@ -1,0 +1,97 @@
+"""Listing 5,000 tables of a Hive Metastore and of Glue through Metalake, against the bare client's own fetch.
+
+Metalake asks the outside system at each listing; the tables have been met before. Both sides are asked in turn, round
+by round. `python -m benchmarks.list_external [tables]` takes that many tables instead.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from benchmarks.harness import claim, finish, median, on_both_databases, percentile, ratio, serve
+
+TABLES, ROUNDS = 5_000, 15
+LIMIT = 1.3
+
+Fetch = Callable[[], int]
+"""One listing; how many names it has."""
+
+
+def main(arguments: list[str]) -> None:
+    on_both_databases("benchmarks.list_external", arguments)
+    tables = int(arguments[0]) if arguments else TABLES
+    from authz.callers import issue_token
+    from benchmarks.outside import DELAY, GlueProcess, fill_glue, fill_metastore, metastore, outside_catalog
+    from benchmarks.population import METALAKE, first_catalog, grant, member, role
+    from catalogs.models import Catalog
+    from metalake.privileges import Privilege
+    from tests.hms import running_hms
+
+    owner = first_catalog()
+    with ExitStack() as stack:
+        hms, stand_in = stack.enter_context(running_hms()), GlueProcess(stack)
+        database = fill_metastore(hms, tables)
+        fill_glue(stand_in.glue, "flights", tables)
+        outside_catalog(owner, "hive", "hive", **{"metastore.uris": hms.uri})
+        outside_catalog(owner, "glue", "glue", **stand_in.settings)
+        analyst = member("analyst")
+        readers = role("readers", analyst)
+        for catalog in Catalog.objects.exclude(name="lake"):
+            for privilege in (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE):
+                grant(readers, privilege, [catalog.pk])
+        url, token = serve(stack).url, f"Bearer {issue_token(analyst, 'bench')}"
+
+        def ours(catalog: str, schema: str) -> Fetch:
+            asked = f"{url}/api/metalakes/{METALAKE}/catalogs/{catalog}/schemas/{schema}/tables"
+            return lambda: listed(asked, token)
+
+        thrift, aws = stack.enter_context(metastore(hms)), stand_in.glue.client()
+        pages = aws.get_paginator("get_tables")
+        compare("Hive Metastore", tables, ours("hive", database), lambda: len(thrift.get_table_meta(database, "*", [])))
+        alone = [taken(lambda: len(thrift.get_all_tables(database)), tables) for _ in range(ROUNDS)]
+        print(f"    get_all_tables, which does not tell views from tables, takes {median(alone):.0f} ms")
+
+        def fetch() -> int:
+            return sum(len(page["TableList"]) for page in pages.paginate(DatabaseName="flights"))
+
+        compare("Glue", tables, ours("glue", "flights"), fetch)
+        stand_in.delay(DELAY)
+        compare(f"Glue, {DELAY * 1000:.0f} ms a call", tables, ours("glue", "flights"), fetch)
+    finish()
+
+
+def listed(url: str, authorization: str) -> int:
+    with urllib.request.urlopen(urllib.request.Request(url, headers={"Authorization": authorization})) as answer:
+        return len(json.load(answer)["identifiers"])
+
+
+def taken(fetch: Fetch, expected: int) -> float:
+    """Milliseconds of one listing."""
+    started = time.perf_counter()
+    found = fetch()
+    seconds = time.perf_counter() - started
+    assert found == expected, f"{found} of {expected} tables are listed"
+    return seconds * 1000
+
+
+def compare(what: str, tables: int, ours: Fetch, bare: Fetch) -> None:
+    print(f"  {what}: the first listing, which meets the tables, takes {taken(ours, tables):.0f} ms")
+    for fetch in (ours, bare):
+        for _ in range(2):
+            taken(fetch, tables)
+    times: dict[str, list[float]] = {"Metalake": [], "bare client": []}
+    for number in range(ROUNDS):
+        for name, fetch in (("Metalake", ours), ("bare client", bare))[:: 1 if number % 2 else -1]:
+            times[name].append(taken(fetch, tables))
+    for name, all_of_them in times.items():
+        print(f"    {name}: p50 {median(all_of_them):.0f} ms, p90 {percentile(all_of_them, 0.9):.0f} ms")
+    claim(f"{tables:,} tables of {what}, Metalake : bare client", ratio(*times.values()), LIMIT, unit="x")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

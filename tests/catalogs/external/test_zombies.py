@@ -1,0 +1,307 @@
+"""Processes that really die, that wake up too late, and that come at the same time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from authz.models import AuditEntry
+from catalogs import intents, steps
+from catalogs.models import Intent, Schema
+from metalake.errors import AlreadyExists, Conflict, MetalakeError, OutcomeUnknown, ProviderUnavailable
+from tests.catalogs.external.crashes import (
+    WRITES,
+    Bench,
+    Killed,
+    State,
+    Write,
+    check_invariants,
+    lapse,
+    settle_all,
+    stopping,
+    undisturbed,
+)
+from tests.catalogs.races import eventually
+from tests.catalogs.racing import together
+from tests.servers import REPOSITORY
+
+pytestmark = [pytest.mark.store, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+CHAIN, TABLE, MOVE = (
+    next(write for write in WRITES if write.name == name)
+    for name in ("a chain of four schemas", "create a table", "rename a table by copying it")
+)
+
+
+def database_url() -> str:
+    """The database that this test is on, for another process."""
+    given = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"sqlite:///{given['NAME']}"
+    return f"postgres://{given['USER']}:{given['PASSWORD']}@{given['HOST']}:{given['PORT']}/{given['NAME']}"
+
+
+def victim(bench: Bench, write: Write, at: int | None) -> subprocess.Popen[str]:
+    arguments = [str(WRITES.index(write)), "none" if at is None else str(at), str(bench.world.path)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.catalogs.external.victim", *arguments],
+        cwd=REPOSITORY,
+        env=os.environ | {"METALAKE_TEST_DATABASE_URL": database_url()},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def prepared(bench: Bench, write: Write) -> State:
+    bench.reset()
+    write.prepare(bench)
+    AuditEntry.objects.all().delete()
+    Intent.objects.all().delete()
+    return State.of(bench)
+
+
+def ended(bench: Bench, write: Write, before: State, after: State) -> Intent:
+    """The intent, once it is seen that all of it happened or nothing."""
+    intent = Intent.objects.get()
+    is_done = intent.state == Intent.State.COMMITTED
+    assert intent.state in (Intent.State.COMMITTED, Intent.State.ABORTED)
+    assert State.of(bench) == (after if is_done else before)
+    assert bench.audited() == Counter(write.audited if is_done else {"intent.aborted": 1})
+    assert check_invariants(bench) == []
+    return intent
+
+
+@pytest.mark.parametrize(
+    ("write", "point"),
+    [
+        (CHAIN, "promised"),
+        (CHAIN, "after 1"),
+        (CHAIN, "applied"),
+        (CHAIN, "committing"),
+        (TABLE, "after 0"),
+        (MOVE, "before 1"),
+        (MOVE, "published"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else part.name,
+)
+def test_a_process_that_is_killed(benches: dict[str, Bench], write: Write, point: str) -> None:
+    bench = benches[write.catalog]
+    after, points = undisturbed(bench, write)
+    before = prepared(bench, write)
+    process = victim(bench, write, points.index(point))
+    assert process.wait(60) == -signal.SIGKILL
+    assert intents.sweep() == 0, "its lease is not over"
+    settle_all()
+    state = ended(bench, write, before, after).state
+    is_forward = point in ("applied", "committing", "published", "before 1") or (write, point) == (TABLE, "after 0")
+    assert state == (Intent.State.COMMITTED if is_forward else Intent.State.ABORTED)
+
+
+def test_a_process_that_is_killed_while_it_calls(bench: Bench) -> None:
+    after, _ = undisturbed(bench, TABLE)
+    before = prepared(bench, TABLE)
+    bench.world.fail("create_table", "slow:30")
+    process = victim(bench, TABLE, None)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "promised\n"
+    assert eventually(lambda: bench.world.calls("create_table") == 1)
+    process.kill()
+    assert process.wait(10) == -signal.SIGKILL
+    settle_all()
+    assert ended(bench, TABLE, before, after).state == Intent.State.ABORTED
+
+
+class Sleeper:
+    """A thread that makes a write and sleeps at a point of it until it is woken."""
+
+    def __init__(self, bench: Bench, write: Write, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asleep, self.woken = threading.Event(), threading.Event()
+        self.error: Exception | None = None
+        self.thread = threading.Thread(target=self._run, args=[bench, write])
+
+        def sleep(name: str) -> None:
+            if name == point and threading.current_thread() is self.thread:
+                self.asleep.set()
+                assert self.woken.wait(30)
+
+        monkeypatch.setattr(steps, "point", sleep)
+        self.thread.start()
+        assert self.asleep.wait(30)
+
+    def _run(self, bench: Bench, write: Write) -> None:
+        from metalake.context import request_id
+
+        request_id.set("a-request-of-mia")
+        try:
+            write.act(bench)
+        except MetalakeError as error:
+            self.error = error
+        finally:
+            connection.close()
+
+    def wake(self) -> Exception | None:
+        self.woken.set()
+        self.thread.join(30)
+        assert not self.thread.is_alive()
+        return self.error
+
+
+@pytest.mark.parametrize("point", ["promised", "marked 0", "after 2"])
+def test_who_was_taken_over_does_nothing_more(bench: Bench, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    after, _ = undisturbed(bench, CHAIN)
+    before = prepared(bench, CHAIN)
+    sleeper = Sleeper(bench, CHAIN, point, monkeypatch)
+    settle_all()
+    assert ended(bench, CHAIN, before, after).state == Intent.State.ABORTED
+    calls = {verb: bench.world.calls(verb) for verb in ("create_schema", "drop_schema")}
+    assert isinstance(sleeper.wake(), ProviderUnavailable), "it was told what became of its write"
+    assert {verb: bench.world.calls(verb) for verb in calls} == calls
+    settle_all()
+    ended(bench, CHAIN, before, after)
+
+
+def test_what_was_published_by_another_is_not_published_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    after, _ = undisturbed(bench, CHAIN)
+    before = prepared(bench, CHAIN)
+    sleeper = Sleeper(bench, CHAIN, "applied", monkeypatch)
+    settle_all()
+    assert sleeper.wake() is None, "it happened, so it is acknowledged"
+    assert ended(bench, CHAIN, before, after).state == Intent.State.COMMITTED
+
+
+def test_what_a_sleeper_makes_after_all_is_removed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It slept between its last look at the fence and its call, for longer than anybody waits for late calls."""
+    after, _ = undisturbed(bench, TABLE)
+    before = prepared(bench, TABLE)
+    sleeper = Sleeper(bench, TABLE, "before 0", monkeypatch)
+    settle_all()
+    ended(bench, TABLE, before, after)
+    assert sleeper.wake() is not None
+    assert bench.there() == after.there, "the late call was not made: this test is for nothing"
+    assert intents.sweep() == 1, "the sleeper noticed and told the sweeper at once"
+    assert ended(bench, TABLE, before, after).state == Intent.State.ABORTED
+
+
+@pytest.mark.parametrize("write", [CHAIN, TABLE], ids=lambda write: write.name)
+def test_a_call_that_arrives_late_is_undone(bench: Bench, write: Write) -> None:
+    after, _ = undisturbed(bench, write)
+    before = prepared(bench, write)
+    bench.world.fail(write.calls[0], *[""] * (len(write.calls) - 1), "late:0.3")
+    with pytest.raises(ProviderUnavailable, match="It was not done"):
+        write.act(bench)
+    intent = Intent.objects.get()
+    assert intent.state == Intent.State.ABORTED
+    assert intent.lease_until is not None
+    assert intent.ended_at is not None
+    assert intent.lease_until - intent.ended_at == intents.LATE
+    if write is TABLE:  # what the late schema would lie in is gone by then
+        assert eventually(lambda: bench.there() == after.there)
+    assert intents.sweep() == 0, "not before it may have arrived"
+    settle_all()
+    AuditEntry.objects.filter(request_id="").update(request_id="a-request-of-mia")
+    ended(bench, write, before, after)
+    assert Intent.objects.get().lease_until is None
+
+
+def test_two_sweepers_share_the_work(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"sales{number}" for number in range(12)]
+    AuditEntry.objects.all().delete()
+    for name in names:
+        with pytest.raises(Killed), stopping(3):  # after the call, before that is noted
+            bench.make_schema(name)
+    lapse()
+    both, met = threading.Barrier(2), threading.local()
+
+    def meet(name: str) -> None:
+        if name == "claimed" and not getattr(met, "already", False):
+            met.already = True
+            both.wait(30)  # each has one while the other has one
+
+    monkeypatch.setattr(steps, "point", meet)
+    taken = together([_sweep, _sweep])
+    assert sum(taken) == len(names)
+    assert min(taken) > 0
+    assert {intent.state for intent in Intent.objects.all()} == {Intent.State.COMMITTED}
+    assert {intent.attempts for intent in Intent.objects.all()} == {1}
+    assert bench.audited() == {"schema.created": len(names)}
+
+
+def _sweep() -> int:
+    try:
+        return intents.sweep()
+    finally:
+        connection.close()
+
+
+def _attempt(act: Callable[[], Any]) -> Callable[[], Exception | None]:
+    def attempt() -> Exception | None:
+        try:
+            act()
+        except MetalakeError as error:
+            return error
+        finally:
+            connection.close()
+        return None
+
+    return attempt
+
+
+def test_sixteen_create_one_name(bench: Bench) -> None:
+    AuditEntry.objects.all().delete()
+    told = together([_attempt(lambda: bench.make_schema("sales:emea"))] * 16)
+    assert told.count(None) == 1, told
+    assert all(isinstance(error, (AlreadyExists, Conflict)) for error in told if error), told
+    assert bench.audited()["schema.created"] == 2
+    assert bench.world.calls("create_schema") == 2, "losers asked the outside system, too"
+    settle_all()
+    AuditEntry.objects.all().update(request_id="a-request-of-mia")
+    assert check_invariants(bench) == []
+
+
+def test_different_leaves_below_a_missing_schema(bench: Bench) -> None:
+    AuditEntry.objects.all().delete()
+    leaves = [f"sales:c{number}" for number in range(6)]
+    told = together([_attempt(lambda leaf=leaf: bench.make_schema(leaf)) for leaf in leaves])
+    assert all(isinstance(error, Conflict) for error in told if error), told
+    made = {leaf for leaf, error in zip(leaves, told, strict=True) if error is None}
+    assert made
+    paths = {row.path.logical() for row in Schema.objects.filter(in_catalog__name="deep")}
+    assert paths == {"sales", *made}
+    settle_all()
+    AuditEntry.objects.all().update(request_id="a-request-of-mia")
+    assert check_invariants(bench) == []
+
+
+def test_create_in_what_is_dropped(bench: Bench) -> None:
+    """Whichever was first, there is no table without its schema."""
+    for number in range(4):
+        schema = f"flights{number}"
+        bench.make_schema(schema)
+        drop = replace(TABLE, act=lambda bench, schema=schema: _drop(bench, schema))
+        told = together(
+            [
+                _attempt(lambda schema=schema: bench.make_table(schema, "delays")),
+                _attempt(lambda drop=drop: drop.act(bench)),
+            ]
+        )
+        assert not any(isinstance(error, OutcomeUnknown) for error in told), told
+        assert told.count(None) <= 1, told
+    settle_all()
+    AuditEntry.objects.all().update(request_id="a-request-of-mia", actor="mia")
+    assert check_invariants(bench) == []
+
+
+def _drop(bench: Bench, schema: str) -> None:
+    from catalogs.services import schemas
+
+    schemas.drop_schema(bench.actor, bench.ident(schema))

@@ -1,0 +1,367 @@
+"""Calls to an outside system: their deadline, retries, places for the waiting, and the breaker."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.test import Client, override_settings
+
+from catalogs.providers import remote
+from catalogs.providers.remote import Line
+from metalake.errors import (
+    Conflict,
+    MetalakeError,
+    NotFound,
+    OutcomeUnknown,
+    ProviderBusy,
+    ProviderTimeout,
+    ProviderUnavailable,
+)
+from tests.catalogs.races import eventually
+
+CATALOG = 4_000_000_001
+
+
+class Provider:
+    """Every verb does what `acts` say next, and then answers."""
+
+    label = "Elsewhere"
+    catalog_id = CATALOG
+
+    def __init__(self, *acts: Callable[[], Any] | Exception) -> None:
+        self.acts = list(acts)
+        self.calls = 0
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        def call(**arguments: Any) -> Any:
+            self.calls += 1
+            act = self.acts.pop(0) if self.acts else lambda: "answer"
+            if isinstance(act, Exception):
+                raise act
+            return act()
+
+        return call
+
+
+def down(retryable: bool = True) -> ProviderUnavailable:
+    return ProviderUnavailable("Refused.", retryable=retryable)
+
+
+def ask(provider: Provider, verb: str = "load_table", total: float = remote.TOTAL) -> Any:
+    return remote.run(provider, verb, {}, total=total)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def line(monkeypatch: pytest.MonkeyPatch) -> Line:
+    """A fresh one, and no waiting between tries."""
+    remote.forget(CATALOG)
+    monkeypatch.setattr(remote.random, "uniform", lambda low, high: low)
+    return remote.line_of(CATALOG)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The time as the module has it, which passes when it is told to; `slept` are its pauses."""
+    told = SimpleNamespace(now=1000.0, slept=[])
+    monkeypatch.setattr(remote, "time", SimpleNamespace(monotonic=lambda: told.now, sleep=told.slept.append))
+    return told
+
+
+# Deadline
+
+
+def test_a_read_that_does_not_answer_is_given_up(line: Line) -> None:
+    gate = threading.Event()
+    started = time.monotonic()
+    with pytest.raises(ProviderTimeout, match="did not answer in time"):
+        ask(Provider(gate.wait), total=0.1)
+    assert 0.1 <= time.monotonic() - started < 2
+    gate.set()
+
+
+def test_a_write_that_does_not_answer_may_have_happened(line: Line) -> None:
+    gate = threading.Event()
+    provider = Provider(gate.wait)
+    with pytest.raises(OutcomeUnknown):
+        ask(provider, "create_table", total=0.1)
+    gate.set()
+    assert provider.calls == 1
+
+
+def test_the_deadline_is_for_all_tries_together(line: Line) -> None:
+    def slow() -> None:
+        time.sleep(0.15)
+        raise down()
+
+    provider = Provider(slow, slow, slow)
+    started = time.monotonic()
+    with pytest.raises(ProviderUnavailable):
+        ask(provider, total=0.25)
+    assert time.monotonic() - started < 0.4
+    assert provider.calls == 2
+
+
+def test_no_pause_outlasts_the_deadline(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote.random, "uniform", lambda low, high: high)
+    provider = Provider(down(), down(), down())
+    started = time.monotonic()
+    with pytest.raises(ProviderUnavailable):
+        ask(provider, total=0.3)
+    assert (provider.calls, time.monotonic() - started < 0.3) == (1, True)
+
+
+# Retries
+
+
+def test_a_read_is_tried_three_times(line: Line) -> None:
+    provider = Provider(down(), down())
+    assert ask(provider) == "answer"
+    assert provider.calls == 3
+    failing = Provider(*[down()] * 9)
+    with pytest.raises(ProviderUnavailable):
+        ask(failing)
+    assert failing.calls == 3
+
+
+@pytest.mark.parametrize("verb", sorted(remote.READS))
+def test_every_read_is_tried_again(verb: str, line: Line) -> None:
+    provider = Provider(down())
+    assert ask(provider, verb) == "answer"
+    assert provider.calls == 2
+
+
+@pytest.mark.parametrize("verb", ["create_schema", "alter_table", "drop_table", "rename_table", "commit_table"])
+@pytest.mark.parametrize("failure", [down(), ProviderBusy("Throttled."), OutcomeUnknown("Lost.")])
+def test_a_write_is_tried_once(verb: str, failure: MetalakeError, line: Line) -> None:
+    provider = Provider(failure)
+    with pytest.raises(type(failure)):
+        ask(provider, verb)
+    assert provider.calls == 1
+
+
+@pytest.mark.parametrize("failure", [down(retryable=False), NotFound("No."), Conflict("Stale."), KeyError("bug")])
+def test_what_trying_again_does_not_help_is_tried_once(failure: Exception, line: Line) -> None:
+    provider = Provider(failure)
+    with pytest.raises(type(failure)):
+        ask(provider)
+    assert provider.calls == 1
+
+
+def test_a_write_whose_answer_is_not_understood_may_have_happened(line: Line) -> None:
+    with pytest.raises(OutcomeUnknown, match="not understood") as told:
+        ask(Provider(KeyError("secret-in-the-answer")), "create_table")
+    assert "secret" not in told.value.message
+
+
+def test_the_pauses_jitter_and_grow(line: Line, clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    spans: list[tuple[float, float]] = []
+    monkeypatch.setattr(remote.random, "uniform", lambda low, high: spans.append((low, high)) or high)
+    ask(Provider(down(), down()))
+    ask(Provider(ProviderBusy("Throttled."), ProviderBusy("Throttled.")))
+    assert spans == [(0, 0.4), (0, 0.8), (0, 2.0), (0, 4.0)]
+    assert clock.slept == [0.4, 0.8, 2.0, 4.0]
+
+
+def test_what_a_throttling_system_asks_for_is_obeyed(line: Line, clock: SimpleNamespace) -> None:
+    soon, later = ProviderBusy("Throttled."), ProviderBusy("Throttled.")
+    soon.retry_after, later.retry_after = 1, 60
+    provider = Provider(soon, later)
+    with pytest.raises(ProviderBusy) as told:
+        ask(provider)
+    assert clock.slept == [1]
+    assert (provider.calls, told.value.retry_after) == (2, 60)
+
+
+# Places
+
+
+def occupy(number: int, provider: Provider) -> list[threading.Thread]:
+    waiters = [threading.Thread(target=lambda: ask(provider)) for _ in range(number)]
+    for waiter in waiters:
+        waiter.start()
+    return waiters
+
+
+def test_sixteen_calls_at_once(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "SLOW", 60.0)
+    gate = threading.Event()
+    provider = Provider(*[gate.wait] * 16)
+    waiters = occupy(16, provider)
+    assert eventually(lambda: provider.calls == 16)
+    with pytest.raises(ProviderBusy, match="others wait for it") as told:
+        ask(provider)
+    assert told.value.retry_after == 1
+    gate.set()
+    for waiter in waiters:
+        waiter.join()
+    assert ask(provider) == "answer"
+
+
+@pytest.mark.parametrize(("threads", "places"), [(8, 2), (16, 4), (2, 1)])
+def test_slow_calls_hold_a_quarter_of_the_threads(
+    threads: int, places: int, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "SLOW", 0.05)
+    gate = threading.Event()
+    provider = Provider(*[gate.wait] * places)
+    with override_settings(METALAKE_THREADS=threads):
+        waiters = occupy(places, provider)
+        assert eventually(lambda: provider.calls == places)
+        time.sleep(0.1)
+        with pytest.raises(ProviderBusy, match="answers slowly"):
+            ask(provider)
+        other = Provider()
+        other.catalog_id = CATALOG + 1
+        assert ask(other) == "answer", "another catalog waits for it"
+        gate.set()
+        for waiter in waiters:
+            waiter.join()
+        assert ask(provider) == "answer"
+
+
+def test_a_call_that_was_given_up_keeps_its_place_until_it_ends(line: Line) -> None:
+    gate = threading.Event()
+    with pytest.raises(ProviderTimeout):
+        ask(Provider(gate.wait), total=0.05)
+    assert len(line.waiting) == 1
+    gate.set()
+    assert eventually(lambda: not line.waiting)
+
+
+# Breaker
+
+
+def fail(times: int) -> None:
+    for _ in range(times):
+        with pytest.raises(ProviderUnavailable, match=r"Refused\."):
+            ask(Provider(down()), "drop_table")
+
+
+def is_spared() -> bool:
+    """Whether nobody is asked."""
+    provider = Provider()
+    try:
+        ask(provider)
+    except ProviderBusy:
+        assert provider.calls == 0
+        return True
+    assert provider.calls == 1
+    return False
+
+
+def test_five_failures_in_a_row_open_it(line: Line, clock: SimpleNamespace) -> None:
+    fail(4)
+    assert not is_spared()
+    fail(5)
+    with pytest.raises(ProviderBusy, match="It said: Refused") as told:
+        ask(Provider())
+    assert told.value.retry_after == remote.COOL_DOWN
+    assert clock.slept == [], "it waits although nobody is asked"
+
+
+def test_half_of_twenty_open_it(line: Line, clock: SimpleNamespace) -> None:
+    for _ in range(9):
+        fail(1)
+        ask(Provider())
+    fail(1)
+    assert not line.is_open, "19 calls are no window"
+    ask(Provider())
+    fail(1)
+    assert line.is_open
+
+
+def test_lost_answers_and_silence_are_failures(line: Line) -> None:
+    for _ in range(4):
+        with pytest.raises(OutcomeUnknown):
+            ask(Provider(OutcomeUnknown("Lost.")), "create_table")
+    with pytest.raises(ProviderTimeout):
+        ask(Provider(lambda: time.sleep(0.05)), total=0.01)
+    assert line.is_open
+
+
+def test_half_open_it_lets_one_call_try(line: Line, clock: SimpleNamespace) -> None:
+    fail(5)
+    clock.now += remote.COOL_DOWN - 0.1
+    assert is_spared()
+    clock.now += 0.2
+    gate = threading.Event()
+    trial = occupy(1, Provider(gate.wait))
+    assert eventually(lambda: line.trying)
+    assert is_spared(), "a second call tries, too"
+    gate.set()
+    trial[0].join()
+    assert not line.is_open
+    fail(1)
+    assert not line.is_open, "what failed before it came back still counts"
+
+
+def test_a_trial_that_fails_opens_it_again(line: Line, clock: SimpleNamespace) -> None:
+    fail(5)
+    clock.now += remote.COOL_DOWN + 1
+    fail(1)
+    assert is_spared()
+    clock.now += remote.COOL_DOWN + 1
+    assert not is_spared()
+
+
+@pytest.mark.parametrize(
+    "answer", [NotFound("No."), Conflict("Stale."), down(retryable=False), ProviderBusy("Throttled."), KeyError("bug")]
+)
+def test_a_refusal_is_an_answer(answer: Exception, line: Line) -> None:
+    for _ in range(30):
+        with pytest.raises((type(answer), OutcomeUnknown)):
+            ask(Provider(answer), "drop_table")
+    assert not line.is_open
+
+
+def test_each_catalog_has_its_own(line: Line, clock: SimpleNamespace) -> None:
+    fail(5)
+    other = Provider()
+    other.catalog_id = CATALOG + 1
+    assert ask(other) == "answer"
+
+
+def test_a_catalog_that_changed_starts_anew(line: Line, clock: SimpleNamespace) -> None:
+    fail(5)
+    gate = threading.Event()
+    remote.forget(CATALOG)
+    running = occupy(1, Provider(gate.wait))
+    remote.forget(CATALOG)  # while a call is made
+    assert not is_spared()
+    gate.set()
+    running[0].join()
+
+
+# Metrics
+
+
+@pytest.mark.django_db
+def test_the_metrics_say_what_happened(line: Line, clock: SimpleNamespace) -> None:
+    def shown() -> dict[str, float]:
+        lines = Client().get("/metrics").content.decode().splitlines()
+        return {name: float(value) for name, _, value in (text.rpartition(" ") for text in lines if text[0] != "#")}
+
+    before = shown()
+    ask(Provider())
+    fail(5)
+    with pytest.raises(ProviderBusy):
+        ask(Provider())
+    after = shown()
+
+    def grown(name: str) -> float:
+        return after[name] - before.get(name, 0)
+
+    calls = 'metalake_remote_calls_total{outcome="%s",provider="Elsewhere",verb="%s"}'
+    assert grown(calls % ("answered", "load_table")) == 1
+    assert grown(calls % ("ProviderUnavailable", "drop_table")) == 5
+    assert grown(calls % ("spared", "load_table")) == 1
+    assert grown('metalake_remote_seconds_count{provider="Elsewhere",verb="drop_table"}') == 5
+    breaker = f'metalake_remote_breaker_open{{catalog="{CATALOG}"}}'
+    assert after[breaker] == 1
+    remote.forget(CATALOG)
+    assert breaker not in shown()
