@@ -6,10 +6,12 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.hms import HiveMetastore
 from tests.servers import REPOSITORY, StartMetalake
 
 pytestmark = pytest.mark.slow
@@ -18,6 +20,7 @@ README = (REPOSITORY / "README.md").read_text()
 EXAMPLE = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMISED = re.compile(r"# -> (.*)$", re.MULTILINE)
 ADDRESS = "http://127.0.0.1:8090"
+METASTORE = "thrift://127.0.0.1:9083"
 
 
 def run(language: str, code: str, environment: dict[str, str]) -> str:
@@ -27,13 +30,16 @@ def run(language: str, code: str, environment: dict[str, str]) -> str:
     return ended.stdout
 
 
-def test_every_example_does_what_it_says(start_metalake: StartMetalake) -> None:
-    server = start_metalake()
+def test_every_example_does_what_it_says(
+    start_metalake: StartMetalake, start_hms: Callable[..., HiveMetastore]
+) -> None:
+    server, metastore = start_metalake(), start_hms()
     environment = os.environ | {"METALAKE_ADMIN_PASSWORD": server.admin_password}
     examples = EXAMPLE.findall(README)
     assert len(examples) >= 7
     for language, code in examples:
-        printed = run(language, code.replace(ADDRESS, server.url), environment)
+        here = code.replace(ADDRESS, server.url).replace(METASTORE, metastore.uri)
+        printed = run(language, here, environment)
         if language == "python":
             assert printed.splitlines() == PROMISED.findall(code), code
 

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 from metalake.errors import Invalid
 from metalake.privileges import CatalogType
 
-
 # What begins so is a storage's property, however much it is like one of a catalog's own.
 STORAGES = frozenset({"s3", "s3a", "gcs", "adls", "abfs", "hdfs", "oss", "client"})
 

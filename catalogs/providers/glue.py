@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,6 @@ from catalogs.providers.glue_mapping import (
 )
 from catalogs.providers.glue_meaning import GlueMeaning
 from catalogs.providers.glue_settings import ENDPOINTS, check_settings
-from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.providers.reaching.aws import SCHEMES, check_role
 from catalogs.providers.reaching.endpoints import check_endpoint
 from catalogs.providers.reaching.storage import check_storage, parse_storage, reach_storage
@@ -62,17 +62,14 @@ class GlueProvider(GlueMeaning):
 
     @property
     def io(self) -> FileIO:
-        """Where metadata files are: reached as Glue is, except for what s3. properties say."""
+        """Reached as Glue is, except for what the properties of storage say."""
         reach_storage(self.properties)
-        ours = {"s3.region": self.given.region}
-        if "s3.access-key-id" not in self.properties:
+        ours = {} if "client.region" in self.properties else {"s3.region": self.given.region}
+        if self.properties.keys().isdisjoint(("s3.access-key-id", "client.access-key-id")):
             keys = self.glue.credentials()
             ours |= {"s3.access-key-id": keys.access_key, "s3.secret-access-key": keys.secret_key}
             ours |= {"s3.session-token": keys.token} if keys.token else {}
         return files.file_io(ours | self.properties)
-
-    def metadata_files(self, *places: str) -> MetadataFiles:
-        return MetadataFiles(self.catalog_id, lambda: self.io, self.given.allowed, (), places=places)
 
     def locations(self) -> list[str]:
         return [locations.canonical(location) for location in self.given.allowed]
@@ -149,16 +146,14 @@ class GlueProvider(GlueMeaning):
             self._require_free(schema, table)
         try:
             if is_planned:
-                made = iceberg.prepared(self.io, made)
+                made = iceberg.prepared(self.metadata_files(*made.rest[iceberg.PLANNED]["places"]), made)
             wanted = self._writable(table_input(made), "TableInput")
             self.glue.call("CreateTable", [*schema, table], DatabaseName=schema[0], TableInput=wanted)
         except OutcomeUnknown:
             raise
-        except AlreadyExists:
-            self.discard(definition)
-            raise
-        except MetalakeError:
-            self._delete_file(definition)
+        except MetalakeError as refusal:
+            with suppress(MetalakeError):  # what is left behind is a small file
+                self.discard(definition) if isinstance(refusal, AlreadyExists) else self._delete_file(definition)
             raise
         return _after(lambda: self.load_table(schema, table))
 
@@ -183,7 +178,7 @@ class GlueProvider(GlueMeaning):
 
     def _delete_file(self, definition: dict[str, Any]) -> None:
         if written := iceberg.written_for(definition):
-            files.delete_quietly(self.io, [written])
+            self.metadata_files().discard(written)
 
     def alter_table(self, schema: Levels, table: str, definition: dict[str, Any], version: str) -> Remote:
         kept = self._table(schema, table)
@@ -196,7 +191,7 @@ class GlueProvider(GlueMeaning):
         before = hive_table(kept)
         if self.metadata_location(before.as_json()) != previous:
             raise _changed(schema, table)
-        return self._update(schema, kept, iceberg.committed(self.io, before, location))
+        return self._update(schema, kept, iceberg.committed(self.metadata_files(), before, location))
 
     def _update(self, schema: Levels, kept: dict[str, Any], wanted: HiveTable) -> Remote:
         """Make the difference, and nothing else, to the table as it is. Raises Conflict if it changes meanwhile."""

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from catalogs.hive.properties import PLACES, SERDE_PARAMETER
 from catalogs.hive.tables import EXTERNAL_TABLE, HiveColumn, HiveTable
-from catalogs.iceberg import builder, files, guard, locations
+from catalogs.iceberg import builder, files, guard
 from catalogs.iceberg.translate import current_schema, to_iceberg
+from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.table_wire import CreateTableRequest
 from metalake.errors import AlreadyExists, Invalid, NotFound
-
-if TYPE_CHECKING:
-    from pyiceberg.io import FileIO
 
 Json = dict[str, Any]
 
 POINTER, PREVIOUS = "metadata_location", "previous_metadata_location"
 MARK = {"table_type": "ICEBERG"}
-PLANNED = "metalake.planned"  # in the rest of a definition: what is to be written before the entry is made
+PLANNED = "metalake.planned"  # in the rest of a definition: what is to be done before the entry is made
 CURRENT, OPTIONAL, ID = "iceberg.field.current", "iceberg.field.optional", "iceberg.field.id"
 LONGEST_COMMENT = 255  # of a column in Glue; the metadata file has all of it
 OF_HIVE_TABLES = {*PLACES} - {"location", "table-type"}
@@ -34,7 +33,7 @@ GLUE_TYPES = {
 }  # fmt: skip
 
 
-def planned_table(name: str, asked: CreateTableRequest, location: str, allowed: Sequence[str]) -> HiveTable:
+def planned_table(name: str, asked: CreateTableRequest, location: str, store: MetadataFiles) -> HiveTable:
     """A new table's entry; `rest` holds the metadata that is to be written. Raises Invalid or Unsupported."""
     for key in asked.properties:
         if key in OF_HIVE_TABLES or key.startswith(SERDE_PARAMETER):
@@ -53,12 +52,12 @@ def planned_table(name: str, asked: CreateTableRequest, location: str, allowed: 
         properties=wanted,
         now_ms=int(time.time() * 1000),
     )
-    locations.check_metadata_locations(metadata, allowed, ())
+    store.check_metadata(metadata)
     pointer = files.new_location(metadata, version=0)
     return _entry(HiveTable(name=name, comment=asked.comment, rest={PLANNED: {"write": metadata}}), metadata, pointer)
 
 
-def registered_table(name: str, asked: CreateTableRequest, allowed: Sequence[str]) -> HiveTable:
+def registered_table(name: str, asked: CreateTableRequest, store: MetadataFiles) -> HiveTable:
     """The entry of a table whose metadata file is there; what it says is read when the entry is made."""
     if asked.columns or asked.partitioning or asked.sort_orders or asked.distribution or asked.indexes:
         raise Invalid(
@@ -70,28 +69,23 @@ def registered_table(name: str, asked: CreateTableRequest, allowed: Sequence[str
         raise Invalid("properties.location: the metadata file says where the table is; leave it out", kind="table")
     properties = {key: value for key, value in asked.properties.items() if key != "table-type"}
     guard.check_properties(properties)
-    locations.check_allowed(properties[POINTER], allowed, file_roots=())
-    rest = {PLANNED: {"register": list(allowed)}}
-    return HiveTable(name=name, comment=asked.comment, parameters=MARK | properties, rest=rest)
+    store.allowed_place(properties[POINTER])
+    return HiveTable(name=name, comment=asked.comment, parameters=MARK | properties, rest={PLANNED: {}})
 
 
-def prepared(io: FileIO, table: HiveTable) -> HiveTable:
+def prepared(store: MetadataFiles, table: HiveTable) -> HiveTable:
     """The entry as it is to be made, its metadata file written or, to be registered, read and found allowed.
 
     Raises Invalid, TooLarge, ProviderUnavailable.
     """
-    planned, pointer = table.rest.get(PLANNED), table.parameters.get(POINTER, "")
+    pointer = table.parameters[POINTER]
     plain = replace(table, rest={name: value for name, value in table.rest.items() if name != PLANNED})
-    if planned is None:
+    if "write" in table.rest[PLANNED]:
+        with suppress(AlreadyExists):  # by an earlier try: nobody else knows the name
+            files.write_metadata_at(store.io, pointer, table.rest[PLANNED]["write"])
         return plain
-    if "write" in planned:
-        try:
-            files.write_metadata_at(io, pointer, planned["write"])
-        except AlreadyExists:
-            pass  # by an earlier try: nobody else knows the name
-        return plain
-    metadata = _read(io, pointer)
-    locations.check_metadata_locations(metadata, planned["register"], ())
+    metadata = files.parse_metadata(store.read_foreign(pointer))
+    store.check_metadata(metadata)
     return _entry(plain, metadata, pointer)
 
 
@@ -101,18 +95,14 @@ def written_for(definition: Mapping[str, Any]) -> str | None:
     return definition["parameters"][POINTER] if "write" in planned else None
 
 
-def committed(io: FileIO, table: HiveTable, pointer: str) -> HiveTable:
+def committed(store: MetadataFiles, table: HiveTable, pointer: str) -> HiveTable:
     """The entry after a commit whose metadata file is written. Raises Invalid, TooLarge, ProviderUnavailable."""
-    metadata = _read(io, pointer)
-    previous = {PREVIOUS: table.parameters[POINTER]}
-    return _entry(replace(table, parameters=table.parameters | previous), metadata, pointer)
-
-
-def _read(io: FileIO, pointer: str) -> Json:
     try:
-        return files.parse_metadata(files.read_metadata(io, pointer))
+        metadata = files.parse_metadata(store.read(pointer))
     except NotFound as missing:
         raise Invalid(missing.message, kind="metadata-file") from None
+    previous = {PREVIOUS: table.parameters[POINTER]}
+    return _entry(replace(table, parameters=table.parameters | previous), metadata, pointer)
 
 
 def _entry(table: HiveTable, metadata: Json, pointer: str) -> HiveTable:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from catalogs.hierarchy import HierarchicalSchema
 from catalogs.hive.alterations import altered
@@ -19,9 +20,13 @@ from catalogs.providers import glue_iceberg as iceberg
 from catalogs.providers.base import Capabilities, Offers, Storage
 from catalogs.providers.external import MARKER, ExternalProvider, Levels, Remote
 from catalogs.providers.glue_settings import GlueSettings
+from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.table_wire import CreateTableRequest, RemoveProperty, SetProperty
 from metalake.errors import Invalid, Unsupported
 from metalake.privileges import Kind
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
 
 FORMAT_WORDS = ("table_type", "table-format")  # properties by which a creation names its format
 PLACED_BY_ICEBERG = "the location of an Iceberg table is in its metadata; engines move it"
@@ -88,7 +93,7 @@ class GlueMeaning(ExternalProvider):
             return self._new_iceberg_table(schema, plain).as_json()
         if iceberg.POINTER in wanted:
             raise Invalid(f"properties.{iceberg.POINTER}: only an Iceberg table has one", kind=Kind.TABLE)
-        wanted = {"table-type": EXTERNAL_TABLE, "location": self._place(schema, plain)} | wanted
+        wanted = {"table-type": EXTERNAL_TABLE} | wanted | {"location": self._place(schema, plain)}
         return to_hive(plain.model_copy(update={"properties": wanted})).as_json()
 
     def _format(self, properties: Mapping[str, str]) -> str:
@@ -105,13 +110,23 @@ class GlueMeaning(ExternalProvider):
         return format
 
     def _new_iceberg_table(self, schema: Remote, asked: CreateTableRequest) -> HiveTable:
+        own = schema.definition["location"]
+        places = [own] if own else []
         if iceberg.POINTER in asked.properties:
-            table = iceberg.registered_table(asked.name, asked, self._allowed(schema))
+            table = iceberg.registered_table(asked.name, asked, self.metadata_files(*places))
         else:
-            place = self._place(schema, asked)
-            table = iceberg.planned_table(asked.name, asked, place, [place, *self._allowed(schema)])
-        table.rest[iceberg.PLANNED]["schema"] = schema.name
+            places = [self._place(schema, asked)]
+            table = iceberg.planned_table(asked.name, asked, places[0], self.metadata_files(*places))
+        table.rest[iceberg.PLANNED] |= {"schema": schema.name, "places": places}
         return table
+
+    def metadata_files(self, *places: str) -> MetadataFiles:
+        return MetadataFiles(self.catalog_id, lambda: self.io, self.given.allowed, (), places=places)
+
+    @property
+    @abstractmethod
+    def io(self) -> FileIO:
+        """Where metadata files are."""
 
     def _allowed(self, schema: Remote) -> list[str]:
         own = schema.definition["location"]

@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from hive_metastore.ttypes import EnvironmentContext, Table
+from hive_metastore.ttypes import Table
 
 from catalogs.hive.names import HIVE, folded_name
 from catalogs.hive.partitions import partition_values
-from catalogs.hive.tables import EXTERNAL_TABLE, VIEW_TYPES, HiveColumn, HiveTable
+from catalogs.hive.tables import EXTERNAL_TABLE, HiveTable
 from catalogs.iceberg import files
 from catalogs.providers.external import PARTITION, Levels, Page, Remote
+from catalogs.providers.hive_calls import (
+    alter,
+    drop,
+    find_database,
+    is_there,
+    once_written,
+    part_of,
+    read_database,
+    read_kinds,
+    read_partition,
+    read_partitioned,
+    read_table,
+    require_same,
+    send_alteration,
+)
 from catalogs.providers.hive_client import Metastore, connect, connection
-from catalogs.providers.hive_errors import About
+from catalogs.providers.hive_errors import About, Refused
 from catalogs.providers.hive_locks import locked
 from catalogs.providers.hive_meaning import METADATA, URIS, HiveMeaning
 from catalogs.providers.hive_objects import (
     DDL_TIME,
     database_from,
-    hive_table,
     partition_from,
     partition_of,
-    schema_of,
     table_of,
     written,
 )
@@ -35,16 +47,18 @@ from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.providers.reaching.endpoints import Endpoint
 from catalogs.providers.reaching.metastores import check_metastores, parse_metastores
 from catalogs.providers.reaching.storage import reach_storage
-from metalake.errors import AlreadyExists, Conflict, MetalakeError, NotFound, OutcomeUnknown, Unsupported
+from metalake.errors import AlreadyExists, Conflict, NotFound, Unsupported
 from metalake.privileges import Kind
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
 SCHEMAS, NAMES, TABLES, PARTITIONS = 100, 5_000, 200, 500  # a page's items
-KEEP_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 EVERY_PARTITION = -1
 LISTING_SECONDS = 600.0
+
+# Names and kinds of a listing that goes on, by catalog and database, and when they were taken.
+_listings: dict[tuple[int, str], tuple[float, list[tuple[str, str]]]] = {}
 
 
 class HiveProvider(HiveMeaning):
@@ -65,7 +79,7 @@ class HiveProvider(HiveMeaning):
         check_metastores(self.properties[URIS])
         metastore = connect(self.endpoints)
         try:
-            _database(metastore, "default")
+            read_database(metastore, "default")
         except NotFound:
             pass  # it is a metastore all the same
         finally:
@@ -89,12 +103,12 @@ class HiveProvider(HiveMeaning):
     def list_schemas(self, page: str | None = None) -> Page:
         with self._metastore() as metastore:
             names = metastore.call("get_all_databases", about=About(Kind.CATALOG, "databases"))
-            chosen, following = _part(sorted(names), page, SCHEMAS)
-            return Page([found for name in chosen if (found := _database_if_there(metastore, name))], following)
+            chosen, following = part_of(sorted(names), page, SCHEMAS)
+            return Page([found for name in chosen if (found := find_database(metastore, name))], following)
 
     def load_schema(self, schema: Levels) -> Remote:
         with self._metastore() as metastore:
-            return _database(metastore, schema[0])
+            return read_database(metastore, schema[0])
 
     def create_schema(self, schema: Levels, definition: dict[str, Any]) -> Remote:
         name = folded_name(schema[0], HIVE, Kind.SCHEMA)
@@ -102,9 +116,9 @@ class HiveProvider(HiveMeaning):
             try:
                 metastore.call("create_database", database_from(name, definition), about=About(Kind.SCHEMA, name))
             except AlreadyExists:
-                return self._ours(definition, _database(metastore, name))
-            with _done():
-                return _database(metastore, name)
+                return self._ours(definition, read_database(metastore, name))
+            with once_written():
+                return read_database(metastore, name)
 
     def _ours(self, definition: dict[str, Any], found: Remote) -> Remote:
         """What is there already, if it is this very creation: a metastore repeats its own failed transactions."""
@@ -116,11 +130,11 @@ class HiveProvider(HiveMeaning):
     def alter_schema(self, schema: Levels, definition: dict[str, Any], version: str) -> Remote:
         name = schema[0]
         with self._metastore() as metastore:
-            _require_same(_database(metastore, name), version)
+            require_same(read_database(metastore, name), version)
             database = database_from(name, definition)
             metastore.call("alter_database", name, database, about=About(Kind.SCHEMA, name))
-            with _done():
-                return _database(metastore, name)
+            with once_written():
+                return read_database(metastore, name)
 
     def drop_schema(self, schema: Levels, identity: str, cascade: bool = False) -> None:
         """Cascade drops its tables one by one, and the files of managed ones with them; what is left in its folder,
@@ -128,16 +142,16 @@ class HiveProvider(HiveMeaning):
         """
         name, about = schema[0], About(Kind.SCHEMA, schema[0])
         with self._metastore() as metastore:
-            _database(metastore, name)
+            read_database(metastore, name)
             if not cascade:
                 metastore.call("drop_database", name, False, False, about=about)
                 return
             dropped = False
-            for table, _ in _table_kinds(metastore, name):
-                with _done(dropped), suppress(NotFound):
-                    _drop(metastore, name, table)
+            for table, _ in read_kinds(metastore, name):
+                with once_written(dropped), suppress(NotFound):
+                    drop(metastore, name, table)
                 dropped = True
-            with _done(dropped):
+            with once_written(dropped):
                 metastore.call("drop_database", name, False, False, about=about)
 
     # Tables
@@ -147,14 +161,18 @@ class HiveProvider(HiveMeaning):
         name = schema[0]
         with self._metastore() as metastore:
             kinds = self._listing(metastore, name, is_first=page is None)
-            if not (whole or not self.shows_all):
-                chosen, following = _part(kinds, page, NAMES)
+            if not (whole or self.hides_some):
+                chosen, following = part_of(kinds, page, NAMES)
                 return Page([Remote(table, {}, kind=kind) for table, kind in chosen], following)
-            chosen, following = _part(kinds, page, TABLES)
+            chosen, following = part_of(kinds, page, TABLES)
             names = [table for table, _ in chosen]
             if not names:
                 return Page([], following)
-            found = metastore.call("get_table_objects_by_name", name, names, about=About(Kind.SCHEMA, name))
+            try:
+                found = metastore.call("get_table_objects_by_name", name, names, about=About(Kind.SCHEMA, name))
+            except Refused:
+                read_database(metastore, name)  # says better that it was dropped meanwhile
+                raise
             return Page(sorted(map(table_of, found), key=lambda table: table.name), following)
 
     def _listing(self, metastore: Metastore, database: str, *, is_first: bool) -> list[tuple[str, str]]:
@@ -162,9 +180,9 @@ class HiveProvider(HiveMeaning):
         place, now = (self.catalog_id, database), time.monotonic()
         taken_at, kinds = _listings.get(place, (0.0, []))
         if is_first or not kinds or now - taken_at > LISTING_SECONDS:
-            kinds = _table_kinds(metastore, database)
+            kinds = read_kinds(metastore, database)
             if not kinds:
-                _database(metastore, database)
+                read_database(metastore, database)
             for stale in [key for key, (then, _) in list(_listings.items()) if now - then > LISTING_SECONDS]:
                 _listings.pop(stale, None)
             if len(kinds) > TABLES:
@@ -173,27 +191,27 @@ class HiveProvider(HiveMeaning):
 
     def load_table(self, schema: Levels, table: str) -> Remote:
         with self._metastore() as metastore:
-            return table_of(_table(metastore, schema[0], table))
+            return table_of(read_table(metastore, schema[0], table))
 
     def create_table(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
         database, about = schema[0], About(Kind.TABLE, f"{schema[0]}.{table}")
         made = written(HiveTable.from_json(definition), onto=Table(tableName=table, dbName=database))
         with self._metastore() as metastore:
-            _database(metastore, database)
+            read_database(metastore, database)
             try:
                 metastore.call("create_table", made, about=about)
             except AlreadyExists:
-                return self._ours(definition, table_of(_table(metastore, database, table)))
-            with _done():
-                return table_of(_table(metastore, database, table))
+                return self._ours(definition, table_of(read_table(metastore, database, table)))
+            with once_written():
+                return table_of(read_table(metastore, database, table))
 
     def alter_table(self, schema: Levels, table: str, definition: dict[str, Any], version: str) -> Remote:
         with self._locked(schema[0], table) as (metastore, _):
-            there = _table(metastore, schema[0], table)
-            _require_same(table_of(there), version)
+            there = read_table(metastore, schema[0], table)
+            require_same(table_of(there), version)
             last = (there.parameters or {}).get(DDL_TIME, "")
             changed = written(HiveTable.from_json(definition), onto=there)
-            return _alter(metastore, changed, last, expected=(DDL_TIME, last))
+            return alter(metastore, changed, last, expected=(DDL_TIME, last))
 
     def rename_table(self, schema: Levels, table: str, to_schema: Levels, to_table: str, identity: str) -> Remote:
         """The files of a managed table move with it where they lie in its schema's folder, as a metastore does it."""
@@ -201,22 +219,22 @@ class HiveProvider(HiveMeaning):
         name = folded_name(to_table, HIVE, Kind.TABLE)
         with self._locked(source, table) as (metastore, _):
             there = self._same(metastore, source, table, identity)
-            _database(metastore, target)
-            if _is_there(metastore, target, name):
+            read_database(metastore, target)
+            if is_there(metastore, target, name):
                 raise AlreadyExists(f"Table {target}.{name} already exists.", kind=Kind.TABLE)
             location = there.sd.location if there.sd else None
             there.dbName, there.tableName = target, name
-            _call_alter(metastore, source, table, there, {})
-            with _done():
-                return self._with_path(metastore, _table(metastore, target, name), location)
+            send_alteration(metastore, source, table, there, {})
+            with once_written():
+                return self._with_path(metastore, read_table(metastore, target, name), location)
 
     def _with_path(self, metastore: Metastore, moved: Table, before: str | None) -> Remote:
         """Spark looks for the files of a managed table of its own by another parameter, which a metastore leaves."""
         serde = moved.sd.serdeInfo if moved.sd else None
         if serde and serde.parameters and serde.parameters.get("path") == before and moved.sd.location != before:
             serde.parameters["path"] = moved.sd.location
-            _call_alter(metastore, moved.dbName, moved.tableName, moved, {})
-            return table_of(_table(metastore, moved.dbName, moved.tableName))
+            send_alteration(metastore, moved.dbName, moved.tableName, moved, {})
+            return table_of(read_table(metastore, moved.dbName, moved.tableName))
         return table_of(moved)
 
     def drop_table(self, schema: Levels, table: str, identity: str, purge: bool = False) -> None:
@@ -228,7 +246,7 @@ class HiveProvider(HiveMeaning):
                     f"Table {schema[0]}.{table} is external: a metastore does not delete its files; drop it instead.",
                     kind=Kind.TABLE,
                 )
-            _drop(metastore, schema[0], table, purge=purge)
+            drop(metastore, schema[0], table, purge=purge)
 
     def commit_table(self, schema: Levels, table: str, location: str, previous: str) -> Remote:
         """As Iceberg's own Hive catalog does: under the lock, which no commit goes without.
@@ -237,7 +255,7 @@ class HiveProvider(HiveMeaning):
         """
         name = f"{schema[0]}.{table}"
         with self._locked(schema[0], table) as (metastore, has_lock):
-            there = _table(metastore, schema[0], table)
+            there = read_table(metastore, schema[0], table)
             points_to = self.metadata_location(table_of(there).definition)
             if points_to is None:
                 raise Unsupported(f"Table {name} is no Iceberg table.", kind=Kind.TABLE)
@@ -251,7 +269,7 @@ class HiveProvider(HiveMeaning):
                 raise Conflict(f"Table {name} points to {points_to} by now.", kind=Kind.TABLE)
             last = there.parameters.get(DDL_TIME, "")
             there.parameters |= {METADATA: location, f"previous_{METADATA}": previous}
-            return _alter(metastore, there, last, expected=(METADATA, previous))
+            return alter(metastore, there, last, expected=(METADATA, previous))
 
     @contextmanager
     def _locked(self, database: str, table: str) -> Iterator[tuple[Metastore, bool]]:
@@ -261,7 +279,7 @@ class HiveProvider(HiveMeaning):
 
     def _same(self, metastore: Metastore, database: str, table: str, identity: str) -> Table:
         """The table as it is. Raises NotFound where it is another one by now."""
-        there = _table(metastore, database, table)
+        there = read_table(metastore, database, table)
         if table_of(there).identity != identity:
             raise NotFound(f"Table {database}.{table} does not exist: another has its name now.", kind=Kind.TABLE)
         return there
@@ -271,131 +289,28 @@ class HiveProvider(HiveMeaning):
     def list_partitions(self, schema: Levels, table: str, page: str | None = None) -> Page:
         about = About(Kind.TABLE, f"{schema[0]}.{table}")
         with self._metastore() as metastore:
-            _, keys = _partitioned(metastore, schema[0], table)
+            _, keys = read_partitioned(metastore, schema[0], table)
             names = metastore.call("get_partition_names", schema[0], table, EVERY_PARTITION, about=about)
-            chosen, following = _part(sorted(names), page, PARTITIONS)
+            chosen, following = part_of(sorted(names), page, PARTITIONS)
             found = metastore.call("get_partitions_by_names", schema[0], table, chosen, about=about) if chosen else []
             fitting = [partition_of(keys, each) for each in found if len(each.values) == len(keys)]
             return Page(sorted(fitting, key=lambda one: one.name), following)
 
     def load_partition(self, schema: Levels, table: str, partition: str) -> Remote:
         with self._metastore() as metastore:
-            there, _ = _partitioned(metastore, schema[0], table)
-            return _partition(metastore, there, partition)
+            there, _ = read_partitioned(metastore, schema[0], table)
+            return read_partition(metastore, there, partition)
 
     def add_partition(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
         name = definition["name"]
         with self._metastore() as metastore:
-            there, _ = _partitioned(metastore, schema[0], table)
+            there, _ = read_partitioned(metastore, schema[0], table)
             metastore.call("add_partition", partition_from(there, definition), about=About(PARTITION, name))
-            with _done():
-                return _partition(metastore, there, name)
+            with once_written():
+                return read_partition(metastore, there, name)
 
     def drop_partition(self, schema: Levels, table: str, partition: str) -> None:
         with self._metastore() as metastore:
-            _, keys = _partitioned(metastore, schema[0], table)
+            _, keys = read_partitioned(metastore, schema[0], table)
             values = partition_values(keys, partition)
             metastore.call("drop_partition", schema[0], table, values, True, about=About(PARTITION, partition))
-
-
-_listings: dict[tuple[int, str], tuple[float, list[tuple[str, str]]]] = {}
-
-
-def _part(items: Sequence[Any], after: str | None, size: int) -> tuple[list[Any], str | None]:
-    """The items that follow a name, and the name that the next ones follow; an item is a name or begins with one."""
-
-    def name_of(item: Any) -> str:
-        return item if isinstance(item, str) else item[0]
-
-    start = bisect_right(items, after, key=name_of) if after is not None else 0
-    chosen = list(items[start : start + size])
-    return chosen, name_of(chosen[-1]) if start + size < len(items) else None
-
-
-def _database(metastore: Metastore, name: str) -> Remote:
-    return schema_of(metastore.call("get_database", name, about=About(Kind.SCHEMA, name)))
-
-
-def _database_if_there(metastore: Metastore, name: str) -> Remote | None:
-    try:
-        return _database(metastore, name)
-    except NotFound:
-        return None
-
-
-def _table_kinds(metastore: Metastore, database: str) -> list[tuple[str, str]]:
-    """Three lists of names, which a metastore gives twenty times as fast as one list of names with kinds."""
-    about = About(Kind.SCHEMA, database)
-    names = metastore.call("get_all_tables", database, about=about)
-    views: set[str] = set()
-    for view_type in VIEW_TYPES if names else ():
-        views.update(metastore.call("get_tables_by_type", database, "*", view_type, about=about))
-    return sorted((name, Kind.VIEW if name in views else Kind.TABLE) for name in names if name)
-
-
-def _table(metastore: Metastore, database: str, table: str) -> Table:
-    return metastore.call("get_table", database, table, about=About(Kind.TABLE, f"{database}.{table}"))
-
-
-def _is_there(metastore: Metastore, database: str, table: str) -> bool:
-    try:
-        _table(metastore, database, table)
-    except NotFound:
-        return False
-    return True
-
-
-def _partitioned(metastore: Metastore, database: str, table: str) -> tuple[Table, tuple[HiveColumn, ...]]:
-    """The table and its partition keys. Raises Unsupported where it has none."""
-    there = _table(metastore, database, table)
-    keys = hive_table(there).partition_keys
-    if not keys:
-        raise Unsupported(f"Table {database}.{table} is not partitioned.", kind=PARTITION)
-    return there, keys
-
-
-def _partition(metastore: Metastore, table: Table, name: str) -> Remote:
-    keys = hive_table(table).partition_keys
-    values = partition_values(keys, name)
-    about = About(PARTITION, name)
-    return partition_of(keys, metastore.call("get_partition", table.dbName, table.tableName, values, about=about))
-
-
-def _require_same(found: Remote, version: str) -> None:
-    if found.version != version:
-        raise Conflict(f"{found.kind.capitalize()} {found.name} was changed meanwhile.", kind=found.kind)
-
-
-def _alter(metastore: Metastore, changed: Table, last: str, expected: tuple[str, str]) -> Remote:
-    """Alter a table that was touched last when it was read; refused where `expected` is not as it was, by metastores
-    that can do so.
-    """
-    now = int(time.time())
-    changed.parameters[DDL_TIME] = str(max(now, int(last) + 1) if last.isdecimal() else now)
-    name, value = expected
-    context = {"expected_parameter_key": name, "expected_parameter_value": value} if value else {}
-    _call_alter(metastore, changed.dbName, changed.tableName, changed, context)
-    with _done():
-        return table_of(_table(metastore, changed.dbName, changed.tableName))
-
-
-def _call_alter(metastore: Metastore, database: str, table: str, changed: Table, context: dict[str, str]) -> None:
-    environment = EnvironmentContext(KEEP_STATISTICS | context)
-    about = About(Kind.TABLE, f"{database}.{table}")
-    metastore.call("alter_table_with_environment_context", database, table, changed, environment, about=about)
-
-
-def _drop(metastore: Metastore, database: str, table: str, *, purge: bool = False) -> None:
-    """A metastore itself leaves the files of external tables."""
-    context = EnvironmentContext({"ifPurge": "TRUE"} if purge else {})
-    about = About(Kind.TABLE, f"{database}.{table}")
-    metastore.call("drop_table_with_environment_context", database, table, True, context, about=about)
-
-
-@contextmanager
-def _done(anything: bool = True) -> Iterator[None]:
-    """After something was written, no failure may say that nothing was."""
-    try:
-        yield
-    except MetalakeError as failure:
-        raise OutcomeUnknown(failure.message, kind=failure.kind) if anything else failure from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import select
 import threading
@@ -21,8 +20,6 @@ from catalogs.providers.hive_errors import ANSWERS_WHOLE, About, translated
 from catalogs.providers.reaching.endpoints import CONNECT_SECONDS, READ_SECONDS, Endpoint
 from catalogs.providers.reaching.metastores import CheckedSocket
 from metalake.errors import ProviderUnavailable
-
-logging.getLogger("thrift").setLevel(logging.CRITICAL)  # it logs what it also raises
 
 ANSWER_SECONDS = 25.0  # for one answer, however steadily its bytes come
 ANSWER_BYTES = 256 * 2**20

@@ -129,15 +129,11 @@ class HiveMeaning(ExternalProvider):
         return from_hive(replace(table, parameters=_without_marker(table.parameters)))
 
     @property
-    def shows_all(self) -> bool:
-        return self.properties.get("list-all-tables", "true") == "true"
-
-    @property
     def hides_some(self) -> bool:
-        return not self.shows_all
+        return self.properties.get("list-all-tables") == "false"
 
     def shows(self, table: Remote) -> bool:
-        return self.shows_all or "hive" in formats_of(HiveTable.from_json(table.definition))
+        return not self.hides_some or "hive" in formats_of(HiveTable.from_json(table.definition))
 
     def metadata_location(self, definition: dict[str, Any]) -> str | None:
         parameters = definition["parameters"]

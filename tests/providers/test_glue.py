@@ -293,6 +293,7 @@ def test_a_table_goes_where_it_may(provider: GlueProvider, glue: Glue) -> None:
         (asked("delays", [{"name": "a", "type": "uuid"}], properties={"table_type": "hive"}), "use string"),
         (asked("delays", properties={"serde-lib": "x"}), "table_type=HIVE"),
         (asked("delays", properties={"metalake.intent": "7"}), "written by Metalake"),
+        (asked("delays", properties={"location": "s3://lake/warehouse"}), "a table takes a folder below it"),
         (asked("delays", properties={"table-type": "MANAGED_TABLE"}), "EXTERNAL_TABLE"),
         (asked("delays", properties={"s3.access-key-id": "x"}), "belongs on the catalog"),
         (asked("delays", properties={"write.data.path": "s3://elsewhere/x"}), "not under a location"),

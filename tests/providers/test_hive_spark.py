@@ -18,7 +18,7 @@ from metalake.models import Securable
 from tests.catalogs.callers import Answer, Caller
 from tests.catalogs.conftest import admin  # noqa: F401 (fixtures)
 from tests.hms import HiveMetastore
-from tests.providers.test_hive import provider_on
+from tests.providers.hive_catalogs import provider_on
 from tests.spark import Rows, Spark, SparkError, iceberg_catalog
 
 pytestmark = pytest.mark.django_db(transaction=True)

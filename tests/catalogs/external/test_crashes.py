@@ -26,7 +26,7 @@ def cells(bench: Bench, write: Write) -> Iterator[Cell]:
             faulty = Cell(fault_at(write, number, fault))
             yield faulty
             yield replace(faulty, outage=True)
-            yield from _killed(bench, write, faulty)
+            yield from _killed(bench, write, faulty, twice=fault in ("lost", "dropped"))
         for fault in ("lost", "dropped"):
             unread = Cell(fault_at(write, number, fault, **AWAY))
             yield unread
@@ -34,16 +34,16 @@ def cells(bench: Bench, write: Write) -> Iterator[Cell]:
     for fault in UNDO_FAULTS:
         undone = Cell(fault_at(write, len(write.calls) - 1, "denied", drop_schema=(fault,)))
         yield undone
-        yield from _killed(bench, write, undone)
+        yield from _killed(bench, write, undone, twice=not fault)
 
 
-def _killed(bench: Bench, write: Write, cell: Cell) -> Iterator[Cell]:
-    """At every point; and the sweeper at every of its points."""
+def _killed(bench: Bench, write: Write, cell: Cell, *, twice: bool = True) -> Iterator[Cell]:
+    """At every point; and with `twice` the sweeper at every of its points."""
     for number in range(points_of(bench, write, cell)):
         killed = replace(cell, killed_at=number)
         yield killed
         yield replace(killed, outage=True)
-        for second in range(points_of(bench, write, killed, of_sweeper=True)):
+        for second in range(points_of(bench, write, killed, of_sweeper=True) if twice else 0):
             yield replace(killed, sweeper_killed_at=second)
 
 
