@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import socket
 import time
+from base64 import b64decode, b64encode
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -19,6 +23,7 @@ from tests.servers import MetalakeServer, StartMetalake
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.timeout(240)]
 
 CATALOG = "/api/metalakes/demo/catalogs/deep"
+SECRET = "kept-from-every-message-0123456789"
 PROVIDERS = "memory=tests.providers.memory:MemoryProvider,memory-flat=tests.providers.memory:FlatMemoryProvider"
 
 
@@ -44,7 +49,7 @@ def client(server: MetalakeServer, world: World) -> Client:
         "name": "deep",
         "type": "relational",
         "provider": "memory",
-        "properties": {"world": str(world.path), "api-token": "kept-from-every-message"},
+        "properties": {"world": str(world.path), "api-token": SECRET},
     }
     answer = made.send("POST", "/api/metalakes/demo/catalogs", body)
     assert answer.status == 200, answer.body
@@ -55,22 +60,45 @@ def schemas(client: Client) -> set[str]:
     return {one["name"] for one in client.send("GET", f"{CATALOG}/schemas").body["identifiers"]}
 
 
+def listen(port: int, heard: list[str]) -> None:
+    """Every command that Redis gets, as it says them."""
+    with socket.create_connection(("127.0.0.1", port)) as line:
+        line.sendall(b"MONITOR\r\n")
+        while part := line.recv(65536):
+            heard.append(part.decode(errors="replace"))
+
+
 def answers(client: Client) -> bool:
     """The worker is up."""
     return eventually(lambda: client.send("GET", f"{CATALOG}/schemas").status == 200, 90)
 
 
 def test_the_worker_makes_the_calls(
-    server: MetalakeServer, client: Client, metalake_worker: StartWorker, world: World
+    server: MetalakeServer,
+    client: Client,
+    metalake_worker: StartWorker,
+    world: World,
+    redis: OwnRedis,  # noqa: F811
 ) -> None:
     worker = metalake_worker(server)
     assert answers(client)
+    heard: list[str] = []
+    Thread(target=listen, args=[redis.port, heard], daemon=True).start()
+    assert eventually(lambda: bool(heard), 10)
     made = client.send("POST", f"{CATALOG}/schemas", {"name": "sales:emea"})
     assert made.status == 200, made.body
     assert schemas(client) == {"sales"}
     assert client.send("GET", f"{CATALOG}/schemas/none").status == 404
     with world.open() as state:
         assert set(state["pids"]) == {worker.pid}
+    said = "\n".join(heard)
+    assert "metalake.settle" in said
+    assert "metalake.remote_call" in said
+    assert SECRET not in said
+    assert b64encode(SECRET.encode()).decode()[:20] not in said, "Celery's bodies are base64"
+    bodies = [b64decode(found) for found in re.findall(r'"body\\*": \\*"([A-Za-z0-9+/=]+)', said)]
+    assert bodies
+    assert not any(SECRET.encode() in body for body in bodies)
 
 
 def test_a_refresh_goes_on_while_the_server_restarts(
