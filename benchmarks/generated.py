@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +20,7 @@ SCHEMAS = 10
 
 class GeneratedSettings(ExternalSettings):
     tables: int = Field(alias="tables", description="How many, in ten schemas.")
+    pause: float = Field(0.0, alias="pause", description="How many seconds it takes to load one.")
 
 
 class GeneratedProvider(FlatMemoryProvider):
@@ -37,12 +39,19 @@ class GeneratedProvider(FlatMemoryProvider):
     def list_tables(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
         start, end = int(page or 0), int(self.properties["tables"]) // SCHEMAS
         following = start + PAGE
-        items = [self.load_table(schema, f"flights_{number:06}") for number in range(start, min(following, end))]
+        items = [self._table(schema, f"flights_{number:06}") for number in range(start, min(following, end))]
         return Page(items, str(following) if following < end else None)
 
     def load_table(self, schema: Levels, table: str) -> Remote:
+        time.sleep(float(self.properties.get("pause", 0)))
+        return self._table(schema, table)
+
+    def _table(self, schema: Levels, table: str) -> Remote:
         definition = _definition(schema[0], table)
         return Remote(table, definition, "1", digest(definition))
+
+    def shown_table(self, definition: dict[str, Any]) -> dict[str, Any]:
+        return super().shown_table({"comment": None, "columns": [], "properties": definition["parameters"]})
 
 
 def _definition(schema: str, table: str) -> dict[str, Any]:

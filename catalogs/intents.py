@@ -100,7 +100,7 @@ def carry(actor: Actor, decide: Callable[[Actor], Draft]) -> Intent:
         raise _not_known_yet(intent) from failure
     if intent.state == Intent.State.COMMITTED:
         return intent
-    if intent.error:
+    if intent.error and not steps.may_still_arrive(intent):
         raise errors.from_json(intent.error)
     raise _not_known_yet(intent)
 

@@ -103,7 +103,8 @@ def _apply(provider: ExternalProvider, intent: Intent, number: int) -> None:
 def _read_back(provider: ExternalProvider, intent: Intent, number: int) -> tuple[Outcome, Any]:
     """What became of a call whose answer was lost.
 
-    A creation that arrives later is found by its marker and undone; what cannot be undone is given time to arrive.
+    A creation that arrives later is found by its marker and undone. What cannot be undone is given time to arrive, and
+    then its caller is not told that it failed: who believed that might remove what it needs.
     """
     each = intent.steps[number]
     deadline, pause = time.monotonic() + READ_BACK, 0.2
@@ -117,10 +118,8 @@ def _read_back(provider: ExternalProvider, intent: Intent, number: int) -> tuple
         else:
             if outcome is not Outcome.NOT_DONE or each["verb"] in CREATIONS:
                 return outcome, found
-            if is_late and _ends_a_move(number, each):
-                raise Unsettled(f"{provider.label} did not say what became of {each['verb']}.")
             if is_late:
-                return outcome, found
+                raise Unsettled(f"{provider.label} did not say what became of {each['verb']}.")
         time.sleep(pause)
         pause *= 2
 
@@ -157,7 +156,7 @@ def _recognise(provider: ExternalProvider, intent: Intent, number: int) -> None:
 def _look(provider: ExternalProvider, each: dict[str, Any], intent: Intent) -> tuple[Outcome, Any]:
     try:
         return outcomes.look(provider, each["verb"], each["arguments"], str(intent.pk))
-    except (ProviderUnavailable, OutcomeUnknown) as failure:
+    except MetalakeError as failure:  # what is not there is no failure to look
         raise Unsettled(failure.message) from failure
 
 
@@ -175,6 +174,12 @@ def take_back(intent: Intent) -> None:
             raise Unsettled(failure.message) from failure
         point(f"undone {number}")
         mark(intent, number, UNDONE if is_gone else LEFT)
+
+
+def may_still_arrive(intent: Intent) -> bool:
+    """Whether a call is on its way, for all that is known, that could not be undone."""
+    lost = [each for each in intent.steps if each["late"] or each["status"] in (DOING, UNKNOWN)]
+    return any(each["verb"] not in CREATIONS for each in lost)
 
 
 def is_begun(intent: Intent) -> bool:

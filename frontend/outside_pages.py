@@ -109,7 +109,7 @@ def _acted(request: HttpRequest, actor: Actor, found: Found, act: Callable[[], s
 
 def _told(run: RefreshRun) -> str:
     if run.state == RefreshRun.State.FAILED:
-        return f"The refresh failed. {run.error}"
+        return f"The refresh did not finish. {run.error}"
     kept = f" {run.held_back:,} that are missing were kept." if run.held_back else ""
     figures = f"{run.seen:,} seen, {run.created:,} new, {run.changed:,} changed, {run.dropped:,} gone"
     return f"The refresh is done: {figures}.{kept}"

@@ -82,7 +82,8 @@ class GlueClient:
 
     def writable(self, shape: str) -> frozenset[str]:
         """The fields that a request's structure, such as TableInput, takes."""
-        return frozenset(_client(*self._where).meta.service_model.shape_for(shape).members)
+        with _answering("GetCredentials", ()):
+            return frozenset(_client(*self._where).meta.service_model.shape_for(shape).members)
 
 
 @lru_cache(maxsize=64)

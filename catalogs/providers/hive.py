@@ -14,7 +14,7 @@ from hive_metastore.ttypes import Table
 from catalogs.hive.names import HIVE, folded_name
 from catalogs.hive.partitions import partition_values
 from catalogs.hive.tables import EXTERNAL_TABLE, HiveTable
-from catalogs.iceberg import files
+from catalogs.iceberg import files, locations
 from catalogs.providers.external import PARTITION, Levels, Page, Remote
 from catalogs.providers.hive_calls import (
     alter,
@@ -46,7 +46,7 @@ from catalogs.providers.hive_objects import (
 from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.providers.reaching.endpoints import Endpoint
 from catalogs.providers.reaching.metastores import check_metastores, parse_metastores
-from catalogs.providers.reaching.storage import reach_storage
+from catalogs.providers.reaching.storage import check_storage, reach_storage
 from metalake.errors import AlreadyExists, Conflict, NotFound, Unsupported
 from metalake.privileges import Kind
 
@@ -72,8 +72,11 @@ class HiveProvider(HiveMeaning):
         return parse_metastores(self.properties[URIS])
 
     def check_locations(self) -> None:
-        """Raises Invalid for a metastore whose host is unknown, or that this server does not connect to."""
+        """Raises Invalid for a place that is malformed or not allowed, and for a host that is unknown or closed."""
+        for location in self.allowed:
+            locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
         check_metastores(self.properties[URIS])
+        check_storage(self.properties)
 
     def test_connection(self) -> None:
         check_metastores(self.properties[URIS])
@@ -86,10 +89,17 @@ class HiveProvider(HiveMeaning):
             metastore.close()
 
     def metadata_files(self, *places: str) -> MetadataFiles:
+        return MetadataFiles(self.catalog_id, self._open_io, self.allowed, self.file_roots, places=places)
+
+    @property
+    def allowed(self) -> list[str]:
+        """The places that the catalog names for Iceberg tables."""
         named = [self.properties.get("warehouse", ""), *self.properties.get("allowed-locations", "").split(",")]
-        allowed = [place.strip() for place in named if place.strip()]
-        roots = [str(settings.METALAKE_HOME), *settings.METALAKE_FILE_LOCATIONS]
-        return MetadataFiles(self.catalog_id, self._open_io, allowed, roots, places=places)
+        return [place.strip() for place in named if place.strip()]
+
+    @property
+    def file_roots(self) -> list[str]:
+        return [str(settings.METALAKE_HOME), *settings.METALAKE_FILE_LOCATIONS]
 
     def _open_io(self) -> FileIO:
         reach_storage(self.properties)

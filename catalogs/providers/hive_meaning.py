@@ -19,6 +19,7 @@ from catalogs.iceberg.guard import check_limits
 from catalogs.providers.base import Capabilities, Offers, Storage
 from catalogs.providers.external import MARKER, ExternalProvider, ExternalSettings, Levels, Remote
 from catalogs.providers.reaching.metastores import parse_metastores
+from catalogs.providers.reaching.storage import parse_storage
 from catalogs.table_wire import CreateTableRequest, RemoveProperty, SetProperty
 from metalake.errors import Invalid, Unsupported, at
 from metalake.privileges import Kind
@@ -69,6 +70,7 @@ class HiveMeaning(ExternalProvider):
         settings = super().check(properties)
         with at(f"Property {URIS!r}"):
             parse_metastores(properties[URIS])
+        parse_storage(properties)
         for key, value in properties.items():
             name = key.removeprefix(BYPASS)
             if name in KERBEROS or (name in SWITCHES and value.strip().lower() == "true"):

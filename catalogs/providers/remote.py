@@ -53,6 +53,11 @@ class Line:
         return self.open_until > 0
 
     @property
+    def places(self) -> int:
+        """How many calls may be under way at once: a system that falls silent holds half of the threads until then."""
+        return min(SLOTS, max(1, settings.METALAKE_THREADS // 2))
+
+    @property
     def slow_slots(self) -> int:
         """How many of this process's threads a slow system may hold."""
         return max(1, settings.METALAKE_THREADS // 4)
@@ -67,7 +72,7 @@ class Line:
                     raise _busy(said, max(1, round(self.open_until - now)))
                 self.trying = True
             slow = sum(now - since > SLOW for since in self.waiting.values())
-            if len(self.waiting) >= SLOTS or slow >= self.slow_slots:
+            if len(self.waiting) >= self.places or slow >= self.slow_slots:
                 self.trying = False
                 raise _busy(f"{label} answers slowly and others wait for it already.", 1)
             ticket = next(number for number in range(SLOTS) if number not in self.waiting)

@@ -23,6 +23,8 @@ from django.test import Client
 from pydantic import Field, SecretStr, create_model
 
 from catalogs.providers.base import Settings
+from catalogs.providers.glue_settings import GlueSettings
+from catalogs.providers.hive_meaning import HiveSettings
 from catalogs.providers.iceberg import IcebergSettings
 from tests.catalogs.callers import PASSWORD
 
@@ -109,7 +111,20 @@ class Planting:
 PLANTED_IN = {
     "lakehouse-iceberg": Planting(
         "lakehouse-iceberg", "catalogs.providers.iceberg.IcebergProvider", declaring(IcebergSettings)
-    )
+    ),
+    # Nobody listens there: what fails to be reached is told without them, too.
+    "hive": Planting(
+        "hive",
+        "catalogs.providers.hive.HiveProvider",
+        declaring(HiveSettings),
+        {"metastore.uris": "thrift://127.0.0.1:1"},
+    ),
+    "glue": Planting(
+        "glue",
+        "catalogs.providers.glue.GlueProvider",
+        declaring(GlueSettings),
+        {"aws-region": "eu-central-1", "aws-glue-endpoint": "http://127.0.0.1:1"},
+    ),
 }
 
 
@@ -125,6 +140,15 @@ class World:
     @property
     def watched(self) -> list[Canary]:
         return [*(canary for catalog in self.planted.values() for canary in catalog), *self.offered]
+
+    @property
+    def fine(self) -> int | None:
+        """The status of what works where tables are kept here; elsewhere nobody answers."""
+        return None if self.planting.properties else 200
+
+    @property
+    def refused(self) -> int | None:
+        return None if self.planting.properties else 409
 
     def registration(self, name: str, given: list[Canary], **changes: Any) -> dict[str, Any]:
         properties = self.planting.properties | {canary.key: canary.value for canary in given}

@@ -105,7 +105,7 @@ def altering(world: World) -> Heard:
             {"@type": "setProperty", "property": fresh.key, "value": fresh.value},
             {"@type": "updateComment", "newComment": "on time"},
         ]
-        yield f"alter {name}", world.send("PUT", f"{NATIVE}/{name}", {"updates": updates})
+        yield f"alter {name}", world.send("PUT", f"{NATIVE}/{name}", {"updates": updates}, status=world.fine)
         removal = [{"@type": "removeProperty", "property": given[-1].key}]
         yield f"remove from {name}", world.send("PUT", f"{NATIVE}/{name}", {"updates": removal})
         again = [{"@type": "setProperty", "property": given[-1].key, "value": given[-1].value}]
@@ -118,8 +118,8 @@ def trying(world: World) -> Heard:
     yield "try a new one", world.send("POST", f"{NATIVE}/testConnection", trial, status=None)
     for name in world.planted:
         updates = [{"@type": "setProperty", "property": one.key, "value": one.value} for one in world.offered[:9]]
-        yield f"try {name}", world.send("POST", f"{NATIVE}/{name}/testConnection")
-        yield f"try {name} altered", world.send("POST", f"{NATIVE}/{name}/testConnection", {"updates": updates})
+        yield f"try {name}", world.send("POST", f"{NATIVE}/{name}/testConnection", status=world.fine)
+        yield f"try {name} altered", world.send("POST", f"{NATIVE}/{name}/testConnection", {"updates": updates}, status=world.fine)
 
 
 @surface
@@ -161,16 +161,16 @@ def iceberg(world: World) -> Heard:
     for name in world.planted:
         yield f"config of {name}", world.send("GET", f"{ICEBERG}/config?warehouse={name}")
         schema = {"namespace": ["orders"], "properties": {"team": "flights"}}
-        yield "namespace", world.send("POST", f"{ICEBERG}/{name}/namespaces", schema)
+        yield "namespace", world.send("POST", f"{ICEBERG}/{name}/namespaces", schema, status=world.fine)
         table = {"name": "sales", "schema": COLUMNS}
-        yield "table", world.send("POST", f"{ICEBERG}/{name}/namespaces/orders/tables", table)
-        yield "load", world.send("GET", f"{ICEBERG}/{name}/namespaces/orders/tables/sales")
+        yield "table", world.send("POST", f"{ICEBERG}/{name}/namespaces/orders/tables", table, status=world.fine)
+        yield "load", world.send("GET", f"{ICEBERG}/{name}/namespaces/orders/tables/sales", status=world.fine)
         yield (
             "credentials",
             world.send("GET", f"{ICEBERG}/{name}/namespaces/orders/tables/sales/credentials", status=None),
         )
-        yield "refusal", world.send("POST", f"{ICEBERG}/{name}/namespaces/orders/tables", table, status=409)
-        yield "native", world.send("GET", f"{NATIVE}/{name}/schemas/orders/tables/sales")
+        yield "refusal", world.send("POST", f"{ICEBERG}/{name}/namespaces/orders/tables", table, status=world.refused)
+        yield "native", world.send("GET", f"{NATIVE}/{name}/schemas/orders/tables/sales", status=world.fine)
 
 
 @surface
@@ -234,7 +234,7 @@ def broken(world: World) -> Heard:
     for name in list(world.planted)[:3]:
         yield "try", world.send("POST", f"{NATIVE}/{name}/testConnection", status=502)
         schema, table = f"{ICEBERG}/{name}/namespaces/orders", {"name": "more", "schema": COLUMNS}
-        yield "table", world.send("POST", f"{schema}/tables", table, status=503)
+        yield "table", world.send("POST", f"{schema}/tables", table, status=503 if world.fine else None)
     yield from dump()
 
 

@@ -32,7 +32,7 @@ class VaultedSettings(MemorySettings):
 
 class VaultedProvider(FlatMemoryProvider):
     label = "Vaulted station"
-    settings = VaultedSettings
+    settings = VaultedSettings  # type: ignore[assignment]
 
 
 @pytest.fixture(autouse=True)

@@ -70,7 +70,7 @@ def test_a_refresh_is_begun_watched_and_stopped(admin: Client, station: Found) -
     assert "Stopped by admin." in page
     assert "every 1s" not in page
     ended = admin.get(f"/catalogs/{station.id}/outside?run={run.pk}", headers=PART).content.decode()
-    assert "The refresh failed. Stopped by admin." in ended
+    assert "The refresh did not finish. Stopped by admin." in ended
     assert post(admin, f"/catalogs/{station.id}/refreshes/1/stop")[0] == 422
 
 
@@ -92,6 +92,8 @@ def test_what_was_held_back_is_explained_and_can_be_let_go(admin: Client, statio
     page = shown(admin, station)
     assert "20 objects were kept though they are missing there." in page
     assert "They are really gone" in page
+    refresh.cancel(actor("admin"), "demo", "station", str(refresh.begin(station.id).pk))
+    assert "They are really gone" in shown(admin, station), "a walk that did not finish says nothing else"
     post(admin, f"/catalogs/{station.id}/refreshes", accept_drops="yes")
     run = RefreshRun.objects.latest("started_at")
     assert run.accept_drops
@@ -116,7 +118,7 @@ def test_what_was_dropped_outside_is_shown_with_what_was_granted(admin: Client, 
 def test_failures_say_why(admin: Client, station: Found, world: World) -> None:
     world.fail("list_schemas", "denied")
     walk(station)
-    assert '<span class="effect deny">failed</span> Memory knows no such key.' in shown(admin, station)
+    assert '<span class="effect deny">not finished</span> Memory knows no such key.' in shown(admin, station)
 
 
 def test_without_htmx_one_comes_back_to_the_catalog(admin: Client, station: Found) -> None:

@@ -14,7 +14,7 @@ from catalogs.secrets import MASK
 from catalogs.services import commits
 from catalogs.services.tables import create_native_table
 from catalogs.table_wire import CreateTableRequest
-from metalake.errors import ProviderUnavailable
+from metalake.errors import ProviderBusy, ProviderUnavailable
 from metalake.models import Securable
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
@@ -158,8 +158,8 @@ def test_a_commit_here_is_seen_by_others(caller: Caller, glue: Glue) -> None:
     assert after["Parameters"]["previous_metadata_location"] == before["Parameters"]["metadata_location"]
     assert after["CreateTime"] == before["CreateTime"]
     assert caller.get(f"{TABLES}/late")["table"]["properties"]["owner_team"] == "ops"
-    glue.fail("UpdateTable", Fault.REQUEST_LOST)
-    with pytest.raises(ProviderUnavailable):
+    glue.fail("UpdateTable", Fault.THROTTLED)
+    with pytest.raises(ProviderBusy):
         commits.commit_table(actor, late, [], [update | {"updates": {"owner_team": "bi"}}])
     assert glue.client().get_table(DatabaseName="flights", Name="late")["Table"] == after
 

@@ -28,7 +28,7 @@ from catalogs.providers.hive_client import Metastore
 from catalogs.providers.hive_errors import Refused
 from metalake.errors import Conflict, Invalid, NotFound, ProviderBusy, Unsupported
 from tests.hms import NEW, HiveMetastore
-from tests.providers.behaviours import Behaviours
+from tests.providers.behaviours import Behaviours, asked
 from tests.providers.hive_catalogs import files, provider, provider_on, put_file, put_table, schema, set_property  # noqa: F401 (fixtures)
 
 
@@ -64,6 +64,25 @@ def test_an_alteration_keeps_all_that_it_does_not_say(
     assert int(after.parameters.pop("transient_lastDdlTime")) > int(before.parameters.pop("transient_lastDdlTime"))
     assert after == before
     assert altered.identity == found.identity == str(before.createTime)
+
+
+def test_an_alteration_does_not_count_files_anew(
+    provider: HiveProvider, schema: Levels, any_hms: HiveMetastore
+) -> None:
+    made = provider.create_table(schema, "delays", provider.new_table(provider.load_schema(schema), asked("delays")))
+    put_file(made.definition["location"])
+    for statistics in ({}, {"numFiles": "7", "totalSize": "700"}):
+        with any_hms.client() as client:
+            table = client.get_table(schema[0], "delays")
+            for each in ("numFiles", "totalSize", "COLUMN_STATS_ACCURATE"):
+                table.parameters.pop(each, None)
+            table.parameters |= statistics
+            context = EnvironmentContext({"DO_NOT_UPDATE_STATS": "true"})
+            client.alter_table_with_environment_context(schema[0], "delays", table, context)
+        found = provider.load_table(schema, "delays")
+        wanted = provider.altered_table(found.definition, [set_property("owner_team", str(len(statistics)))])
+        after = provider.alter_table(schema, "delays", wanted, found.version).definition["parameters"]
+        assert {key: after[key] for key in ("numFiles", "totalSize") if key in after} == statistics
 
 
 def test_a_database_keeps_its_owner_and_says_what_cannot_change(
@@ -244,9 +263,18 @@ def test_an_iceberg_table_is_committed_from_where_it_was(
     assert provider.load_table(schema, "delays") == committed
 
 
-def test_one_of_many_commits_at_once_wins(provider: HiveProvider, schema: Levels, any_hms: HiveMetastore) -> None:
+def test_one_of_many_commits_at_once_wins(
+    provider: HiveProvider, schema: Levels, any_hms: HiveMetastore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put_table(any_hms, schema[0], "delays", "EXTERNAL_TABLE", table_type="ICEBERG", metadata_location="file:///v1")
     ended: list[str] = []
+    alter = hive.alter
+
+    def slowly(*arguments: Any, **named: Any) -> Any:
+        time.sleep(0.1)  # enough for all to have read where it points to, if they could
+        return alter(*arguments, **named)
+
+    monkeypatch.setattr(hive, "alter", slowly)
 
     def commit(number: int) -> None:
         try:

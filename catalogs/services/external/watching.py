@@ -72,6 +72,12 @@ class Watch:
         return self.run is not None and self.run.state == RefreshRun.State.RUNNING
 
     @property
+    def held_back(self) -> int:
+        """Objects that are missing there by the newest complete walk, and are not believed to be gone."""
+        done = (run for run in self.runs if run.state == RefreshRun.State.DONE)
+        return next((run.held_back for run in done), 0)
+
+    @property
     def unsettled(self) -> int:
         return len(self.stuck) + len(self.under_way)
 

@@ -15,7 +15,7 @@ from catalogs.services import catalogs
 from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin, give, mia, otto  # noqa: F401 (fixtures)
-from tests.catalogs.external.crashes import Bench
+from tests.catalogs.external.writes import Bench
 from tests.providers.memory import World
 
 

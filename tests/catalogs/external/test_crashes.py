@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.catalogs.external.crashes import WRITES, Bench, Cell, Write, fault_at, points_of, run_cell, undisturbed
+from tests.catalogs.external.crashes import Cell, fault_at, points_of, run_cell, undisturbed
+from tests.catalogs.external.writes import WRITES, Bench, Write
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 

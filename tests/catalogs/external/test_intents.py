@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -32,16 +33,9 @@ from metalake.errors import (
 from metalake.models import Securable
 from metalake.privileges import Kind
 from tests.catalogs.conftest import give
-from tests.catalogs.external.crashes import (
-    WRITES,
-    Bench,
-    Killed,
-    Write,
-    check_invariants,
-    lapse,
-    settle_all,
-    stopping,
-)
+from tests.catalogs.external.crashes import Killed, lapse, settle_all, stopping
+from tests.catalogs.external.invariants import check_invariants
+from tests.catalogs.external.writes import WRITES, Bench, Write
 from tests.providers.memory import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
@@ -63,7 +57,7 @@ def killed_at(point: str, act: Callable[[], object]) -> Intent:
         if name == point:
             raise Killed(name)
 
-    before, steps.point = steps.point, stop  # type: ignore[assignment]
+    before, steps.point = steps.point, stop
     try:
         with pytest.raises(Killed):
             act()
@@ -210,6 +204,19 @@ def test_a_provider_that_itself_tried_twice(bench: Bench, name: str) -> None:
     bench.world.fail(write.calls[0], "twice")
     write.act(bench)
     assert Intent.objects.latest("created_at").state == Intent.State.COMMITTED
+
+
+@pytest.mark.parametrize("name", ["alter a table", "rename a table", "drop a table"])
+def test_what_cannot_be_undone_is_not_called_a_failure(bench: Bench, name: str) -> None:
+    """Its answer is lost, it is not there yet, and it may still arrive."""
+    write = BY_NAME[name]
+    write.prepare(bench)
+    bench.world.fail(write.calls[0], "dropped")
+    with pytest.raises(OutcomeUnknown):
+        write.act(bench)
+    assert Intent.objects.latest("created_at").state == Intent.State.OPEN
+    settle_all()
+    assert Intent.objects.latest("created_at").state == Intent.State.ABORTED
 
 
 def test_what_others_made_first_is_not_taken(bench: Bench) -> None:
@@ -387,11 +394,17 @@ def test_no_bad_intent_stops_the_sweeper(
     benches: dict[str, Bench], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(3):
-        killed_at("after 0", lambda number=number: benches["deep"].make_schema(f"sales{number}"))
+        killed_at("after 0", partial(benches["deep"].make_schema, f"sales{number}"))
     killed_at("after 0", lambda: benches["flat"].make_schema("sales"))
     sealed, gone, broken = Intent.objects.filter(in_catalog__name="deep").order_by("id")
     kept, real = vault.properties_of, steps.outcomes.look
-    monkeypatch.setattr(steps.vault, "properties_of", lambda id: _fail_for(id, sealed.in_catalog_id) or kept(id))
+
+    def opened(catalog_id: int) -> dict[str, str]:
+        if catalog_id == sealed.in_catalog_id:
+            raise ProviderUnavailable("A secret does not open.", retryable=False)
+        return kept(catalog_id)
+
+    monkeypatch.setattr(steps.vault, "properties_of", opened)
     lapse()
     assert intents.sweep() == 4
     states = dict(Intent.objects.values_list("in_catalog__name", "state"))
@@ -412,11 +425,6 @@ def test_no_bad_intent_stops_the_sweeper(
     assert "secret-in-a-bug" not in Intent.objects.get(pk=broken.pk).last_failure
 
 
-def _fail_for(id: int, bad: int) -> None:
-    if id == bad:
-        raise ProviderUnavailable("A secret does not open.", retryable=False)
-
-
 def _bug() -> Any:
     raise ZeroDivisionError("secret-in-a-bug")
 
@@ -429,7 +437,9 @@ def test_what_never_settles_waits_for_an_operator(bench: Bench) -> None:
         lapse()
         steps.remote._lines.clear()
         assert intents.sweep() == 1
-        pauses.append(round((Intent.objects.get().lease_until - timezone.now()).total_seconds()))
+        due = Intent.objects.get().lease_until
+        assert due is not None
+        pauses.append(round((due - timezone.now()).total_seconds()))
     assert pauses == [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
     intent = Intent.objects.get()
     assert intent.state == Intent.State.STUCK

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,28 +18,20 @@ from django.db import connection
 from authz.models import AuditEntry
 from catalogs import intents, steps
 from catalogs.models import Intent, Schema
+from catalogs.services import schemas, tables
 from metalake.errors import AlreadyExists, Conflict, MetalakeError, OutcomeUnknown, ProviderUnavailable
-from tests.catalogs.external.crashes import (
-    WRITES,
-    Bench,
-    Killed,
-    State,
-    Write,
-    check_invariants,
-    lapse,
-    settle_all,
-    stopping,
-    undisturbed,
-)
+from tests.catalogs.external.crashes import Killed, State, lapse, settle_all, stopping, undisturbed
+from tests.catalogs.external.invariants import check_invariants
+from tests.catalogs.external.writes import WRITES, Bench, Write
 from tests.catalogs.races import eventually
 from tests.catalogs.racing import together
 from tests.servers import REPOSITORY
 
 pytestmark = [pytest.mark.store, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
-CHAIN, TABLE, MOVE = (
+CHAIN, TABLE, MOVE, ALTERATION = (
     next(write for write in WRITES if write.name == name)
-    for name in ("a chain of four schemas", "create a table", "rename a table by copying it")
+    for name in ("a chain of four schemas", "create a table", "rename a table by copying it", "alter a table")
 )
 
 
@@ -192,6 +184,21 @@ def test_what_a_sleeper_makes_after_all_is_removed(bench: Bench, monkeypatch: py
     assert ended(bench, TABLE, before, after).state == Intent.State.ABORTED
 
 
+def test_what_a_sleeper_alters_after_all_is_not_called_a_failure(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot be undone: it is found as a change from outside, and its caller is told to look."""
+    after, _ = undisturbed(bench, ALTERATION)
+    prepared(bench, ALTERATION)
+    sleeper = Sleeper(bench, ALTERATION, "before 0", monkeypatch)
+    settle_all()
+    assert Intent.objects.get().state == Intent.State.ABORTED
+    assert isinstance(sleeper.wake(), OutcomeUnknown)
+    assert bench.there() == after.there, "the late call was not made: this test is for nothing"
+    tables.load_table(bench.actor, bench.ident("flights", "delays"))
+    settle_all()
+    assert bench.audited() == {"intent.aborted": 1, "table.changed_outside": 1}
+    assert [wrong for wrong in check_invariants(bench) if not wrong.startswith("I6")] == [], "but for its marker"
+
+
 @pytest.mark.parametrize("write", [CHAIN, TABLE], ids=lambda write: write.name)
 def test_a_call_that_arrives_late_is_undone(bench: Bench, write: Write) -> None:
     after, _ = undisturbed(bench, write)
@@ -271,7 +278,7 @@ def test_sixteen_create_one_name(bench: Bench) -> None:
 def test_different_leaves_below_a_missing_schema(bench: Bench) -> None:
     AuditEntry.objects.all().delete()
     leaves = [f"sales:c{number}" for number in range(6)]
-    told = together([_attempt(lambda leaf=leaf: bench.make_schema(leaf)) for leaf in leaves])
+    told = together([_attempt(partial(bench.make_schema, leaf)) for leaf in leaves])
     assert all(isinstance(error, Conflict) for error in told if error), told
     made = {leaf for leaf, error in zip(leaves, told, strict=True) if error is None}
     assert made
@@ -287,13 +294,8 @@ def test_create_in_what_is_dropped(bench: Bench) -> None:
     for number in range(4):
         schema = f"flights{number}"
         bench.make_schema(schema)
-        drop = replace(TABLE, act=lambda bench, schema=schema: _drop(bench, schema))
-        told = together(
-            [
-                _attempt(lambda schema=schema: bench.make_table(schema, "delays")),
-                _attempt(lambda drop=drop: drop.act(bench)),
-            ]
-        )
+        create, drop = partial(bench.make_table, schema, "delays"), partial(_drop, bench, schema)
+        told = together([_attempt(create), _attempt(drop)])
         assert not any(isinstance(error, OutcomeUnknown) for error in told), told
         assert told.count(None) <= 1, told
     settle_all()
@@ -302,6 +304,4 @@ def test_create_in_what_is_dropped(bench: Bench) -> None:
 
 
 def _drop(bench: Bench, schema: str) -> None:
-    from catalogs.services import schemas
-
     schemas.drop_schema(bench.actor, bench.ident(schema))

@@ -18,7 +18,8 @@ django.setup()
 
 from authz.callers import actor_of  # noqa: E402
 from authz.models import User  # noqa: E402
-from tests.catalogs.external.crashes import REQUEST, WRITES, Bench, Killed, stopping  # noqa: E402
+from tests.catalogs.external.crashes import Killed, stopping  # noqa: E402
+from tests.catalogs.external.writes import REQUEST, WRITES, Bench  # noqa: E402
 from tests.providers.memory import World  # noqa: E402
 
 

@@ -160,7 +160,12 @@ def test_a_write_whose_answer_is_not_understood_may_have_happened(line: Line) ->
 
 def test_the_pauses_jitter_and_grow(line: Line, clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     spans: list[tuple[float, float]] = []
-    monkeypatch.setattr(remote.random, "uniform", lambda low, high: spans.append((low, high)) or high)
+
+    def longest(low: float, high: float) -> float:
+        spans.append((low, high))
+        return high
+
+    monkeypatch.setattr(remote.random, "uniform", longest)
     ask(Provider(down(), down()))
     ask(Provider(ProviderBusy("Throttled."), ProviderBusy("Throttled.")))
     assert spans == [(0, 0.4), (0, 0.8), (0, 2.0), (0, 4.0)]
@@ -187,19 +192,23 @@ def occupy(number: int, provider: Provider) -> list[threading.Thread]:
     return waiters
 
 
-def test_sixteen_calls_at_once(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("threads", "places"), [(8, 4), (2, 1), (1, 1), (64, 16)])
+def test_one_system_has_half_of_the_threads_and_sixteen_at_most(
+    threads: int, places: int, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(remote, "SLOW", 60.0)
     gate = threading.Event()
-    provider = Provider(*[gate.wait] * 16)
-    waiters = occupy(16, provider)
-    assert eventually(lambda: provider.calls == 16)
-    with pytest.raises(ProviderBusy, match="others wait for it") as told:
-        ask(provider)
-    assert told.value.retry_after == 1
-    gate.set()
-    for waiter in waiters:
-        waiter.join()
-    assert ask(provider) == "answer"
+    provider = Provider(*[gate.wait] * places)
+    with override_settings(METALAKE_THREADS=threads):
+        waiters = occupy(places, provider)
+        assert eventually(lambda: provider.calls == places)
+        with pytest.raises(ProviderBusy, match="others wait for it") as told:
+            ask(provider)
+        assert told.value.retry_after == 1
+        gate.set()
+        for waiter in waiters:
+            waiter.join()
+        assert ask(provider) == "answer"
 
 
 @pytest.mark.parametrize(("threads", "places"), [(8, 2), (16, 4), (2, 1)])
