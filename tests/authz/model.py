@@ -24,7 +24,9 @@ ALLOW, DENY = "allow", "deny"
 
 NEEDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("set_owner", "alter_metalake", "drop_metalake", "enable_metalake"), ()),
-    **dict.fromkeys(("alter_catalog", "drop_catalog", "enable_catalog", "alter_schema", "drop_schema"), ()),
+    **dict.fromkeys(
+        ("alter_catalog", "drop_catalog", "enable_catalog", "refresh_catalog", "alter_schema", "drop_schema"), ()
+    ),
     "load_catalog": ("use_catalog",),
     "load_schema": ("use_schema",),
     **dict.fromkeys(("create_table", "register_table"), ("create_table",)),  # in a schema that is loaded

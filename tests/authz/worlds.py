@@ -41,7 +41,9 @@ ASKED_ON: dict[str, tuple[str, ...]] = {
     "create_metalake": (),
     **dict.fromkeys(("load_metalake", "alter_metalake", "drop_metalake", "enable_metalake"), _M),
     **dict.fromkeys(("create_catalog", "list_catalogs", "create_role", "manage_users", "manage_groups"), _M),
-    **dict.fromkeys(("load_catalog", "alter_catalog", "drop_catalog", "enable_catalog"), ("catalog",)),
+    **dict.fromkeys(
+        ("load_catalog", "alter_catalog", "drop_catalog", "enable_catalog", "refresh_catalog"), ("catalog",)
+    ),
     **dict.fromkeys(("list_schemas", "create_schema"), ("catalog", "schema")),
     **dict.fromkeys(("load_schema", "alter_schema", "drop_schema"), ("schema",)),
     **dict.fromkeys(("list_tables", "create_table", "register_table", "list_views", "create_view"), ("schema",)),

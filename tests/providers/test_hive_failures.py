@@ -229,6 +229,30 @@ def test_a_refusal_does_not_end_the_connection_and_a_failure_does(hms: HiveMetas
     assert next(iter(hive_client._idle.values()))[0] is not first
 
 
+def test_an_answer_that_comes_too_late_is_nobody_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    connections: list[socket.socket] = []
+
+    def late_at_first(connection: socket.socket) -> None:
+        connections.append(connection)
+        is_first = len(connections) == 1
+        while connection.recv(1000):
+            if is_first:
+                time.sleep(0.5)
+            name = b"first" if is_first else b"second"
+            text = len(name).to_bytes(4, "big") + name
+            connection.sendall(reply("get_database", b"\x0c\x00\x00\x0b\x00\x01" + text + b"\x00\x00"))
+
+    monkeypatch.setattr(hive_client, "READ_SECONDS", 0.2)
+    with serving(late_at_first) as port:
+        provider = provider_at(port)
+        with pytest.raises(ProviderTimeout):
+            provider.load_schema(["first"])
+        monkeypatch.setattr(hive_client, "READ_SECONDS", 2.0)
+        assert provider.load_schema(["second"]).name == "second"
+        assert provider.load_schema(["second"]).name == "second"
+        assert len(connections) == 2, "a good one is used again"
+
+
 # Lost in the middle
 
 
@@ -302,7 +326,7 @@ def test_a_write_whose_answer_is_lost_is_unknown(any_hms: HiveMetastore, schema:
         lost("get_table", "add_partition", schema, "weather", part, error=ProviderUnavailable)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_metastore_is_unavailable_until_it_is_back(start_hms: Callable[..., HiveMetastore]) -> None:
     hms = start_hms()
     provider = provider_at(hms.port)

@@ -309,6 +309,17 @@ def test_half_open_it_lets_one_call_try(line: Line, clock: SimpleNamespace) -> N
     assert not line.is_open, "what failed before it came back still counts"
 
 
+def test_once_it_is_back_its_past_is_forgotten(line: Line, clock: SimpleNamespace) -> None:
+    for _ in range(remote.WINDOW // 2):
+        ask(Provider())
+        fail(1)
+    assert line.is_open
+    clock.now += remote.COOL_DOWN + 1
+    ask(Provider())
+    fail(1)
+    assert not line.is_open
+
+
 def test_a_trial_that_fails_opens_it_again(line: Line, clock: SimpleNamespace) -> None:
     fail(5)
     clock.now += remote.COOL_DOWN + 1
