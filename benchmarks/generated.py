@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from benchmarks.outside import FLIGHTS, OUTPUT, SERDE, TEXT
 from catalogs.hive.tables import HiveColumn, HiveTable
-from catalogs.providers.external import ExternalSettings, Levels, Page, Remote, digest
+from catalogs.providers.external import Levels, Page, Remote, digest
 from metalake.privileges import Kind
-from tests.providers.memory import FlatMemoryProvider
+from tests.providers.memory import FlatMemoryProvider, MemorySettings
 
 PAGE = 100  # as Glue's
 SCHEMAS = 10
 
 
-class GeneratedSettings(ExternalSettings):
+class GeneratedSettings(MemorySettings):
+    world: str = Field("", alias="world", description="There is none.")
     tables: int = Field(alias="tables", description="How many, in ten schemas.")
     pause: float = Field(0.0, alias="pause", description="How many seconds it takes to load one.")
 
@@ -27,13 +28,13 @@ class GeneratedProvider(FlatMemoryProvider):
     """Tables are what Hive says of one with twelve columns."""
 
     label = "Generated"
-    settings = GeneratedSettings
+    settings: ClassVar[type[MemorySettings]] = GeneratedSettings
 
     def list_schemas(self, page: str | None = None) -> Page:
         return Page([self.load_schema([f"airline_{number}"]) for number in range(SCHEMAS)])
 
     def load_schema(self, schema: Levels) -> Remote:
-        definition = {"comment": None, "properties": {}}
+        definition: dict[str, Any] = {"comment": None, "properties": {}}
         return Remote(schema[0], definition, "1", digest(definition), Kind.SCHEMA)
 
     def list_tables(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:

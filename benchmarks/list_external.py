@@ -15,7 +15,7 @@ from contextlib import ExitStack
 
 from benchmarks.harness import claim, finish, median, on_both_databases, percentile, ratio, serve
 
-TABLES, ROUNDS = 5_000, 15
+TABLES, ROUNDS = 5_000, 7
 LIMIT = 1.3
 
 Fetch = Callable[[], int]

@@ -273,6 +273,8 @@ def shape_of(error: MetalakeError) -> tuple[int, int, str]:
             return 504, 1007, "ConnectionFailedException"
         case errors.ProviderUnavailable():
             return 502, 1007, "ConnectionFailedException"
+        case errors.OutcomeUnknown():
+            return 504, 1002, "InternalError"
     return 500, 1002, "InternalError"
 
 

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TookTooLong
+from math import inf
 from typing import Any
 
 from django.conf import settings
@@ -26,6 +27,7 @@ CONNECT, READ, TOTAL = 3.0, 10.0, 30.0  # seconds
 RETRIES = 2
 SLOTS = 16  # calls to one catalog at once
 SLOW = 1.0  # seconds after which a call counts as slow
+PATIENCE = 0.3  # seconds without an answer after which nobody waits for a place any more
 FAILURES, WINDOW = 5, 20  # in a row, or half of the window, open the breaker
 COOL_DOWN = 15.0  # seconds until one call may try
 
@@ -40,10 +42,11 @@ class Line:
     def __init__(self, catalog_id: int) -> None:
         self.catalog_id = catalog_id
         self.pool = ThreadPoolExecutor(SLOTS, thread_name_prefix=f"remote {catalog_id}")
-        self.lock = threading.Lock()
+        self.lock = threading.Condition()
         self.waiting: dict[int, float] = {}
         self.recent: deque[bool] = deque(maxlen=WINDOW)
         self.failures = 0
+        self.answered_at = 0.0
         self.open_until = 0.0
         self.trying = False
         self.last_error = ""
@@ -54,7 +57,7 @@ class Line:
 
     @property
     def places(self) -> int:
-        """How many calls may be under way at once: a system that falls silent holds half of the threads until then."""
+        """How many calls may be under way at once: all that a system holds of the threads when it falls silent."""
         return min(SLOTS, max(1, settings.METALAKE_THREADS // 2))
 
     @property
@@ -62,26 +65,40 @@ class Line:
         """How many of this process's threads a slow system may hold."""
         return max(1, settings.METALAKE_THREADS // 4)
 
-    def enter(self, label: str) -> int:
-        """A ticket for one call. Raises ProviderBusy."""
-        now = time.monotonic()
+    def enter(self, label: str, until: float = inf) -> int:
+        """A ticket for one call, waiting for a place while others keep getting answers. Raises ProviderBusy."""
         with self.lock:
-            if self.open_until:
-                if now < self.open_until or self.trying:
-                    said = f"{label} kept failing and is asked again soon. It said: {self.last_error}"
-                    raise _busy(said, max(1, round(self.open_until - now)))
-                self.trying = True
-            slow = sum(now - since > SLOW for since in self.waiting.values())
-            if len(self.waiting) >= self.places or slow >= self.slow_slots:
-                self.trying = False
-                raise _busy(f"{label} answers slowly and others wait for it already.", 1)
+            self._require_closed(label)
+            while len(self.waiting) >= self.places or self._slow() >= self.slow_slots:
+                patience = min(self._patience(), until - time.monotonic())
+                if patience <= 0 or not self.lock.wait(patience):
+                    raise _busy(f"{label} answers slowly and others wait for it already.", 1)
+                self._require_closed(label)
+            self.trying = self.is_open
             ticket = next(number for number in range(SLOTS) if number not in self.waiting)
-            self.waiting[ticket] = now
+            self.waiting[ticket] = time.monotonic()
             return ticket
+
+    def _require_closed(self, label: str) -> None:
+        now = time.monotonic()
+        if self.is_open and (now < self.open_until or self.trying):
+            said = f"{label} kept failing and is asked again soon. It said: {self.last_error}"
+            raise _busy(said, max(1, round(self.open_until - now)))
+
+    def _slow(self) -> int:
+        now = time.monotonic()
+        return sum(now - since > SLOW for since in self.waiting.values())
+
+    def _patience(self) -> float:
+        """For how many seconds somebody may wait for a place: every wait for one that is silent is a thread less."""
+        if self.failures or self._slow():
+            return 0.0
+        return max(self.answered_at, min(self.waiting.values())) + PATIENCE - time.monotonic()
 
     def leave(self, ticket: int) -> None:
         with self.lock:
             self.waiting.pop(ticket, None)
+            self.lock.notify()
 
     def note(self, answered: bool, said: str = "") -> None:
         """What a call says of the system's health: an answer that refuses is an answer."""
@@ -89,6 +106,7 @@ class Line:
             self.trying = False
             self.recent.append(answered)
             if answered:
+                self.answered_at = time.monotonic()
                 if self.open_until:
                     self.recent.clear()  # it is back: its past failures are no reason to spare it again
                 self.failures, self.open_until = 0, 0.0
@@ -134,7 +152,7 @@ def run(provider: ExternalProvider, verb: str, arguments: dict[str, Any], *, tot
     for attempt in range(1, attempts + 1):
         line = line_of(provider.catalog_id)
         try:
-            ticket = line.enter(provider.label)
+            ticket = line.enter(provider.label, deadline)
         except ProviderBusy:  # nobody is asked, so nothing is gained by waiting here
             CALLS.labels(provider.label, verb, "spared").inc()
             raise

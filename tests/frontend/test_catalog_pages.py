@@ -162,6 +162,13 @@ def test_no_secret_comes_back(admin: Client, ids: Ids, world: World, part: bool)
         world.heal()
 
 
+def test_a_password_in_an_address_does_not_come_back_either(admin: Client, ids: Ids, world: World) -> None:
+    body = vault_fields(world, name="", property_world=f"https://clerk:{CANARY}@station.example/world")
+    _, page, _ = send(admin, new(ids), body, part=False)
+    assert CANARY not in page
+    assert "Type it again" in error_at(page, "property-world")
+
+
 def test_a_message_that_quotes_a_secret_is_hushed(
     admin: Client, ids: Ids, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

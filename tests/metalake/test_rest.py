@@ -82,7 +82,7 @@ def test_looking_for_nul_takes_one_pass(backslashes: int) -> None:
         (OperationalError("host=db password=x"), 502, 1007),
         (InterfaceError("host=db"), 502, 1007),
         (UnreadablePostError("gone"), 400, 1001),
-        (OutcomeUnknown("Look."), 500, 1002),
+        (OutcomeUnknown("Look."), 504, 1002),
         (ZeroDivisionError("secret"), 500, 1002),
     ],
 )

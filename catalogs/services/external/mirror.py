@@ -15,13 +15,14 @@ from authz.models import Grant
 from authz.policy import NOBODY, Actor, Node
 from authz.writing import write
 from catalogs.hierarchy import HierarchicalSchema, check_segment
-from catalogs.lookup import Found
+from catalogs.lookup import Found, by_id
 from catalogs.models import LEVELS, Intent, Mirror, Reservation, Schema, Tombstone
 from catalogs.providers.external import ExternalProvider, Remote
 from catalogs.services.changes import event_of, remove
 from metalake.errors import Invalid, NotFound
 from metalake.events import Event, gone, record, stands
 from metalake.models import Securable, Slot, below, new_id
+from metalake.names import dotted
 from metalake.privileges import Kind
 
 SYSTEM = "metalake"  # who notices what happened outside
@@ -96,7 +97,7 @@ def meet_tables(schema: Found, remotes: Sequence[Remote], taken_at: datetime, *,
                 tally.skipped += 1
                 continue
             if kept is not None and _is_another(kept.identity, remote):
-                bury([Securable.objects.get(pk=kept.pk)], [*schema.full_name])
+                bury(kept.pk)
                 kept = None
                 tally.dropped += 1
             if kept is None:
@@ -123,7 +124,8 @@ def _known_below(schema_id: int, names: list[str]) -> dict[str, _Kept]:
     rows = Mirror.objects.filter(securable__parent_id=schema_id, securable__slot=Slot.TABULAR)
     if len(names) <= 500:
         rows = rows.filter(wire_name__in=names)
-    return {name: _Kept(*kept) for name, *kept in rows.values_list("wire_name", "pk", "identity", "version")}
+    kept = rows.values_list("wire_name", "pk", "identity", "version")
+    return {name: _Kept(pk, identity, version) for name, pk, identity, version in kept}
 
 
 def _update_tables(schema: Found, remotes: dict[int, Remote], taken_at: datetime) -> list[Event]:
@@ -233,8 +235,10 @@ def meet_schemas(
                 tally.skipped += 1
                 continue
             if mirror is not None and row is not None and _is_another(mirror.identity, remote):
-                bury([mirror.securable], catalog.full_name)
-                mirror, row = None, None
+                bury(mirror.pk, steps_stay=provider.nests_here)
+                mirror = None
+                if not Schema.objects.filter(pk=row.pk).exists():
+                    row = rows.pop(path.physical) and None
                 tally.dropped += 1
             if row is None:
                 made = _insert_schemas(catalog, rows, path)
@@ -332,38 +336,50 @@ def _found(catalog: Found, row: Schema) -> Event:
     return event_of(actor, "schema.found_outside", Kind.SCHEMA, row.id, full_name, catalog.metalake.id, facts)
 
 
-def bury(rows: Sequence[Securable], above: Sequence[str]) -> int:
-    """Remove objects that were dropped outside, with all below them, and leave a tombstone of each for a day.
+def bury(securable_id: int, *, steps_stay: bool = False) -> int:
+    """Remove an object that was dropped outside, with all below it, and leave a tombstone of each for a day.
 
-    `above` is the full name of what they are in. In the caller's transaction.
+    With `steps_stay`, a schema that leads to others is not removed: only its own place and its tables are no more.
+    In the caller's transaction; returns how many objects went.
     """
-    buried = 0
-    for top in rows:
-        under = list(
-            Securable.objects.select_related("owner_user", "owner_group")
-            .filter(Q(pk=top.pk) | below(top.lineage))
-            .order_by("lineage")
+    found = by_id(securable_id)
+    if found is None:
+        return 0
+    inside = Securable.objects.filter(parent_id=found.id)
+    if steps_stay and found.kind == Kind.SCHEMA and inside.filter(slot=Slot.SCHEMA).exists():
+        tables = list(inside.filter(slot=Slot.TABULAR).values_list("pk", flat=True))
+        Mirror.objects.filter(pk=found.id).delete()
+        record(_dropped(found, []))
+        return sum(bury(table) for table in tables)
+    under = Securable.objects.select_related("owner_user", "owner_group").filter(Q(pk=found.id) | below(found.lineage))
+    rows = {row.pk: row for row in under}
+    grants = _grants_on(list(rows))
+    Tombstone.objects.bulk_create(
+        Tombstone(
+            in_catalog_id=found.catalog.id,
+            kind=row.kind,
+            full_name=dotted(_lineage_of(found, row, rows).full_name)[:2048],
+            securable_id=row.pk,
+            owner=str(row.owner_user or row.owner_group),
+            grants=grants.get(row.pk, []),
         )
-        grants = _grants_on([row.pk for row in under])
-        catalog_id = int(top.lineage.split("/")[2])
-        Tombstone.objects.bulk_create(
-            Tombstone(
-                in_catalog_id=catalog_id,
-                kind=row.kind,
-                full_name=".".join((*above, row.name)),
-                securable_id=row.pk,
-                owner=str(row.owner_user or row.owner_group),
-                grants=grants.get(row.pk, []),
-            )
-            for row in under
-        )
-        ids = [int(part) for part in top.lineage[1:].split("/")]
-        remove(_as_found(top, ids))
-        name = f"{top.kind}.dropped_outside"
-        full_name = [*above, top.name]
-        record(event_of(system_actor(), name, top.kind, top.pk, full_name, ids[0], [gone(top.pk)]))
-        buried += len(under)
-    return buried
+        for row in rows.values()
+    )
+    remove(found)
+    record(_dropped(found, [gone(found.id)]))
+    return len(rows)
+
+
+def _dropped(found: Found, facts: list[list[Any]]) -> Event:
+    name, full_name = f"{found.kind}.dropped_outside", found.full_name
+    return event_of(system_actor(), name, found.kind, found.id, full_name, found.metalake.id, facts)
+
+
+def _lineage_of(top: Found, row: Securable, rows: dict[int, Securable]) -> Found:
+    """The way to a row below an object, by the rows on it."""
+    ids = [int(part) for part in row.lineage[1:].split("/")][len(top.nodes) :]
+    nodes = [Node(id, rows[id].kind, rows[id].name, None, None) for id in ids]
+    return Found((*top.nodes, *nodes), row.lineage, None, top.nested, None, top.provider)
 
 
 def _grants_on(ids: list[int]) -> dict[int, list[dict[str, Any]]]:
@@ -373,12 +389,6 @@ def _grants_on(ids: list[int]) -> dict[int, list[dict[str, Any]]]:
         said = {"role": grant.group.role.name, "privilege": grant.permission.codename, "effect": grant.effect}
         held.setdefault(grant.content_object_id, []).append(said)
     return held
-
-
-def _as_found(row: Securable, ids: list[int]) -> Found:
-    node = Node(row.pk, row.kind, row.name, row.owner_user_id, row.owner_group_id)
-    above = tuple(Node(id, "", "", None, None) for id in ids[:-1])
-    return Found((*above, node), row.lineage, None, False, None, None)
 
 
 def just_made(schema_id: int) -> set[str]:

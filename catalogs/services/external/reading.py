@@ -84,7 +84,7 @@ def fetch(actor: Actor, found: Found, provider: ExternalProvider, kept: Mirror) 
             return load(actor, found, provider, kept.levels)
         return load(actor, found, provider, mirror.levels_at(found.nodes[-2].id) or [], kept.wire_name)
     except NotFound:
-        _bury(kept.securable, found.above())
+        _bury(kept.securable, provider)
         raise NotFound(policy.missing(found), kind=found.kind) from None
 
 
@@ -107,18 +107,17 @@ def bury_if_gone(actor: Actor, container: Found, provider: ExternalProvider, row
         else:
             load(actor, container, provider, mirror.levels_at(container.id) or [], row.wire_name)
     except NotFound:
-        return _bury(row.securable, container)
+        return _bury(row.securable, provider)
     return False
 
 
-def _bury(row: Securable, container: Found) -> bool:
+def _bury(row: Securable, provider: ExternalProvider) -> bool:
     def act(actor: Actor) -> bool:
         here = Securable.objects.filter(pk=row.pk).first()
         if here is None or here.parent_id is None:
             return False
         if Reservation.objects.filter(scope_id=here.parent_id, slot=here.slot, name=here.name).exists():
             return False  # a write of ours is on its way to this name
-        mirror.bury([here], container.full_name)
-        return True
+        return mirror.bury(here.pk, steps_stay=provider.nests_here) > 0
 
     return write(mirror.system_actor(), act, kind=row.kind)

@@ -128,8 +128,7 @@ def carry_on(run_id: int, told: Callable[[RefreshRun], None] | None = None) -> R
     except Exception as failure:
         _finish(run, RefreshRun.State.FAILED, f"The server failed ({type(failure).__name__}); its log says more.")
         raise
-    run.refresh_from_db()
-    return run
+    return RefreshRun.objects.filter(pk=run_id).first() or run  # it went with its catalog
 
 
 def sweep() -> int:

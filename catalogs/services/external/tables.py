@@ -19,7 +19,7 @@ from catalogs.models import Intent, Mirror
 from catalogs.providers.external import ExternalProvider, Remote
 from catalogs.services import naming
 from catalogs.services.changes import event_of, hold
-from catalogs.services.external import mirror
+from catalogs.services.external import finding, mirror
 from catalogs.services.external.calls import load, pages, provider_at_external
 from catalogs.services.external.reading import bury_missing, current, fetch, listed_since, note_listing
 from catalogs.services.external.writing import again, alteration_work, drop_work, names_on, retried
@@ -236,6 +236,7 @@ intents.register("alter_table", alteration_work(operations.ALTER_TABLE))
 
 def rename(actor: Actor, found: Found, target: Ident) -> None:
     """To another name, or another schema of the catalog, as far as the system can."""
+    finding.meet_schema(actor, target)
     provider = provider_at_external(found)
     kept = current(actor, found, provider, force=True)
     name = provider.folded(target.leaf or "")

@@ -6,9 +6,11 @@ import pytest
 
 from authz.models import AuditEntry
 from authz.policy import Actor
-from catalogs.models import Intent, Reservation, Schema
+from catalogs.models import Intent, Reservation, Schema, Tombstone
 from metalake.models import Securable
+from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
+from tests.catalogs.conftest import give
 from tests.providers.memory import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
@@ -17,7 +19,7 @@ DEEP, FLAT = "metalakes/demo/catalogs/deep", "metalakes/demo/catalogs/flat"
 
 
 def names(answer: object) -> list[str]:
-    return [one["name"] for one in answer["identifiers"]]  # type: ignore[index]
+    return [one["name"] for one in answer["identifiers"]]
 
 
 def test_a_schema_is_made_outside_with_its_parents(actor: Actor, admin: Caller, world: World) -> None:
@@ -83,3 +85,31 @@ def test_alter_and_drop(actor: Actor, admin: Caller, world: World) -> None:
     assert admin.send("DELETE", f"{DEEP}/schemas/sales")["dropped"] is False
     assert world.schemas() == set()
     assert not Schema.objects.exists()
+
+
+def test_a_place_dropped_outside_still_leads_to_what_is_below(
+    actor: Actor, admin: Caller, mia: Caller, flat_world: World
+) -> None:
+    admin.send("POST", f"{FLAT}/schemas", {"name": "sales"})
+    admin.send("POST", f"{FLAT}/schemas", {"name": "sales:emea"})
+    flat_world.put_table("sales", "orders")
+    assert admin.get(f"{FLAT}/schemas/sales/tables/orders").status == 200
+    give("mia", Kind.CATALOG, "flat", "use_catalog")
+    give("mia", Kind.SCHEMA, "flat.sales:emea", "use_schema")
+    flat_world.drop("sales", "orders")
+    flat_world.drop("sales")
+    assert admin.get(f"{FLAT}/schemas/sales").error[0] == 404
+    assert admin.get(f"{FLAT}/schemas/sales")["schema"]["properties"] == {}, "by now a step to others"
+    assert mia.get(f"{FLAT}/schemas/sales:emea").status == 200
+    assert not Securable.objects.filter(name="orders").exists()
+    assert {stone.full_name for stone in Tombstone.objects.all()} == {"flat.sales.orders"}
+
+
+def test_a_namesake_made_outside_takes_the_place(actor: Actor, admin: Caller, world: World) -> None:
+    world.put_schema("hr")
+    before = admin.get(f"{DEEP}/schemas/hr") and Securable.objects.get(name="hr").pk
+    world.drop("hr")
+    world.put_schema("hr", team="people")
+    assert names(admin.get(f"{DEEP}/schemas")) == ["hr"]
+    assert Securable.objects.get(name="hr").pk != before
+    assert admin.get(f"{DEEP}/schemas/hr")["schema"]["properties"] == {"team": "people"}

@@ -211,6 +211,39 @@ def test_one_system_has_half_of_the_threads_and_sixteen_at_most(
         assert ask(provider) == "answer"
 
 
+@override_settings(METALAKE_THREADS=2)
+def test_a_call_waits_for_its_place_while_others_get_answers(line: Line) -> None:
+    gate = threading.Event()
+    waiters = occupy(1, Provider(gate.wait))
+    assert eventually(lambda: len(line.waiting) == 1)
+    answers: list[Any] = []
+    late = threading.Thread(target=lambda: answers.append(ask(Provider())))
+    late.start()
+    time.sleep(0.05)
+    assert not answers
+    gate.set()
+    late.join()
+    assert answers == ["answer"]
+    for waiter in waiters:
+        waiter.join()
+
+
+@override_settings(METALAKE_THREADS=2)
+def test_nobody_waits_for_the_place_of_a_call_to_a_system_that_fails(line: Line) -> None:
+    with pytest.raises(ProviderUnavailable):
+        ask(Provider(down()), "create_table")
+    gate = threading.Event()
+    waiters = occupy(1, Provider(gate.wait))
+    assert eventually(lambda: len(line.waiting) == 1)
+    started = time.monotonic()
+    with pytest.raises(ProviderBusy, match="others wait for it"):
+        ask(Provider())
+    assert time.monotonic() - started < remote.PATIENCE / 2
+    gate.set()
+    for waiter in waiters:
+        waiter.join()
+
+
 @pytest.mark.parametrize(("threads", "places"), [(8, 2), (16, 4), (2, 1)])
 def test_slow_calls_hold_a_quarter_of_the_threads(
     threads: int, places: int, line: Line, monkeypatch: pytest.MonkeyPatch
