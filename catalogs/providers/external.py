@@ -204,6 +204,16 @@ class ExternalProvider(Provider):
         """The files of an Iceberg table that lies in these places, or in others that the catalog allows."""
         raise Unsupported(f"{self.label} has no Iceberg tables.", kind=Kind.TABLE)
 
+    def iceberg_place(self, schema: Remote, name: str, asked: str | None) -> str:
+        """Where a new Iceberg table goes. Raises Invalid for a place that is not allowed."""
+        raise Unsupported(f"{self.label}: Iceberg tables are made here by their engines.", kind=Kind.TABLE)
+
+    def iceberg_table(
+        self, schema: Remote, name: str, metadata: dict[str, Any], location: str | None = None
+    ) -> dict[str, Any]:
+        """The definition of a new Iceberg table, whose metadata `create_table` writes unless it lies at `location`."""
+        raise Unsupported(f"{self.label}: Iceberg tables are made here by their engines.", kind=Kind.TABLE)
+
     @property
     def hides_some(self) -> bool:
         """Whether the catalog's settings keep some tables from being seen."""

@@ -52,9 +52,14 @@ def planned_table(name: str, asked: CreateTableRequest, location: str, store: Me
         properties=wanted,
         now_ms=int(time.time() * 1000),
     )
+    return planned_entry(name, asked.comment, metadata, store)
+
+
+def planned_entry(name: str, comment: str | None, metadata: Json, store: MetadataFiles) -> HiveTable:
+    """The entry of a table whose metadata is to be written. Raises Invalid for what it must not hold."""
     store.check_metadata(metadata)
     pointer = files.new_location(metadata, version=0)
-    return _entry(HiveTable(name=name, comment=asked.comment, rest={PLANNED: {"write": metadata}}), metadata, pointer)
+    return _entry(HiveTable(name=name, comment=comment, rest={PLANNED: {"write": metadata}}), metadata, pointer)
 
 
 def registered_table(name: str, asked: CreateTableRequest, store: MetadataFiles) -> HiveTable:

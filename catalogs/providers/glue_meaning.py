@@ -93,7 +93,11 @@ class GlueMeaning(ExternalProvider):
             return self._new_iceberg_table(schema, plain).as_json()
         if iceberg.POINTER in wanted:
             raise Invalid(f"properties.{iceberg.POINTER}: only an Iceberg table has one", kind=Kind.TABLE)
-        wanted = {"table-type": EXTERNAL_TABLE} | wanted | {"location": self._place(schema, plain)}
+        wanted = (
+            {"table-type": EXTERNAL_TABLE}
+            | wanted
+            | {"location": self._place(schema, name, plain.properties.get("location"))}
+        )
         return to_hive(plain.model_copy(update={"properties": wanted})).as_json()
 
     def _format(self, properties: Mapping[str, str]) -> str:
@@ -115,10 +119,28 @@ class GlueMeaning(ExternalProvider):
         if iceberg.POINTER in asked.properties:
             table = iceberg.registered_table(asked.name, asked, self.metadata_files(*places))
         else:
-            places = [self._place(schema, asked)]
+            places = [self._place(schema, asked.name, asked.properties.get("location"))]
             table = iceberg.planned_table(asked.name, asked, places[0], self.metadata_files(*places))
         table.rest[iceberg.PLANNED] |= {"schema": schema.name, "places": places}
         return table
+
+    def iceberg_place(self, schema: Remote, name: str, asked: str | None) -> str:
+        folded_name(schema.name, ICEBERG_IN_GLUE, Kind.SCHEMA)
+        return self._place(schema, folded_name(name, ICEBERG_IN_GLUE, Kind.TABLE), asked)
+
+    def iceberg_table(
+        self, schema: Remote, name: str, metadata: dict[str, Any], location: str | None = None
+    ) -> dict[str, Any]:
+        if location is None:
+            places = [metadata["location"]]
+            table = iceberg.planned_entry(name, None, metadata, self.metadata_files(*places))
+        else:
+            own = schema.definition["location"]
+            places = [own] if own else []
+            asked = CreateTableRequest(name=name, columns=[], properties={iceberg.POINTER: location})
+            table = iceberg.registered_table(name, asked, self.metadata_files(*places))
+        table.rest[iceberg.PLANNED] |= {"schema": schema.name, "places": places}
+        return table.as_json()
 
     def metadata_files(self, *places: str) -> MetadataFiles:
         return MetadataFiles(self.catalog_id, lambda: self.io, self.given.allowed, (), places=places)
@@ -132,17 +154,17 @@ class GlueMeaning(ExternalProvider):
         own = schema.definition["location"]
         return [*self.given.allowed, *([own] if own else [])]
 
-    def _place(self, schema: Remote, asked: CreateTableRequest) -> str:
+    def _place(self, schema: Remote, name: str, asked: str | None) -> str:
         """Where a new table goes: where it asks to, else below its schema's place, else below the warehouse."""
-        if location := asked.properties.get("location"):
-            return self._check_place(location, self._allowed(schema))
+        if asked:
+            return self._check_place(asked, self._allowed(schema))
         if below := schema.definition["location"]:
-            return self._check_place(f"{below.removesuffix('/')}/{escape(asked.name)}", [below])
+            return self._check_place(f"{below.removesuffix('/')}/{escape(name)}", [below])
         if warehouse := self.given.warehouse:
-            place = f"{warehouse.removesuffix('/')}/{schema.name}/{escape(asked.name)}"
+            place = f"{warehouse.removesuffix('/')}/{schema.name}/{escape(name)}"
             return self._check_place(place, [warehouse])
         raise Invalid(
-            f"properties.location: say where table {asked.name} goes; neither its schema has a location nor the "
+            f"properties.location: say where table {name} goes; neither its schema has a location nor the "
             "catalog a warehouse",
             kind=Kind.TABLE,
         )

@@ -27,9 +27,9 @@ from catalogs.services.pointers import (
     current_record,
     find_table,
     insert_table,
+    meet_home,
     now_ms,
     or_discard,
-    require_home,
     store_of,
 )
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound
@@ -147,15 +147,17 @@ def _create_by_commit(actor: Actor, ident: Ident, requirements: list, updates: l
     """The second half of a staged creation."""
     name = ident.leaf or ""
     check_segment(name, Kind.TABLE)
-    home = require_home(actor, ident)
+    home = meet_home(actor, ident)
     there = nearest(ident)
     if there is not None and there.kind in (Kind.TABLE, Kind.VIEW):
         raise Conflict("Requirement failed: table already exists", kind=Kind.TABLE)
     check_requirements(requirements, None)
     metadata = builder.apply_updates(None, updates, now_ms=now_ms())
-    store = store_of(home)
-    store.check_metadata(metadata)
     try:
+        if is_external(home):
+            return external_iceberg.create_from(actor, ident, home, metadata)
+        store = store_of(home)
+        store.check_metadata(metadata)
         return insert_table(actor, ident, store, metadata, "table.created")
     except AlreadyExists:
         raise Conflict("Requirement failed: table already exists", kind=Kind.TABLE) from None

@@ -23,6 +23,7 @@ from catalogs.providers.iceberg import IcebergProvider
 from catalogs.providers.metadata_files import METADATA, MetadataFiles
 from catalogs.services.catalogs import provider_at
 from catalogs.services.changes import event_of, require_enabled
+from catalogs.services.external import finding
 from catalogs.services.naming import require_free
 from metalake.errors import Invalid, NotFound, OutcomeUnknown, Unsupported
 from metalake.events import record, stands
@@ -30,6 +31,17 @@ from metalake.models import Slot, new_id
 from metalake.privileges import Kind
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+@dataclass(frozen=True)
+class TableDraft:
+    """What a creation asks for, in Iceberg's terms."""
+
+    schema: dict[str, Any]
+    partition_spec: dict[str, Any] | None
+    sort_order: dict[str, Any] | None
+    properties: dict[str, str]
+    location: str | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +98,15 @@ def require_home(actor: Actor, ident: Ident, asks: Operation = operations.CREATE
     policy.require(actor, asks, home)
     require_enabled(home)
     return home
+
+
+def meet_home(actor: Actor, ident: Ident, asks: Operation = operations.CREATE_TABLE) -> Found:
+    """The same, looked for in its own system where it is not here. Not for use in a transaction."""
+    try:
+        return require_home(actor, ident, asks)
+    except NotFound:
+        finding.find(actor, Ident(ident.metalake, ident.catalog, ident.schema))
+    return require_home(actor, ident, asks)
 
 
 def insert_table(actor: Actor, ident: Ident, store: MetadataFiles, metadata: dict[str, Any], fact: str) -> TableRecord:

@@ -30,15 +30,16 @@ from catalogs.services.external.calls import is_external
 from catalogs.services.external.tables import ExternalTable
 from catalogs.services.naming import require_free, require_free_for_rename
 from catalogs.services.pointers import (
+    TableDraft,
     TableRecord,
     a_table,
     current_record,
     find_table,
     insert_table,
+    meet_home,
     now_ms,
     overlapping,
     publish_table,
-    require_home,
     store_of,
 )
 from catalogs.table_wire import CreateTableRequest
@@ -49,17 +50,6 @@ from metalake.names import dotted
 from metalake.privileges import Kind, Privilege
 
 PURGE = "table.purge"
-
-
-@dataclass(frozen=True)
-class TableDraft:
-    """What a creation asks for, in Iceberg's terms."""
-
-    schema: dict[str, Any]
-    partition_spec: dict[str, Any] | None
-    sort_order: dict[str, Any] | None
-    properties: dict[str, str]
-    location: str | None = None
 
 
 @dataclass(frozen=True)
@@ -149,8 +139,7 @@ def table_exists(actor: Actor, ident: Ident) -> None:
 
 def create_native_table(actor: Actor, ident: Ident, asked: CreateTableRequest) -> TableRecord | ExternalTable:
     """A table as the native wire describes it, wherever its catalog keeps tables."""
-    finding.meet_schema(actor, ident)
-    home = require_home(actor, ident)
+    home = meet_home(actor, ident)
     if is_external(home):
         return external.loaded(actor, external.create(actor, ident, home, asked))
     schema, spec, order, properties = to_iceberg(asked)
@@ -171,7 +160,9 @@ def create_table(actor: Actor, ident: Ident, draft: TableDraft, *, stage: bool =
     """The row's unique name decides between racers; a loser's metadata file is removed. Staging keeps nothing."""
     name = ident.leaf or ""
     check_segment(name, Kind.TABLE)
-    home = require_home(actor, ident)
+    home = meet_home(actor, ident)
+    if is_external(home):
+        return external_iceberg.create(actor, ident, home, draft, stage=stage)
     require_free(home, name)
     store = store_of(home)
     uuid = uuid4()
@@ -195,7 +186,9 @@ def register_table(actor: Actor, ident: Ident, metadata_location: str, *, overwr
     if overwrite:
         raise Unsupported("Registering over an existing table is not supported; drop it first.", kind=Kind.TABLE)
     check_segment(ident.leaf or "", Kind.TABLE)
-    home = require_home(actor, ident, operations.REGISTER_TABLE)
+    home = meet_home(actor, ident, operations.REGISTER_TABLE)
+    if is_external(home):
+        return external_iceberg.register(actor, ident, home, metadata_location)
     require_free(home, ident.leaf or "")
     store = store_of(home)
     if overlapping([store.allowed_place(metadata_location)]).exists():

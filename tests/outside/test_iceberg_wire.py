@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.table import Table
 from pyiceberg.types import StringType
 
@@ -105,4 +105,20 @@ def test_in_glue(start_metalake: StartMetalake, glue: Glue) -> None:
         "warehouse": bucket,
         **storage,
     }
-    exercise(own, through(server, register(server, "glue", properties), **storage), "delays")
+    wire = through(server, register(server, "glue", properties), **storage)
+    exercise(own, wire, "delays")
+    made = wire.create_table(("delays", "arrivals"), SCHEMA)
+    made.append(ROWS)
+    assert own.load_table(("delays", "arrivals")).scan().to_arrow().num_rows == 2
+    with wire.create_table_transaction(("delays", "staged"), SCHEMA) as transaction:
+        transaction.append(ROWS)
+    assert own.load_table(("delays", "staged")).scan().to_arrow().num_rows == 2
+    place = own.load_table(("delays", "staged")).metadata_location
+    own.drop_table(("delays", "staged"))
+    assert wire.register_table(("delays", "again"), place).scan().to_arrow().num_rows == 2
+    with pytest.raises(TableAlreadyExistsError):
+        wire.create_table(("delays", "arrivals"), SCHEMA)
+    wire.rename_table(("delays", "again"), ("delays", "renamed"))
+    assert own.load_table(("delays", "renamed")).scan().to_arrow().num_rows == 2
+    wire.drop_table(("delays", "renamed"))
+    assert sorted(own.list_tables("delays")) == [("delays", "arrivals"), ("delays", "delays")]

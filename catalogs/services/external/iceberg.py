@@ -7,24 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 from django.utils import timezone
 
 from authz import operations, policy
 from authz.policy import Actor
 from catalogs import intents
-from catalogs.iceberg import builder
+from catalogs.iceberg import builder, files
 from catalogs.iceberg.requirements import check_requirements
 from catalogs.intents import Draft, Work
-from catalogs.lookup import Found, by_id
+from catalogs.lookup import Found, Ident, by_id
 from catalogs.models import Intent, Mirror
-from catalogs.providers.external import Remote
+from catalogs.providers.external import ExternalProvider, Remote
 from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.services.changes import event, row_of, save
 from catalogs.services.external import mirror
-from catalogs.services.external.tables import ExternalTable, loaded
+from catalogs.services.external.tables import ExternalTable, loaded, make
 from catalogs.services.external.writing import again, names_on
-from catalogs.services.pointers import TableRecord, now_ms
+from catalogs.services.pointers import TableDraft, TableRecord, now_ms
 from catalogs.steps import step
 from metalake.errors import Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown
 from metalake.events import record
@@ -50,6 +51,63 @@ def _files(table: ExternalTable) -> MetadataFiles:
     """Where the system itself says the table lies is allowed beside what the catalog names."""
     place = table.shown()["properties"].get("location")
     return table.provider.metadata_files(*([place] if place else []))
+
+
+def create(actor: Actor, ident: Ident, home: Found, draft: TableDraft, *, stage: bool) -> TableRecord:
+    """Make a table; one that is only staged is described and not kept."""
+    described: list[bytes] = []
+
+    def defined(provider: ExternalProvider, schema: Remote) -> dict[str, Any]:
+        name = provider.folded(ident.leaf or "")
+        metadata = builder.new_table_metadata(
+            table_uuid=str(uuid4()),
+            location=provider.iceberg_place(schema, name, draft.location),
+            schema=draft.schema,
+            partition_spec=draft.partition_spec,
+            sort_order=draft.sort_order,
+            properties=draft.properties,
+            now_ms=now_ms(),
+        )
+        definition = provider.iceberg_table(schema, name, metadata)
+        if stage:
+            described.append(files.dump(metadata))
+            raise _OnlyStaged
+        return definition
+
+    try:
+        return _made(actor, ident, home, defined)
+    except _OnlyStaged:
+        return TableRecord(None, None, described[0])
+
+
+class _OnlyStaged(Exception):
+    """The table is described, and nothing is to be made."""
+
+
+def create_from(actor: Actor, ident: Ident, home: Found, metadata: dict[str, Any]) -> TableRecord:
+    """Make a table of metadata that a staged creation has led to."""
+
+    def defined(provider: ExternalProvider, schema: Remote) -> dict[str, Any]:
+        name = provider.folded(ident.leaf or "")
+        provider.iceberg_place(schema, name, metadata["location"])
+        return provider.iceberg_table(schema, name, metadata)
+
+    return _made(actor, ident, home, defined)
+
+
+def register(actor: Actor, ident: Ident, home: Found, location: str) -> TableRecord:
+    """Make a table of a metadata file that is there, in a place that the catalog allows."""
+
+    def defined(provider: ExternalProvider, schema: Remote) -> dict[str, Any]:
+        return provider.iceberg_table(schema, provider.folded(ident.leaf or ""), {}, location)
+
+    return _made(actor, ident, home, defined)
+
+
+def _made(
+    actor: Actor, ident: Ident, home: Found, defined: Callable[[ExternalProvider, Remote], dict[str, Any]]
+) -> TableRecord:
+    return record_of(loaded(actor, make(actor, ident, home, defined)))
 
 
 def commit(actor: Actor, found: Found, plan: Plan) -> TableRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -118,10 +118,18 @@ def load_audit(table: ExternalTable) -> AuditInfo:
 
 
 def create(actor: Actor, ident: Ident, home: Found, asked: CreateTableRequest) -> Found:
-    """Make a table outside; a schema that only led to others gets its place there first."""
+    """Make a table as the native wire describes it."""
+    return make(actor, ident, home, lambda provider, schema: provider.new_table(schema, asked))
+
+
+def make(
+    actor: Actor, ident: Ident, home: Found, defined: Callable[[ExternalProvider, Remote], dict[str, Any]]
+) -> Found:
+    """Make a table outside as `defined` for its schema there, which is made first where it only led to others."""
     provider = provider_at_external(home)
-    name = provider.folded(asked.name)
+    name = provider.folded(ident.leaf or "")
     check_segment(name, Kind.TABLE)
+    naming.require_free(home, name)
     levels = mirror.levels_at(home.id)
     made_first = levels is None
     if levels is None:
@@ -129,7 +137,7 @@ def create(actor: Actor, ident: Ident, home: Found, asked: CreateTableRequest) -
         schema = Remote(mirror.wire_name(levels), provider.new_schema(None, {}), kind=Kind.SCHEMA)
     else:
         schema = load(actor, home, provider, levels)
-    definition = provider.new_table(schema, asked)
+    definition = defined(provider, schema)
 
     def decide(actor: Actor) -> Draft:
         fresh = again(actor, home, operations.CREATE_TABLE)
