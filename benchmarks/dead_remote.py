@@ -100,6 +100,7 @@ def mirror_reads(hms: HiveMetastore, urls: dict[str, str], token: str) -> None:
 def neighbours(hms: HiveMetastore, urls: dict[str, str], dying: str, token: str, rounds: int, seconds: int) -> None:
     """How long requests to other catalogs take while clients keep asking for the dying one, in each of its states."""
     p99: dict[tuple[str, str], list[float]] = {}
+    one_phase(urls, dying, token, rounds, 8)  # a metastore is slow at first
     for number in range(rounds):
         for state in ("up", "hanging", "up again", "refused"):
             set_state(hms, state)

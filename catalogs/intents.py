@@ -150,7 +150,7 @@ def _promise(actor: Actor, decide: Callable[[Actor], Draft]) -> Intent:
         time.sleep(0.05)
 
 
-Send = Callable[[int, int], None]
+Send = Callable[[Intent], None]
 _send: list[Send] = []
 
 
@@ -164,7 +164,9 @@ def _hand_over(intent: Intent) -> None:
         settle(intent.pk, intent.fence)
         return
     try:
-        _send[0](intent.pk, intent.fence)
+        _send[0](intent)
+    except OutcomeUnknown:
+        pass  # the row says how far it came
     except ProviderUnavailable as failure:  # it was not sent
         not_sent = failure
         settle(intent.pk, intent.fence, lambda taken: _give_up(taken, not_sent))

@@ -16,13 +16,15 @@ from redis import ConnectionPool, Redis, RedisError
 from authz.policy import Actor
 from catalogs import intents
 from catalogs.lookup import Found
+from catalogs.models import Intent
 from catalogs.providers import remote
+from catalogs.providers.registry import provider_class
 from catalogs.services import tables
 from catalogs.services.external import calls, mirror, refresh, schedule
 from metalake import errors, events, outbox
 from metalake.celery import app
 from metalake.context import request_id
-from metalake.errors import MetalakeError, ProviderTimeout, ProviderUnavailable
+from metalake.errors import MetalakeError, OutcomeUnknown, ProviderTimeout, ProviderUnavailable
 
 PATIENCE = remote.TOTAL + 2  # seconds; the worker's own deadline comes first
 _pools: dict[str, ConnectionPool] = {}
@@ -50,9 +52,18 @@ def call(found: Found, actor: Actor, verb: str, arguments: dict[str, Any]) -> An
     return answer["value"]
 
 
-def settle(intent_id: int, fence: int) -> None:
-    """Have a worker bring an intent to its end. Raises ProviderUnavailable where it certainly was not sent."""
-    _ask("metalake.settle", intent_id, fence)
+def settle(intent: Intent) -> None:
+    """Have a worker bring an intent to its end.
+
+    Raises ProviderUnavailable where it certainly was not sent, OutcomeUnknown where no worker said that it is done.
+    """
+
+    def send(verb: str, arguments: dict[str, Any]) -> None:
+        if _ask("metalake.settle", intent.pk, intent.fence) is None:
+            raise OutcomeUnknown("No worker answered in time; is one running ('make worker')?", kind="catalog")
+
+    label = provider_class(intent.in_catalog.provider).label
+    remote.run(remote.ByWorker(intent.in_catalog_id, label, send), "settle", {}, total=PATIENCE + 5)
 
 
 def _ask(task: str, *arguments: Any) -> dict[str, Any] | None:

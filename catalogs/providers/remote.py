@@ -10,8 +10,10 @@ import random
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TookTooLong
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -71,8 +73,9 @@ class Line:
             self._require_closed(label)
             while len(self.waiting) >= self.places or self._slow() >= self.slow_slots:
                 patience = min(self._patience(), until - time.monotonic())
-                if patience <= 0 or not self.lock.wait(patience):
+                if patience <= 0:
                     raise _busy(f"{label} answers slowly and others wait for it already.", 1)
+                self.lock.wait(patience)
                 self._require_closed(label)
             self.trying = self.is_open
             ticket = next(number for number in range(SLOTS) if number not in self.waiting)
@@ -141,14 +144,26 @@ def forget(catalog_id: int) -> None:
     OPEN.remove(catalog_id)
 
 
-def run(provider: ExternalProvider, verb: str, arguments: dict[str, Any], *, total: float = TOTAL) -> Any:
-    """The verb's answer as JSON, within `total` seconds; reads are tried up to three times.
+@dataclass(frozen=True)
+class ByWorker:
+    """Stands for a provider whose calls somebody else makes: who waits for them is counted all the same."""
+
+    catalog_id: int
+    label: str
+    send: Callable[[str, dict[str, Any]], Any]
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        return lambda **arguments: self.send(verb, arguments)
+
+
+def run(provider: ExternalProvider | ByWorker, verb: str, arguments: dict[str, Any], *, total: float = TOTAL) -> Any:
+    """The verb's answer as JSON, within `total` seconds; reads are tried up to three times, by whoever makes them.
 
     Raises what the verb raises, ProviderBusy, and where time is up ProviderTimeout for a read and OutcomeUnknown for a
     write.
     """
     deadline = time.monotonic() + total
-    attempts = 1 + RETRIES if verb in READS else 1
+    attempts = 1 + RETRIES if verb in READS and not isinstance(provider, ByWorker) else 1
     for attempt in range(1, attempts + 1):
         line = line_of(provider.catalog_id)
         try:
@@ -188,7 +203,12 @@ def _pause(failure: ProviderUnavailable, attempt: int) -> float | None:
 
 
 def _once(
-    line: Line, ticket: int, provider: ExternalProvider, verb: str, arguments: dict[str, Any], deadline: float
+    line: Line,
+    ticket: int,
+    provider: ExternalProvider | ByWorker,
+    verb: str,
+    arguments: dict[str, Any],
+    deadline: float,
 ) -> Any:
     started = time.monotonic()
 

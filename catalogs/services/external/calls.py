@@ -41,7 +41,10 @@ def provider_at_external(found: Found) -> ExternalProvider:
 def ask(actor: Actor, found: Found, provider: ExternalProvider, verb: str, **arguments: Any) -> Any:
     """The answer to a read as JSON. Raises what the verb raises, and ProviderUnavailable."""
     if settings.METALAKE_BROKER_URL:
-        return _send[0](found, actor, verb, arguments)
+        passed_on = remote.ByWorker(
+            provider.catalog_id, provider.label, lambda verb, arguments: _send[0](found, actor, verb, arguments)
+        )
+        return remote.run(passed_on, verb, arguments, total=remote.TOTAL + 5)
     return remote.run(provider, verb, arguments)
 
 
