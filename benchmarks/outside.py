@@ -85,7 +85,7 @@ class GlueProcess:
     """The stand-in for Glue; `delay` makes it as slow as Glue itself is."""
 
     def __init__(self, stack: ExitStack) -> None:
-        command = [sys.executable, "-m", "benchmarks.outside"]
+        command = [sys.executable, "-c", "from benchmarks.outside import stand_in_for_glue as run; run()"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         stack.callback(self._process.wait)
         stack.callback(self._process.terminate)
@@ -133,8 +133,8 @@ def fill_glue(glue: Glue, database: str, count: int) -> None:
         client.create_table(DatabaseName=database, TableInput=made)
 
 
-def main() -> None:
-    """Be the stand-in: print where it is, then be told delays, one a line."""
+def stand_in_for_glue() -> None:
+    """Print where it is, then be told delays, one a line."""
     from tests.glue import running_glue
 
     with running_glue() as glue:
@@ -145,7 +145,3 @@ def main() -> None:
                 glue.fail(ANY, Fault.REPLY_LATE, times=None, seconds=seconds)
             glue.calls.clear()
             print("set", flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -13,7 +13,7 @@ from authz.policy import Actor, Node
 from catalogs.hierarchy import HierarchicalSchema, SeparatorPolicy, check_strict, configured_separator
 from catalogs.lookup import Found, Ident, SchemaName, find
 from catalogs.models import Schema
-from catalogs.providers.registry import provider_class
+from catalogs.providers.registry import PROVIDERS, provider_class
 from catalogs.services.changes import event_of, require_enabled
 from metalake.errors import AlreadyExists, Forbidden, Invalid, Unsupported
 from metalake.events import Event, record, stands
@@ -65,7 +65,8 @@ def check_cascade(found: Found, cascade: bool) -> None:
 
 def folds_case(found: Found) -> bool:
     """Whether the catalog keeps names in lower case only."""
-    offered = provider_class(found.provider).capabilities.schemas if found.provider else None
+    name = found.provider or ""
+    offered = provider_class(name).capabilities.schemas if name in PROVIDERS else None
     return offered is not None and offered.folds_case
 
 

@@ -148,9 +148,9 @@ def _listed(actor: Actor, metalake: str) -> Iterable[tuple[str, ...]]:
 
 
 def _listed_schemas(actor: Actor, container: Ident) -> Iterable[tuple[str, ...]]:
-    for path in schemas.list_schemas(actor, container):
+    for path in schemas.list_schemas(actor, container).paths:
         ident = container._replace(schema=list(path.segments))
         yield "schema", container.catalog or "", *path.segments
-        for table in tables.list_tables(actor, ident):
+        for table in tables.list_tables(actor, ident).names:
             yield "table", container.catalog or "", *path.segments, table
         yield from _listed_schemas(actor, ident)

@@ -12,7 +12,7 @@ from authz.policy import NOBODY, Actor
 from catalogs.lookup import Found, by_id
 from catalogs.providers import remote
 from catalogs.providers.external import READS, ExternalProvider, Remote
-from catalogs.providers.registry import provider_class
+from catalogs.providers.registry import PROVIDERS, provider_class
 from catalogs.services.catalogs import provider_at
 from catalogs.services.changes import require_enabled
 from metalake.errors import Forbidden, NotFound
@@ -28,8 +28,9 @@ def send_with(send: Send) -> None:
 
 
 def is_external(found: Found) -> bool:
-    """Whether what lies below this catalog is kept by another system."""
-    return found.provider is not None and issubclass(provider_class(found.provider), ExternalProvider)
+    """Whether what lies below this catalog is kept by another system. Not so where its provider is there no more."""
+    name = found.provider or ""
+    return name in PROVIDERS and issubclass(provider_class(name), ExternalProvider)
 
 
 def provider_at_external(found: Found) -> ExternalProvider:
