@@ -119,7 +119,10 @@ def trying(world: World) -> Heard:
     for name in world.planted:
         updates = [{"@type": "setProperty", "property": one.key, "value": one.value} for one in world.offered[:9]]
         yield f"try {name}", world.send("POST", f"{NATIVE}/{name}/testConnection", status=world.fine)
-        yield f"try {name} altered", world.send("POST", f"{NATIVE}/{name}/testConnection", {"updates": updates}, status=world.fine)
+        yield (
+            f"try {name} altered",
+            world.send("POST", f"{NATIVE}/{name}/testConnection", {"updates": updates}, status=world.fine),
+        )
 
 
 @surface
