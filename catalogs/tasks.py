@@ -20,7 +20,7 @@ from catalogs.models import Intent
 from catalogs.providers import remote
 from catalogs.providers.registry import provider_class
 from catalogs.services import tables
-from catalogs.services.external import calls, mirror, refresh, schedule
+from catalogs.services.external import calls, refresh, schedule, tombstones
 from metalake import errors, events, outbox
 from metalake.celery import app
 from metalake.context import request_id
@@ -33,7 +33,7 @@ _pools: dict[str, ConnectionPool] = {}
 def register() -> None:
     outbox.handles(tables.PURGE, tables.purge_table)
     outbox.handles(refresh.TOPIC, begin_refresh)
-    outbox.every_round(intents.sweep, refresh.sweep, schedule.begin_due, mirror.clear_tombstones)
+    outbox.every_round(intents.sweep, refresh.sweep, schedule.begin_due, tombstones.clear)
     events.subscribe(schedule.follow)
     calls.send_with(call)
     intents.send_with(settle)

@@ -106,8 +106,10 @@ def committed(store: MetadataFiles, table: HiveTable, pointer: str) -> HiveTable
         metadata = files.parse_metadata(store.read(pointer))
     except NotFound as missing:
         raise Invalid(missing.message, kind="metadata-file") from None
-    previous = {PREVIOUS: table.parameters[POINTER]}
-    return _entry(replace(table, parameters=table.parameters | previous), metadata, pointer)
+    was = table.parameters[POINTER]
+    gone = files.parse_metadata(store.read(was))["properties"].keys() - metadata["properties"].keys()
+    kept = {key: value for key, value in table.parameters.items() if key not in gone}
+    return _entry(replace(table, parameters=kept | {PREVIOUS: was}), metadata, pointer)
 
 
 def _entry(table: HiveTable, metadata: Json, pointer: str) -> HiveTable:
@@ -136,24 +138,25 @@ def _columns(metadata: Json) -> Iterator[HiveColumn]:
 def _column(field: Json, is_current: bool) -> HiveColumn:
     said = {ID: str(field["id"]), OPTIONAL: _word(not field["required"]), CURRENT: _word(is_current)}
     comment = field.get("doc")
-    return HiveColumn(field["name"], _glue_type(field["type"]), comment and comment[:LONGEST_COMMENT], said)
+    return HiveColumn(field["name"], stored_type(field["type"]), comment and comment[:LONGEST_COMMENT], said)
 
 
 def _word(value: bool) -> str:
     return str(value).lower()
 
 
-def _glue_type(type: str | Json) -> str:
+def stored_type(type: str | Json) -> str:
+    """An Iceberg type as Glue and metastores of Hive 2 keep it, which know fewer."""
     if isinstance(type, str):
         return "binary" if type.startswith("fixed[") else GLUE_TYPES.get(type, type.replace(" ", ""))
     match type["type"]:
         case "struct":
-            fields = (f"{field['name']}:{_glue_type(field['type'])}" for field in type["fields"])
+            fields = (f"{field['name']}:{stored_type(field['type'])}" for field in type["fields"])
             return f"struct<{','.join(fields)}>"
         case "list":
-            return f"array<{_glue_type(type['element'])}>"
+            return f"array<{stored_type(type['element'])}>"
         case _:
-            return f"map<{_glue_type(type['key'])},{_glue_type(type['value'])}>"
+            return f"map<{stored_type(type['key'])},{stored_type(type['value'])}>"
 
 
 def shown_columns(table: HiveTable, native: list[Json]) -> list[Json]:

@@ -9,13 +9,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from hive_metastore.ttypes import Table
+from hive_metastore.ttypes import FieldSchema, Table
 
 from catalogs.hive.names import HIVE, folded_name
 from catalogs.hive.partitions import partition_values
 from catalogs.hive.tables import EXTERNAL_TABLE, HiveTable
 from catalogs.iceberg import files, locations
+from catalogs.iceberg.translate import current_schema
 from catalogs.providers.external import PARTITION, Levels, Page, Remote
+from catalogs.providers.glue_iceberg import stored_type
 from catalogs.providers.hive_calls import (
     alter,
     drop,
@@ -47,7 +49,7 @@ from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.providers.reaching.endpoints import Endpoint
 from catalogs.providers.reaching.metastores import check_metastores, parse_metastores
 from catalogs.providers.reaching.storage import check_storage, reach_storage
-from metalake.errors import AlreadyExists, Conflict, NotFound, Unsupported
+from metalake.errors import AlreadyExists, Conflict, MetalakeError, NotFound, Unsupported
 from metalake.privileges import Kind
 
 if TYPE_CHECKING:
@@ -278,8 +280,27 @@ class HiveProvider(HiveMeaning):
             if points_to != previous:
                 raise Conflict(f"Table {name} points to {points_to} by now.", kind=Kind.TABLE)
             last = there.parameters.get(DDL_TIME, "")
+            self._repeat(there, location, previous)
             there.parameters |= {METADATA: location, f"previous_{METADATA}": previous}
             return alter(metastore, there, last, expected=(METADATA, previous))
+
+    def _repeat(self, table: Table, location: str, previous: str) -> None:
+        """Say what the metadata says of columns and properties, for whoever looks no further, as Iceberg's own Hive
+        catalog does; where it cannot be read, not.
+        """
+        try:
+            store = self.metadata_files(location.rpartition("/")[0], previous.rpartition("/")[0])
+            metadata, before = (files.parse_metadata(store.read(place)) for place in (location, previous))
+        except MetalakeError:
+            return
+        now, then = (each.get("properties") or {} for each in (metadata, before))
+        for key in then.keys() - now.keys():
+            table.parameters.pop(key, None)
+        table.parameters |= now
+        table.sd.cols = [
+            FieldSchema(field["name"], stored_type(field["type"]), field.get("doc"))
+            for field in current_schema(metadata)["fields"]
+        ]
 
     @contextmanager
     def _locked(self, database: str, table: str) -> Iterator[tuple[Metastore, bool]]:

@@ -151,7 +151,12 @@ def alter_native_table(actor: Actor, ident: Ident, updates: Sequence[Any]) -> Ta
     """The native wire's changes, all or none."""
     found = _find(actor, ident)
     if is_external(found):
-        external.alter(actor, found, updates)
+        policy.require(actor, operations.ALTER_TABLE, found)
+        table = external.loaded(actor, found, force=True)
+        if table.provider.metadata_location(table.definition) is None:
+            external.alter(actor, found, updates)
+        else:  # the truth is its metadata, wherever its pointer is kept
+            external_iceberg.commit(actor, found, lambda metadata: updates_for(updates, metadata)[:2])
         return external.loaded(actor, found)
     return commits.commit_with(actor, ident, lambda metadata: updates_for(updates, metadata)[:2])
 

@@ -60,6 +60,26 @@ def exercise(own: Catalog, wire: RestCatalog, namespace: str) -> None:
     assert sum(done) >= 1
 
 
+def alter_natively(server: MetalakeServer, own: Catalog, catalog: str, namespace: str) -> None:
+    """The native wire's changes are commits to the metadata, and the entry repeats them."""
+    path = f"/api/metalakes/demo/catalogs/{catalog}/schemas/{namespace}/tables/delays"
+    updates = [
+        {"@type": "addColumn", "fieldName": ["gate"], "type": "integer"},
+        {"@type": "setProperty", "property": "owner-team", "value": "ops"},
+    ]
+    client = Client(server.url)
+    shown = client.send("PUT", path, {"updates": updates})
+    assert shown.status == 200, shown.body
+    assert shown.body["table"]["columns"][-1]["name"] == "gate"
+    assert shown.body["table"]["properties"]["owner-team"] == "ops"
+    assert shown.body["table"]["properties"]["metadata_location"], "what the entry holds passes through"
+    table = own.load_table((namespace, "delays"))
+    assert (table.schema().column_names[-1], table.properties["owner-team"]) == ("gate", "ops")
+    taken_back = {"@type": "removeProperty", "property": "owner-team"}
+    assert "owner-team" not in client.send("PUT", path, {"updates": [taken_back]}).body["table"]["properties"]
+    assert "owner-team" not in own.load_table((namespace, "delays")).properties
+
+
 def appended(table: Table) -> bool:
     try:
         table.append(ROWS)
@@ -73,8 +93,10 @@ def test_in_a_metastore(start_metalake: StartMetalake, any_hms: HiveMetastore) -
     namespace = any_hms.create_database("delays")
     own = load_catalog("hms", type="hive", uri=any_hms.uri, warehouse=f"file://{any_hms.warehouse}")
     where = {"metastore.uris": any_hms.uri, "warehouse": f"file://{any_hms.warehouse}/{namespace}.db"}
-    wire = through(server, register(server, "hive", where))
+    catalog = register(server, "hive", where)
+    wire = through(server, catalog)
     exercise(own, wire, namespace)
+    alter_natively(server, own, catalog, namespace)
     with any_hms.client() as client:
         parameters = client.get_table(namespace, "delays").parameters
         assert parameters["previous_metadata_location"]
@@ -105,8 +127,10 @@ def test_in_glue(start_metalake: StartMetalake, glue: Glue) -> None:
         "warehouse": bucket,
         **storage,
     }
-    wire = through(server, register(server, "glue", properties), **storage)
+    catalog = register(server, "glue", properties)
+    wire = through(server, catalog, **storage)
     exercise(own, wire, "delays")
+    alter_natively(server, own, catalog, "delays")
     made = wire.create_table(("delays", "arrivals"), SCHEMA)
     made.append(ROWS)
     assert own.load_table(("delays", "arrivals")).scan().to_arrow().num_rows == 2

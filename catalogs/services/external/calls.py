@@ -20,11 +20,17 @@ from metalake.privileges import Kind
 
 Send = Callable[[Found, Actor, str, dict[str, Any]], Any]
 _send: list[Send] = []
+SYSTEM = "metalake"
 
 
 def send_with(send: Send) -> None:
     """Set what has a worker make a call and waits for its answer; the tasks do at start."""
     _send[:] = [send]
+
+
+def system_actor() -> Actor:
+    """Who notices what happened outside, and goes on with what a crash left."""
+    return Actor(NOBODY, SYSTEM, snapshot.latest())
 
 
 def is_external(found: Found) -> bool:

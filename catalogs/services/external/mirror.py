@@ -7,26 +7,23 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from django.db.models import Q
+import orjson
 from django.utils import timezone
 
-from authz import snapshot
-from authz.models import Grant
-from authz.policy import NOBODY, Actor, Node
+from authz.policy import Actor
 from authz.writing import write
 from catalogs.hierarchy import HierarchicalSchema, check_segment
-from catalogs.lookup import Found, by_id
-from catalogs.models import LEVELS, Intent, Mirror, Reservation, Schema, Tombstone
+from catalogs.lookup import Found
+from catalogs.models import LEVELS, Intent, Mirror, Reservation, Schema
 from catalogs.providers.external import ExternalProvider, Remote
-from catalogs.services.changes import event_of, remove
+from catalogs.services.changes import event_of
+from catalogs.services.external.calls import SYSTEM, system_actor
+from catalogs.services.external.tombstones import bury
 from metalake.errors import Invalid, NotFound
-from metalake.events import Event, gone, record, stands
-from metalake.models import Securable, Slot, below, new_id
-from metalake.names import dotted
+from metalake.events import Event, record, stands
+from metalake.models import Securable, Slot, new_id
 from metalake.privileges import Kind
 
-SYSTEM = "metalake"  # who notices what happened outside
-KEPT = timedelta(hours=24)  # a tombstone
 GRACE = timedelta(seconds=60)  # for which a listing may not know yet what was just made
 
 
@@ -39,10 +36,6 @@ class Tally:
     changed: int = 0
     dropped: int = 0
     skipped: int = 0
-
-
-def system_actor() -> Actor:
-    return Actor(NOBODY, SYSTEM, snapshot.latest())
 
 
 def wire_name(levels: Sequence[str]) -> str:
@@ -63,6 +56,22 @@ def wire_name_at(securable_id: int) -> str:
     return name
 
 
+def _plain(definition: dict[str, Any]) -> dict[str, Any]:
+    """Without NUL characters, which PostgreSQL does not keep in JSON."""
+    return _without_nul(definition) if b"\\u0000" in orjson.dumps(definition) else definition
+
+
+def _without_nul(value: Any) -> Any:
+    match value:
+        case str():
+            return value.replace("\0", "")
+        case dict():
+            return {_without_nul(key): _without_nul(held) for key, held in value.items()}
+        case list():
+            return [_without_nul(held) for held in value]
+    return value
+
+
 def keep(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at: datetime) -> Mirror:
     """What the system said of an object, whatever it said before."""
     mirror, _ = Mirror.objects.update_or_create(
@@ -72,7 +81,7 @@ def keep(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at
             "wire_name": name,
             "identity": remote.identity,
             "version": remote.version,
-            "definition": remote.definition,
+            "definition": _plain(remote.definition),
             "taken_at": taken_at,
         },
     )
@@ -162,7 +171,7 @@ def _is_another(identity: str, remote: Remote) -> bool:
 
 def _take_over(mirror: Mirror, remote: Remote, taken_at: datetime) -> None:
     mirror.identity, mirror.version = remote.identity, remote.version
-    mirror.definition, mirror.taken_at = remote.definition, taken_at
+    mirror.definition, mirror.taken_at = _plain(remote.definition), taken_at
 
 
 def _changed(mirror: Mirror, container: Found) -> Event:
@@ -196,7 +205,7 @@ def _insert_tables(schema: Found, remotes: list[Remote], taken_at: datetime) -> 
             wire_name=remote.name,
             identity=remote.identity,
             version=remote.version,
-            definition=remote.definition,
+            definition=_plain(remote.definition),
             taken_at=taken_at,
         )
         for row, remote in zip(rows, remotes, strict=True)
@@ -336,67 +345,7 @@ def _found(catalog: Found, row: Schema) -> Event:
     return event_of(actor, "schema.found_outside", Kind.SCHEMA, row.id, full_name, catalog.metalake.id, facts)
 
 
-def bury(securable_id: int, *, steps_stay: bool = False) -> int:
-    """Remove an object that was dropped outside, with all below it, and leave a tombstone of each for a day.
-
-    With `steps_stay`, a schema that leads to others is not removed: only its own place and its tables are no more.
-    In the caller's transaction; returns how many objects went.
-    """
-    found = by_id(securable_id)
-    if found is None:
-        return 0
-    inside = Securable.objects.filter(parent_id=found.id)
-    if steps_stay and found.kind == Kind.SCHEMA and inside.filter(slot=Slot.SCHEMA).exists():
-        tables = list(inside.filter(slot=Slot.TABULAR).values_list("pk", flat=True))
-        Mirror.objects.filter(pk=found.id).delete()
-        record(_dropped(found, []))
-        return sum(bury(table) for table in tables)
-    under = Securable.objects.select_related("owner_user", "owner_group").filter(Q(pk=found.id) | below(found.lineage))
-    rows = {row.pk: row for row in under}
-    grants = _grants_on(list(rows))
-    Tombstone.objects.bulk_create(
-        Tombstone(
-            in_catalog_id=found.catalog.id,
-            kind=row.kind,
-            full_name=dotted(_lineage_of(found, row, rows).full_name)[:2048],
-            securable_id=row.pk,
-            owner=str(row.owner_user or row.owner_group),
-            grants=grants.get(row.pk, []),
-        )
-        for row in rows.values()
-    )
-    remove(found)
-    record(_dropped(found, [gone(found.id)]))
-    return len(rows)
-
-
-def _dropped(found: Found, facts: list[list[Any]]) -> Event:
-    name, full_name = f"{found.kind}.dropped_outside", found.full_name
-    return event_of(system_actor(), name, found.kind, found.id, full_name, found.metalake.id, facts)
-
-
-def _lineage_of(top: Found, row: Securable, rows: dict[int, Securable]) -> Found:
-    """The way to a row below an object, by the rows on it."""
-    ids = [int(part) for part in row.lineage[1:].split("/")][len(top.nodes) :]
-    nodes = [Node(id, rows[id].kind, rows[id].name, None, None) for id in ids]
-    return Found((*top.nodes, *nodes), row.lineage, None, top.nested, None, top.provider)
-
-
-def _grants_on(ids: list[int]) -> dict[int, list[dict[str, Any]]]:
-    held: dict[int, list[dict[str, Any]]] = {}
-    grants = Grant.objects.filter(content_object_id__in=ids).select_related("permission", "group__role")
-    for grant in grants:
-        said = {"role": grant.group.role.name, "privilege": grant.permission.codename, "effect": grant.effect}
-        held.setdefault(grant.content_object_id, []).append(said)
-    return held
-
-
 def just_made(schema_id: int) -> set[str]:
     """Tables that were made here so lately that a listing may not know them."""
     rows = Mirror.objects.filter(securable__parent_id=schema_id, securable__create_time__gte=timezone.now() - GRACE)
     return set(rows.exclude(securable__creator=SYSTEM).values_list("wire_name", flat=True))
-
-
-def clear_tombstones() -> int:
-    """Forget what was buried over a day ago."""
-    return Tombstone.objects.filter(found_at__lt=timezone.now() - KEPT).delete()[0]

@@ -13,7 +13,8 @@ from catalogs.lookup import Found
 from catalogs.models import Listing, Mirror, RefreshRun, Reservation
 from catalogs.providers.external import ExternalProvider, Remote
 from catalogs.services.external import mirror
-from catalogs.services.external.calls import load
+from catalogs.services.external.calls import load, system_actor
+from catalogs.services.external.tombstones import bury
 from metalake.errors import NotFound
 from metalake.models import Securable
 from metalake.privileges import Kind
@@ -118,6 +119,6 @@ def _bury(row: Securable, provider: ExternalProvider) -> bool:
             return False
         if Reservation.objects.filter(scope_id=here.parent_id, slot=here.slot, name=here.name).exists():
             return False  # a write of ours is on its way to this name
-        return mirror.bury(here.pk, steps_stay=provider.nests_here) > 0
+        return bury(here.pk, steps_stay=provider.nests_here) > 0
 
-    return write(mirror.system_actor(), act, kind=row.kind)
+    return write(system_actor(), act, kind=row.kind)

@@ -23,8 +23,8 @@ from catalogs.providers.external import ExternalProvider
 from catalogs.providers.registry import provider_class
 from catalogs.services.changes import require_enabled
 from catalogs.services.external import mirror
-from catalogs.services.external.calls import is_external, pages, provider_at_external
-from catalogs.services.external.mirror import SYSTEM, Tally, system_actor
+from catalogs.services.external.calls import SYSTEM, is_external, pages, provider_at_external, system_actor
+from catalogs.services.external.mirror import Tally
 from catalogs.services.external.reading import bury_if_gone
 from metalake.errors import MetalakeError, NotFound, Unsupported
 from metalake.events import follow_up

@@ -111,3 +111,10 @@ def test_bad_input_makes_nothing(flights: None, admin: Caller, world: World) -> 
     refused = admin.send("POST", FLIGHTS, {"name": "t", "columns": COLUMNS, "partitioning": [part]})
     assert refused.error[:2] == (405, 1006)
     assert world.tables() == {"flights.airlines"}
+
+
+def test_a_nul_character_outside_breaks_nothing_here(flights: None, admin: Caller, world: World) -> None:
+    world.put_table("flights", "odd", note="a\0b", written="\\u0000")
+    assert "odd" in names(admin.get(FLIGHTS))
+    assert admin.get(f"{FLIGHTS}/odd").status == 200
+    assert Mirror.objects.get(wire_name="odd").definition["properties"] == {"note": "ab", "written": "\\u0000"}
