@@ -204,7 +204,7 @@ def test_a_stuck_write_is_tried_again_until_it_is_there(page: Page, server: Meta
     column = {"name": "id", "type": "long", "nullable": True}
     table = {"name": "runways", "columns": [column], "comment": "", "properties": {}}
     status, _ = call(server, "POST", "/acme/catalogs/tower/schemas/arrivals/tables", table)
-    assert status == 500, "nobody can say whether it is there"
+    assert status == 504, "nobody can say whether it is there"
     rows(server, "UPDATE catalogs_intent SET state = 'stuck', attempts = 10 WHERE state = 'open'")
     sign_in(page, server, place_of(server, "tower"))
     page.wait_for_selector("table.writes:has-text('stuck after 10 tries. Memory knows no such key.')")
