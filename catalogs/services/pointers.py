@@ -105,7 +105,7 @@ def meet_home(actor: Actor, ident: Ident, asks: Operation = operations.CREATE_TA
     try:
         return require_home(actor, ident, asks)
     except NotFound:
-        finding.find(actor, Ident(ident.metalake, ident.catalog, ident.schema))
+        finding.meet_schema(actor, ident)
     return require_home(actor, ident, asks)
 
 

@@ -9,27 +9,22 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
-from django.utils import timezone
-
 from authz import operations, policy
 from authz.policy import Actor
 from catalogs import intents
 from catalogs.iceberg import builder, files
 from catalogs.iceberg.requirements import check_requirements
-from catalogs.intents import Draft, Work
-from catalogs.lookup import Found, Ident, by_id
-from catalogs.models import Intent, Mirror
+from catalogs.intents import Draft
+from catalogs.lookup import Found, Ident
 from catalogs.providers.external import ExternalProvider, Remote
 from catalogs.providers.metadata_files import MetadataFiles
-from catalogs.services.changes import event, row_of, save
 from catalogs.services.external import mirror
 from catalogs.services.external.tables import ExternalTable, loaded, make
-from catalogs.services.external.writing import again, names_on
+from catalogs.services.external.writing import again, alteration_work, names_on
 from catalogs.services.pointers import TableDraft, TableRecord, now_ms
 from catalogs.steps import step
 from metalake.errors import Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown
-from metalake.events import record
-from metalake.models import Securable, new_id
+from metalake.models import new_id
 from metalake.names import dotted
 from metalake.privileges import Kind
 
@@ -166,26 +161,8 @@ def _pointing(actor: Actor, table: ExternalTable, location: str, previous: str) 
         names=names_on(fresh)[-1:],
         must_stay=names_on(fresh)[:-1],
         steps=[step("commit_table", schema=schema, table=name, location=location, previous=previous)],
-        arguments={"id": fresh.id, "metadata_location": location},
+        arguments={"id": fresh.id, "details": {"metadata_location": location}},
     )
 
 
-def _publish(actor: Actor, intent: Intent) -> None:
-    """A commit that was made there is so, whatever has become of the rights of who asked for it."""
-    found = by_id(intent.arguments["id"])
-    if found is None:
-        raise NotFound(f"{intent.full_name} does not exist.", kind=Kind.TABLE)
-    name = Mirror.objects.values_list("wire_name", flat=True).get(pk=found.id)
-    mirror.keep(found.id, found.catalog.id, name, Remote(**intent.steps[-1]["result"]), timezone.now())
-    save(row_of(Securable, found), actor, [])
-    record(event(actor, "table.committed", found, metadata_location=intent.arguments["metadata_location"]))
-
-
-def _may_still(actor: Actor, intent: Intent) -> None:
-    found = by_id(intent.arguments["id"])
-    if found is None:
-        raise NotFound(f"{intent.full_name} does not exist.", kind=Kind.TABLE)
-    policy.require(actor, operations.COMMIT_TABLE, found)
-
-
-intents.register("commit_table", Work(_publish, _may_still))
+intents.register("commit_table", alteration_work(operations.COMMIT_TABLE, "committed"))

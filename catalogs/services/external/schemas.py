@@ -155,7 +155,7 @@ def _alteration(
         names=names_on(fresh)[-1:],
         must_stay=names_on(fresh)[:-1],
         steps=[step("alter_schema", schema=kept.levels, definition=definition, version=kept.version)],
-        arguments={"id": fresh.id, "changed": fields},
+        arguments={"id": fresh.id, "details": {"changed": fields}},
     )
 
 

@@ -26,7 +26,7 @@ from catalogs.services.external.writing import again, alteration_work, drop_work
 from catalogs.table_wire import CreateTableRequest
 from metalake.errors import NotFound
 from metalake.events import record, stands
-from metalake.models import AuditInfo, Securable, Slot, new_id
+from metalake.models import Securable, Slot, new_id
 from metalake.names import dotted
 from metalake.privileges import Kind
 
@@ -108,13 +108,6 @@ def loaded(actor: Actor, found: Found, *, force: bool = False) -> ExternalTable:
     if not provider.shows(Remote(kept.wire_name, kept.definition)):
         raise NotFound(policy.missing(found), kind=Kind.TABLE)
     return ExternalTable(found, provider, kept.definition, kept.taken_at)
-
-
-def load_audit(table: ExternalTable) -> AuditInfo:
-    row = Securable.objects.filter(pk=table.found.id).first()
-    if row is None:
-        raise NotFound(policy.missing(table.found), kind=Kind.TABLE)
-    return row
 
 
 def create(actor: Actor, ident: Ident, home: Found, asked: CreateTableRequest) -> Found:
@@ -235,7 +228,7 @@ def _alteration(
                 version=kept.version,
             )
         ],
-        arguments={"id": fresh.id, "changed": sorted({update.action for update in updates})},
+        arguments={"id": fresh.id, "details": {"changed": sorted({update.action for update in updates})}},
     )
 
 

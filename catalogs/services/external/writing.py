@@ -58,17 +58,17 @@ def again(actor: Actor, found: Found, operation: Operation) -> Found:
 def _target(intent: Intent) -> Found:
     found = by_id(intent.arguments["id"])
     if found is None:
-        raise NotFound(f"{intent.full_name} does not exist.")
+        raise NotFound(f"{intent.full_name} does not exist.", kind=intent.verb.rpartition("_")[2])
     return found
 
 
-def _alteration(actor: Actor, intent: Intent) -> None:
+def _alteration(actor: Actor, intent: Intent, fact: str) -> None:
     """An alteration that was made there is so, whatever has become of the rights of who asked for it."""
     found = _target(intent)
     name = Mirror.objects.values_list("wire_name", flat=True).get(pk=found.id)
     mirror.keep(found.id, found.catalog.id, name, Remote(**intent.steps[-1]["result"]), timezone.now())
     save(row_of(Securable, found), actor, [])
-    record(event(actor, f"{found.kind}.altered", found, changed=intent.arguments["changed"]))
+    record(event(actor, f"{found.kind}.{fact}", found, **intent.arguments["details"]))
 
 
 def _drop(actor: Actor, intent: Intent) -> None:
@@ -77,8 +77,12 @@ def _drop(actor: Actor, intent: Intent) -> None:
     record(event(actor, f"{found.kind}.dropped", found, [gone(found.id)], **intent.arguments["details"]))
 
 
-def alteration_work(operation: Operation) -> Work:
-    return Work(_alteration, lambda actor, intent: policy.require(actor, operation, _target(intent)))
+def alteration_work(operation: Operation, fact: str = "altered") -> Work:
+    """An alteration in place; `fact` is what its event says was done."""
+    return Work(
+        lambda actor, intent: _alteration(actor, intent, fact),
+        lambda actor, intent: policy.require(actor, operation, _target(intent)),
+    )
 
 
 def drop_work(operation: Operation) -> Work:
