@@ -93,8 +93,8 @@ def in_process_of_its_own(catalog: str, tables: int, time_: str) -> None:
     assert run.state == RefreshRun.State.DONE and run.seen >= tables, f"{run.state}, {run.seen} seen: {run.error}"
     assert run.created == (run.seen if time_ == "first" else 0), f"{run.created} created of {run.seen}"
     print(f"  {tables:,} tables the {time_} time: {refresh.speed(run)[0]:,.0f} objects/s", flush=True)
-    resident = f"{told['resident'] / KIB:.0f} MiB with the pages of files that it maps, such as SQLite's"
-    claim(f"peak memory, {tables:,} tables the {time_} time ({resident})", told["own"] / KIB, 300, unit=" MiB")
+    what = f"peak resident memory, {tables:,} tables the {time_} time ({told['own'] / KIB:.0f} MiB of it its own)"
+    claim(what, told["resident"] / KIB, 300, unit=" MiB")
 
 
 def walk(catalog: str) -> None:

@@ -41,10 +41,12 @@ OPEN = Gauge("metalake_remote_breaker_open", "Whether calls to a catalog are ref
 class Line:
     """The way to one catalog's system: its threads, how many wait in them, and whether it answers."""
 
+    lock = threading.Condition()  # one for all: who leaves one system makes room for others
+    held = 0  # of this process's threads, by calls to any system
+
     def __init__(self, catalog_id: int) -> None:
         self.catalog_id = catalog_id
         self.pool = ThreadPoolExecutor(SLOTS, thread_name_prefix=f"remote {catalog_id}")
-        self.lock = threading.Condition()
         self.waiting: dict[int, float] = {}
         self.recent: deque[bool] = deque(maxlen=WINDOW)
         self.failures = 0
@@ -67,20 +69,31 @@ class Line:
         """How many of this process's threads a slow system may hold."""
         return max(1, settings.METALAKE_THREADS // 4)
 
+    @staticmethod
+    def all_places() -> int:
+        """How many calls to all systems together: a quarter of the threads is for what needs none of them."""
+        return settings.METALAKE_THREADS - settings.METALAKE_THREADS // 4
+
     def enter(self, label: str, until: float = inf) -> int:
         """A ticket for one call, waiting for a place while others keep getting answers. Raises ProviderBusy."""
+        since = time.monotonic()
         with self.lock:
             self._require_closed(label)
-            while len(self.waiting) >= self.places or self._slow() >= self.slow_slots:
-                patience = min(self._patience(), until - time.monotonic())
+            while (others := Line.held >= self.all_places()) or self._is_full():
+                patience = min(self._patience(since), until - time.monotonic())
                 if patience <= 0:
-                    raise _busy(f"{label} answers slowly and others wait for it already.", 1)
+                    slow = "Other systems answer" if others and not self._is_full() else f"{label} answers"
+                    raise _busy(f"{slow} slowly and others wait for it already.", 1)
                 self.lock.wait(patience)
                 self._require_closed(label)
             self.trying = self.is_open
             ticket = next(number for number in range(SLOTS) if number not in self.waiting)
             self.waiting[ticket] = time.monotonic()
+            Line.held += 1
             return ticket
+
+    def _is_full(self) -> bool:
+        return len(self.waiting) >= self.places or self._slow() >= self.slow_slots
 
     def _require_closed(self, label: str) -> None:
         now = time.monotonic()
@@ -92,16 +105,17 @@ class Line:
         now = time.monotonic()
         return sum(now - since > SLOW for since in self.waiting.values())
 
-    def _patience(self) -> float:
+    def _patience(self, since: float) -> float:
         """For how many seconds somebody may wait for a place: every wait for one that is silent is a thread less."""
         if self.failures or self._slow():
             return 0.0
-        return max(self.answered_at, min(self.waiting.values())) + PATIENCE - time.monotonic()
+        return max(self.answered_at, min(self.waiting.values(), default=since)) + PATIENCE - time.monotonic()
 
     def leave(self, ticket: int) -> None:
         with self.lock:
-            self.waiting.pop(ticket, None)
-            self.lock.notify()
+            del self.waiting[ticket]
+            Line.held -= 1
+            self.lock.notify_all()
 
     def note(self, answered: bool, said: str = "") -> None:
         """What a call says of the system's health: an answer that refuses is an answer."""

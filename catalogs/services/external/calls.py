@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 from django.conf import settings
@@ -65,14 +67,25 @@ def load(actor: Actor, found: Found, provider: ExternalProvider, schema: list[st
 def pages(
     actor: Actor, found: Found, provider: ExternalProvider, verb: str, **arguments: Any
 ) -> Iterator[list[Remote]]:
-    """A listing, page by page."""
-    page: str | None = None
-    while True:
+    """A listing, page by page; the next one is asked for while the caller is at work on this one."""
+
+    def fetch(page: str | None) -> tuple[list[Remote], str | None]:
         answer = ask(actor, found, provider, verb, page=page, **arguments)
-        yield [Remote(**item) for item in answer["items"]]
-        page = answer["next"]
-        if page is None:
-            return
+        return [Remote(**item) for item in answer["items"]], answer["next"]
+
+    items, following = fetch(None)
+    if following is None:
+        yield items
+        return
+    ahead = ThreadPoolExecutor(1, thread_name_prefix=f"{verb} ahead")
+    try:
+        while following is not None:
+            coming = ahead.submit(copy_context().run, fetch, following)
+            yield items
+            items, following = coming.result()
+        yield items
+    finally:
+        ahead.shutdown(wait=False)
 
 
 def told_of(actor: Actor) -> dict[str, Any]:

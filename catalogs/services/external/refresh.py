@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from datetime import timedelta
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
@@ -118,6 +118,9 @@ def carry_on(run_id: int, told: Callable[[RefreshRun], None] | None = None) -> R
     run = _take(run_id)
     if run is None:
         return None
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA mmap_size=0")  # a walk comes by every page once: mapped, all would stay in memory
     try:
         _walk(run, told or (lambda run: None))
         _finish(run, RefreshRun.State.DONE, "")

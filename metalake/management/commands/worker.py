@@ -31,6 +31,7 @@ class Command(BaseCommand):
                 "Set METALAKE_BROKER_URL, for example redis://127.0.0.1:6379/0. "
                 "Without a broker the server drains its outbox itself."
             )
+        settings.METALAKE_THREADS = options["concurrency"]  # those that calls to outside systems share out
         self.stdout.write("The worker drains the outbox. Stop with Ctrl-C.")
         worker = app.Worker(
             pool_cls="threads",

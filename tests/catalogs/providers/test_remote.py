@@ -266,6 +266,27 @@ def test_slow_calls_hold_a_quarter_of_the_threads(
         assert ask(provider) == "answer"
 
 
+@override_settings(METALAKE_THREADS=8)
+def test_all_systems_together_hold_three_quarters_of_the_threads(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "SLOW", 60.0)
+    gate = threading.Event()
+    waiters = []
+    for number in (1, 2):
+        silent = Provider(*[gate.wait] * 3)
+        silent.catalog_id = CATALOG + number
+        waiters += occupy(3, silent)
+    assert eventually(lambda: Line.held == 6)
+    with pytest.raises(ProviderBusy, match="Other systems answer slowly"):
+        ask(Provider())
+    gate.set()
+    for waiter in waiters:
+        waiter.join()
+    assert ask(Provider()) == "answer"
+    assert Line.held == 0
+
+
 def test_a_call_that_was_given_up_keeps_its_place_until_it_ends(line: Line) -> None:
     gate = threading.Event()
     with pytest.raises(ProviderTimeout):
