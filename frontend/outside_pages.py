@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -42,69 +43,52 @@ def outside(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse
     return render(request, "frontend/outside.html", context)
 
 
-@require_POST
-@signed_in
-def start(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
-    found = located(actor, catalog_id, Kind.CATALOG)
+def _button(act: Callable[..., str]) -> Callable[..., HttpResponse]:
+    """A page that does it, and shows how things are since; what refuses it is said in place."""
+
+    @require_POST
+    @signed_in
+    @wraps(act)
+    def pressed(request: HttpRequest, actor: Actor, catalog_id: int, **which: int) -> HttpResponse:
+        found, status = located(actor, catalog_id, Kind.CATALOG), 200
+        try:
+            said = act(request, actor, found, **which)
+        except Forbidden:
+            raise
+        except MetalakeError as refusal:
+            said, status = refusal.message, 422
+        if not is_partial(request):
+            return redirect("frontend:object", found.id)
+        context = watched(actor, found) | {"said": said, "takes_focus": True}
+        return render(request, "frontend/outside.html", context, status=status)
+
+    return pressed
+
+
+@_button
+def start(request: HttpRequest, actor: Actor, found: Found) -> str:
     accepts = request.POST.get("accept_drops") == "yes"
-
-    def act() -> str:
-        run = refresh.start(actor, found.metalake.name, found.catalog.name, accept_drops=accepts)
-        run.refresh_from_db()  # a small catalog is walked by now
-        return "The refresh begins." if run.state == RefreshRun.State.RUNNING else _told(run)
-
-    return _acted(request, actor, found, act)
+    run = refresh.start(actor, found.metalake.name, found.catalog.name, accept_drops=accepts)
+    run.refresh_from_db()  # a small catalog is walked by now
+    return "The refresh begins." if run.state == RefreshRun.State.RUNNING else _told(run)
 
 
-@require_POST
-@signed_in
-def stop(request: HttpRequest, actor: Actor, catalog_id: int, run_id: int) -> HttpResponse:
-    found = located(actor, catalog_id, Kind.CATALOG)
-
-    def act() -> str:
-        refresh.cancel(actor, found.metalake.name, found.catalog.name, str(run_id))
-        return "The refresh is stopped. What it compared so far stays."
-
-    return _acted(request, actor, found, act)
+@_button
+def stop(request: HttpRequest, actor: Actor, found: Found, run_id: int) -> str:
+    refresh.cancel(actor, found.metalake.name, found.catalog.name, str(run_id))
+    return "The refresh is stopped. What it compared so far stays."
 
 
-@require_POST
-@signed_in
-def retry(request: HttpRequest, actor: Actor, catalog_id: int, intent_id: int) -> HttpResponse:
-    found = located(actor, catalog_id, Kind.CATALOG)
-
-    def act() -> str:
-        watching.retry(actor, found, intent_id)
-        return "The write is tried again within 15 seconds."
-
-    return _acted(request, actor, found, act)
+@_button
+def retry(request: HttpRequest, actor: Actor, found: Found, intent_id: int) -> str:
+    watching.retry(actor, found, intent_id)
+    return "The write is tried again within 15 seconds."
 
 
-@require_POST
-@signed_in
-def give_up(request: HttpRequest, actor: Actor, catalog_id: int, intent_id: int) -> HttpResponse:
-    found = located(actor, catalog_id, Kind.CATALOG)
-
-    def act() -> str:
-        watching.give_up(actor, found, intent_id)
-        return "The write is given up, and its names are free."
-
-    return _acted(request, actor, found, act)
-
-
-def _acted(request: HttpRequest, actor: Actor, found: Found, act: Callable[[], str]) -> HttpResponse:
-    """Do it, and show how things are since; what refuses it is said in place."""
-    status = 200
-    try:
-        said = act()
-    except Forbidden:
-        raise
-    except MetalakeError as refusal:
-        said, status = refusal.message, 422
-    if not is_partial(request):
-        return redirect("frontend:object", found.id)
-    context = watched(actor, found) | {"said": said, "takes_focus": True}
-    return render(request, "frontend/outside.html", context, status=status)
+@_button
+def give_up(request: HttpRequest, actor: Actor, found: Found, intent_id: int) -> str:
+    watching.give_up(actor, found, intent_id)
+    return "The write is given up, and its names are free."
 
 
 def _told(run: RefreshRun) -> str:
