@@ -47,7 +47,7 @@ fix: $(DEV_READY) ## Repair and format what ruff can
 	@$(PY) -m ruff check --fix --quiet . ; $(PY) -m ruff format .
 
 bench: $(DEV_READY) ## Run every program in benchmarks/; ARGS go to each of them
-	@set -e; for program in $$(grep -ls __main__ benchmarks/*.py); do \
+	@set -e; for program in $$(grep -lE "^    finish\(\)" benchmarks/*.py); do \
 		echo "== $$program"; $(PY) -m "benchmarks.$$(basename $$program .py)" $(ARGS); \
 	done
 
