@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.confined import confined
 from tests.jars import jars, needs_jars, only_one, pyspark_jars
 from tests.parts import needs
 from tests.ports import free_port
@@ -101,7 +102,7 @@ class HiveMetastore:
         command += ["-Dhive.root.logger=console", "-cp", classpath]
         with (self.folder / "hms.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(self.port)],
+                confined(*command, "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(self.port)),
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

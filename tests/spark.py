@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.confined import confined
 from tests.hms import HiveMetastore
 from tests.jars import jars, needs_jars
 from tests.parts import needs
@@ -101,7 +102,7 @@ def running_spark(hms: HiveMetastore | None = None, *, iceberg: bool = False) ->
     try:
         with log.open("w") as errors:
             process = subprocess.Popen(
-                [sys.executable, Path(__file__).with_name("spark_program.py"), json.dumps(settings)],
+                confined(sys.executable, str(Path(__file__).with_name("spark_program.py")), json.dumps(settings)),
                 cwd=folder,
                 env=os.environ | {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_LOCAL_DIRS": str(folder)},
                 stdin=subprocess.PIPE,
