@@ -185,7 +185,13 @@ DataType = TypeAliasType(
     "DataType",
     Annotated[
         Annotated[PrimitiveType, Tag("primitive")] | Annotated[ObjectType, Tag("object")],
-        Discriminator(lambda value: "primitive" if isinstance(value, str) else "object"),
+        Discriminator(
+            lambda value: (
+                "primitive" if isinstance(value, str) else "object" if isinstance(value, dict | Body) else None
+            ),
+            custom_error_type="no_type",
+            custom_error_message="must be the name of a type, or an object",
+        ),
     ],
 )
 

@@ -16,6 +16,28 @@ from metalake.errors import Invalid
 MAX_BODY_NESTING = 100
 LONGEST_QUOTE = 80
 
+# Of pydantic's mistakes, by their names.
+COMPLAINTS = {
+    "missing": "is required",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "dict_type": "must be an object",
+    "list_type": "must be a list",
+    "string_type": "must be a string",
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "float_type": "must be a number",
+    "too_short": "must have {min_length} or more items",
+    "too_long": "must have {max_length} items or fewer",
+    "string_too_short": "must have {min_length} or more characters",
+    "string_too_long": "must have {max_length} characters or fewer",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be {ge} or more",
+    "less_than_equal": "must be {le} or less",
+    "literal_error": "must be {expected}",
+}
+
 
 class Body(BaseModel):
     """A JSON object of the native wire: camelCase names, no unknown fields, no coercion, immutable once read."""
@@ -85,22 +107,21 @@ def _sentence(mistake: ErrorDetails, body: object) -> str:
     if mistake["type"] == "extra_forbidden":
         place = _place(location[:-1], body)
         return f"{place}: unknown field {quote(str(location[-1]))}"
-    return f"{_place(location, body, missing=mistake['type'] == 'missing')}: {_complaint(mistake)}"
+    return f"{_place(location, body, missing=mistake['type'] == 'missing')}: {complaint(mistake)}"
 
 
-def _complaint(mistake: ErrorDetails) -> str:
+def complaint(mistake: ErrorDetails) -> str:
+    """What is wrong with a value, to be said after its name: `is required`."""
     context = mistake.get("ctx", {})
     # A discriminator reads 'action' | '@type'; only the last name is on the wire.
     discriminator = str(context.get("discriminator", "")).rpartition("| ")[2]
     match mistake["type"]:
-        case "missing":
-            return "is required"
-        case "model_type" | "model_attributes_type" | "dict_type":
-            return "must be an object"
         case "union_tag_not_found":
             return f"{discriminator} is required"
         case "union_tag_invalid":
             return f"{discriminator} is {quote(str(context['tag']))}, not one of {context['expected_tags']}"
+        case known if known in COMPLAINTS:
+            return COMPLAINTS[known].format(**context)
         case _:
             return mistake["msg"].removeprefix("Value error, ")
 

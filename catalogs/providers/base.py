@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
 from metalake.errors import Invalid
 from metalake.privileges import CatalogType
+from metalake.wire import complaint
 
 # What begins so is a storage's property, however much it is like one of a catalog's own.
 STORAGES = frozenset({"s3", "s3a", "gcs", "adls", "abfs", "hdfs", "oss", "client"})
@@ -90,12 +91,17 @@ class Provider:
             return cls.settings.model_validate(dict(properties))
         except ValidationError as wrong:
             fault = wrong.errors()[0]
-            raise Invalid(f"Property {fault['loc'][0]!r}: {fault['msg']}.", kind="catalog") from None
+            raise Invalid(f"Property {fault['loc'][0]!r} {complaint(fault)}.", kind="catalog") from None
 
     @classmethod
     def completed(cls, catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:
         """The properties to store for a new catalog, defaults that must not move later written out."""
         return dict(properties)
+
+    @property
+    def table_formats(self) -> frozenset[str]:
+        """Those of the tables that this catalog serves, as it is set."""
+        return self.capabilities.table_formats
 
     def locations(self) -> list[str]:
         """The places that belong to this catalog alone, in the spelling to compare."""
