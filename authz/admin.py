@@ -32,6 +32,7 @@ from authz.models import (
     Token,
     User,
 )
+from authz.services import tokens
 from authz.services.naming import check_user_name
 from metalake.admin import ReadOnlyAdmin, SecurableAdmin
 from metalake.errors import Invalid
@@ -147,20 +148,8 @@ class TokenAdmin(ReadOnlyAdmin):
         with transaction.atomic():
             good = list(rows.filter(revoked_at__isnull=True).select_related("user").select_for_update(of=("self",)))
             Token.objects.filter(pk__in=[row.pk for row in good]).update(revoked_at=timezone.now())
-            record(*(_revoked(request, row) for row in good))
+            record(*(tokens.event(request.user.get_username(), "token.revoked", row) for row in good))
         self.message_user(request, f"{len(good)} revoked.", messages.SUCCESS)
-
-
-def _revoked(request: HttpRequest, row: Token) -> Event:
-    return Event(
-        name="token.revoked",
-        actor=request.user.get_username(),
-        kind="token",
-        object_id=row.pk,
-        full_name=row.name,
-        metalake_id=None,
-        details={"user": row.user.username},
-    )
 
 
 @admin.register(Member)

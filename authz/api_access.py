@@ -8,15 +8,16 @@ from typing import Any
 from django.http import StreamingHttpResponse
 
 from authz import wire_access as wire
-from authz.paging import Page
 from authz.policy import Actor
 from authz.services import explaining, reaching
 from authz.services.reaching import Place, Whom
 from authz.wire import ObjectReply, present
 from metalake.errors import Invalid
+from metalake.paging import Page, read_size
 from metalake.rest import Endpoint, answers, kind_of
 
 NDJSON = "application/x-ndjson"
+DEFAULT_SIZE, MAX_SIZE = 100, 1000  # of a page
 
 
 class Explain(Endpoint):
@@ -52,12 +53,17 @@ class WhoReaches(Endpoint):
     def get(self, actor: Actor, metalake: str, type: str, full_name: str) -> dict[str, Any]:
         """List who can use a privilege on an object, be it by owning it, and which, now or at a moment."""
         asked = [self.text(name) for name in ("asOf", "privilege")]
-        page = Page(self.text("limit"), self.text("pageToken"), actor.name, metalake, type, full_name, *asked)
+        page = _page(self, actor.name, metalake, type, full_name, *asked)
         as_of, privilege = wire.read_as_of(asked[0]), wire.read_privilege(asked[1])
         on = Place(kind_of(type), full_name)
         found, access = reaching.who_reaches(actor, metalake, on, as_of, privilege, page.after)
         some, token = page.cut(access, attrgetter("user"))
         return present(object=wire.object_reply(found), access=list(map(wire.access_reply, some)), nextPageToken=token)
+
+
+def _page(endpoint: Endpoint, *asked: str | None) -> Page:
+    size = read_size("limit", endpoint.text("limit"), DEFAULT_SIZE, MAX_SIZE)
+    return Page(size, endpoint.text("pageToken"), "access", *asked)
 
 
 REACHED = {"objects": list[wire.ReachedReply], "nextPageToken": str | None}
@@ -70,13 +76,12 @@ class _Reached(Endpoint):
         asked = [self.text(name) for name in NARROWED]
         below = self.place()
         known = below and Place(*below), wire.read_as_of(asked[0]), wire.read_privilege(asked[1])
-        limit, token = self.text("limit"), self.text("pageToken")
         if NDJSON in self.request.META.get("HTTP_ACCEPT", ""):
-            if limit is not None or token is not None:
+            if self.text("limit") is not None or self.text("pageToken") is not None:
                 raise Invalid(f"{NDJSON} streams everything at once; leave out limit and pageToken.")
             found = reaching.what_is_reached(actor, metalake, whom, *known)
             return StreamingHttpResponse(wire.lines(found), content_type=NDJSON)
-        page = Page(limit, token, actor.name, metalake, *whom, *asked)
+        page = _page(self, actor.name, metalake, *whom, *asked)
         found = reaching.what_is_reached(actor, metalake, whom, *known, page.after)
         some, token = page.cut(found, attrgetter("lineage"))
         return present(objects=list(map(wire.reached_reply, some)), nextPageToken=token)

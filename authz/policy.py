@@ -280,23 +280,25 @@ def visible_catalogs(actor: Actor, lineage: Lineage, catalogs: QuerySet) -> Quer
 
 def visible_tables(actor: Actor, lineage: Lineage, tables: QuerySet) -> QuerySet:
     """The tables of a schema that the actor may load."""
-    held = rights(actor, lineage)
-    if decide(operations.ALTER_SCHEMA, held, Kind.SCHEMA):
-        return tables
-    if not decide(operations.LIST_TABLES, held, Kind.SCHEMA):
-        return tables.none()
-    return tables.filter(_owned(actor) | _effective(actor, held, [Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE]))
+    known = [Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE]
+    return _visible_in_schema(actor, lineage, tables, operations.LIST_TABLES, known)
 
 
 def visible_views(actor: Actor, lineage: Lineage, views: QuerySet) -> QuerySet:
     """The views of a schema that the actor may load, or drop."""
+    known = [Privilege.SELECT_VIEW, Privilege.ALTER_VIEW, Privilege.DROP_VIEW]
+    return _visible_in_schema(actor, lineage, views, operations.LIST_VIEWS, known)
+
+
+def _visible_in_schema(
+    actor: Actor, lineage: Lineage, rows: QuerySet, listing: Operation, known: Sequence[Privilege]
+) -> QuerySet:
     held = rights(actor, lineage)
     if decide(operations.ALTER_SCHEMA, held, Kind.SCHEMA):
-        return views
-    if not decide(operations.LIST_VIEWS, held, Kind.SCHEMA):
-        return views.none()
-    known = [Privilege.SELECT_VIEW, Privilege.ALTER_VIEW, Privilege.DROP_VIEW]
-    return views.filter(_owned(actor) | _effective(actor, held, known))
+        return rows
+    if not decide(listing, held, Kind.SCHEMA):
+        return rows.none()
+    return rows.filter(_owned(actor) | _effective(actor, held, known))
 
 
 def visible_schemas(actor: Actor, lineage: Lineage, schemas: QuerySet) -> QuerySet:
@@ -341,7 +343,7 @@ def _granted(actor: Actor, privilege: Privilege, effect: Effect) -> QuerySet[Gra
     )
 
 
-def _effective(actor: Actor, held: Rights, privileges: list[Privilege]) -> Q:
+def _effective(actor: Actor, held: Rights, privileges: Sequence[Privilege]) -> Q:
     """Rows on which one of the privileges is effective, given what the container's lineage already says."""
     found = Q(pk__in=[])
     for privilege in privileges:

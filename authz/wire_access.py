@@ -12,13 +12,13 @@ from pydantic import Field
 from authz.objects import Located
 from authz.reach import Access, Reached, Use
 from authz.services.cases import Reason, Told
-from authz.services.explaining import Explanation, read_wanted
+from authz.services.explaining import Explanation, known_privilege, read_wanted
 from authz.services.reaching import MAX_QUESTIONS, Place, Question
 from authz.services.remedies import By, Step
 from authz.wire import Moment, ObjectReply, OwnerReply, owner_reply, present, utc, written
 from metalake.errors import Invalid, at
 from metalake.names import dotted
-from metalake.privileges import Privilege, parse_privilege
+from metalake.privileges import Privilege
 from metalake.rest import kind_of, render_error
 from metalake.wire import Body, Reply, quote
 
@@ -40,12 +40,7 @@ def read_as_of(text: str | None) -> datetime | None:
 
 def read_privilege(text: str | None) -> Privilege | None:
     """The one that a question is narrowed to, None for all. Raises Invalid."""
-    if text is None:
-        return None
-    privilege = parse_privilege(text)
-    if privilege is None:
-        raise Invalid(f"{quote(text)} is no privilege; known are {', '.join(Privilege)}.", kind="privilege")
-    return privilege
+    return None if text is None else known_privilege(text)
 
 
 # Explain

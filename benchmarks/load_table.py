@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 import sys
-import time
 import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.harness import claim, finish, median, on_both_databases, percentile, ratio, serve
 from benchmarks.http import Load
+from tests import processes
 from tests.ports import free_port
 
 # Many short turns: what disturbs some of them does not disturb the medians.
@@ -74,18 +73,13 @@ def fetch(url: str, authorization: str) -> bytes:
 
 
 def bare(stack: ExitStack, content: bytes) -> str:
-    port, stored = free_port(), Path(os.environ["METALAKE_HOME"]) / "bytes"
+    port, home = free_port(), Path(os.environ["METALAKE_HOME"])
+    stored, url = home / "bytes", f"http://127.0.0.1:{port}"
     stored.write_bytes(content)
-    process = subprocess.Popen([sys.executable, "-m", "benchmarks.bare", str(port), str(stored)])
-    stack.callback(process.wait)
-    stack.callback(process.terminate)
-    for _ in range(200):
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/").close()
-            return f"http://127.0.0.1:{port}"
-        except OSError:
-            time.sleep(0.05)
-    raise AssertionError("the bare server did not start")
+    command = [sys.executable, "-m", "benchmarks.bare", str(port), str(stored)]
+    process = processes.start("the bare server", command, home / "bare.log", lambda: processes.answers(url))
+    stack.callback(processes.kill, process)
+    return url
 
 
 def measure(loads: dict[str, Load], rounds: int) -> None:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import orjson
-from django.core.signing import BadSignature, Signer
 from django.http import QueryDict
 
-from metalake.errors import Invalid
+from metalake.paging import Page, read_size
 
 DEFAULT_SIZE = 1_000
 MAX_SIZE = 10_000  # a page may be smaller than asked
@@ -26,28 +24,9 @@ def page(query: QueryDict, fetch: Fetch, *list_is: str | int | None) -> tuple[li
 
     Raises Invalid for a size below one and for a token of another list, another caller, or not of ours.
     """
-    size = _size(query.get("pageSize"))
+    size = min(read_size("pageSize", query.get("pageSize"), DEFAULT_SIZE), MAX_SIZE)
     token = query.get("pageToken")
     if token is None:
         return fetch(None, None), None
-    signer = Signer(salt="iceberg_rest.page " + orjson.dumps(list_is).decode())
-    names = fetch(_last_name(signer, token) if token else None, size + 1)
-    if len(names) <= size:
-        return names, None
-    return names[:size], signer.sign_object(names[size - 1])
-
-
-def _size(given: str | None) -> int:
-    if given is None:
-        return DEFAULT_SIZE
-    if not (given.isascii() and given.isdigit() and int(given[:9]) >= 1):
-        raise Invalid(f"pageSize must be a whole number of at least 1, not {given!r:.40}.")
-    return min(int(given[:9]), MAX_SIZE)
-
-
-def _last_name(signer: Signer, token: str) -> str:
-    try:
-        name = signer.unsign_object(token)
-    except (BadSignature, ValueError):
-        raise Invalid("The pageToken is not of this list; begin again with an empty one.") from None
-    return str(name)
+    asked = Page(size, token, "iceberg_rest", *list_is)
+    return asked.cut(fetch(asked.after or None, size + 1), str)

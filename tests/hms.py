@@ -10,7 +10,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,11 +19,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import processes
 from tests.confined import confined
 from tests.jars import jars, needs_jars, only_one, pyspark_jars
 from tests.parts import needs
 from tests.ports import free_port
-from tests.shared import kill_group, shared_folder
+from tests.shared import shared_folder
 
 if TYPE_CHECKING:
     from hive_metastore.ThriftHiveMetastore import Client
@@ -100,23 +100,11 @@ class HiveMetastore:
             _prepare(self.folder, classpath)
         command = [*JAVA, *DERBY, f"-Djava.io.tmpdir={self.folder}"]
         command += ["-Dhive.root.logger=console", "-cp", classpath]
-        with (self.folder / "hms.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                confined(*command, "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(self.port)),
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        deadline = time.monotonic() + timeout
-        while not self.is_ready():
-            ended = self.process.poll()
-            if ended is not None or time.monotonic() > deadline:
-                self.kill()
-                what = f"ended with {ended}" if ended is not None else f"was not ready within {timeout:.0f} s"
-                raise AssertionError(f"the metastore {what}:\n{self.log_tail()}")
-            time.sleep(0.05)
+        command += ["org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(self.port)]
+        log = self.folder / "hms.log"
+        self.process = processes.start(
+            "the metastore", confined(*command), log, self.is_ready, timeout, cwd=self.folder
+        )
 
     def is_ready(self) -> bool:
         from thrift.Thrift import TException
@@ -131,12 +119,8 @@ class HiveMetastore:
     def kill(self) -> None:
         """SIGKILL to its process group, as a crash of its machine would; `start` goes on with what it kept."""
         if self.process is not None:
-            kill_group(self.process.pid)
-            self.process.wait()
+            processes.kill(self.process)
             self.process = None
-
-    def log_tail(self, lines: int = 40) -> str:
-        return "\n".join((self.folder / "hms.log").read_text(errors="replace").splitlines()[-lines:])
 
 
 @contextmanager

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import psycopg
 import pytest
 
+from tests import processes
 from tests.parts import chromium, needs
 from tests.ports import free_port
 from tests.postgres import PostgresServer, running_postgres
@@ -84,31 +81,13 @@ class MetalakeServer:
     def start(self, timeout: float = 60) -> None:
         """Start and wait until /health/ready answers; raises AssertionError with the end of the log if it does not."""
         assert self.process is None, "already running"
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "manage.py", "serve"],
-                cwd=REPOSITORY,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        deadline = time.monotonic() + timeout
-        while not self.is_ready():
-            ended = self.process.poll()
-            if ended is not None or time.monotonic() > deadline:
-                self.kill()
-                what = f"ended with {ended}" if ended is not None else f"was not ready within {timeout:.0f} s"
-                raise AssertionError(f"the server {what}:\n{self.log_tail()}")
-            time.sleep(0.05)
+        command = [sys.executable, "manage.py", "serve"]
+        self.process = processes.start(
+            "the server", command, self.log, self.is_ready, timeout, cwd=REPOSITORY, env=self.environment
+        )
 
     def is_ready(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"{self.url}/health/ready", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except (OSError, urllib.error.URLError):
-            return False
+        return processes.answers(f"{self.url}/health/ready")
 
     def stop(self, timeout: float = 30) -> None:
         """Ask the server to finish (SIGTERM) and wait for it; SIGKILL after the timeout."""
@@ -123,22 +102,14 @@ class MetalakeServer:
 
     def kill(self) -> None:
         """SIGKILL to every process of the server, as a crash of the machine would."""
-        if self.process is None:
-            return
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.process.wait()
-        self.process = None
+        if self.process is not None:
+            processes.kill(self.process)
+            self.process = None
 
     def restart(self) -> None:
         """Stop it if it runs and start it again: same home, port and database."""
         self.stop()
         self.start()
-
-    def log_tail(self, lines: int = 40) -> str:
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
 
 class StartMetalake(Protocol):
@@ -200,26 +171,13 @@ def metalake_worker() -> Iterator[Callable[[MetalakeServer], subprocess.Popen[by
     workers: list[subprocess.Popen[bytes]] = []
 
     def start(server: MetalakeServer) -> subprocess.Popen[bytes]:
-        with (server.home / "worker.log").open("ab") as log:
-            worker = subprocess.Popen(
-                [sys.executable, "manage.py", "worker"],
-                cwd=REPOSITORY,
-                env=server.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        workers.append(worker)
-        return worker
+        command, log = [sys.executable, "manage.py", "worker"], server.home / "worker.log"
+        workers.append(processes.start("the worker", command, log, cwd=REPOSITORY, env=server.environment))
+        return workers[-1]
 
     yield start
     for worker in workers:
-        try:
-            os.killpg(worker.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        worker.wait()
+        processes.kill(worker)
 
 
 # -- PostgreSQL and Redis
@@ -245,35 +203,40 @@ def postgres_url(postgres: PostgresServer) -> Iterator[str]:
         connection.execute(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")
 
 
+class OwnRedis:
+    """A Redis that keeps nothing on disk; it runs at once, and may be stopped and started again on its port."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port = folder, free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.start()
+
+    def start(self) -> None:
+        command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        log = self.folder / "redis.log"
+        self.process = processes.start("redis-server", command, log, self.is_ready, cwd=self.folder)
+
+    def is_ready(self) -> bool:
+        from redis import Redis
+        from redis.exceptions import ConnectionError as NotYet
+
+        with Redis(port=self.port) as client:
+            try:
+                return bool(client.ping())
+            except NotYet:
+                return False
+
+    def stop(self) -> None:
+        processes.kill(self.process)
+
+
 @pytest.fixture(scope="session")
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a Redis server that keeps nothing on disk."""
     needs("redis")
-    port, folder = free_port(), tmp_path_factory.mktemp("redis")
-    command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-    process = subprocess.Popen([*command, "--dir", str(folder), "--logfile", "log"], stdin=subprocess.DEVNULL)
-    try:
-        wait_for_redis(process, port)
-        yield f"redis://127.0.0.1:{port}/0"
-    finally:
-        process.kill()
-        process.wait()
-
-
-def wait_for_redis(process: subprocess.Popen[bytes], port: int) -> None:
-    from redis import Redis
-    from redis.exceptions import ConnectionError as NotYet
-
-    deadline = time.monotonic() + 10
-    with Redis(port=port) as client:
-        while True:
-            try:
-                client.ping()
-                return
-            except NotYet:
-                assert process.poll() is None, "redis-server ended at once"
-                assert time.monotonic() < deadline, "redis-server did not answer within 10 s"
-                time.sleep(0.02)
+    own = OwnRedis(tmp_path_factory.mktemp("redis"))
+    yield own.url
+    own.stop()
 
 
 # -- A browser

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
+from tests import processes
 from tests.confined import confined
 from tests.hms import HiveMetastore
 from tests.jars import jars, needs_jars
 from tests.parts import needs
-from tests.shared import kill_group
 
 Rows = list[dict[str, Any]]
 LOOPBACK = "127.0.0.1"
@@ -69,8 +69,7 @@ class Spark:
         line = self.process.stdout.readline() if ready else ""
         if not line:
             what = "ended" if ready else f"did not answer within {timeout:.0f} s"
-            tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-40:])
-            raise AssertionError(f"Spark {what}:\n{tail}")
+            raise AssertionError(f"Spark {what}:\n{processes.tail(self.log)}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
@@ -114,7 +113,7 @@ def running_spark(hms: HiveMetastore | None = None, *, iceberg: bool = False) ->
         try:
             yield Spark(process, log)
         finally:
-            kill_group(process.pid)
+            processes.kill(process)
             process.communicate()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

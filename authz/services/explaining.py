@@ -20,6 +20,7 @@ from authz.snapshot import member_change
 from authz.state import GrantRow
 from metalake.errors import Invalid
 from metalake.privileges import Effect, Kind, Privilege, parse_privilege
+from metalake.wire import quote
 
 MAX_GRANTS = 10
 
@@ -52,18 +53,24 @@ def read_wanted(kind: Kind, privilege: str | None, operation: str | None) -> Wan
     if kind not in FAMILIES["read_access"]:
         raise Invalid(f"Access is explained on {_listed(FAMILIES['read_access'])}, not on a {kind}.", kind="object")
     if privilege is not None:
-        known = parse_privilege(privilege)
-        if known is None:
-            raise Invalid(f"{privilege!r:.100} is no privilege; known are {_listed(Privilege)}.", kind="privilege")
+        known = known_privilege(privilege)
         if kind not in known.grantable_on:
             raise Invalid(f"Privilege {known} has no meaning on a {kind}, but on: {_listed(known.grantable_on)}.")
         return Wanted(use_of(known, kind), known)
     row = OPERATIONS.get(str(operation).lower())
     if row is None:
-        raise Invalid(f"{operation!r:.100} is no operation; known are {_listed(OPERATIONS)}.")
+        raise Invalid(f"{quote(str(operation))} is no operation; known are {_listed(OPERATIONS)}.")
     if kind not in row.on:
         raise Invalid(f"Operation {row.name} is not asked on a {kind}, but on: {_listed(row.on)}.")
     return Wanted(row)
+
+
+def known_privilege(name: str) -> Privilege:
+    """Raises Invalid for a name that no privilege has."""
+    privilege = parse_privilege(name)
+    if privilege is None:
+        raise Invalid(f"{quote(name)} is no privilege; known are {_listed(Privilege)}.", kind="privilege")
+    return privilege
 
 
 def explain(

@@ -47,7 +47,7 @@ def issue(actor: Actor, name: str, expires_at: datetime | None = None, user: str
             raise AlreadyExists(f"A token {name} already exists.", kind="token")
         secret = issue_token(holder, name, expires_at)
         row = good.get(name=name)
-        record(_event(actor, "token.issued", row))
+        record(event(actor.name, "token.issued", row))
         return Issued(row, secret)
 
     return write(actor, act, kind="token")
@@ -76,16 +76,17 @@ def revoke(actor: Actor, token_id: int) -> bool:
         if row is None:
             return False
         Token.objects.filter(pk=row.pk).update(revoked_at=timezone.now())
-        record(_event(actor, "token.revoked", row))
+        record(event(actor.name, "token.revoked", row))
         return True
 
     return write(actor, act, kind="token")
 
 
-def _event(actor: Actor, name: str, row: Token) -> Event:
+def event(actor: str, name: str, row: Token) -> Event:
+    """What was done with a token, by the actor of that name."""
     return Event(
         name=name,
-        actor=actor.name,
+        actor=actor,
         kind="token",
         object_id=row.pk,
         full_name=row.name,

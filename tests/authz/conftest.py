@@ -1,13 +1,21 @@
-"""The small world, and its users on the wire."""
+"""The small world, its users on the wire, and what several files of tests begin with."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from authz import snapshot
+from authz.models import Grant
+from authz.policy import Actor
+from authz.services import grants, roles
+from metalake.privileges import Kind
+from tests.authz.history import History
+from tests.authz.refusals import hold
 from tests.authz.small_world import Wire, World, held
 
 
@@ -24,3 +32,40 @@ def world(db: None) -> Iterator[World]:
 def wire(settings: Any) -> Wire:
     settings.ROOT_URLCONF = "tests.authz.urlconf"
     return Wire()
+
+
+@pytest.fixture
+def analyst(world: World) -> None:
+    """A role that a half-done override would empty."""
+    roles.create_role(world.olga, "acme", "analyst")
+    hold(world, "allow", "use_catalog", "lake")
+    hold(world, "deny", "create_table", "lake.A")
+
+
+@pytest.fixture
+def filled(world: World) -> World:
+    """Roles of every sort: DENYs, times, one without grants, groups."""
+    world.give("mia", "use_catalog@lake", "use_schema@lake.A", "deny modify_table@lake.A")
+    world.give("nils", "select_table@lake.A:B.t", "manage_grants@lake", "create_role@acme")
+    world.group("analysts", "mia", "nils")
+    roles.create_role(world.olga, "acme", "empty")
+    roles.create_role(world.olga, "acme", "no")
+    roles.assign_roles(world.olga, "acme", "group", "analysts", ["no"])
+    soon = timezone.now() + timedelta(days=2)
+    span = (soon, soon + timedelta(days=1))
+    grants.grant_privileges(world.olga, "acme", "no", Kind.CATALOG, "lake", [("use_catalog", "allow", *span)])
+    grants.grant_privileges(world.olga, "acme", "no", Kind.SCHEMA, "lake.A", [("use_schema", "deny", None, soon)])
+    started = Grant.objects.get(group__role__name="no", permission__codename="use_catalog")
+    Grant.objects.filter(pk=started.pk).update(starts_at=timezone.now() - timedelta(days=1))
+    ended = Grant.objects.get(group__role__name="r2", permission__codename="select_table")
+    Grant.objects.filter(pk=ended.pk).update(ends_at=timezone.now() - timedelta(hours=1))
+    snapshot.forget()
+    return world
+
+
+@pytest.fixture
+def past(db: None, django_user_model) -> History:
+    """Made by olga, a service admin."""
+    user = django_user_model.objects.create_superuser("olga", "a long enough password")
+    snapshot.forget()
+    return History(Actor(user.pk, "olga", snapshot.latest(), service_admin=True))

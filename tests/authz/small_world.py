@@ -15,7 +15,8 @@ from django.test import Client
 from authz import snapshot
 from authz.callers import actor_of
 from authz.models import AuditEntry, Member, User
-from authz.policy import Actor
+from authz.objects import Located
+from authz.policy import Actor, Node
 from authz.services import grants, people, roles
 from authz.services.entries import Ask, spelled
 from catalogs.hierarchy import HierarchicalSchema
@@ -107,6 +108,14 @@ class World:
 
     def events(self, name: str) -> list[AuditEntry]:
         return list(AuditEntry.objects.filter(event=name).order_by("id"))
+
+
+def node_of(row: Any) -> Node:
+    return Node(row.id, row.kind, row.name, row.owner_user_id, row.owner_group_id)
+
+
+def at(world: World) -> Located:
+    return Located((node_of(world.acme),))
 
 
 def kind_at(full_name: str) -> Kind:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from authz.services import roles
 from tests.authz.refusals import (
     ILLEGAL_ARGUMENT,
     NO_OBJECT,
@@ -17,22 +16,13 @@ from tests.authz.refusals import (
     Door,
     allow,
     doors,
-    hold,
     raw,
     refused,
     securable,
 )
 from tests.authz.small_world import Wire, World
 
-pytestmark = pytest.mark.store
-
-
-@pytest.fixture(autouse=True)
-def analyst(world: World) -> None:
-    """A role that a half-done override would empty."""
-    roles.create_role(world.olga, "acme", "analyst")
-    hold(world, "allow", "use_catalog", "lake")
-    hold(world, "deny", "create_table", "lake.A")
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("analyst")]
 
 
 def test_more_objects_than_a_role_may_be_given_at_once(world: World, wire: Wire) -> None:

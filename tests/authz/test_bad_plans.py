@@ -13,8 +13,8 @@ from authz import plan_file
 from authz.services import differing, planning
 from authz.services.differing import Wanted
 from metalake.errors import Invalid, MetalakeError, TooLarge
+from tests.authz.plan_files import PATH, on, role, state, subtree, wanted
 from tests.authz.small_world import Wire, World
-from tests.authz.test_plans import PATH, on, role, state, subtree, wanted
 
 pytestmark = pytest.mark.store
 

@@ -18,13 +18,11 @@ from authz.services.reaching import Place, Question, check
 from authz.state import Now
 from metalake.errors import Forbidden
 from metalake.privileges import Kind, Privilege
-from tests.authz.small_world import PASSWORD, Wire, World
-from tests.authz.test_history import History, now, past
-from tests.authz.test_reach import at, node_of
+from tests.authz.history import History, now
+from tests.authz.small_world import PASSWORD, Wire, World, at, node_of
 
 pytestmark = pytest.mark.store
 
-__all__ = ["past"]
 CHECK = "metalakes/acme/access/check"
 KINDS = {0: "catalog", 1: "schema", 2: "table"}
 

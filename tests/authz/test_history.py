@@ -14,75 +14,20 @@ from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
-from authz import history, policy, snapshot
+from authz import history, snapshot
 from authz.models import Fact, User
-from authz.operations import load_of
 from authz.policy import Actor
 from authz.services import grants, owners, people, roles
-from authz.state import Now, Past, State, state_at
+from authz.state import Now, Past, State
 from catalogs.lookup import Ident
-from catalogs.services import catalogs, metalakes, schemas
+from catalogs.services import catalogs, schemas
 from catalogs.services.changes import Alteration
 from metalake.errors import Invalid, NotFound
 from metalake.privileges import Effect, Kind, Privilege
+from tests.authz.history import FLIGHTS, History, now
 from tests.authz.small_world import kind_at
 
 pytestmark = pytest.mark.store
-
-FLIGHTS = "lake.flights"
-
-
-class History:
-    """A metalake made through the services alone, and the moments between its changes."""
-
-    def __init__(self, olga: Actor) -> None:
-        self._olga = olga
-        metalakes.create_metalake(self.olga, "acme", None, {})
-        catalogs.create_catalog(self.olga, "acme", "lake", "relational", "lakehouse-iceberg", None, {})
-        schemas.create_schema(self.olga, Ident("acme", "lake", "flights:raw"), None, {})
-        for name in ("mia", "nils"):
-            people.add_user(self.olga, "acme", name)
-        roles.create_role(self.olga, "acme", "readers")
-        self.grant("lake", "use_catalog")
-        self.grant(FLIGHTS, "use_schema")
-
-    @property
-    def olga(self) -> Actor:
-        return self._olga.refreshed()
-
-    def grant(self, where: str, privilege: str, effect: str = "allow") -> None:
-        pair = (privilege, effect)
-        grants.grant_privileges(self.olga, "acme", "readers", kind_at(where), where, [pair])
-
-    def revoke(self, where: str, privilege: str, effect: str = "allow") -> None:
-        pair = (privilege, effect)
-        grants.revoke_privileges(self.olga, "acme", "readers", kind_at(where), where, [pair])
-
-    def at(self, moment: datetime | None) -> State:
-        return state_at(owners.enter(self.olga, "acme"), moment)
-
-    def loads(self, user: str, moment: datetime | None, where: str = FLIGHTS) -> bool:
-        """As explain and check ask it."""
-        state = self.at(moment)
-        found = state.locate(kind_at(where), where)
-        held = state.policy_on([node.id for node in found.nodes])
-        return policy.permits(state.actor(user, held), load_of(found.kind), found)
-
-
-def now() -> datetime:
-    """A moment behind the newest fact."""
-    newest = Fact.objects.order_by("-at").values_list("at", flat=True).first()
-    assert newest is not None
-    while (moment := timezone.now()) <= newest:
-        pass
-    return moment
-
-
-@pytest.fixture
-def past(db: None, django_user_model) -> History:
-    user = django_user_model.objects.create_superuser("olga", "a long enough password")
-    snapshot.forget()
-    return History(Actor(user.pk, "olga", snapshot.latest(), service_admin=True))
 
 
 def test_a_right_is_there_between_its_grant_and_its_revoke(past: History) -> None:

@@ -2,54 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import json
-from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from authz import plan_file, policy, snapshot
-from authz.models import AuditEntry, Fact, Grant, Plan, PolicyEpoch
+from authz import plan_file, policy
+from authz.models import Fact, Plan, PolicyEpoch
 from authz.objects import by_ids
 from authz.policy import Actor
-from authz.services import applying, differing, grants, owners, people, planning, roles
+from authz.services import applying, differing, owners, people, planning, roles
 from authz.services.differing import Wanted
 from metalake.errors import Conflict, Forbidden, NotFound
 from metalake.privileges import Kind, Privilege
-from tests.authz.small_world import Wire, World
+from tests.authz.plan_files import FILE, LATER, on, role, state, subtree, wanted
+from tests.authz.small_world import World
 
 pytestmark = pytest.mark.store
-
-LATER = "2999-01-01T00:00:00.000000Z"
-PATH = "metalakes/acme/access"
-
-
-def wanted(*roles_: dict[str, Any], **top: Any) -> Wanted:
-    return plan_file.read_json(json.dumps({"metalake": "acme", **top, "roles": roles_}).encode())
-
-
-def role(name: str, *entries: dict[str, Any], **who: Any) -> dict[str, Any]:
-    return {"name": name, **who, "grants": list(entries)}
-
-
-def on(full_name: str, *allow: Any, deny: tuple[Any, ...] = ()) -> dict[str, Any]:
-    kind = "metalake" if full_name == "acme" else ("catalog", "schema", "table")[full_name.count(".")]
-    return {"type": kind, "fullName": full_name, "allow": list(allow), "deny": list(deny)}
-
-
-def state() -> tuple[Any, ...]:
-    """All that a plan or an application may change."""
-    return (
-        sorted(Grant.objects.values_list("pk", "effect", "starts_at", "ends_at")),
-        Fact.objects.count(),
-        AuditEntry.objects.exclude(event="access.refused").count(),
-        PolicyEpoch.objects.get().value,
-        Plan.objects.count(),
-    )
 
 
 def told(planned: planning.Planned) -> list[str]:
@@ -74,27 +44,6 @@ def told(planned: planning.Planned) -> list[str]:
 def make_so(actor: Actor, file: Wanted) -> list[differing.Change]:
     planned = planning.plan(actor, "acme", file)
     return applying.apply_plan(actor, "acme", planned.token)
-
-
-@pytest.fixture
-def filled(world: World) -> World:
-    """Roles of every sort: DENYs, times, one without grants, groups."""
-    world.give("mia", "use_catalog@lake", "use_schema@lake.A", "deny modify_table@lake.A")
-    world.give("nils", "select_table@lake.A:B.t", "manage_grants@lake", "create_role@acme")
-    world.group("analysts", "mia", "nils")
-    roles.create_role(world.olga, "acme", "empty")
-    roles.create_role(world.olga, "acme", "no")
-    roles.assign_roles(world.olga, "acme", "group", "analysts", ["no"])
-    soon = timezone.now() + timedelta(days=2)
-    span = (soon, soon + timedelta(days=1))
-    grants.grant_privileges(world.olga, "acme", "no", Kind.CATALOG, "lake", [("use_catalog", "allow", *span)])
-    grants.grant_privileges(world.olga, "acme", "no", Kind.SCHEMA, "lake.A", [("use_schema", "deny", None, soon)])
-    started = Grant.objects.get(group__role__name="no", permission__codename="use_catalog")
-    Grant.objects.filter(pk=started.pk).update(starts_at=timezone.now() - timedelta(days=1))
-    ended = Grant.objects.get(group__role__name="r2", permission__codename="select_table")
-    Grant.objects.filter(pk=ended.pk).update(ends_at=timezone.now() - timedelta(hours=1))
-    snapshot.forget()
-    return world
 
 
 # Export, plan, apply
@@ -128,13 +77,6 @@ def test_the_export_is_sorted_and_leaves_out_what_has_ended(filled: World) -> No
     part = plan_file.as_data(differing.export(filled.olga, "acme", (Kind.SCHEMA, "lake.A")))
     assert part["subtree"] == {"type": "schema", "fullName": "lake.A"}
     assert [(one["name"], "users" in one) for one in part["roles"]] == [("no", False), ("r1", False)]
-
-
-FILE = (
-    role("analyst", on("lake", "use_catalog"), on("lake.A", "use_schema", "select_table"), users=["mia"], groups=[]),
-    role("guard", on("lake.A", deny=("modify_table",)), groups=["crew"]),
-    role("later", on("lake.A:B.t", {"privilege": "select_table", "startTime": LATER})),
-)
 
 
 def test_a_file_is_planned_and_applied_once(world: World) -> None:
@@ -235,10 +177,6 @@ def test_who_may_grant_on_a_subtree_plans_it_alone(filled: World) -> None:
             planning.plan(filled.actor("nils"), "acme", refused)
     with pytest.raises(Forbidden):
         differing.export(filled.actor("nils"), "acme")
-
-
-def subtree(kind: str, full_name: str) -> dict[str, Any]:
-    return {"subtree": {"type": kind, "fullName": full_name}}
 
 
 def test_an_ended_grant_is_given_anew(filled: World) -> None:
@@ -430,127 +368,3 @@ def test_a_subtree_does_not_tell_of_what_is_elsewhere(world: World) -> None:
             )
         said.append(refusal.value.message.replace(f" {name} ", " * "))
     assert said == ["roles[0].grants[0]: Schema * does not exist in schema lake.A:B."] * 2
-
-
-# The wire
-
-
-def send(wire: Wire, path: str, body: str = "", method: str = "POST", user: str = "olga", **headers: str) -> Any:
-    return wire.client.generic(
-        method,
-        f"/api/{path}",
-        body,
-        content_type=headers.pop("content_type", "application/yaml"),
-        headers={"Authorization": wire.basic(user), **headers},
-        RAW_URI=f"/api/{path.partition('?')[0]}",
-        QUERY_STRING=path.partition("?")[2],
-    )
-
-
-def test_two_callers_over_the_wire(world: World, wire: Wire) -> None:
-    text = plan_file.as_yaml(wanted(*FILE[:1]))
-    answer = send(wire, f"{PATH}/plan", text)
-    assert answer.status_code == 200, answer.content
-    planned = answer.json()["plan"]
-    assert planned["changes"][1] == {
-        "change": "grant",
-        "role": "analyst",
-        "privilege": "use_catalog",
-        "condition": "allow",
-        "on": {"type": "catalog", "fullName": "lake"},
-    }
-    assert planned["changes"][-1] == {"change": "assign", "role": "analyst", "user": "mia"}
-    assert {"privilege": "select_table", "type": "table"}.items() <= planned["blastRadius"][0].items()
-    assert planned["blastRadius"][0]["gain"] == {"users": 1, "objects": 1, "names": ["mia"]}
-    assert (planned["atLeast"], planned["scheduled"]) == (False, 0)
-    assert planned["token"] not in str(list(Plan.objects.values()))
-
-    status, reply = wire("POST", f"{PATH}/apply", {"token": planned["token"]}, user="mia")
-    assert (status, reply["type"]) == (404, "NotFoundException")
-    status, reply = wire("POST", f"{PATH}/apply", {"token": planned["token"]})
-    assert (status, reply["code"], reply["applied"]["changes"]) == (200, 0, planned["changes"])
-    status, reply = wire("POST", f"{PATH}/apply", {"token": planned["token"]})
-    assert (status, reply["code"], reply["type"]) == (409, 1012, "OptimisticLockException")
-    status, reply = wire("POST", f"{PATH}/apply", {})
-    assert (status, reply) == (200, {"code": 0, "applied": {"changes": []}})
-    status, reply = wire("POST", f"{PATH}/plan", json.loads(json.dumps(plan_file.as_data(wanted(*FILE[:1])))))
-    assert (status, reply["plan"]["changes"], "token" in reply["plan"]) == (200, [], False)
-    for path, body in (("plan", {"metalake": "acme", "roles": []}), ("apply", {})):
-        status, reply = wire("POST", f"{PATH}/{path}", body, user="sam")
-        assert (status, reply["type"]) == (404, "NoSuchMetalakeException")
-
-
-def test_exports_over_the_wire(filled: World, wire: Wire) -> None:
-    answer = send(wire, f"{PATH}/export", method="GET", Accept="application/yaml")
-    assert answer.headers["Content-Type"] == "application/yaml; charset=utf-8"
-    assert answer.content.decode() == plan_file.as_yaml(differing.export(filled.olga, "acme"))
-    answer = send(wire, f"{PATH}/plan", answer.content.decode())
-    assert answer.json()["plan"]["changes"] == []
-    answer = send(wire, f"{PATH}/export?type=schema&fullName=lake.A", method="GET")
-    assert answer.json()["access"]["subtree"] == {"type": "schema", "fullName": "lake.A"}
-    assert send(wire, f"{PATH}/plan", json.dumps(answer.json()["access"])).json()["plan"]["changes"] == []
-    assert send(wire, f"{PATH}/export?type=schema", method="GET").status_code == 400
-    assert send(wire, f"{PATH}/export?type=schema&fullName=lake.Z", method="GET").status_code == 404
-    assert send(wire, f"{PATH}/export", method="GET", user="mia").status_code == 403
-    refused = send(wire, f"{PATH}/plan", "metalake: acme", content_type="text/plain")
-    assert (refused.status_code, "Content-Type" in refused.json()["message"]) == (400, True)
-
-
-# The command
-
-
-def run(*arguments: str) -> str:
-    out = io.StringIO()
-    call_command("access", *arguments, stdout=out)
-    return out.getvalue()
-
-
-def test_the_command(filled: World, tmp_path: Path) -> None:
-    file = tmp_path / "access.yaml"
-    run("export", "acme", str(file))
-    assert file.read_text() == run("export", "acme") == run("export", "acme", "--as", "olga")
-    assert run("drift", "acme", str(file)) == "Nothing differs.\n"
-    assert run("export", "acme", "--subtree", "schema:lake.A").startswith("metalake: acme\nsubtree: {")
-    file.write_text(file.read_text().replace("modify_table", "select_table"))
-    shown = run("plan", "acme", str(file))
-    assert "  role r1\n-   deny modify_table on schema lake.A\n+   deny select_table on schema lake.A\n" in shown
-    assert shown.endswith(f"To make it so: manage.py access apply acme {file}\n")
-    with pytest.raises(SystemExit) as code:
-        run("drift", "acme", str(file))
-    assert code.value.code == 1
-    before = state()[:4]
-    with pytest.raises(CommandError, match="--yes"):
-        run("apply", "acme", str(file))
-    assert state()[:4] == before
-    assert run("apply", "acme", str(file), "--yes").endswith("Done: 2 changes.\n")
-    assert run("drift", "acme", str(file)) == "Nothing differs.\n"
-    assert run("apply", "acme", str(file), "--yes") == "Nothing differs.\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("plan", "acme"), "Name the file"),
-        (("plan", "acme", "nowhere.yaml"), "nowhere.yaml cannot be read: No such file"),
-        (("export", "globex"), "Metalake globex does not exist"),
-        (("export", "acme", "--as", "ghost"), "There is no enabled account ghost"),
-        (("export", "acme", "--as", "sam"), "Metalake acme does not exist"),
-        (("export", "acme", "--as", "mia"), "mia may not"),
-        (("export", "acme", "--subtree", "lake"), "is no object type"),
-        (("export", "acme", "/nowhere/file"), "cannot be written"),
-        (("plan", "acme", "x", "--subtree", "catalog:lake"), "--subtree is for export"),
-    ],
-)
-def test_the_command_says_what_is_wrong(world: World, arguments: tuple[str, ...], said: str) -> None:
-    with pytest.raises(CommandError, match=said):
-        run(*arguments)
-
-
-def test_the_command_needs_a_user_where_a_group_owns(world: World, tmp_path: Path) -> None:
-    world.group("crew", "olga")
-    owners.set_owner(world.olga, "acme", Kind.METALAKE, "acme", "crew", "group")
-    with pytest.raises(CommandError, match="A group owns metalake acme: say who asks with --as USER"):
-        run("export", "acme")
-    (tmp_path / "f.yaml").write_text("metalake: ]")
-    with pytest.raises(CommandError, match=r"f.yaml: Not YAML: .* \(line 1, column 11\)"):
-        run("plan", "acme", str(tmp_path / "f.yaml"), "--as", "olga")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -13,33 +11,15 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from tests import processes
 from tests.catalogs.racing import ICEBERG, NATIVE, Client
 from tests.metalake.test_durability import events, eventually, files_below, has_happened, make_table, waits_for_nothing
 from tests.parts import needs
-from tests.ports import free_port
-from tests.servers import MetalakeServer, StartMetalake, wait_for_redis
+from tests.servers import MetalakeServer, OwnRedis, StartMetalake
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.timeout(240)]
 
 StartWorker = Callable[[MetalakeServer], "subprocess.Popen[bytes]"]
-
-
-class OwnRedis:
-    """A Redis that a test may stop and start again on its port."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, free_port()
-        self.url = f"redis://127.0.0.1:{self.port}/0"
-        self.start()
-
-    def start(self) -> None:
-        command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-        self.process = subprocess.Popen([*command, "--dir", str(self.folder), "--logfile", "log"])
-        wait_for_redis(self.process, self.port)
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.wait()
 
 
 @pytest.fixture
@@ -72,11 +52,6 @@ def purge(client: Client, schema: str) -> Path:
     return folder
 
 
-def kill(worker: subprocess.Popen[bytes]) -> None:
-    os.killpg(worker.pid, signal.SIGKILL)
-    worker.wait()
-
-
 def test_the_worker_drains_and_is_woken_by_commits(
     server: MetalakeServer, metalake_worker: StartWorker, log: Path
 ) -> None:
@@ -103,7 +78,7 @@ def test_kills_lose_nothing(server: MetalakeServer, metalake_worker: StartWorker
     for number in range(2):
         folders.append(purge(Client(server.url), f"killed{number}"))
         server.kill()
-        kill(worker)
+        processes.kill(worker)
         worker = metalake_worker(server)
         server.start()
     wanted = {("table.dropped", f"lake.killed{number}.t") for number in range(2)}

@@ -1,4 +1,4 @@
-"""Names that lead where a test says, an operator's allow list, and local servers that count who called."""
+"""Names that lead where a test says, an allow list, local servers that count who called, and a clock for the calls."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import socket
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from catalogs.providers import remote
+from catalogs.providers.remote import Line
+from tests.catalogs.providers.calls import CATALOG
 
 
 class Resolver:
@@ -92,3 +97,19 @@ def site() -> Iterator[Callable[..., Site]]:
     yield start
     for one in sites:
         one.stop()
+
+
+@pytest.fixture
+def line(monkeypatch: pytest.MonkeyPatch) -> Line:
+    """A fresh one, and no waiting between tries."""
+    remote.forget(CATALOG)
+    monkeypatch.setattr(remote.random, "uniform", lambda low, high: low)
+    return remote.line_of(CATALOG)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The time as the module has it, which passes when it is told to; `slept` are its pauses."""
+    told = SimpleNamespace(now=1000.0, slept=[])
+    monkeypatch.setattr(remote, "time", SimpleNamespace(monotonic=lambda: told.now, sleep=told.slept.append))
+    return told

@@ -1,15 +1,14 @@
-"""Calls to an outside system: their deadline, retries, places for the waiting, and the breaker."""
+"""Calls to an outside system: their deadline, retries, and places for the waiting."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.test import Client, override_settings
+from django.test import override_settings
 
 from catalogs.providers import remote
 from catalogs.providers.remote import Line
@@ -22,55 +21,8 @@ from metalake.errors import (
     ProviderTimeout,
     ProviderUnavailable,
 )
+from tests.catalogs.providers.calls import CATALOG, Provider, ask, down, occupy
 from tests.catalogs.races import eventually
-
-CATALOG = 4_000_000_001
-
-
-class Provider:
-    """Every verb does what `acts` say next, and then answers."""
-
-    label = "Elsewhere"
-    catalog_id = CATALOG
-
-    def __init__(self, *acts: Callable[[], Any] | Exception) -> None:
-        self.acts = list(acts)
-        self.calls = 0
-
-    def __getattr__(self, verb: str) -> Callable[..., Any]:
-        def call(**arguments: Any) -> Any:
-            self.calls += 1
-            act = self.acts.pop(0) if self.acts else lambda: "answer"
-            if isinstance(act, Exception):
-                raise act
-            return act()
-
-        return call
-
-
-def down(retryable: bool = True) -> ProviderUnavailable:
-    return ProviderUnavailable("Refused.", retryable=retryable)
-
-
-def ask(provider: Provider, verb: str = "load_table", total: float = remote.TOTAL) -> Any:
-    return remote.run(provider, verb, {}, total=total)  # type: ignore[arg-type]
-
-
-@pytest.fixture(autouse=True)
-def line(monkeypatch: pytest.MonkeyPatch) -> Line:
-    """A fresh one, and no waiting between tries."""
-    remote.forget(CATALOG)
-    monkeypatch.setattr(remote.random, "uniform", lambda low, high: low)
-    return remote.line_of(CATALOG)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """The time as the module has it, which passes when it is told to; `slept` are its pauses."""
-    told = SimpleNamespace(now=1000.0, slept=[])
-    monkeypatch.setattr(remote, "time", SimpleNamespace(monotonic=lambda: told.now, sleep=told.slept.append))
-    return told
-
 
 # Deadline
 
@@ -182,13 +134,6 @@ def test_what_a_throttling_system_asks_for_is_obeyed(line: Line, clock: SimpleNa
 # Places
 
 
-def occupy(number: int, provider: Provider) -> list[threading.Thread]:
-    waiters = [threading.Thread(target=lambda: ask(provider)) for _ in range(number)]
-    for waiter in waiters:
-        waiter.start()
-    return waiters
-
-
 @pytest.mark.parametrize(("threads", "places"), [(8, 4), (2, 1), (1, 1), (64, 16)])
 def test_one_system_has_half_of_the_threads_and_sixteen_at_most(
     threads: int, places: int, line: Line, monkeypatch: pytest.MonkeyPatch
@@ -267,9 +212,7 @@ def test_slow_calls_hold_a_quarter_of_the_threads(
 
 
 @override_settings(METALAKE_THREADS=8)
-def test_all_systems_together_hold_three_quarters_of_the_threads(
-    line: Line, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_systems_together_hold_three_quarters_of_the_threads(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "SLOW", 60.0)
     gate = threading.Event()
     waiters = []
@@ -294,148 +237,3 @@ def test_a_call_that_was_given_up_keeps_its_place_until_it_ends(line: Line) -> N
     assert len(line.waiting) == 1
     gate.set()
     assert eventually(lambda: not line.waiting)
-
-
-# Breaker
-
-
-def fail(times: int) -> None:
-    for _ in range(times):
-        with pytest.raises(ProviderUnavailable, match=r"Refused\."):
-            ask(Provider(down()), "drop_table")
-
-
-def is_spared() -> bool:
-    """Whether nobody is asked."""
-    provider = Provider()
-    try:
-        ask(provider)
-    except ProviderBusy:
-        assert provider.calls == 0
-        return True
-    assert provider.calls == 1
-    return False
-
-
-def test_five_failures_in_a_row_open_it(line: Line, clock: SimpleNamespace) -> None:
-    fail(4)
-    assert not is_spared()
-    fail(5)
-    with pytest.raises(ProviderBusy, match="It said: Refused") as told:
-        ask(Provider())
-    assert told.value.retry_after == remote.COOL_DOWN
-    assert clock.slept == [], "it waits although nobody is asked"
-
-
-def test_half_of_twenty_open_it(line: Line, clock: SimpleNamespace) -> None:
-    for _ in range(9):
-        fail(1)
-        ask(Provider())
-    fail(1)
-    assert not line.is_open, "19 calls are no window"
-    ask(Provider())
-    fail(1)
-    assert line.is_open
-
-
-def test_lost_answers_and_silence_are_failures(line: Line) -> None:
-    for _ in range(4):
-        with pytest.raises(OutcomeUnknown):
-            ask(Provider(OutcomeUnknown("Lost.")), "create_table")
-    with pytest.raises(ProviderTimeout):
-        ask(Provider(lambda: time.sleep(0.05)), total=0.01)
-    assert line.is_open
-
-
-def test_half_open_it_lets_one_call_try(line: Line, clock: SimpleNamespace) -> None:
-    fail(5)
-    clock.now += remote.COOL_DOWN - 0.1
-    assert is_spared()
-    clock.now += 0.2
-    gate = threading.Event()
-    trial = occupy(1, Provider(gate.wait))
-    assert eventually(lambda: line.trying)
-    assert is_spared(), "a second call tries, too"
-    gate.set()
-    trial[0].join()
-    assert not line.is_open
-    fail(1)
-    assert not line.is_open, "what failed before it came back still counts"
-
-
-def test_once_it_is_back_its_past_is_forgotten(line: Line, clock: SimpleNamespace) -> None:
-    for _ in range(remote.WINDOW // 2):
-        ask(Provider())
-        fail(1)
-    assert line.is_open
-    clock.now += remote.COOL_DOWN + 1
-    ask(Provider())
-    fail(1)
-    assert not line.is_open
-
-
-def test_a_trial_that_fails_opens_it_again(line: Line, clock: SimpleNamespace) -> None:
-    fail(5)
-    clock.now += remote.COOL_DOWN + 1
-    fail(1)
-    assert is_spared()
-    clock.now += remote.COOL_DOWN + 1
-    assert not is_spared()
-
-
-@pytest.mark.parametrize(
-    "answer", [NotFound("No."), Conflict("Stale."), down(retryable=False), ProviderBusy("Throttled."), KeyError("bug")]
-)
-def test_a_refusal_is_an_answer(answer: Exception, line: Line) -> None:
-    for _ in range(30):
-        with pytest.raises((type(answer), OutcomeUnknown)):
-            ask(Provider(answer), "drop_table")
-    assert not line.is_open
-
-
-def test_each_catalog_has_its_own(line: Line, clock: SimpleNamespace) -> None:
-    fail(5)
-    other = Provider()
-    other.catalog_id = CATALOG + 1
-    assert ask(other) == "answer"
-
-
-def test_a_catalog_that_changed_starts_anew(line: Line, clock: SimpleNamespace) -> None:
-    fail(5)
-    gate = threading.Event()
-    remote.forget(CATALOG)
-    running = occupy(1, Provider(gate.wait))
-    remote.forget(CATALOG)  # while a call is made
-    assert not is_spared()
-    gate.set()
-    running[0].join()
-
-
-# Metrics
-
-
-@pytest.mark.django_db
-def test_the_metrics_say_what_happened(line: Line, clock: SimpleNamespace) -> None:
-    def shown() -> dict[str, float]:
-        lines = Client().get("/metrics").content.decode().splitlines()
-        return {name: float(value) for name, _, value in (text.rpartition(" ") for text in lines if text[0] != "#")}
-
-    before = shown()
-    ask(Provider())
-    fail(5)
-    with pytest.raises(ProviderBusy):
-        ask(Provider())
-    after = shown()
-
-    def grown(name: str) -> float:
-        return after[name] - before.get(name, 0)
-
-    calls = 'metalake_remote_calls_total{outcome="%s",provider="Elsewhere",verb="%s"}'
-    assert grown(calls % ("answered", "load_table")) == 1
-    assert grown(calls % ("ProviderUnavailable", "drop_table")) == 5
-    assert grown(calls % ("spared", "load_table")) == 1
-    assert grown('metalake_remote_seconds_count{provider="Elsewhere",verb="drop_table"}') == 5
-    breaker = f'metalake_remote_breaker_open{{catalog="{CATALOG}"}}'
-    assert after[breaker] == 1
-    remote.forget(CATALOG)
-    assert breaker not in shown()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TypeVar
 
@@ -12,23 +12,22 @@ from django.core.signing import BadSignature, Signer
 from metalake.errors import Invalid
 from metalake.wire import quote
 
-DEFAULT_SIZE, MAX_SIZE = 100, 1000
-
 T = TypeVar("T")
 
 
 class Page:
     """One page of what is asked; `after` is where the one before it ended, empty for the first.
 
-    Raises Invalid for a size out of bounds, and for a token of another question, another caller, or not of ours.
+    `asked` is the wire, the caller and all that the answer depends on: a token is good for the same ones alone.
+    Raises Invalid for a token of another question, another caller, or not of ours.
     """
 
-    def __init__(self, limit: str | None, token: str | None, *asked: str | None) -> None:
-        self.size = _size(limit)
-        self._signer = Signer(salt="access.page " + orjson.dumps(asked).decode())
+    def __init__(self, size: int, token: str | None, *asked: str | int | None) -> None:
+        self.size = size
+        self._signer = Signer(salt="page " + orjson.dumps(asked).decode())
         self.after = self._read(token) if token else ""
 
-    def cut(self, found: Iterator[T], place: Callable[[T], str]) -> tuple[list[T], str | None]:
+    def cut(self, found: Iterable[T], place: Callable[[T], str]) -> tuple[list[T], str | None]:
         """What is on the page, and the token of the next one where there is more; `found` begins behind `after`."""
         some = list(islice(found, self.size + 1))
         if len(some) <= self.size:
@@ -42,9 +41,12 @@ class Page:
             raise Invalid("The pageToken is not of this question; begin again without it.") from None
 
 
-def _size(given: str | None) -> int:
+def read_size(name: str, given: str | None, default: int, at_most: int | None = None) -> int:
+    """The size that a query gives under this name. Raises Invalid for what is no whole number, or out of bounds."""
     if given is None:
-        return DEFAULT_SIZE
-    if not (given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= MAX_SIZE):
-        raise Invalid(f"limit must be a whole number from 1 to {MAX_SIZE}, not {quote(given)}.")
-    return int(given[:9])
+        return default
+    size = int(given[:9]) if given.isascii() and given.isdigit() else 0
+    if not 1 <= size <= (at_most or size):
+        bounds = f"from 1 to {at_most}" if at_most else "of at least 1"
+        raise Invalid(f"{name} must be a whole number {bounds}, not {quote(given)}.")
+    return size

@@ -1,0 +1,48 @@
+"""Files of roles and grants, shortly, and what a plan of one may change."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from authz import plan_file
+from authz.models import AuditEntry, Fact, Grant, Plan, PolicyEpoch
+from authz.services.differing import Wanted
+
+LATER = "2999-01-01T00:00:00.000000Z"
+PATH = "metalakes/acme/access"
+
+
+def wanted(*roles_: dict[str, Any], **top: Any) -> Wanted:
+    return plan_file.read_json(json.dumps({"metalake": "acme", **top, "roles": roles_}).encode())
+
+
+def role(name: str, *entries: dict[str, Any], **who: Any) -> dict[str, Any]:
+    return {"name": name, **who, "grants": list(entries)}
+
+
+def on(full_name: str, *allow: Any, deny: tuple[Any, ...] = ()) -> dict[str, Any]:
+    kind = "metalake" if full_name == "acme" else ("catalog", "schema", "table")[full_name.count(".")]
+    return {"type": kind, "fullName": full_name, "allow": list(allow), "deny": list(deny)}
+
+
+def subtree(kind: str, full_name: str) -> dict[str, Any]:
+    return {"subtree": {"type": kind, "fullName": full_name}}
+
+
+FILE = (
+    role("analyst", on("lake", "use_catalog"), on("lake.A", "use_schema", "select_table"), users=["mia"], groups=[]),
+    role("guard", on("lake.A", deny=("modify_table",)), groups=["crew"]),
+    role("later", on("lake.A:B.t", {"privilege": "select_table", "startTime": LATER})),
+)
+
+
+def state() -> tuple[Any, ...]:
+    """All that a plan or an application may change."""
+    return (
+        sorted(Grant.objects.values_list("pk", "effect", "starts_at", "ends_at")),
+        Fact.objects.count(),
+        AuditEntry.objects.exclude(event="access.refused").count(),
+        PolicyEpoch.objects.get().value,
+        Plan.objects.count(),
+    )
