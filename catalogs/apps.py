@@ -5,8 +5,11 @@ class CatalogsConfig(AppConfig):
     name = "catalogs"
 
     def ready(self) -> None:
+        from prometheus_client import REGISTRY
+
         from authz.objects import register_finder
-        from catalogs import securables, tasks
+        from catalogs import metrics, securables, tasks
 
         register_finder(securables)
         tasks.register()
+        REGISTRY.register(metrics.OutsideCatalogs())

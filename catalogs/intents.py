@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -175,15 +176,17 @@ def _hand_over(intent: Intent) -> None:
 # Apply and publish
 
 
-def settle(intent_id: int, fence: int, act: Callable[[Intent], None] | None = None) -> None:
-    """Bring an intent to an end, or as far as it goes now. Whoever comes with an old fence does nothing."""
+def settle(intent_id: int, fence: int, act: Callable[[Intent], None] | None = None) -> bool:
+    """Bring an intent to an end, or as far as it goes now. Whoever comes with an old fence does nothing: False."""
     try:
         live = Intent.objects.filter(state__in=[Intent.State.OPEN, Intent.State.UNDOING])
         intent = _take(live, intent_id, fence)
-        if intent is not None:
-            _carry_on(intent, act)
+        if intent is None:
+            return False
+        _carry_on(intent, act)
     except DatabaseError:
         log.exception("intent %s is left to the sweeper", intent_id)
+    return True
 
 
 def _take(among: QuerySet[Intent], intent_id: int, fence: int, **fields: Any) -> Intent | None:
@@ -308,25 +311,53 @@ def _come_back(intent: Intent, why: str) -> None:
         log.error("intent %s needs an operator: %s", intent.pk, why)
 
 
+SWEEPERS = 8  # catalogs that are swept at once
+TURN = 30.0  # seconds after which a catalog that is slow to settle leaves its place to another
+ROUND = 10.0  # seconds that a sweep waits for catalogs that are slow to settle
+_swept: set[int] = set()
+_sweepers = ThreadPoolExecutor(SWEEPERS, thread_name_prefix="sweeper")
+
+
 def sweep() -> int:
-    """Take up, one by one, what crashed or could not be settled; returns how many intents were taken up."""
-    started, taken = timezone.now(), 0
-    while (intent := _claim(started)) is not None:
-        taken += 1
-        steps.point("claimed")
-        try:
-            _carry_on(intent)
-        except DatabaseError:
-            log.exception("intent %s is left to the next round", intent.pk)
+    """Take up what crashed or could not be settled; returns how many intents were taken up.
+
+    A catalog's are taken one by one. None waits for another catalog's: one whose system hangs is still at it when
+    this returns, and goes on beside the sweeps that follow.
+    """
+    started = timezone.now()
+    catalogs = set(_due(started).values_list("in_catalog_id", flat=True).distinct()) - _swept
+    _swept.update(catalogs)
+    turns = [_sweepers.submit(_sweep_catalog, catalog, started) for catalog in catalogs]
+    ended, _ = wait(turns, ROUND)
     Intent.objects.filter(ended_at__lt=started - KEPT, lease_until=None).delete()
-    return taken
+    return sum(turn.result() for turn in ended)
 
 
-def _claim(before: datetime) -> Intent | None:
-    """One that was due then, by a new fence: sweepers share the work, and a sleeper is shut out."""
+def _sweep_catalog(catalog_id: int, before: datetime) -> int:
+    taken, until = 0, time.monotonic() + TURN
+    try:
+        while time.monotonic() < until and (intent := _claim(catalog_id, before)) is not None:
+            taken += 1
+            steps.point("claimed")
+            try:
+                _carry_on(intent)
+            except DatabaseError:
+                log.exception("intent %s is left to the next round", intent.pk)
+        return taken
+    finally:
+        _swept.discard(catalog_id)
+        connection.close()
+
+
+def _due(before: datetime) -> QuerySet[Intent]:
     settled = [Intent.State.STUCK, Intent.State.COMMITTED]
+    return Intent.objects.filter(lease_until__lte=before).exclude(state__in=settled)
+
+
+def _claim(catalog_id: int, before: datetime) -> Intent | None:
+    """One that was due then, by a new fence: sweepers share the work, and a sleeper is shut out."""
     with transaction.atomic():
-        due = Intent.objects.filter(lease_until__lte=before).exclude(state__in=settled)
+        due = _due(before).filter(in_catalog_id=catalog_id)
         first = due.select_for_update(skip_locked=connection.features.has_select_for_update_skip_locked)
         for row in first.order_by("lease_until")[:1]:
             return _take(due, row.pk, row.fence, attempts=F("attempts") + 1)

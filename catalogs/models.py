@@ -85,6 +85,7 @@ class Mirror(models.Model):
     wire_name = models.CharField(max_length=1024)  # of a schema: its levels there, joined with U+001F
     identity = models.CharField(max_length=128, blank=True)  # tells it from a later namesake, where the system can
     version = models.CharField(max_length=128)
+    formats = models.CharField(max_length=255, blank=True)  # of a table, as Remote has them; its definition is larger
     definition = models.JSONField()
     taken_at = models.DateTimeField()
 
@@ -113,6 +114,9 @@ class Tombstone(models.Model):
     owner = models.CharField(max_length=255)
     grants = models.JSONField(default=list)
     found_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [models.Index(fields=["in_catalog", "found_at"], name="tombstone_since")]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.full_name}"
@@ -151,7 +155,10 @@ class Intent(models.Model):
     ended_at = models.DateTimeField(null=True)
 
     class Meta:
-        indexes = [models.Index(fields=["state", "lease_until"], name="intent_due")]
+        indexes = [
+            models.Index(fields=["state", "lease_until"], name="intent_due"),
+            models.Index(fields=["in_catalog", "ended_at"], name="intent_ended_since"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.verb} {self.full_name} ({self.state})"
@@ -207,3 +214,8 @@ class RefreshRun(models.Model):
 
     def __str__(self) -> str:
         return f"refresh {self.pk} ({self.state})"
+
+    @property
+    def is_left_alone(self) -> bool:
+        """Whether the process that walked went away, and none has taken its place yet."""
+        return self.state == self.State.RUNNING and bool(self.fence) and self.lease_until < timezone.now()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from typing import Any
 from uuid import uuid4
 
 import orjson
 from celery import shared_task
+from celery.signals import worker_init
 from django.conf import settings
 from django.db import close_old_connections
 from kombu.exceptions import OperationalError as BrokerGone
@@ -24,29 +27,31 @@ from catalogs.services.external import calls, refresh, schedule, tombstones
 from metalake import errors, events, outbox
 from metalake.celery import app
 from metalake.context import request_id
-from metalake.errors import MetalakeError, OutcomeUnknown, ProviderTimeout, ProviderUnavailable
+from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
+
+log = logging.getLogger(__name__)
 
 PATIENCE = remote.TOTAL + 2  # seconds; the worker's own deadline comes first
+GLANCE = 3  # seconds to wait for a reply before asking whether Redis is still there
 _pools: dict[str, ConnectionPool] = {}
 
 
 def register() -> None:
     outbox.handles(tables.PURGE, tables.purge_table)
     outbox.handles(refresh.TOPIC, begin_refresh)
-    outbox.every_round(intents.sweep, refresh.sweep, schedule.begin_due, tombstones.clear)
+    outbox.every_round(intents.sweep, take_up_refreshes, schedule.begin_due, tombstones.clear)
     events.subscribe(schedule.follow)
     calls.send_with(call)
     intents.send_with(settle)
+    worker_init.connect(lambda **_: calls.send_no_more(), weak=False)
 
 
 # What a server asks of a worker
 
 
 def call(found: Found, actor: Actor, verb: str, arguments: dict[str, Any]) -> Any:
-    """A read made by a worker. Raises what the verb raises, ProviderUnavailable, ProviderTimeout."""
-    answer = _ask("metalake.remote_call", found.catalog.id, calls.told_of(actor), verb, arguments)
-    if answer is None:
-        raise ProviderTimeout("No worker answered in time; is one running ('make worker')?", kind="catalog")
+    """A read made by a worker. Raises what the verb raises, ProviderBusy, ProviderTimeout."""
+    answer = _answer(_tell("metalake.remote_call", found.catalog.id, calls.told_of(actor), verb, arguments))
     if "error" in answer:
         raise errors.from_json(answer["error"])
     return answer["value"]
@@ -55,45 +60,69 @@ def call(found: Found, actor: Actor, verb: str, arguments: dict[str, Any]) -> An
 def settle(intent: Intent) -> None:
     """Have a worker bring an intent to its end.
 
-    Raises ProviderUnavailable where it certainly was not sent, OutcomeUnknown where no worker said that it is done.
+    Raises ProviderBusy where it certainly was not sent, OutcomeUnknown where no worker said that it is done.
     """
 
     def send(verb: str, arguments: dict[str, Any]) -> None:
-        if _ask("metalake.settle", intent.pk, intent.fence) is None:
-            raise OutcomeUnknown("No worker answered in time; is one running ('make worker')?", kind="catalog")
+        key = _tell("metalake.settle", intent.pk, intent.fence)
+        try:
+            _answer(key)
+        except ProviderUnavailable as silence:
+            raise OutcomeUnknown(silence.message, kind="catalog") from silence
 
     label = provider_class(intent.in_catalog.provider).label
     remote.run(remote.ByWorker(intent.in_catalog_id, label, send), "settle", {}, total=PATIENCE + 5)
 
 
-def _ask(task: str, *arguments: Any) -> dict[str, Any] | None:
-    """What a worker answers, None where none did in time. A message that nobody took by then is thrown away."""
+def _tell(task: str, *arguments: Any) -> str:
+    """Send a message that is thrown away if nobody takes it in time; the key of its reply. Raises ProviderBusy."""
     key = f"metalake:reply:{uuid4().hex}"
     once = {"max_retries": 1, "interval_start": 0}
     try:
         given = [*arguments, request_id.get(), key]
         app.send_task(task, args=given, expires=PATIENCE, retry=True, retry_policy=once)
     except BrokerGone:
-        raise ProviderUnavailable("The broker (Redis) does not answer; try again.", kind="catalog") from None
+        raise _broker_gone() from None
+    return key
+
+
+def _answer(key: str) -> dict[str, Any]:
+    """What a worker replies. Raises ProviderTimeout where none does in time, ProviderBusy where Redis went away."""
+    deadline = time.monotonic() + PATIENCE
     try:
-        reply = _redis().blpop([key], timeout=PATIENCE)
+        while time.monotonic() < deadline:
+            if reply := _redis().blpop([key], timeout=GLANCE):
+                answer: dict[str, Any] = orjson.loads(reply[1])
+                return answer
     except RedisError:
-        return None
-    return orjson.loads(reply[1]) if reply else None
+        raise _broker_gone() from None
+    raise ProviderTimeout("No worker answered in time; is one running ('make worker')?", kind="catalog")
+
+
+def _broker_gone() -> ProviderBusy:
+    """Not the fault of the outside system, so no reason to spare it."""
+    return ProviderBusy("The broker (Redis) does not answer; try again.", kind="catalog")
 
 
 def _redis() -> Redis:
     pool = _pools.get(settings.METALAKE_BROKER_URL)
     if pool is None:
-        pool = _pools.setdefault(settings.METALAKE_BROKER_URL, ConnectionPool.from_url(settings.METALAKE_BROKER_URL))
+        url, waits = (
+            settings.METALAKE_BROKER_URL,
+            {"socket_connect_timeout": remote.CONNECT, "socket_timeout": GLANCE + 2},
+        )
+        pool = _pools.setdefault(url, ConnectionPool.from_url(url, **waits))
     return Redis(connection_pool=pool)
 
 
 def _reply(key: str, answer: dict[str, Any]) -> None:
-    with _redis().pipeline() as both:
-        both.rpush(key, orjson.dumps(answer))
-        both.expire(key, 60)
-        both.execute()
+    try:
+        with _redis().pipeline() as both:
+            both.rpush(key, orjson.dumps(answer))
+            both.expire(key, 60)
+            both.execute()
+    except RedisError as failure:
+        log.warning("Redis did not take the answer to a call (%s); who asked is told that none came", failure)
 
 
 # What a worker does
@@ -119,10 +148,9 @@ def remote_call(
 
 @shared_task(name="metalake.settle")
 def settle_intent(intent_id: int, fence: int, asked: str, key: str) -> None:
+    """Only who acted on the intent replies: a message that came twice must not say that it is done."""
     request_id.set(asked)
-    try:
-        intents.settle(intent_id, fence)
-    finally:
+    if intents.settle(intent_id, fence):
         _reply(key, {"value": None})
 
 
@@ -142,6 +170,12 @@ def begin_refresh(payload: dict[str, Any]) -> None:
         carry_on_refresh.delay(payload["run"])
     else:
         threading.Thread(target=_walk, args=[payload["run"]], name="refresh", daemon=True).start()
+
+
+def take_up_refreshes() -> None:
+    """Go on with what a process left that went away; the round does not wait for it."""
+    for run_id in refresh.abandoned():
+        begin_refresh({"run": run_id})
 
 
 def _walk(run_id: int) -> None:

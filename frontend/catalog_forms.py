@@ -23,6 +23,7 @@ from catalogs.secrets import MASK, is_secret
 from catalogs.services.changes import Alteration
 from metalake.errors import AlreadyExists, Invalid, MetalakeError
 from metalake.privileges import Kind
+from metalake.wire import complaint
 
 PROPERTY, REMOVE = "property-", "remove-"
 OTHERS = "others"
@@ -69,6 +70,12 @@ class Declared:
         return SecretStr in self.types
 
     @property
+    def is_synonym(self) -> bool:
+        """Another word for a property, which needs no second field."""
+        extra = self.info.json_schema_extra
+        return isinstance(extra, dict) and bool(extra.get("synonym"))
+
+    @property
     def default(self) -> str:
         value = self.info.get_default()
         return "" if self.info.is_required() or value is None else _text(value)
@@ -103,6 +110,18 @@ class Declared:
         return forms.CharField(widget=forms.TextInput(attrs=attributes), **common)
 
 
+def declared_of(provider: type[Provider]) -> list[Declared]:
+    """Its own properties first, then those that it shares with others."""
+    classes = provider.settings.__mro__
+    places = {
+        name: place
+        for place, each in reversed(list(enumerate(classes)))
+        for name in vars(each).get("__annotations__", ())
+    }
+    fields = sorted(provider.settings.model_fields.items(), key=lambda field: places[field[0]])
+    return [Declared(info.alias or name, info) for name, info in fields]
+
+
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -125,11 +144,13 @@ class CatalogForm(forms.Form):
         super().__init__(data)
         self.provider, self.row = provider, row
         self.kept: dict[str, str] = dict(row.properties) if row else {}
-        self.declared = [Declared(info.alias or name, info) for name, info in provider.settings.model_fields.items()]
+        self.declared = declared_of(provider)
         names = {each.name for each in self.declared}
         if row is not None:
             self.initial = {"name": row.name, "comment": row.comment or ""}
         for each in self.declared:
+            if each.is_synonym and each.name not in self.kept:
+                continue
             fixed = provider.immutable.get(each.name) if row is not None else None
             self.fields[PROPERTY + each.name] = each.field(self.kept.get(each.name), fixed)
             if each.is_secret and each.name in self.kept and not each.info.is_required():
@@ -149,7 +170,7 @@ class CatalogForm(forms.Form):
 
     def rows(self) -> Iterator[tuple[forms.BoundField, forms.BoundField | None]]:
         """The properties' fields, what is required first, each with the box that removes it where there is one."""
-        fields = [self[PROPERTY + each.name] for each in self.declared]
+        fields = [self[PROPERTY + each.name] for each in self.declared if PROPERTY + each.name in self.fields]
         for bound in sorted(fields, key=lambda each: not each.field.required):
             name = bound.name.removeprefix(PROPERTY)
             yield bound, self[REMOVE + name] if REMOVE + name in self.fields else None
@@ -183,13 +204,13 @@ class CatalogForm(forms.Form):
 
     def clean(self) -> None:
         """All that the settings themselves say is wrong, not just the first of it."""
-        if self.errors:
-            return
         try:
             self.provider.settings.model_validate(self.properties())
         except ValidationError as wrong:
             for fault in wrong.errors(include_input=False, include_url=False):
-                self._blame(str(fault["loc"][0]) if fault["loc"] else "", f"{fault['msg']}.")
+                name = str(fault["loc"][0]) if fault["loc"] else ""
+                if PROPERTY + name not in self.errors:
+                    self._blame(name, f"It {complaint(fault)}.")
         except MetalakeError as refusal:
             self.refuse(refusal)
 

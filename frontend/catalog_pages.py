@@ -84,10 +84,6 @@ def change(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
         return WORKS
 
     def keep() -> HttpResponse:
-        if form.properties().get(NESTED) == "true" and not row.nested:
-            checked = nesting.check(actor, found)
-            if checked.conflicts:
-                raise Invalid(f"{NESTED!r} cannot be switched on: {' '.join(checked.conflicts)}", kind=Kind.CATALOG)
         catalogs.alter_catalog(actor, metalake, name, form.alteration())
         return _moved_on(request, found.id)
 

@@ -15,6 +15,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from authz.callers import actor_of
 from metalake.errors import Forbidden, MetalakeError, NotFound
+from metalake.logs import note_failure
 from metalake.rest import shape_of
 
 HOME = "/"
@@ -57,6 +58,7 @@ def _login_url(next_: str) -> str:
 
 def _failure(request: HttpRequest, failure: MetalakeError) -> HttpResponse:
     """A part says what failed in its place; a whole page that is absent or refused is the server's own."""
+    note_failure(failure)
     if not is_partial(request):
         if isinstance(failure, NotFound):
             raise Http404

@@ -6,8 +6,8 @@ from django.http import HttpResponse
 
 from authz import operations
 from catalogs.lookup import Ident
-from catalogs.models import Catalog
-from catalogs.providers.registry import provider_class
+from catalogs.providers.base import Provider
+from catalogs.providers.registry import provider_for
 from catalogs.services import catalogs, schemas
 from catalogs.services.changes import Alteration
 from catalogs.services.schemas import SchemaRecord
@@ -28,19 +28,20 @@ def load_config(call: Call) -> HttpResponse:
     catalog = catalogs.load_catalog(call.actor, call.metalake, warehouse)
     if not catalog.enabled:
         raise NotInUse(f"Catalog {warehouse} is disabled; enable it first.", kind=Kind.CATALOG)
+    provider = provider_for(catalog.provider, catalog.pk, catalog.properties)
     return reply(
         {
             "defaults": {},
             "overrides": {"prefix": prefix_of(catalog.name), "namespace-separator": SEPARATOR},
-            "endpoints": [str(each) for each in ROUTES if _is_offered(each, catalog)],
+            "endpoints": [str(each) for each in ROUTES if _is_offered(each, provider)],
         }
     )
 
 
-def _is_offered(asked: Route, catalog: Catalog) -> bool:
-    offers = provider_class(catalog.provider).capabilities
+def _is_offered(asked: Route, provider: Provider) -> bool:
+    offers = provider.capabilities
     if asked.needs is Kind.TABLE:
-        return offers.tables is not None and "iceberg" in offers.table_formats
+        return offers.tables is not None and "iceberg" in provider.table_formats
     return asked.needs is Kind.SCHEMA and offers.schemas is not None
 
 
@@ -74,11 +75,13 @@ def _children(call: Call, readings: list[Levels], after: str | None, limit: int 
 def _names_below(call: Call, levels: Levels, after: str | None, limit: int | None) -> list[str]:
     parent = Ident(call.metalake, call.catalog, levels or None)
     try:
-        return [path.leaf for path in schemas.list_schemas(call.actor, parent, after, limit).paths]
+        listed = schemas.list_schemas(call.actor, parent, after, limit, refresh=call.refresh)
     except Unsupported:
         # A flat catalog: its schemas hold no others, and engines that walk down may find out.
         schemas.schema_exists(call.actor, parent)
         return []
+    call.taken_at = listed.taken_at
+    return [path.leaf for path in listed.paths]
 
 
 @route("POST /v1/{prefix}/namespaces", operations.CREATE_SCHEMA)
@@ -99,7 +102,9 @@ def _shown(record: SchemaRecord) -> dict[str, object]:
 
 @route("GET /v1/{prefix}/namespaces/{namespace}", operations.LOAD_SCHEMA)
 def load_namespace(call: Call) -> HttpResponse:
-    return reply(_shown(schemas.load_schema(call.actor, call.ident())))
+    loaded = schemas.load_schema(call.actor, call.ident(), refresh=call.refresh)
+    call.taken_at = loaded.taken_at
+    return reply(_shown(loaded))
 
 
 @route("HEAD /v1/{prefix}/namespaces/{namespace}", operations.LOAD_SCHEMA)

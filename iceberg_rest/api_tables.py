@@ -32,7 +32,9 @@ from metalake.rest import JSON, read_json
 @route("GET /v1/{prefix}/namespaces/{namespace}/tables", operations.LIST_TABLES, needs=Kind.TABLE)
 def list_tables(call: Call) -> HttpResponse:
     def fetch(after: str | None, limit: int | None) -> list[str]:
-        return tables.list_tables(call.actor, call.ident(), after, limit, iceberg=True).names
+        listed = tables.list_tables(call.actor, call.ident(), after, limit, refresh=call.refresh, iceberg=True)
+        call.taken_at = listed.taken_at
+        return listed.names
 
     found, token = page(call.query, fetch, "tables", call.actor.name, call.metalake, call.catalog, *call.levels)
     identifiers = [{"namespace": call.levels, "name": name} for name in found]
@@ -57,7 +59,8 @@ def create_table(call: Call) -> HttpResponse:
 @route("GET /v1/{prefix}/namespaces/{namespace}/tables/{table}", operations.LOAD_TABLE, needs=Kind.TABLE)
 def load_table(call: Call) -> HttpResponse:
     mode = call.choice("snapshots", "all", "refs")
-    record = tables.load_iceberg_table(call.actor, call.ident())
+    record = tables.load_iceberg_table(call.actor, call.ident(), refresh=call.refresh)
+    call.taken_at = record.taken_at
     etag = etag_of(record.metadata_location or "", mode)
     if matches(call.request.META.get("HTTP_IF_NONE_MATCH", ""), etag):
         unchanged = HttpResponse(status=304)

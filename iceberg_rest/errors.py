@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from metalake import errors
 from metalake.errors import MetalakeError, NotFound
+from metalake.logs import note_failure
 from metalake.privileges import Kind
 from metalake.rest import JSON, explain
 
@@ -55,8 +56,7 @@ def render_error(error: Exception, *, commits: bool = False) -> HttpResponse:
     if known is None:
         log.error("unforeseen failure", exc_info=error)
         known = MetalakeError("The server failed; the request's id is in its log.")
-    elif isinstance(known, errors.OutcomeUnknown):
-        log.error("outcome unknown: %s", known.message)
+    note_failure(known)
     status, type_ = shape_of(known, commits=commits)
     response = error_response(status, type_, known.message)
     if status == 401:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TypeVar
 
 import orjson
@@ -20,14 +21,17 @@ from iceberg_rest.names import Levels, dotted
 from metalake.errors import Forbidden, Invalid, Unsupported
 from metalake.events import refused
 from metalake.privileges import Kind
-from metalake.rest import JSON, parse
+from metalake.rest import JSON, parse, taken
 
 T = TypeVar("T", bound=BaseModel)
 
 
 @dataclass
 class Call:
-    """One authenticated request, its path decoded. `subject` is what a miss is told about; endpoints may change it."""
+    """One authenticated request, its path decoded.
+
+    Endpoints may change `subject`, which a miss is told about, and say when an outside system was asked (`taken_at`).
+    """
 
     request: HttpRequest
     actor: Actor
@@ -36,6 +40,7 @@ class Call:
     levels: Levels = ()
     table: str = ""
     subject: Subject = field(init=False)
+    taken_at: datetime | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.table:
@@ -67,6 +72,11 @@ class Call:
         if given.lower() not in choices:
             raise Invalid(f"Query parameter {parameter} is {' or '.join(choices)}, not {given!r:.40}.")
         return given.lower()
+
+    @property
+    def refresh(self) -> bool:
+        """Whether an outside system is to be asked, whatever it said lately."""
+        return self.choice("refresh", "false", "true") == "true"
 
     def about_warehouse(self, catalog: str) -> Subject:
         return Subject(Kind.CATALOG, f"{catalog} in metalake {self.metalake}")
@@ -128,7 +138,9 @@ def _answer(asked: Route, request: HttpRequest, raw: dict[str, str]) -> HttpResp
     call: Call | None = None
     try:
         call = _read(request, **raw)
-        return asked.endpoint(call)
+        response = asked.endpoint(call)
+        taken(response, call.taken_at)
+        return response
     except Exception as error:
         if call and isinstance(error, Forbidden):
             refused(call.actor.name, f"{request.method} {request.path}", error)

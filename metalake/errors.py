@@ -56,7 +56,7 @@ class NotEmpty(MetalakeError):
 
 
 class InUse(MetalakeError):
-    """The metalake or catalog must be disabled before it is dropped."""
+    """The metalake or catalog must be disabled, or writes to its outside system must end, before it is dropped."""
 
 
 class NotInUse(MetalakeError):
@@ -105,7 +105,9 @@ class ProviderTimeout(ProviderUnavailable):
 
 
 class OutcomeUnknown(MetalakeError):
-    """The write may have happened; the caller must look before writing again."""
+    """The write may have happened; look before writing again: it should be known in `retry_after` seconds."""
+
+    retry_after = 15
 
 
 @contextmanager

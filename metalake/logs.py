@@ -9,6 +9,9 @@ from typing import Any
 from pythonjsonlogger.orjson import OrjsonFormatter
 
 from metalake.context import request_id
+from metalake.errors import MetalakeError, OutcomeUnknown, ProviderUnavailable
+
+log = logging.getLogger(__name__)
 
 
 class Line(OrjsonFormatter):
@@ -24,3 +27,22 @@ class Line(OrjsonFormatter):
 
 def formatter() -> logging.Formatter:
     return Line()
+
+
+class Unforeseen(logging.Filter):
+    """Of what Django says of answers only exceptions: the others were said with the request's id and the reason."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return bool(record.exc_info)
+
+
+def unforeseen() -> logging.Filter:
+    return Unforeseen()
+
+
+def note_failure(error: MetalakeError) -> None:
+    """A line for what another system did not do, which an operator may have to see to."""
+    if isinstance(error, OutcomeUnknown):
+        log.error("outcome unknown: %s", error.message)
+    elif isinstance(error, ProviderUnavailable):
+        log.warning("unavailable: %s", error.message)

@@ -57,6 +57,8 @@ class Wire:
             response["X-Request-Id"] = request_id.get()
             if not response.streaming:
                 response.setdefault("Content-Length", str(len(response.content)))
+                if request.method == "HEAD":
+                    response.content = b""
         finally:
             request_id.reset(token)
         answered, took = _meters(wire, request.method if request.method in _METHODS else "other", response.status_code)

@@ -27,6 +27,7 @@ from rest_framework.views import APIView
 from metalake import errors
 from metalake.errors import Invalid, MetalakeError
 from metalake.events import refused
+from metalake.logs import note_failure
 from metalake.privileges import Kind
 from metalake.wire import AnyBody, Reply, explain, quote, read
 
@@ -290,7 +291,7 @@ def error_response(error: MetalakeError) -> HttpResponse:
     response = HttpResponse(orjson.dumps(told(error)), status=status, content_type=JSON)
     if status == 401:
         response["WWW-Authenticate"] = 'Basic realm="Metalake"'
-    if isinstance(error, errors.ProviderUnavailable):
+    if isinstance(error, errors.ProviderUnavailable | errors.OutcomeUnknown):
         response["Retry-After"] = str(error.retry_after)
     return response
 
@@ -300,8 +301,7 @@ def render_error(error: Exception, context: Any = None) -> HttpResponse:
     if isinstance(error, errors.Forbidden) and context and (actor := context["view"].actor):
         refused(actor.name, f"{context['request'].method} {context['request'].path}", error)
     if isinstance(error, MetalakeError):
-        if isinstance(error, errors.OutcomeUnknown):
-            log.error("outcome unknown: %s", error.message)
+        note_failure(error)
         return error_response(error)
     if isinstance(error, ValidationError):
         return error_response(Invalid(explain(error)))

@@ -272,6 +272,7 @@ SPECTACULAR_SETTINGS = {
 }
 
 CELERY_BROKER_URL = METALAKE_BROKER_URL or "memory://"
+CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 3}  # a silent Redis is one that is gone
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True
@@ -292,12 +293,14 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"()": "metalake.logs.formatter"}},
+    "filters": {"unforeseen": {"()": "metalake.logs.unforeseen"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.str("METALAKE_LOG_LEVEL", "INFO")},
     "loggers": {
-        "django.request": {"level": "ERROR"},
+        "django.request": {"level": "ERROR", "filters": ["unforeseen"]},
         "django.security": {"level": "ERROR"},
         "pyiceberg": {"level": "WARNING"},
         "botocore": {"level": "WARNING"},
+        "botocore.credentials": {"level": "CRITICAL"},  # what it says with a traceback the failed call says, too
     },
 }

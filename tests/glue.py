@@ -44,6 +44,7 @@ class Fault(Enum):
     REPLY_LOST = auto()  # applied, then the connection ends
     REQUEST_LATE = auto()  # applied after `seconds`, though the caller may have left
     REPLY_LATE = auto()  # applied, answered after `seconds`
+    OWN = auto()  # what the test makes of it
 
 
 ANSWERS = {
@@ -57,13 +58,19 @@ ANSWERS = {
 }
 
 
+Apply = Callable[[Callable[..., Any]], list[bytes]]  # given what takes the status and the headers
+
+
 @dataclass
-class _Rule:
+class Rule:
+    """`own` gives the answer, or None where the connection is to end."""
+
     operation: str
     fault: Fault
-    times: int | None
-    after: int
-    seconds: float
+    times: int | None = 1
+    after: int = 0
+    seconds: float = 0
+    own: Callable[[Apply, Callable[..., Any]], list[bytes] | None] = lambda apply, start_response: None
 
 
 @dataclass
@@ -77,7 +84,8 @@ class Glue:
     account: str = ACCOUNT
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # (operation, parameters) as they came in
     lists_end: datetime | None = None
-    _rules: list[_Rule] = field(default_factory=list)
+    expired: set[str] = field(default_factory=set)  # access keys whose every call is refused
+    _rules: list[Rule] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def client(self, service: str = "glue", **settings: Any) -> Any:
@@ -105,7 +113,7 @@ class Glue:
         The requests of S3 name no operation: "s3:PUT" is every PUT to it.
         """
         with self._lock:
-            self._rules.append(_Rule(operation, fault, times, after, seconds))
+            self._rules.append(Rule(operation, fault, times, after, seconds))
 
     def stop_listing_new_ones(self) -> None:
         """GetTables and GetDatabases leave out what is created from now on; other calls find it."""
@@ -114,12 +122,13 @@ class Glue:
         self.lists_end = utcnow()
 
     def heal(self) -> None:
-        """No more faults, and lists are complete."""
+        """No more faults, no key is expired, and lists are complete."""
         with self._lock:
             self._rules.clear()
+        self.expired.clear()
         self.lists_end = None
 
-    def next_fault(self, operation: str) -> _Rule | None:
+    def next_fault(self, operation: str) -> Rule | None:
         with self._lock:
             for rule in self._rules:
                 if rule.operation not in (operation, ANY):
@@ -151,7 +160,7 @@ def with_faults(application: Callable[..., Iterable[bytes]], glue: Glue) -> Call
         if environ["PATH_INFO"].startswith("/moto-api"):
             return application(environ, start_response)
         glue.calls.append((operation, parameters))
-        rule = glue.next_fault(operation)
+        rule = Rule(operation, Fault.EXPIRED) if _access_key(environ) in glue.expired else glue.next_fault(operation)
         if rule is None:
             return application(environ, start_response)
         if rule.fault in ANSWERS:
@@ -162,9 +171,14 @@ def with_faults(application: Callable[..., Iterable[bytes]], glue: Glue) -> Call
             start_response(status, [("Content-Type", "text/xml")])  # STS and S3, with shorter names
             error = f"<Code>{kind.removesuffix('Exception')}</Code><Message>{message}</Message>"
             return [f"<ErrorResponse><Error>{error}</Error></ErrorResponse>".encode()]
+        if rule.fault is Fault.OWN:
+            environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)))
+            own = rule.own(lambda start: list(application(environ, start)), start_response)
+            if own is not None:
+                return own
         if rule.fault is Fault.REQUEST_LATE:
             time.sleep(rule.seconds)
-        if rule.fault is not Fault.REQUEST_LOST:
+        if rule.fault not in (Fault.REQUEST_LOST, Fault.OWN):
             reply = list(application(environ, start_response))
             if rule.fault is Fault.REQUEST_LATE:
                 return reply
@@ -175,6 +189,10 @@ def with_faults(application: Callable[..., Iterable[bytes]], glue: Glue) -> Call
         raise ConnectionResetError(rule.fault.name)
 
     return answer
+
+
+def _access_key(environ: Environ) -> str:
+    return str(environ.get("HTTP_AUTHORIZATION", "")).partition("Credential=")[2].partition("/")[0]
 
 
 def _call(environ: Environ) -> tuple[str, dict[str, Any]]:

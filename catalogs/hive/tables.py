@@ -131,7 +131,7 @@ def read_filter(text: str, where: str) -> frozenset[str]:
     return words or frozenset({"all"})
 
 
-def passes(wanted: Iterable[str], table: HiveTable) -> bool:
-    """Whether a filter lets a table be seen."""
+def passes(wanted: Iterable[str], formats: Iterable[str]) -> bool:
+    """Whether a filter lets a table of these formats be seen."""
     words = frozenset(wanted)
-    return "all" in words or not words.isdisjoint(formats_of(table))
+    return "all" in words or not words.isdisjoint(formats)

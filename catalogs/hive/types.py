@@ -41,6 +41,10 @@ INSTEAD = {
     "timestamp": "timestamp, whose precision is 9", "timestamp_tz": "timestamp_tz, whose precision is 9",
     "variant": "string", "geometry": "binary", "geography": "binary",
 }  # fmt: skip
+OF_ICEBERG = {
+    "long": "bigint", "time": "string", "uuid": "string", "timestamptz": "timestamp", "timestamp_ns": "timestamp",
+    "timestamptz_ns": "timestamp",
+}  # fmt: skip
 NOT_IN_FIELD_NAMES = re.compile(r"[,:;<>`\x00-\x1f\x7f]")
 
 # Each pattern reads one token after optional white space, with nothing to try twice: reading takes linear time.
@@ -260,3 +264,20 @@ def _write_fields(members: list[StructField], where: str, level: int) -> list[st
 
 def _no_required_parts(where: str) -> Unsupported:
     return Unsupported(f"{where}: everything in a Hive type may be null; leave it out or say true", kind="column")
+
+
+def type_of_iceberg(type: str | dict[str, Any]) -> str:
+    """The type string that stands for an Iceberg type in an entry of Glue or Hive 2, as Iceberg's own catalogs have it.
+
+    It may lose something: where the table is read, its metadata says what the column is.
+    """
+    if isinstance(type, str):
+        return "binary" if type.startswith("fixed[") else OF_ICEBERG.get(type, type.replace(" ", ""))
+    match type["type"]:
+        case "struct":
+            fields = (f"{field['name']}:{type_of_iceberg(field['type'])}" for field in type["fields"])
+            return f"struct<{','.join(fields)}>"
+        case "list":
+            return f"array<{type_of_iceberg(type['element'])}>"
+        case _:
+            return f"map<{type_of_iceberg(type['key'])},{type_of_iceberg(type['value'])}>"

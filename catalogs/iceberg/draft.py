@@ -9,6 +9,12 @@ from catalogs.iceberg.parsing import Json
 from metalake.errors import Invalid
 
 ADDED_NAMES = {"schema": "schema", "spec": "spec", "order": "sort order"}
+# Where the metadata has them, and what their ids are called.
+LISTED = {
+    "schema": ("schemas", "schema-id"),
+    "spec": ("partition-specs", "spec-id"),
+    "order": ("sort-orders", "order-id"),
+}
 
 
 class Draft:
@@ -83,6 +89,16 @@ class Draft:
             name = ADDED_NAMES[kind]
             raise Invalid(f"Cannot set last added {name}: no {name} has been added")
         return last
+
+    def make_current(self, kind: str, chosen: int, pointer: str, called: str) -> None:
+        """Have `pointer` lead to the schema, spec or order of an id; -1 is the one last added by this request."""
+        key, id_name = LISTED[kind]
+        if chosen == -1:
+            chosen = self.last_added(kind)
+        if all(each[id_name] != chosen for each in self.metadata[key]):
+            raise Invalid(f"Cannot set {called} to unknown {called.rpartition(' ')[2]}: {chosen}")
+        if self.put(pointer, chosen):
+            self.layout_changed = True
 
     def _own(self, key: str, kind: Callable[..., Any]) -> Any:
         self.changed = True

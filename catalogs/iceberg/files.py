@@ -43,6 +43,11 @@ REMOTE_DEFAULTS = {"s3.connect-timeout": "3", "s3.request-timeout": "10"}
 # A path that cannot exist is a missing file, not a storage in trouble.
 NO_SUCH_PATH = {errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 
+# AWS's answers that will be the same next time.
+REFUSALS = frozenset(
+    {"ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "INVALID_CLIENT_TOKEN_ID", "NO_SUCH_BUCKET", "SIGNATURE_DOES_NOT_MATCH"}
+)
+
 METADATA_FILE = re.compile(r"(?:v(\d{1,9})|(\d{1,9})-[^/]*?)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 AZURE = re.compile(r"^((?:abfs|wasb)s?)://([^/@]+)@[^/]+", re.IGNORECASE)
 
@@ -328,7 +333,8 @@ def _storage_errors(location: str) -> Iterator[None]:
             raise Invalid(f"A directory, not a file: {location}", kind="metadata-file") from None
         code = re.search(r"AWS Error ([A-Z_]{1,60})", str(error))
         reason = code[1] if code else type(error).__name__
-        raise ProviderUnavailable(f"The storage did not answer for {location}: {reason}", kind="storage") from None
+        message, retryable = f"The storage did not answer for {location}: {reason}", reason not in REFUSALS
+        raise ProviderUnavailable(message, kind="storage", retryable=retryable) from None
 
 
 def _no_such_file(location: str) -> NotFound:

@@ -114,13 +114,7 @@ def add_spec(draft: Draft, update: Json) -> None:
 
 def set_default_spec(draft: Draft, update: Json) -> None:
     """Write new data with a spec; -1 is the one last added by this request."""
-    spec_id = get_int(update, "spec-id")
-    if spec_id == -1:
-        spec_id = draft.last_added("spec")
-    if all(spec["spec-id"] != spec_id for spec in draft.metadata["partition-specs"]):
-        raise Invalid(f"Cannot set default partition spec to unknown spec: {spec_id}")
-    if draft.put("default-spec-id", spec_id):
-        draft.layout_changed = True
+    draft.make_current("spec", get_int(update, "spec-id"), "default-spec-id", "default partition spec")
 
 
 def remove_partition_specs(draft: Draft, update: Json) -> None:

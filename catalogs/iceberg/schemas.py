@@ -167,13 +167,7 @@ def add_schema(draft: Draft, update: Json) -> None:
 
 def set_current_schema(draft: Draft, update: Json) -> None:
     """Make a schema current; -1 is the one last added by this request."""
-    schema_id = get_int(update, "schema-id")
-    if schema_id == -1:
-        schema_id = draft.last_added("schema")
-    if all(schema["schema-id"] != schema_id for schema in draft.metadata["schemas"]):
-        raise Invalid(f"Cannot set current schema to unknown schema: {schema_id}")
-    if draft.put("current-schema-id", schema_id):
-        draft.layout_changed = True
+    draft.make_current("schema", get_int(update, "schema-id"), "current-schema-id", "current schema")
 
 
 def remove_schemas(draft: Draft, update: Json) -> None:

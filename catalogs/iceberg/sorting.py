@@ -62,13 +62,7 @@ def add_sort_order(draft: Draft, update: Json) -> None:
 
 def set_default_sort_order(draft: Draft, update: Json) -> None:
     """Sort new data by an order; -1 is the one last added by this request."""
-    order_id = get_int(update, "sort-order-id")
-    if order_id == -1:
-        order_id = draft.last_added("order")
-    if all(order["order-id"] != order_id for order in draft.metadata["sort-orders"]):
-        raise Invalid(f"Cannot set default sort order to unknown order: {order_id}")
-    if draft.put("default-sort-order-id", order_id):
-        draft.layout_changed = True
+    draft.make_current("order", get_int(update, "sort-order-id"), "default-sort-order-id", "default sort order")
 
 
 def _signature(fields: Iterable[Json]) -> list[tuple[int, str, str, str]]:

@@ -26,6 +26,7 @@ from catalogs.table_wire import CreateTableRequest
 from metalake.errors import Invalid, Unsupported
 from metalake.privileges import Kind
 
+METADATA_FILE = "metadata-file"  # among the formats of an Iceberg table whose metadata can be read
 MARKER = "metalake.intent"  # the parameter that tells a remote object of ours from a namesake
 PARTITION = "partition"
 Levels = list[str]
@@ -45,6 +46,7 @@ class ExternalSettings(Settings):
         None,
         alias="refresh-interval",
         ge=60,
+        le=31_536_000,
         description="Every how many seconds the whole catalog is walked and compared; left out, only on demand.",
     )
     nested_namespaces: Literal["true", "false"] = Field(
@@ -54,13 +56,17 @@ class ExternalSettings(Settings):
 
 @dataclass(frozen=True)
 class Remote:
-    """A schema, table, view or partition as its own system has it, by its name there."""
+    """A schema, table, view or partition as its own system has it, by its name there.
+
+    `formats` are the words by which lists tell tables apart, divided by commas; none where that takes the definition.
+    """
 
     name: str
     definition: dict[str, Any]
     identity: str = ""
     version: str = ""
     kind: str = Kind.TABLE
+    formats: str = ""
 
     def as_json(self) -> dict[str, Any]:
         return {**vars(self)}
@@ -220,7 +226,7 @@ class ExternalProvider(Provider):
         return False
 
     def shows(self, table: Remote) -> bool:
-        """Whether the catalog's settings let a table be seen."""
+        """Whether the catalog's settings let a table be seen; of one that has formats, they are all that is asked."""
         return True
 
     def renaming(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from catalogs.hive.partitions import partition_name, partition_values
 from catalogs.hive.tables import VIEW_TYPES, HiveTable
-from catalogs.iceberg import files, locations
-from catalogs.providers import glue_iceberg as iceberg
+from catalogs.iceberg import files
 from catalogs.providers.external import PARTITION, Levels, Page, Remote, digest
 from catalogs.providers.glue_client import GlueClient
 from catalogs.providers.glue_mapping import (
@@ -24,13 +22,12 @@ from catalogs.providers.glue_mapping import (
 )
 from catalogs.providers.glue_meaning import GlueMeaning
 from catalogs.providers.glue_settings import ENDPOINTS, check_settings
+from catalogs.providers.hive_like import formats_in
 from catalogs.providers.reaching.aws import SCHEMES, check_role
 from catalogs.providers.reaching.endpoints import check_endpoint
-from catalogs.providers.reaching.storage import check_storage, parse_storage, reach_storage
+from catalogs.providers.reaching.storage import reach_storage
 from metalake.errors import (
-    AlreadyExists,
     Conflict,
-    MetalakeError,
     NotEmpty,
     NotFound,
     OutcomeUnknown,
@@ -53,14 +50,13 @@ class GlueProvider(GlueMeaning):
     def check(cls, properties: Mapping[str, str]) -> Any:
         given = super().check(properties)
         check_settings(given)
-        parse_storage(properties)
         return given
 
     @cached_property
     def glue(self) -> GlueClient:
         return GlueClient(self.given)
 
-    @property
+    @cached_property
     def io(self) -> FileIO:
         """Reached as Glue is, except for what the properties of storage say."""
         reach_storage(self.properties)
@@ -71,20 +67,14 @@ class GlueProvider(GlueMeaning):
             ours |= {"s3.session-token": keys.token} if keys.token else {}
         return files.file_io(ours | self.properties)
 
-    def locations(self) -> list[str]:
-        return [locations.canonical(location) for location in self.given.allowed]
-
     def check_locations(self) -> None:
-        """Raises Invalid for a malformed place, and for a host that is unknown or that the server does not reach."""
-        for location in self.given.allowed:
-            locations.check_allowed(location, self.given.allowed, file_roots=())
+        super().check_locations()
         for name, url in zip(ENDPOINTS, (self.given.glue_endpoint, self.given.sts_endpoint), strict=True):
             if url:
                 with at(f"Property {name!r}"):
                     check_endpoint(url, SCHEMES)
         if self.given.role:
             check_role(self.given.role)
-        check_storage(self.properties)
 
     def test_connection(self) -> None:
         """List one database."""
@@ -140,45 +130,10 @@ class GlueProvider(GlueMeaning):
         return kept
 
     def create_table(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
-        made = HiveTable.from_json({**definition, "name": table})
-        is_planned = iceberg.PLANNED in made.rest
-        if is_planned:
-            self._require_free(schema, table)
-        try:
-            if is_planned:
-                made = iceberg.prepared(self.metadata_files(*made.rest[iceberg.PLANNED]["places"]), made)
+        with self.prepared(schema, {**definition, "name": table}) as made:
             wanted = self._writable(table_input(made), "TableInput")
             self.glue.call("CreateTable", [*schema, table], DatabaseName=schema[0], TableInput=wanted)
-        except OutcomeUnknown:
-            raise
-        except MetalakeError as refusal:
-            with suppress(MetalakeError):  # what is left behind is a small file
-                self.discard(definition) if isinstance(refusal, AlreadyExists) else self._delete_file(definition)
-            raise
         return _after(lambda: self.load_table(schema, table))
-
-    def _require_free(self, schema: Levels, table: str) -> None:
-        """Raise AlreadyExists before a file is written for nothing; who comes between is refused by Glue."""
-        try:
-            self.load_table(schema, table)
-        except NotFound:
-            return
-        raise AlreadyExists(f"Table {schema[0]}.{table} already exists in AWS Glue.", kind=Kind.TABLE)
-
-    def discard(self, definition: dict[str, Any]) -> None:
-        written = iceberg.written_for(definition)
-        if written is None:
-            return
-        try:
-            there = self.load_table([definition["rest"][iceberg.PLANNED]["schema"]], definition["name"])
-        except NotFound:
-            there = None
-        if there is None or self.metadata_location(there.definition) != written:
-            self._delete_file(definition)
-
-    def _delete_file(self, definition: dict[str, Any]) -> None:
-        if written := iceberg.written_for(definition):
-            self.metadata_files().discard(written)
 
     def alter_table(self, schema: Levels, table: str, definition: dict[str, Any], version: str) -> Remote:
         kept = self._table(schema, table)
@@ -191,7 +146,7 @@ class GlueProvider(GlueMeaning):
         before = hive_table(kept)
         if self.metadata_location(before.as_json()) != previous:
             raise _changed(schema, table)
-        return self._update(schema, kept, iceberg.committed(self.metadata_files(), before, location))
+        return self._update(schema, kept, self.committed(before, location))
 
     def _update(self, schema: Levels, kept: dict[str, Any], wanted: HiveTable) -> Remote:
         """Make the difference, and nothing else, to the table as it is. Raises Conflict if it changes meanwhile."""
@@ -242,13 +197,14 @@ class GlueProvider(GlueMeaning):
     def add_partition(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
         """Its files are read as the table's are."""
         kept = self._table(schema, table)
-        place = {"Location": definition["location"]} if definition["location"] else {}
+        name, descriptor = definition["name"], kept.get("StorageDescriptor") or {}
+        below = descriptor.get("Location")
+        location = definition["location"] or (f"{below.removesuffix('/')}/{name}" if below else None)
         wanted = {
             "Values": definition["values"],
             "Parameters": definition["parameters"],
-            "StorageDescriptor": kept.get("StorageDescriptor", {}) | place,
+            "StorageDescriptor": descriptor | ({"Location": location} if location else {}),
         }
-        name = definition["name"]
         where = {"DatabaseName": schema[0], "TableName": table}
         self.glue.call("CreatePartition", [*schema, table, name], **where, PartitionInput=wanted)
         return _after(lambda: self.load_partition(schema, table, name))
@@ -279,10 +235,11 @@ def _database(database: Mapping[str, Any]) -> Remote:
 
 
 def _table(table: Mapping[str, Any]) -> Remote:
-    definition = hive_table(table).as_json()
+    described = hive_table(table)
+    definition = described.as_json()
     version = table.get("VersionId") or digest(definition)
     kind = Kind.VIEW if table.get("TableType") in VIEW_TYPES else Kind.TABLE
-    return Remote(table["Name"], definition, moment(table.get("CreateTime")), version, kind)
+    return Remote(table["Name"], definition, moment(table.get("CreateTime")), version, kind, formats_in(described))
 
 
 def _partition(of: HiveTable, partition: Mapping[str, Any]) -> Remote:

@@ -13,6 +13,7 @@ from botocore import xform_name
 from botocore.client import BaseClient
 from botocore.credentials import ReadOnlyCredentials
 
+from catalogs.providers.deadline import require_time
 from catalogs.providers.glue_settings import GlueSettings
 from catalogs.providers.reaching.aws import Keys, Role, aws_client
 from metalake.errors import (
@@ -69,6 +70,8 @@ class GlueClient:
         Raises what the verbs of a provider raise; for a creation, NotFound is about what it was to be made in.
         """
         self.credentials()
+        if not operation.startswith("Get"):
+            require_time()
         with _answering(operation, place):
             act = getattr(_client(*self._where), xform_name(operation))
             answer: dict[str, Any] = act(**self._catalog, **parameters)

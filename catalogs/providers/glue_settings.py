@@ -9,8 +9,8 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, SecretStr, model_validator
 
 from catalogs.hive.tables import read_filter
-from catalogs.iceberg.locations import normalise
 from catalogs.providers.external import ExternalSettings
+from catalogs.providers.places import PlacedSettings
 from catalogs.providers.reaching.aws import SCHEMES, Keys, Role, check_region, check_role
 from catalogs.providers.reaching.endpoints import parse_endpoint
 from metalake.errors import Invalid, at
@@ -19,7 +19,7 @@ CATALOG_ID = re.compile(r"[0-9]{12}(?::[A-Za-z0-9_./-]{1,240})?")
 ENDPOINTS = ("aws-glue-endpoint", "aws-sts-endpoint")
 
 
-class GlueSettings(ExternalSettings):
+class GlueSettings(PlacedSettings, ExternalSettings):
     """A blank value is as good as none."""
 
     model_config = ConfigDict(populate_by_name=False)
@@ -42,18 +42,14 @@ class GlueSettings(ExternalSettings):
         None, alias="aws-external-id", description="What the role's trust policy asks for."
     )
     role_session_name: str | None = Field(
-        None, alias="aws-role-session-name", description="The name under which AWS logs the role's use; metalake."
+        None,
+        alias="aws-role-session-name",
+        description="The name under which AWS logs the use of the role; metalake where left out.",
     )
     glue_endpoint: str | None = Field(
         None, alias="aws-glue-endpoint", description="Another address of Glue, such as a VPC endpoint's."
     )
     sts_endpoint: str | None = Field(None, alias="aws-sts-endpoint", description="Another address of STS.")
-    warehouse: str | None = Field(
-        None, alias="warehouse", description="Where tables go whose database has no location, such as s3://lake/tables."
-    )
-    allowed_locations: str = Field(
-        "", alias="allowed-locations", description="More places where tables may lie, divided by commas."
-    )
     default_table_format: Literal["iceberg", "hive"] = Field(
         "iceberg", alias="default-table-format", description="The format of new tables that name none by table_type."
     )
@@ -63,7 +59,10 @@ class GlueSettings(ExternalSettings):
         description="Which tables are shown: all, or some of hive, iceberg, delta, parquet, divided by commas.",
     )
     table_format_filter: str | None = Field(
-        None, alias="table-format-filter", description="Another name of table-type-filter."
+        None,
+        alias="table-format-filter",
+        description="Another name of table-type-filter.",
+        json_schema_extra={"synonym": True},
     )
 
     @model_validator(mode="before")
@@ -86,12 +85,6 @@ class GlueSettings(ExternalSettings):
         return Role(self.role_arn, external_id, self.role_session_name or "metalake", self.sts_endpoint)
 
     @property
-    def allowed(self) -> list[str]:
-        """The places that the catalog names for tables."""
-        named = [self.warehouse or "", *self.allowed_locations.split(",")]
-        return [location.strip() for location in named if location.strip()]
-
-    @property
     def shown_formats(self) -> frozenset[str]:
         return read_filter(self.table_type_filter or self.table_format_filter or "", "Property 'table-type-filter'")
 
@@ -112,8 +105,6 @@ def check_settings(given: GlueSettings) -> None:
         if url:
             with at(f"Property {name!r}"):
                 parse_endpoint(url, SCHEMES)
-    for location in given.allowed:
-        normalise(location)
 
 
 def _check_keys(given: GlueSettings) -> None:

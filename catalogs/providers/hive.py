@@ -6,23 +6,20 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from django.conf import settings
-from hive_metastore.ttypes import FieldSchema, Table
+from hive_metastore.ttypes import Table
 
 from catalogs.hive.names import HIVE, folded_name
 from catalogs.hive.partitions import partition_values
 from catalogs.hive.tables import EXTERNAL_TABLE, HiveTable
-from catalogs.iceberg import files, locations
-from catalogs.iceberg.translate import current_schema
 from catalogs.providers.external import PARTITION, Levels, Page, Remote
-from catalogs.providers.glue_iceberg import stored_type
 from catalogs.providers.hive_calls import (
     alter,
     drop,
     find_database,
     is_there,
+    move_path,
     once_written,
     part_of,
     read_database,
@@ -36,24 +33,21 @@ from catalogs.providers.hive_calls import (
 from catalogs.providers.hive_client import Metastore, connect, connection
 from catalogs.providers.hive_errors import About, Refused
 from catalogs.providers.hive_locks import locked
-from catalogs.providers.hive_meaning import METADATA, URIS, HiveMeaning
+from catalogs.providers.hive_meaning import URIS, HiveMeaning
 from catalogs.providers.hive_objects import (
     DDL_TIME,
     database_from,
+    hive_table,
     partition_from,
     partition_of,
     table_of,
     written,
 )
-from catalogs.providers.metadata_files import MetadataFiles
+from catalogs.providers.iceberg_entries import POINTER
 from catalogs.providers.reaching.endpoints import Endpoint
 from catalogs.providers.reaching.metastores import check_metastores, parse_metastores
-from catalogs.providers.reaching.storage import check_storage, reach_storage
-from metalake.errors import AlreadyExists, Conflict, MetalakeError, NotFound, Unsupported
+from metalake.errors import AlreadyExists, Conflict, NotFound, Unsupported
 from metalake.privileges import Kind
-
-if TYPE_CHECKING:
-    from pyiceberg.io import FileIO
 
 SCHEMAS, NAMES, TABLES, PARTITIONS = 100, 5_000, 200, 500  # a page's items
 EVERY_PARTITION = -1
@@ -74,11 +68,8 @@ class HiveProvider(HiveMeaning):
         return parse_metastores(self.properties[URIS])
 
     def check_locations(self) -> None:
-        """Raises Invalid for a place that is malformed or not allowed, and for a host that is unknown or closed."""
-        for location in self.allowed:
-            locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
+        super().check_locations()
         check_metastores(self.properties[URIS])
-        check_storage(self.properties)
 
     def test_connection(self) -> None:
         check_metastores(self.properties[URIS])
@@ -89,23 +80,6 @@ class HiveProvider(HiveMeaning):
             pass  # it is a metastore all the same
         finally:
             metastore.close()
-
-    def metadata_files(self, *places: str) -> MetadataFiles:
-        return MetadataFiles(self.catalog_id, self._open_io, self.allowed, self.file_roots, places=places)
-
-    @property
-    def allowed(self) -> list[str]:
-        """The places that the catalog names for Iceberg tables."""
-        named = [self.properties.get("warehouse", ""), *self.properties.get("allowed-locations", "").split(",")]
-        return [place.strip() for place in named if place.strip()]
-
-    @property
-    def file_roots(self) -> list[str]:
-        return [str(settings.METALAKE_HOME), *settings.METALAKE_FILE_LOCATIONS]
-
-    def _open_io(self) -> FileIO:
-        reach_storage(self.properties)
-        return files.file_io(self.properties)
 
     def _metastore(self) -> AbstractContextManager[Metastore]:
         return connection(self.endpoints)
@@ -207,13 +181,14 @@ class HiveProvider(HiveMeaning):
 
     def create_table(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
         database, about = schema[0], About(Kind.TABLE, f"{schema[0]}.{table}")
-        made = written(HiveTable.from_json(definition), onto=Table(tableName=table, dbName=database))
         with self._metastore() as metastore:
             read_database(metastore, database)
-            try:
-                metastore.call("create_table", made, about=about)
-            except AlreadyExists:
-                return self._ours(definition, table_of(read_table(metastore, database, table)))
+            with self.prepared(schema, {**definition, "name": table}) as wanted:
+                made = written(wanted, onto=Table(tableName=table, dbName=database))
+                try:
+                    metastore.call("create_table", made, about=about)
+                except AlreadyExists:
+                    return self._ours(definition, table_of(read_table(metastore, database, table)))
             with once_written():
                 return table_of(read_table(metastore, database, table))
 
@@ -231,28 +206,25 @@ class HiveProvider(HiveMeaning):
         name = folded_name(to_table, HIVE, Kind.TABLE)
         with self._locked(source, table) as (metastore, _):
             there = self._same(metastore, source, table, identity)
-            read_database(metastore, target)
+            home, goal = (read_database(metastore, each).definition["location"] for each in (source, target))
             if is_there(metastore, target, name):
                 raise AlreadyExists(f"Table {target}.{name} already exists.", kind=Kind.TABLE)
-            location = there.sd.location if there.sd else None
+            move_path(there, home, goal, name)
             there.dbName, there.tableName = target, name
             send_alteration(metastore, source, table, there, {})
             with once_written():
-                return self._with_path(metastore, read_table(metastore, target, name), location)
-
-    def _with_path(self, metastore: Metastore, moved: Table, before: str | None) -> Remote:
-        """Spark looks for the files of a managed table of its own by another parameter, which a metastore leaves."""
-        serde = moved.sd.serdeInfo if moved.sd else None
-        if serde and serde.parameters and serde.parameters.get("path") == before and moved.sd.location != before:
-            serde.parameters["path"] = moved.sd.location
-            send_alteration(metastore, moved.dbName, moved.tableName, moved, {})
-            return table_of(read_table(metastore, moved.dbName, moved.tableName))
-        return table_of(moved)
+                return table_of(read_table(metastore, target, name))
 
     def drop_table(self, schema: Levels, table: str, identity: str, purge: bool = False) -> None:
-        """The files of a managed table go, those of an external one stay; so such a one cannot be purged."""
+        """The files of a managed table go, those of an external one stay, so such a one cannot be purged.
+
+        Those of an Iceberg table stay in any case, as in Iceberg's own Hive catalog: a metastore knows only its folder.
+        """
         with self._metastore() as metastore:
             there = self._same(metastore, schema[0], table, identity)
+            if self.metadata_location(table_of(there).definition) is not None:
+                drop(metastore, schema[0], table, with_files=False)
+                return
             if purge and there.tableType == EXTERNAL_TABLE:
                 raise Unsupported(
                     f"Table {schema[0]}.{table} is external: a metastore does not delete its files; drop it instead.",
@@ -280,27 +252,8 @@ class HiveProvider(HiveMeaning):
             if points_to != previous:
                 raise Conflict(f"Table {name} points to {points_to} by now.", kind=Kind.TABLE)
             last = there.parameters.get(DDL_TIME, "")
-            self._repeat(there, location, previous)
-            there.parameters |= {METADATA: location, f"previous_{METADATA}": previous}
-            return alter(metastore, there, last, expected=(METADATA, previous))
-
-    def _repeat(self, table: Table, location: str, previous: str) -> None:
-        """Say what the metadata says of columns and properties, for whoever looks no further, as Iceberg's own Hive
-        catalog does; where it cannot be read, not.
-        """
-        try:
-            store = self.metadata_files(location.rpartition("/")[0], previous.rpartition("/")[0])
-            metadata, before = (files.parse_metadata(store.read(place)) for place in (location, previous))
-        except MetalakeError:
-            return
-        now, then = (each.get("properties") or {} for each in (metadata, before))
-        for key in then.keys() - now.keys():
-            table.parameters.pop(key, None)
-        table.parameters |= now
-        table.sd.cols = [
-            FieldSchema(field["name"], stored_type(field["type"]), field.get("doc"))
-            for field in current_schema(metadata)["fields"]
-        ]
+            changed = written(self.committed(hive_table(there), location), onto=there)
+            return alter(metastore, changed, last, expected=(POINTER, previous))
 
     @contextmanager
     def _locked(self, database: str, table: str) -> Iterator[tuple[Metastore, bool]]:

@@ -11,7 +11,7 @@ from typing import Any
 from hive_metastore.ttypes import EnvironmentContext, Table
 
 from catalogs.hive.partitions import partition_values
-from catalogs.hive.tables import VIEW_TYPES, HiveColumn
+from catalogs.hive.tables import MANAGED_TABLE, VIEW_TYPES, HiveColumn
 from catalogs.providers.external import PARTITION, Remote
 from catalogs.providers.hive_client import Metastore
 from catalogs.providers.hive_errors import About
@@ -106,11 +106,26 @@ def send_alteration(metastore: Metastore, database: str, table: str, changed: Ta
     metastore.call("alter_table_with_environment_context", database, table, changed, environment, about=about)
 
 
-def drop(metastore: Metastore, database: str, table: str, *, purge: bool = False) -> None:
+def move_path(table: Table, home: str | None, target: str | None, name: str) -> None:
+    """Spark looks for the files of a managed table of its own by another parameter, which a metastore leaves.
+
+    A metastore moves such files where they lie in their schema's folder. Where to is said in the call that has it do
+    so: between two calls the table would be without its rows.
+    """
+    serde = table.sd.serdeInfo if table.sd else None
+    path = (serde.parameters or {}).get("path") if serde else None
+    is_managed = table.tableType == MANAGED_TABLE and (table.parameters or {}).get("EXTERNAL", "").upper() != "TRUE"
+    if serde is None or path is None or path != table.sd.location or not (is_managed and home and target):
+        return
+    if path.rpartition("/")[0] == home.removesuffix("/"):
+        serde.parameters["path"] = f"{target.removesuffix('/')}/{name}"
+
+
+def drop(metastore: Metastore, database: str, table: str, *, with_files: bool = True, purge: bool = False) -> None:
     """A metastore itself leaves the files of external tables."""
     context = EnvironmentContext({"ifPurge": "TRUE"} if purge else {})
     about = About(Kind.TABLE, f"{database}.{table}")
-    metastore.call("drop_table_with_environment_context", database, table, True, context, about=about)
+    metastore.call("drop_table_with_environment_context", database, table, with_files, context, about=about)
 
 
 @contextmanager

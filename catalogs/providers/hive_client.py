@@ -16,7 +16,8 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.Thrift import TException
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
-from catalogs.providers.hive_errors import ANSWERS_WHOLE, About, translated
+from catalogs.providers.deadline import require_time
+from catalogs.providers.hive_errors import ANSWERS_WHOLE, About, is_write, translated
 from catalogs.providers.reaching.endpoints import CONNECT_SECONDS, READ_SECONDS, Endpoint
 from catalogs.providers.reaching.metastores import CheckedSocket
 from metalake.errors import ProviderUnavailable
@@ -78,6 +79,8 @@ class Metastore:
 
     def call(self, method: str, *arguments: Any, about: About) -> Any:
         """The answer of the metastore's method. Raises our errors, as `translated` has them."""
+        if is_write(method):
+            require_time()
         self._socket.next_answer()
         self.is_good = False
         try:

@@ -6,7 +6,7 @@ import logging
 import socket
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from hive_metastore.ttypes import (
     CheckLockRequest,
@@ -22,7 +22,7 @@ from hive_metastore.ttypes import (
 from catalogs.providers.hive_client import Metastore, connection
 from catalogs.providers.hive_errors import About, Refused
 from catalogs.providers.reaching.endpoints import Endpoint
-from metalake.errors import MetalakeError, NotFound, ProviderBusy, Unsupported
+from metalake.errors import MetalakeError, NotFound, ProviderBusy, ProviderUnavailable, Unsupported
 from metalake.privileges import Kind
 
 log = logging.getLogger(__name__)
@@ -31,12 +31,15 @@ WAIT = 8.0  # seconds for others to let go; a lock whose holder died goes after 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
 OWNER = "metalake"
 
+_lockers: set[str] = set()  # metastores that have given a lock
+
 
 @contextmanager
 def locked(endpoints: Sequence[Endpoint], metastore: Metastore, database: str, table: str) -> Iterator[bool]:
     """Hold a table's lock; gives False where the metastore keeps no locks, for want of its transaction tables.
 
-    Raises ProviderBusy where others do not let go in time.
+    It says the same of that as of any trouble, so one that has given a lock is believed to keep them. Raises
+    ProviderBusy where others do not let go in time.
     """
     about = About(Kind.TABLE, f"{database}.{table}")
     part = LockComponent(LockType.EXCLUSIVE, LockLevel.TABLE, database, table)
@@ -44,9 +47,12 @@ def locked(endpoints: Sequence[Endpoint], metastore: Metastore, database: str, t
     try:
         lock = metastore.call("lock", wanted, about=about)
     except (Refused, Unsupported) as refusal:
+        if metastore.where in _lockers:
+            raise
         log.warning("the metastore at %s gives no locks: %s", metastore.where, refusal.message)
         yield False
         return
+    _lockers.add(metastore.where)
     try:
         _wait(metastore, lock, about)
         yield True
@@ -69,12 +75,17 @@ def _wait(metastore: Metastore, lock: LockResponse, about: About) -> None:
 
 
 def _release(endpoints: Sequence[Endpoint], metastore: Metastore, lock: int, about: About) -> None:
-    """Also where the connection broke under the lock; what cannot be released goes by itself after some minutes."""
+    """Also where the connection broke under the lock, or breaks now: one that stays keeps others off for minutes."""
     try:
         if metastore.is_good:
-            metastore.call("unlock", UnlockRequest(lock), about=about)
-        else:
-            with connection(endpoints) as another:
-                another.call("unlock", UnlockRequest(lock), about=about)
+            with suppress(ProviderUnavailable):
+                return _unlock(metastore, lock, about)
+        with connection(endpoints) as another:
+            _unlock(another, lock, about)
     except MetalakeError as failure:
         log.warning("the lock of %s was not released: %s", about, failure.message)
+
+
+def _unlock(metastore: Metastore, lock: int, about: About) -> None:
+    with suppress(NotFound):
+        metastore.call("unlock", UnlockRequest(lock), about=about)

@@ -23,6 +23,7 @@ from hive_metastore.ttypes import (
 from catalogs.hive.partitions import partition_name
 from catalogs.hive.tables import VIEW_TYPES, HiveColumn, HiveTable, SortColumn
 from catalogs.providers.external import PARTITION, Remote, digest
+from catalogs.providers.hive_like import formats_in
 from metalake.errors import ProviderUnavailable
 from metalake.privileges import Kind
 
@@ -58,9 +59,11 @@ def database_from(name: str, definition: Mapping[str, Any]) -> Database:
 
 def table_of(table: Table) -> Remote:
     """Its identity is the second it was made in, which no alteration moves."""
-    definition = hive_table(table).as_json()
+    described = hive_table(table)
+    definition = described.as_json()
     kind = Kind.VIEW if table.tableType in VIEW_TYPES else Kind.TABLE
-    return Remote(_name(table.tableName), definition, str(table.createTime), _version(definition), kind)
+    name, identity = _name(table.tableName), str(table.createTime)
+    return Remote(name, definition, identity, _version(definition), kind, formats_in(described))
 
 
 def _name(name: str | None) -> str:

@@ -4,38 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import ClassVar, Literal
 from uuid import uuid4
 
 from django.conf import settings
 from pydantic import Field
 
-from catalogs.iceberg import files, locations
-from catalogs.providers.base import Capabilities, Offers, Provider, Settings, Storage
+from catalogs.iceberg import files
+from catalogs.providers.base import Capabilities, Offers, Storage
 from catalogs.providers.metadata_files import MetadataFiles
-from catalogs.providers.reaching.storage import check_storage, parse_storage, reach_storage
-from metalake.errors import Invalid, MetalakeError, ProviderUnavailable
-
-if TYPE_CHECKING:
-    from pyiceberg.io import FileIO
-
-# Of the server, in its home
-OWN_DATA = ("secret_key", "secrets.keys", "static", "metalake.sqlite3", "metalake.sqlite3-wal", "metalake.sqlite3-shm")
+from catalogs.providers.places import Placed, PlacedSettings
+from metalake.errors import MetalakeError, ProviderUnavailable
 
 
-class IcebergSettings(Settings):
+class IcebergSettings(PlacedSettings):
     warehouse: str | None = Field(
         None, alias="warehouse", description="Where new tables go; a folder of this server's home where left out."
-    )
-    allowed_locations: str = Field(
-        "", alias="allowed-locations", description="More places where tables may lie, divided by commas."
     )
     nested_namespaces: Literal["true", "false"] = Field(
         "true", alias="nested-namespaces", description="Whether schemas may lie inside schemas."
     )
 
 
-class IcebergProvider(Provider):
+class IcebergProvider(Placed):
     label = "Apache Iceberg"
     settings = IcebergSettings
     capabilities = Capabilities(
@@ -46,55 +37,13 @@ class IcebergProvider(Provider):
     immutable: ClassVar[Mapping[str, str]] = {"warehouse": "tables are in it already"}
 
     @classmethod
-    def check(cls, properties: Mapping[str, str]) -> Any:
-        parse_storage(properties)
-        return super().check(properties)
-
-    @classmethod
     def completed(cls, catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:
         home = f"file://{settings.METALAKE_HOME}/warehouse/{catalog_id}"
         return {"warehouse": home, "nested-namespaces": "true"} | dict(properties)
 
-    @property
-    def warehouse(self) -> str:
-        return self.properties["warehouse"]
-
-    @cached_property
-    def allowed(self) -> list[str]:
-        more = self.properties.get("allowed-locations", "").split(",")
-        return [self.warehouse, *(location.strip() for location in more if location.strip())]
-
-    @property
-    def file_roots(self) -> list[str]:
-        return [str(settings.METALAKE_HOME), *settings.METALAKE_FILE_LOCATIONS]
-
-    @cached_property
-    def io(self) -> FileIO:
-        reach_storage(self.properties)
-        return files.file_io(self.properties)
-
     @cached_property
     def files(self) -> MetadataFiles:
         return MetadataFiles(self.catalog_id, lambda: self.io, self.allowed, self.file_roots, self.warehouse)
-
-    def locations(self) -> list[str]:
-        return [locations.canonical(location) for location in self.allowed]
-
-    def check_locations(self) -> None:
-        """Raises Invalid for a place that is malformed, outside what this server allows, or holds our own data.
-
-        Also for a storage's host that is unknown or that the server does not connect to.
-        """
-        check_storage(self.properties)
-        home = locations.real_path(f"file://{settings.METALAKE_HOME}")
-        keys = locations.real_path(f"file://{settings.METALAKE_SECRET_KEYS_FILE}")
-        own = [f"{home}/{name}" for name in OWN_DATA]
-        for location in self.allowed:
-            locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
-            real = locations.real_path(location)
-            inside_own = any(locations.is_under(real, place) for place in own)
-            if inside_own or any(locations.is_under(place, real) for place in (home, keys)):
-                raise Invalid(f"{location} holds the server's own data; choose another folder.", kind="catalog")
 
     def test_connection(self) -> None:
         """Write and delete a small file in the warehouse."""

@@ -104,6 +104,11 @@ class MetadataFiles:
             METADATA.forget(location)
         files.delete_quietly(self.io, written)
 
+    def remove(self, written: str) -> None:
+        """As `discard`. Raises ProviderUnavailable."""
+        METADATA.forget(written)
+        files.delete_file(self.io, written)
+
     def purge(self, metadata_location: str) -> int:
         """Delete every file the table owns, its metadata last; running it again goes on where it stopped."""
         METADATA.forget(metadata_location)

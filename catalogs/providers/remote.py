@@ -20,6 +20,7 @@ from typing import Any
 from django.conf import settings
 from prometheus_client import Counter, Gauge, Histogram
 
+from catalogs.providers.deadline import until
 from catalogs.providers.external import READS, ExternalProvider
 from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
 
@@ -33,8 +34,8 @@ PATIENCE = 0.3  # seconds without an answer after which nobody waits for a place
 FAILURES, WINDOW = 5, 20  # in a row, or half of the window, open the breaker
 COOL_DOWN = 15.0  # seconds until one call may try
 
-CALLS = Counter("metalake_remote_calls", "Calls to outside systems", ["provider", "verb", "outcome"])
-SECONDS = Histogram("metalake_remote_seconds", "Seconds that a call took", ["provider", "verb"])
+CALLS = Counter("metalake_remote_calls", "Calls to outside systems", ["catalog", "provider", "verb", "outcome"])
+SECONDS = Histogram("metalake_remote_seconds", "Seconds that a call took", ["catalog", "provider", "verb"])
 OPEN = Gauge("metalake_remote_breaker_open", "Whether calls to a catalog are refused", ["catalog"])
 
 
@@ -183,7 +184,7 @@ def run(provider: ExternalProvider | ByWorker, verb: str, arguments: dict[str, A
         try:
             ticket = line.enter(provider.label, deadline)
         except ProviderBusy:  # nobody is asked, so nothing is gained by waiting here
-            CALLS.labels(provider.label, verb, "spared").inc()
+            CALLS.labels(provider.catalog_id, provider.label, verb, "spared").inc()
             raise
         try:
             return _once(line, ticket, provider, verb, arguments, deadline)
@@ -195,11 +196,14 @@ def run(provider: ExternalProvider | ByWorker, verb: str, arguments: dict[str, A
     raise AssertionError("the last attempt returns or raises")
 
 
-def trial(provider: ExternalProvider, seconds: float = 15.0) -> None:
-    """Try the connection of a catalog that may not be registered yet. Raises what is wrong with it."""
+def trial(provider: ExternalProvider, act: Callable[[], Any] | None = None, seconds: float = 15.0) -> Any:
+    """Try the connection of a catalog that may not be registered yet, or what `act` does; returns what that does.
+
+    Raises what is wrong with it.
+    """
     pool = ThreadPoolExecutor(1, thread_name_prefix="trial")
     try:
-        pool.submit(provider.test_connection).result(seconds)
+        return pool.submit(act or provider.test_connection).result(seconds)
     except TookTooLong:
         raise ProviderTimeout(f"{provider.label} did not answer in {seconds:.0f} seconds.", kind="catalog") from None
     finally:
@@ -228,7 +232,8 @@ def _once(
 
     def work() -> Any:
         try:
-            return getattr(provider, verb)(**arguments)
+            with until(deadline):
+                return getattr(provider, verb)(**arguments)
         finally:
             line.leave(ticket)
 
@@ -254,8 +259,8 @@ def _once(
         log.exception("%s %s failed", provider.label, verb)
         raise OutcomeUnknown(f"The answer of {provider.label} was not understood.", kind="catalog") from bug
     finally:
-        CALLS.labels(provider.label, verb, outcome).inc()
-        SECONDS.labels(provider.label, verb).observe(time.monotonic() - started)
+        CALLS.labels(provider.catalog_id, provider.label, verb, outcome).inc()
+        SECONDS.labels(provider.catalog_id, provider.label, verb).observe(time.monotonic() - started)
 
 
 def _wait(future: Future[Any], seconds: float, label: str, verb: str) -> Any:

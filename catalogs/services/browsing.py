@@ -158,6 +158,8 @@ def describe(actor: Actor, found: Found) -> Description:
         return Description(is_path=True)
     if found.kind == Kind.TABLE:
         return _describe_table(actor, found)
+    if found.kind == Kind.SCHEMA:
+        return _describe_schema(actor, found)
     facts = _FACTS[Kind(found.kind)](actor, found)
     row = _row(found)
     return _described(row, row.comment or "", row.properties, facts)
@@ -189,12 +191,17 @@ def _catalog_facts(actor: Actor, found: Found) -> tuple[tuple[str, str], ...]:
     return (("Type", row.type), ("Provider", row.provider), ("Schemas inside schemas", nested), *_in_use(row))
 
 
-def _schema_facts(actor: Actor, found: Found) -> tuple[tuple[str, str], ...]:
-    load_schema(actor, _ident(found))
-    return (("Full name", found.path.logical()),)
+_FACTS = {Kind.METALAKE: _metalake_facts, Kind.CATALOG: _catalog_facts}
 
 
-_FACTS = {Kind.METALAKE: _metalake_facts, Kind.CATALOG: _catalog_facts, Kind.SCHEMA: _schema_facts}
+def _describe_schema(actor: Actor, found: Found) -> Description:
+    """As its own system says it; where that cannot be asked, from the row alone."""
+    facts = (("Full name", found.path.logical()),)
+    try:
+        row = load_schema(actor, _ident(found)).row
+    except ProviderUnavailable as failure:
+        return _described(_row(found), "", {}, facts, notice=f"Its details cannot be read now. {failure.message}")
+    return _described(row, row.comment or "", row.properties, facts)
 
 
 def _in_use(row: Metalake | Catalog) -> tuple[tuple[str, str], ...]:

@@ -16,20 +16,33 @@ from catalogs import vault
 from catalogs.hierarchy import check_strict, configured_separator
 from catalogs.iceberg.guard import check_limits
 from catalogs.iceberg.locations import is_under
-from catalogs.lookup import Found, Ident, does_not_exist, find
+from catalogs.lookup import Found, Ident, find
 from catalogs.models import Catalog, Schema
 from catalogs.providers import remote
 from catalogs.providers.base import Provider
 from catalogs.providers.external import ExternalProvider
 from catalogs.providers.registry import PROVIDERS, provider_class, provider_for
 from catalogs.secrets import MASK, mask
-from catalogs.services.changes import Alteration, event, event_of, hold, named, remove, require_enabled, row_of, save
+from catalogs.services.changes import (
+    Alteration,
+    event,
+    event_of,
+    hold,
+    named,
+    remove,
+    require_enabled,
+    require_settled,
+    row_of,
+    save,
+)
+from catalogs.services.external import nesting
 from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.events import gone, record, stands
 from metalake.models import Metalake, new_id
 from metalake.privileges import CatalogType, Kind
 
 TRIAL = "testConnection"  # stands where the native wire's paths have a catalog's name
+ANY_TIME = frozenset({"cache-ttl", "refresh-interval"})  # what may change while writes to an outside system are on
 
 
 def list_catalogs(actor: Actor, metalake: str) -> QuerySet[Catalog]:
@@ -54,7 +67,9 @@ def create_catalog(
     catalog_id = new_id()
     opened = checked.completed(catalog_id, properties)
     # Hosts are looked up for nobody who may not register, and with no transaction open.
-    checked(catalog_id, opened).check_locations()
+    registered = checked(catalog_id, opened)
+    registered.check_locations()
+    nesting.require_no_clash(registered)
 
     def act(actor: Actor) -> Catalog:
         found = _creating(actor, metalake)
@@ -71,7 +86,7 @@ def create_catalog(
         )
         row.id = catalog_id
         row.properties = mask(opened, checked.settings.secrets())
-        row.nested = row.properties.get("nested-namespaces") == "true"
+        row.nested = row.properties.get(nesting.PROPERTY) == "true"
         row.folds_case = bool(checked.capabilities.schemas and checked.capabilities.schemas.folds_case)
         _claim_locations(checked(row.id, opened))
         row.place_under(row_of(Metalake, found))
@@ -141,14 +156,20 @@ def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
 
 def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Catalog:
     if alteration.properties:
-        _altered(actor, metalake, name, alteration).check_locations()
+        altered = _altered(actor, metalake, name, alteration)
+        altered.check_locations()
+        if altered.properties.get(nesting.PROPERTY) == "true":
+            nesting.require_nestable(actor, find(actor, Ident(metalake, name)))
 
     def act(actor: Actor) -> Catalog:
         found = find(actor, Ident(metalake, name))
         policy.require(actor, operations.ALTER_CATALOG, found)
         require_enabled(found)
         row = row_of(Catalog, found)
+        before = row.properties
         fields, opened = _apply(alteration, row)
+        if _leads_elsewhere(before, row.properties):
+            require_settled(found)
         if fields:
             save(row, actor, fields)
             Catalog.objects.filter(pk=row.pk).exclude(nested=row.nested).update(nested=row.nested)
@@ -176,6 +197,12 @@ def _apply(alteration: Alteration, row: Catalog) -> tuple[set[str], dict[str, st
     if "name" in fields:
         _check_new_name(row)
     return fields, _check_new_properties(row, before) if "properties" in fields else None
+
+
+def _leads_elsewhere(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    """Whether an outside system might not be the same any more, or its names; other secrets lead to the same one."""
+    changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)} - ANY_TIME
+    return any(MASK not in (before.get(key), after.get(key)) for key in changed)
 
 
 def _masked(properties: Mapping[str, str], opened: Mapping[str, str]) -> dict[str, str]:
@@ -221,7 +248,10 @@ def set_catalog_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -
 
 
 def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
-    """False where there is none for this caller. Files of tables stay where they are."""
+    """False where there is none for this caller. Files of tables stay where they are.
+
+    Raises InUse while a write to its outside system is under way, by force or not: nobody would end it.
+    """
 
     def act(actor: Actor) -> bool:
         try:
@@ -234,6 +264,7 @@ def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
         require_enabled(found.above())
         hold(found)
         row = row_of(Catalog, found)
+        require_settled(found)
         if not force:
             if row.enabled:
                 raise InUse(f"Catalog {name} is in use; disable it first, or drop it by force.", kind=Kind.CATALOG)
@@ -249,26 +280,6 @@ def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
 def declared_secrets(provider: str) -> frozenset[str]:
     """The properties that a provider declares secret."""
     return provider_class(provider).settings.secrets()
-
-
-def provider_of(row: Catalog) -> Provider:
-    """The provider of a catalog as it is kept, its secrets open; a statement more where it has some."""
-    has_secrets = MASK in row.properties.values()
-    return provider_for(row.provider, row.pk, vault.properties_of(row.pk) if has_secrets else row.properties)
-
-
-def provider_at(found: Found) -> Provider:
-    """The provider of the catalog on a lineage, its secrets open; one statement."""
-    try:
-        return provider_for(found.provider or "", found.catalog.id, vault.properties_of(found.catalog.id))
-    except NotFound:
-        raise NotFound(does_not_exist(Kind.CATALOG, [found.catalog.name]), kind=Kind.CATALOG) from None
-
-
-def nested_conflicts(catalog_id: int) -> list[str]:
-    """Top-level schema names that hold the separator as plain text, so that the catalog cannot become nested."""
-    names = Schema.objects.filter(parent_id=catalog_id, name__contains=configured_separator())
-    return list(names.order_by("name").values_list("name", flat=True)[:20])
 
 
 def check_separator_of_names() -> None:
@@ -312,19 +323,28 @@ def _check_new_properties(row: Catalog, before: dict[str, str]) -> dict[str, str
     chosen.check(opened)
     opened = chosen.completed(row.pk, opened)
     row.properties = mask(opened, chosen.settings.secrets() | kept)
-    nested = row.properties.get("nested-namespaces") == "true"
-    if nested and not row.nested and (conflicts := nested_conflicts(row.pk)):
-        raise Invalid(
-            f"The catalog cannot become nested: {configured_separator()!r} is part of {', '.join(conflicts)}. "
-            "Drop these schemas or choose another separator.",
-            kind=Kind.CATALOG,
-        )
-    if not nested and row.nested and Schema.objects.filter(in_catalog_id=row.pk, parent__kind=Kind.SCHEMA).exists():
-        raise Invalid("The catalog cannot become flat: it has schemas inside schemas.", kind=Kind.CATALOG)
+    nested = row.properties.get(nesting.PROPERTY) == "true"
+    _check_nesting(row, nested)
     row.nested = nested
     if chosen(row.pk, opened).locations() != _locations(row.pk, row.provider, before):
         _claim_locations(chosen(row.pk, opened))
     return opened
+
+
+def _check_nesting(row: Catalog, nested: bool) -> None:
+    """Raise Invalid where the names of its schemas keep the catalog from becoming nested, or flat."""
+    if nested and not row.nested and (held := nesting.divided(row.pk)):
+        mark = configured_separator()
+        raise Invalid(
+            f"{nesting.PROPERTY!r} cannot be switched on: {mark!r} is part of {', '.join(held)}. Drop these schemas or "
+            "choose another separator.",
+            kind=Kind.CATALOG,
+        )
+    if row.nested and not nested:
+        if Schema.objects.filter(in_catalog_id=row.pk, parent__kind=Kind.SCHEMA).exists():
+            raise Invalid("The catalog cannot become flat: it has schemas inside schemas.", kind=Kind.CATALOG)
+        if spelt := nesting.spelt_otherwise(row.pk):
+            raise Invalid(f"{nesting.PROPERTY!r} cannot be switched off: {' '.join(spelt)}", kind=Kind.CATALOG)
 
 
 def _locations(catalog_id: int, provider: str, properties: Mapping[str, str]) -> list[str]:

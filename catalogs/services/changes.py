@@ -29,7 +29,7 @@ from catalogs.models import (
     Table,
     Tombstone,
 )
-from metalake.errors import NotFound, NotInUse
+from metalake.errors import InUse, NotFound, NotInUse
 from metalake.events import Event, stands
 from metalake.models import Metalake, Securable, below
 from metalake.names import dotted
@@ -125,6 +125,25 @@ def hold(found: Found) -> None:
     """Until the transaction ends, nothing else is put below the object. Raises Stale where it is gone."""
     if not Securable.objects.select_for_update().filter(pk=found.id).values_list("pk", flat=True):
         raise Stale
+
+
+def require_settled(found: Found) -> None:
+    """Raise InUse while a write to an outside system is under way in a catalog, or in any of a metalake's.
+
+    In the caller's transaction, whose end writes that are promised meanwhile wait for.
+    """
+    catalogs = Catalog.objects.filter(Q(pk=found.id) | Q(parent_id=found.id))
+    held = list(catalogs.select_for_update(of=("self",)).values_list("pk", flat=True))
+    awaited = Intent.objects.filter(in_catalog_id__in=held).filter(
+        Q(state__in=Intent.LIVE) | Q(lease_until__isnull=False)
+    )
+    for intent in awaited.order_by("created_at")[:1]:
+        how = "waits for a decision on its catalog's page" if intent.state == Intent.State.STUCK else "is under way"
+        raise InUse(
+            f"{found.kind.capitalize()} {found.nodes[-1].name} is in use: {intent.verb.replace('_', ' ')} "
+            f"{intent.full_name} {how}. Try again once it has ended.",
+            kind=found.kind,
+        )
 
 
 def remove(found: Found) -> None:

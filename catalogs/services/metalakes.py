@@ -12,7 +12,7 @@ from catalogs.hierarchy import check_strict
 from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Ident, find
 from catalogs.models import Catalog
-from catalogs.services.changes import Alteration, event, event_of, hold, named, remove, row_of, save
+from catalogs.services.changes import Alteration, event, event_of, hold, named, remove, require_settled, row_of, save
 from metalake.errors import AlreadyExists, Forbidden, InUse, Invalid, NotEmpty, NotFound
 from metalake.events import gone, record, stands
 from metalake.models import Metalake
@@ -96,7 +96,10 @@ def set_metalake_enabled(actor: Actor, name: str, enabled: bool) -> None:
 
 
 def drop_metalake(actor: Actor, name: str, force: bool) -> bool:
-    """False where there is none for this caller. Without force it must be disabled and empty of catalogs."""
+    """False where there is none for this caller. Without force it must be disabled and empty of catalogs.
+
+    Raises InUse while a write to an outside system is under way in one of them, by force or not.
+    """
 
     def act(actor: Actor) -> bool:
         try:
@@ -106,6 +109,7 @@ def drop_metalake(actor: Actor, name: str, force: bool) -> bool:
             return False
         hold(found)
         row = row_of(Metalake, found)
+        require_settled(found)
         if not force:
             if row.enabled:
                 raise InUse(f"Metalake {name} is in use; disable it first, or drop it by force.", kind=Kind.METALAKE)

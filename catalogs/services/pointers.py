@@ -6,8 +6,9 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -21,10 +22,10 @@ from catalogs.lookup import Found, Ident, does_not_exist, find
 from catalogs.models import Catalog, LocationClaim, Table
 from catalogs.providers.iceberg import IcebergProvider
 from catalogs.providers.metadata_files import METADATA, MetadataFiles
-from catalogs.services.catalogs import provider_at
 from catalogs.services.changes import event_of, require_enabled
 from catalogs.services.external import finding
 from catalogs.services.naming import require_free
+from catalogs.services.providers import provider_at
 from metalake.errors import Invalid, NotFound, OutcomeUnknown, Unsupported
 from metalake.events import record, stands
 from metalake.models import Slot, new_id
@@ -46,12 +47,15 @@ class TableDraft:
 
 @dataclass(frozen=True)
 class TableRecord:
-    """A table as of one metadata file; `location` is None for one that is only staged."""
+    """A table as of one metadata file; `metadata_location` is None for one that is only staged.
+
+    `taken_at` says when an outside system that keeps the pointer was asked for it.
+    """
 
     found: Found | None
     metadata_location: str | None
     content: bytes
-    taken_at: ClassVar[None] = None  # it is our own
+    taken_at: datetime | None = None
 
     @cached_property
     def metadata(self) -> dict[str, Any]:

@@ -90,13 +90,13 @@ def create_schema(actor: Actor, ident: Ident, comment: str | None, properties: d
         return SchemaRecord(chain.path, chains.insert(actor, chain, comment, properties)[-1])
 
     made = write(actor, act, kind=Kind.SCHEMA)
-    return made or _read(actor, external.create(actor, ident, comment, properties))
+    return made or _read(actor, external.create(actor, ident, comment, properties), as_published=True)
 
 
-def _read(actor: Actor, found: Found, *, refresh: bool = False) -> SchemaRecord:
+def _read(actor: Actor, found: Found, *, refresh: bool = False, as_published: bool = False) -> SchemaRecord:
     if not is_external(found):
         return SchemaRecord(found.path, row_of(Schema, found))
-    row, taken_at = external.loaded(actor, found, force=refresh)
+    row, taken_at = external.loaded(actor, found, force=refresh, as_published=as_published)
     return SchemaRecord(found.path, row, taken_at)
 
 
@@ -122,7 +122,7 @@ def alter_schema(actor: Actor, ident: Ident, alteration: Alteration) -> tuple[Sc
     found = find(actor, ident)
     if is_external(found):
         before = external.alter(actor, found, alteration)
-        return _read(actor, found), before
+        return _read(actor, found, as_published=True), before
 
     def act(actor: Actor) -> tuple[SchemaRecord, dict[str, str]]:
         found = lookup.find(actor, ident)

@@ -21,7 +21,6 @@ from catalogs.lookup import Found, Ident, find
 from catalogs.models import Catalog, Table
 from catalogs.providers.iceberg import IcebergProvider
 from catalogs.services import commits
-from catalogs.services.catalogs import provider_of
 from catalogs.services.changes import event, event_of, remove, require_enabled
 from catalogs.services.external import finding
 from catalogs.services.external import iceberg as external_iceberg
@@ -42,6 +41,7 @@ from catalogs.services.pointers import (
     publish_table,
     store_of,
 )
+from catalogs.services.providers import provider_of
 from catalogs.table_wire import CreateTableRequest
 from metalake.errors import Invalid, NotFound, Unsupported
 from metalake.events import follow_up, gone, record, stands
@@ -91,23 +91,31 @@ def list_tables(
 
 
 def load_table(
-    actor: Actor, ident: Ident, holding: Iterable[Privilege] = (), *, refresh: bool = False
+    actor: Actor,
+    ident: Ident,
+    holding: Iterable[Privilege] = (),
+    *,
+    refresh: bool = False,
+    as_published: bool = False,
 ) -> TableRecord | ExternalTable:
     """One statement beside the caller's identity; the metadata comes from memory where it was read before.
 
     Raises Forbidden unless each privilege in `holding` is effective on the table, as all are for its owners.
+    With `as_published`, right after a write, no outside system is asked what it has just said.
     """
     found = _find(actor, ident)
     policy.require(actor, operations.LOAD_TABLE, found)
     for privilege in holding:
         policy.require(actor, _exercise(privilege), found)
     require_enabled(found)
-    return external.loaded(actor, found, force=refresh) if is_external(found) else current_record(found)
+    if is_external(found):
+        return external.loaded(actor, found, force=refresh, as_published=as_published)
+    return current_record(found)
 
 
-def load_iceberg_table(actor: Actor, ident: Ident) -> TableRecord:
+def load_iceberg_table(actor: Actor, ident: Ident, *, refresh: bool = False) -> TableRecord:
     """A table with its Iceberg metadata. Raises NotFound for one that is in another format."""
-    record = load_table(actor, ident)
+    record = load_table(actor, ident, refresh=refresh)
     return external_iceberg.record_of(record) if isinstance(record, ExternalTable) else record
 
 
@@ -141,7 +149,7 @@ def create_native_table(actor: Actor, ident: Ident, asked: CreateTableRequest) -
     """A table as the native wire describes it, wherever its catalog keeps tables."""
     home = meet_home(actor, ident)
     if is_external(home):
-        return external.loaded(actor, external.create(actor, ident, home, asked))
+        return external.loaded(actor, external.create(actor, ident, home, asked), as_published=True)
     schema, spec, order, properties = to_iceberg(asked)
     location = properties.pop("location", None)
     return create_table(actor, ident, TableDraft(schema, spec, order, properties, location))
@@ -156,8 +164,8 @@ def alter_native_table(actor: Actor, ident: Ident, updates: Sequence[Any]) -> Ta
         if table.provider.metadata_location(table.definition) is None:
             external.alter(actor, found, updates)
         else:  # the truth is its metadata, wherever its pointer is kept
-            external_iceberg.commit(actor, found, lambda metadata: updates_for(updates, metadata)[:2])
-        return external.loaded(actor, found)
+            external_iceberg.commit(actor, found, lambda metadata: updates_for(updates, metadata)[:2], seen=table)
+        return external.loaded(actor, found, as_published=True)
     return commits.commit_with(actor, ident, lambda metadata: updates_for(updates, metadata)[:2])
 
 

@@ -29,6 +29,7 @@ IDLE = 20  # seconds; the servers close a connection that is idle for longer
 class Answer(NamedTuple):
     status: int
     body: Any
+    retry_after: str | None = None
 
     @property
     def failed(self) -> bool:
@@ -61,7 +62,8 @@ class Client:
         self._connection.request(method, path, None if body is None else orjson.dumps(body), headers)
         response = self._connection.getresponse()
         content = response.read()
-        return Answer(response.status, orjson.loads(content) if content else None)
+        body = orjson.loads(content) if content else None
+        return Answer(response.status, body, response.headers["Retry-After"])
 
 
 @dataclass

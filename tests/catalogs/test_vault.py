@@ -20,7 +20,7 @@ from catalogs.models import Catalog, CatalogSecrets
 from catalogs.providers.base import Provider
 from catalogs.providers.iceberg import IcebergProvider
 from catalogs.secrets import MASK
-from catalogs.services import catalogs, metalakes
+from catalogs.services import catalogs, metalakes, providers
 from catalogs.services.changes import Alteration
 from metalake.errors import Invalid, NotFound, ProviderUnavailable
 from metalake.models import Securable
@@ -102,7 +102,7 @@ def test_the_provider_gets_what_was_registered(flights: Catalog) -> None:
     row = Catalog.objects.get(pk=flights.pk)
     found = nearest(Ident("demo", "flights"))
     assert found
-    for provider in (catalogs.provider_of(row), catalogs.provider_at(found)):
+    for provider in (providers.provider_of(row), providers.provider_at(found)):
         assert isinstance(provider, IcebergProvider)
         assert provider.properties.items() >= (SECRETS | PLAIN).items()
         assert MASK not in provider.properties.values()
@@ -112,10 +112,10 @@ def test_opening_costs_no_statement_where_there_is_no_secret(flights: Catalog) -
     found, lake = nearest(Ident("demo", "flights")), Catalog.objects.get(name="lake")
     assert found
     with CaptureQueriesContext(connection) as asked:
-        catalogs.provider_of(lake)
+        providers.provider_of(lake)
     assert len(asked) == 0
     with CaptureQueriesContext(connection) as asked:
-        catalogs.provider_at(found)
+        providers.provider_at(found)
     assert len(asked) == 1
 
 
@@ -240,7 +240,7 @@ def test_a_location_that_is_masked_still_belongs_to_its_catalog(actor: Actor, se
 def unopened(catalog: Catalog) -> str:
     """What is said when its provider is asked for; registering and listing others goes on."""
     with pytest.raises(ProviderUnavailable) as refused:
-        catalogs.provider_of(Catalog.objects.get(pk=catalog.pk))
+        providers.provider_of(Catalog.objects.get(pk=catalog.pk))
     assert refused.value.__cause__ is None
     assert not refused.value.retryable
     assert "hunter" not in refused.value.message

@@ -166,7 +166,7 @@ def test_the_schedule_is_shown(admin: Client, station: Found) -> None:
     assert seen.every == 7200
     assert timedelta(minutes=119) < seen.next_at - timezone.now() <= timedelta(minutes=120)
     assert "every 2 hours, next at" in shown(admin, station)
-    PeriodicTask.objects.filter(name=schedule.name_of(station.id)).update(enabled=False)
+    schedule.schedule_of(station.id).update(enabled=False)
     assert "switched off now" in shown(admin, station)
 
 

@@ -1,4 +1,4 @@
-"""Iceberg tables that a metastore or Glue points to: loaded and committed by real PyIceberg through our wire."""
+"""Iceberg tables that a metastore or Glue points to: made, loaded and committed by real PyIceberg through our wire."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from tests.catalogs.racing import Client
 from tests.glue import Glue
 from tests.hms import HiveMetastore
 from tests.servers import MetalakeServer, StartMetalake
+from tests.spark import Spark, iceberg_catalog
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 SCHEMA = pa.schema([("carrier", pa.string()), ("delay", pa.int64())])
 ROWS = pa.table({"carrier": ["UA", "AA"], "delay": [11, -3]}, SCHEMA)
@@ -80,6 +81,38 @@ def alter_natively(server: MetalakeServer, own: Catalog, catalog: str, namespace
     assert "owner-team" not in own.load_table((namespace, "delays")).properties
 
 
+def make(own: Catalog, wire: RestCatalog, namespace: str) -> None:
+    """Tables are made, staged, registered, renamed and dropped through the wire; `arrivals` stays."""
+
+    def rows(name: str) -> int:
+        return own.load_table((namespace, name)).scan().to_arrow().num_rows
+
+    wire.create_table((namespace, "arrivals"), SCHEMA).append(ROWS)
+    assert rows("arrivals") == 2
+    own.load_table((namespace, "arrivals")).append(ROWS)
+    assert wire.load_table((namespace, "arrivals")).scan().to_arrow().num_rows == 4
+    with wire.create_table_transaction((namespace, "staged"), SCHEMA) as transaction:
+        assert not wire.table_exists((namespace, "staged"))
+        transaction.append(ROWS)
+    assert rows("staged") == 2
+    place = own.load_table((namespace, "staged")).metadata_location
+    own.drop_table((namespace, "staged"))
+    assert wire.register_table((namespace, "again"), place).scan().to_arrow().num_rows == 2
+    with pytest.raises(TableAlreadyExistsError):
+        wire.create_table((namespace, "arrivals"), SCHEMA)
+    with pytest.raises(TableAlreadyExistsError):
+        wire.register_table((namespace, "arrivals"), place)
+    wire.rename_table((namespace, "again"), (namespace, "renamed"))
+    assert rows("renamed") == 2 and not wire.table_exists((namespace, "again"))
+    renamed = wire.load_table((namespace, "renamed"))
+    wire.drop_table((namespace, "renamed"))
+    assert not wire.table_exists((namespace, "renamed"))
+    assert renamed.scan().to_arrow().num_rows == 2, "the files stay"
+    wire.register_table((namespace, "renamed"), place)
+    wire.purge_table((namespace, "renamed"))
+    assert renamed.scan().to_arrow().num_rows == 2, "neither system deletes files that it does not know"
+
+
 def appended(table: Table) -> bool:
     try:
         table.append(ROWS)
@@ -103,6 +136,50 @@ def test_in_a_metastore(start_metalake: StartMetalake, any_hms: HiveMetastore) -
         client.drop_table(namespace, "delays", False)
     with pytest.raises(NoSuchTableError):
         wire.load_table((namespace, "delays"))
+    make(own, wire, namespace)
+    assert own.list_tables(namespace) == [(namespace, "arrivals")]
+
+
+def test_with_spark_on_a_metastore(start_metalake: StartMetalake, hms: HiveMetastore, iceberg_spark: Spark) -> None:
+    """Iceberg's own runtime reads what is made through the wire, and the other way round, below its database."""
+    server = start_metalake(METALAKE_FILE_LOCATIONS=str(hms.warehouse))
+    wire = through(server, register(server, "hive", {"metastore.uris": hms.uri}))
+    namespace = f"flights_{uuid4().hex[:8]}"
+    wire.create_namespace(namespace)
+    wire.create_table((namespace, "delays"), SCHEMA, properties={"owner_team": "ops"}).append(ROWS)
+    lake = iceberg_catalog("lake", type="hive", uri=hms.uri, warehouse=hms.warehouse.as_uri())
+    seen, _, properties, *_ = iceberg_spark.sql(
+        f"select carrier, delay from lake.{namespace}.delays order by delay",
+        f"insert into lake.{namespace}.delays values ('DL', 4)",
+        f"show tblproperties lake.{namespace}.delays",
+        f"create table lake.{namespace}.airports (faa string, lat double) using iceberg",
+        f"insert into lake.{namespace}.airports values ('JFK', 40.6)",
+        settings=lake,
+    )
+    assert seen == [{"carrier": "AA", "delay": -3}, {"carrier": "UA", "delay": 11}]
+    assert {"key": "owner_team", "value": "ops"} in properties
+    assert wire.load_table((namespace, "delays")).scan().to_arrow().num_rows == 3
+    assert wire.load_table((namespace, "airports")).scan().to_arrow().to_pylist() == [{"faa": "JFK", "lat": 40.6}]
+    wire.load_table((namespace, "airports")).append(pa.table({"faa": ["EWR"], "lat": [40.7]}))
+    wire.rename_table((namespace, "airports"), (namespace, "fields"))
+    (rows,) = iceberg_spark.sql(f"select faa from lake.{namespace}.fields order by faa", settings=lake)
+    assert rows == [{"faa": "EWR"}, {"faa": "JFK"}]
+
+
+def test_only_what_is_served_is_listed(start_metalake: StartMetalake, hms: HiveMetastore) -> None:
+    server = start_metalake()
+    plain = register(server, "hive", {"metastore.uris": hms.uri})
+    without = register(server, "hive", {"metastore.uris": hms.uri, "list-all-tables": "false"})
+    listed = {name: endpoints(server, name) for name in ("lake", plain, without)}
+    assert listed[plain] == listed["lake"]
+    assert listed[without] == [each for each in listed["lake"] if "table" not in each and "register" not in each]
+
+
+def endpoints(server: MetalakeServer, catalog: str) -> list[str]:
+    answer = Client(server.url).send("GET", f"/iceberg/demo/v1/config?warehouse={catalog}")
+    assert answer.status == 200, answer.body
+    named: list[str] = answer.body["endpoints"]
+    return named
 
 
 def test_in_glue(start_metalake: StartMetalake, glue: Glue) -> None:
@@ -131,18 +208,5 @@ def test_in_glue(start_metalake: StartMetalake, glue: Glue) -> None:
     wire = through(server, catalog, **storage)
     exercise(own, wire, "delays")
     alter_natively(server, own, catalog, "delays")
-    made = wire.create_table(("delays", "arrivals"), SCHEMA)
-    made.append(ROWS)
-    assert own.load_table(("delays", "arrivals")).scan().to_arrow().num_rows == 2
-    with wire.create_table_transaction(("delays", "staged"), SCHEMA) as transaction:
-        transaction.append(ROWS)
-    assert own.load_table(("delays", "staged")).scan().to_arrow().num_rows == 2
-    place = own.load_table(("delays", "staged")).metadata_location
-    own.drop_table(("delays", "staged"))
-    assert wire.register_table(("delays", "again"), place).scan().to_arrow().num_rows == 2
-    with pytest.raises(TableAlreadyExistsError):
-        wire.create_table(("delays", "arrivals"), SCHEMA)
-    wire.rename_table(("delays", "again"), ("delays", "renamed"))
-    assert own.load_table(("delays", "renamed")).scan().to_arrow().num_rows == 2
-    wire.drop_table(("delays", "renamed"))
+    make(own, wire, "delays")
     assert sorted(own.list_tables("delays")) == [("delays", "arrivals"), ("delays", "delays")]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from catalogs.providers.glue import GlueProvider
 from tests.glue import Glue
 
+FLIGHTS = ["flights"]
 PARQUET = "org.apache.hadoop.hive.ql.io.parquet"
 
 
@@ -27,6 +30,21 @@ def provider_on(glue: Glue, **more: str) -> GlueProvider:
     properties = settings(glue, **more)
     GlueProvider.check(properties)
     return GlueProvider(1, properties)
+
+
+@pytest.fixture
+def provider(glue: Glue) -> GlueProvider:
+    """A catalog whose one database `flights` has no location of its own."""
+    glue.create_bucket("lake")
+    made = provider_on(glue)
+    made.create_schema(FLIGHTS, made.new_schema(None, {}))
+    return made
+
+
+def entry(glue: Glue, name: str) -> dict[str, Any]:
+    """A table as Glue has it."""
+    found: dict[str, Any] = glue.client().get_table(DatabaseName="flights", Name=name)["Table"]
+    return found
 
 
 def storage(location: str, *columns: tuple[str, str], serde: str = "", **more: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -43,8 +44,10 @@ from metalake.errors import (
 )
 from metalake.privileges import Kind
 from metalake.wire import Body
+from tests.faults import Faults
 
 LEVELS = "\x1f"
+_faults: defaultdict[str, Faults] = defaultdict(Faults)  # of this process, by the world's file
 
 
 class World:
@@ -54,6 +57,11 @@ class World:
         self.path = Path(path)
         if not self.path.exists():
             self.path.write_bytes(orjson.dumps({"schemas": {}, "tables": {}, "faults": {}, "calls": {}}))
+
+    @property
+    def faults(self) -> Faults:
+        """Those by number, which only this process meets."""
+        return _faults[str(self.path)]
 
     @contextmanager
     def open(self) -> Iterator[dict[str, Any]]:
@@ -77,6 +85,7 @@ class World:
             state["faults"].setdefault(verb, []).extend(faults)
 
     def heal(self) -> None:
+        self.faults.heal()
         with self.open() as state:
             state["faults"] = {}
 
@@ -143,6 +152,7 @@ class MemoryProvider(ExternalProvider):
             state["pids"] = sorted({*state.get("pids", ()), os.getpid()})
             faults = state["faults"].get(verb) or []
             fault = faults.pop(0) if faults else ""
+        fault = fault or self.world.faults.next(verb)
         name, _, value = fault.partition(":")
         if name == "down":
             raise ProviderUnavailable("Memory refused the connection.", kind="catalog")
@@ -152,12 +162,21 @@ class MemoryProvider(ExternalProvider):
             raise ProviderUnavailable("Memory knows no such key.", kind="catalog", retryable=False)
         if name == "dropped":
             raise self._silence(verb)
+        if fault == "late":
+            self.world.faults.arrive_late(lambda: self._apply(act))
+            raise self._silence(verb)
         if name == "late":
             Timer(float(value), self._apply_late, [act]).start()
             raise self._silence(verb)
-        if name == "slow":
+        if name == "slow, dropped":
+            with self.world.faults.delayed():
+                return self._apply(act)
+        if name == "slow" and value:
             time.sleep(float(value))
         answer = self._apply(act)
+        if fault == "slow":
+            with self.world.faults.delayed():
+                return answer
         if name == "twice":
             answer = self._apply(act)
         if name == "lost":

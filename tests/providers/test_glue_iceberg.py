@@ -1,4 +1,5 @@
 """Iceberg tables in Glue: their metadata files, and PyIceberg's own Glue catalog as the other party."""
+# ruff: noqa: F811
 
 from __future__ import annotations
 
@@ -16,22 +17,13 @@ from catalogs.table_wire import CreateTableRequest
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound, OutcomeUnknown, ProviderUnavailable
 from tests.glue import Fault, Glue
 from tests.providers.behaviours import rename
-from tests.providers.glue_catalogs import provider_on
+from tests.providers.glue_catalogs import FLIGHTS, provider  # noqa: F401 (fixtures)
 
-FLIGHTS = ["flights"]
 COLUMNS = [
     {"name": "carrier", "type": "string", "nullable": False},
     {"name": "delay", "type": "integer", "comment": "minutes"},
     {"name": "at", "type": "timestamp_tz"},
 ]
-
-
-@pytest.fixture
-def provider(glue: Glue) -> GlueProvider:
-    glue.create_bucket("lake")
-    made = provider_on(glue)
-    made.create_schema(FLIGHTS, made.new_schema(None, {}))
-    return made
 
 
 @pytest.fixture
@@ -198,7 +190,7 @@ def test_a_refused_creation_leaves_no_file(provider: GlueProvider, glue: Glue, m
     assert files(glue) == kept
     with pytest.raises(AlreadyExists):
         make(provider)
-    monkeypatch.setattr(GlueProvider, "_require_free", lambda *_: None)  # the other came right after
+    monkeypatch.setattr(GlueProvider, "require_free", lambda *_: None)  # the other came right after
     with pytest.raises(AlreadyExists):
         make(provider)
     for fault in (Fault.THROTTLED, Fault.EXPIRED):

@@ -104,6 +104,19 @@ def test_a_table_lives_and_ends(caller: Caller, glue: Glue, format: str) -> None
     assert held(glue)["flights"] == [table["Name"] for table in tables_of_engines()]
 
 
+def test_a_native_change_of_an_iceberg_table_reads_it_no_more_than_it_must(caller: Caller, glue: Glue) -> None:
+    """As it is, as it is when the pointer moves, and as it is then."""
+    caller.post(TABLES, {"name": "late", "comment": "by day", "columns": COLUMNS})["table"]
+    glue.calls.clear()
+    changes = [
+        {"@type": "setProperty", "property": "b", "value": "2"},
+        {"@type": "updateComment", "newComment": "in minutes"},
+    ]
+    altered = caller.put(f"{TABLES}/late", *changes)["table"]
+    assert (altered["properties"]["b"], altered["comment"]) == ("2", "in minutes")
+    assert [operation for operation, _ in glue.calls if operation == "GetTable"] == ["GetTable"] * 3
+
+
 def test_what_was_just_made_is_listed_though_glue_does_not_yet(caller: Caller, glue: Glue) -> None:
     glue.stop_listing_new_ones()
     caller.post(TABLES, {"name": "late", "columns": COLUMNS})["table"]

@@ -165,12 +165,17 @@ def test_what_is_no_metastore_is_named_as_such(content: bytes) -> None:
             provider.test_connection()
 
 
+def unknown(*_: Any, **__: Any) -> Any:
+    raise socket.gaierror(socket.EAI_NONAME, "no such name")
+
+
 def test_the_connection_test_says_what_is_wrong(any_hms: HiveMetastore, monkeypatch: pytest.MonkeyPatch) -> None:
     provider_at(any_hms.port).test_connection()
     nobody = free_port()
     with pytest.raises(ProviderUnavailable, match=f"Nothing listens at {HOST}:{nobody}: the connection was refused"):
         provider_at(nobody).test_connection()
-    with pytest.raises(Invalid, match=r"Unknown host metastore\.invalid"):
+    with monkeypatch.context() as patch, pytest.raises(Invalid, match=r"Unknown host metastore\.invalid"):
+        patch.setattr(socket, "getaddrinfo", unknown)
         HiveProvider(1, {"metastore.uris": "thrift://metastore.invalid"}).test_connection()
     with serving(says(GARBAGE["http"])) as port, pytest.raises(ProviderUnavailable) as failure:
         provider_at(port).test_connection()

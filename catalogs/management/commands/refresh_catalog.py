@@ -43,7 +43,15 @@ class Command(BaseCommand):
                 total = max(run.expected, run.seen) if run.expected else None
                 bar.update(task, completed=run.seen, total=total, rate=refresh.speed(run)[0])
 
-            ended = refresh.carry_on(run.pk, tell)
+            try:
+                ended = refresh.carry_on(run.pk, tell)
+            except KeyboardInterrupt:
+                bar.stop()
+                raise CommandError(
+                    "Interrupted. What was compared stays; call this again to go on where it was, or the server does "
+                    "within a minute.",
+                    returncode=130,
+                ) from None
         if ended is None:
             raise CommandError(
                 f"Another process is refreshing {row.name} already (run {run.pk}). Watch it on the catalog's page, or "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -15,19 +16,25 @@ from catalogs.lookup import Found, by_id
 from catalogs.providers import remote
 from catalogs.providers.external import READS, ExternalProvider, Remote
 from catalogs.providers.registry import PROVIDERS, provider_class
-from catalogs.services.catalogs import provider_at
 from catalogs.services.changes import require_enabled
-from metalake.errors import Forbidden, NotFound
+from catalogs.services.providers import provider_at
+from metalake.errors import Forbidden, NotFound, ProviderBusy
 from metalake.privileges import Kind
 
 Send = Callable[[Found, Actor, str, dict[str, Any]], Any]
 _send: list[Send] = []
 SYSTEM = "metalake"
+PATIENCE = 90  # seconds that a walk waits for an outside system that throttles, or for its turn
 
 
 def send_with(send: Send) -> None:
     """Set what has a worker make a call and waits for its answer; the tasks do at start."""
     _send[:] = [send]
+
+
+def send_no_more() -> None:
+    """This is the worker: if it waited for one, there might be none that is free."""
+    _send.clear()
 
 
 def system_actor() -> Actor:
@@ -48,8 +55,22 @@ def provider_at_external(found: Found) -> ExternalProvider:
 
 
 def ask(actor: Actor, found: Found, provider: ExternalProvider, verb: str, **arguments: Any) -> Any:
-    """The answer to a read as JSON. Raises what the verb raises, and ProviderUnavailable."""
-    if settings.METALAKE_BROKER_URL:
+    """The answer to a read as JSON. Raises what the verb raises, and ProviderUnavailable.
+
+    Nobody waits for what the system itself asks for, so that waits while it is told to come back later.
+    """
+    until = time.monotonic() + (PATIENCE if actor.id == NOBODY else 0)
+    while True:
+        try:
+            return _ask_once(actor, found, provider, verb, arguments)
+        except ProviderBusy as busy:
+            if time.monotonic() + busy.retry_after > until:
+                raise
+            time.sleep(busy.retry_after)
+
+
+def _ask_once(actor: Actor, found: Found, provider: ExternalProvider, verb: str, arguments: dict[str, Any]) -> Any:
+    if settings.METALAKE_BROKER_URL and _send:
         passed_on = remote.ByWorker(
             provider.catalog_id, provider.label, lambda verb, arguments: _send[0](found, actor, verb, arguments)
         )

@@ -11,7 +11,7 @@ from catalogs.hierarchy import HierarchicalSchema
 from catalogs.lookup import Found, Ident, nearest
 from catalogs.providers.external import ExternalProvider
 from catalogs.services import chains
-from catalogs.services.external import mirror
+from catalogs.services.external import mirror, nesting
 from catalogs.services.external.calls import is_external, load, provider_at_external
 from metalake.errors import Invalid, NotFound, Unsupported
 from metalake.privileges import Kind
@@ -52,17 +52,20 @@ def _meet(actor: Actor, found: Found, ident: Ident) -> bool:
 def _meet_schema(actor: Actor, catalog: Found, provider: ExternalProvider, ident: Ident) -> bool:
     try:
         path = chains.path_in(catalog, ident.schema or "")
-        levels = provider.levels_of(path)
+        places = nesting.spellings(provider, path)
     except (Invalid, Unsupported):
         return False
     if not policy.permits(actor, operations.LOAD_SCHEMA, _as_if(catalog, Kind.SCHEMA, path)):
         return False
-    try:
-        remote = load(actor, catalog, provider, levels)
-    except NotFound:
-        return False
-    mirror.meet_schemas(catalog, provider, [remote], timezone.now())
-    return True
+    for levels in places:
+        asked_at = timezone.now()
+        try:
+            remote = load(actor, catalog, provider, levels)
+        except NotFound:
+            continue
+        mirror.meet_schemas(catalog, provider, [remote], asked_at)
+        return True
+    return False
 
 
 def _meet_table(actor: Actor, schema: Found, provider: ExternalProvider, name: str) -> bool:
@@ -71,13 +74,14 @@ def _meet_table(actor: Actor, schema: Found, provider: ExternalProvider, name: s
     levels = mirror.levels_at(schema.id)
     if levels is None:
         return False
+    asked_at = timezone.now()
     try:
         remote = load(actor, schema, provider, levels, name)
     except NotFound:
         return False
     if remote.kind != Kind.TABLE or not provider.shows(remote):
         return False
-    mirror.meet_tables(schema, [remote], timezone.now())
+    mirror.meet_tables(schema, [remote], asked_at)
     return True
 
 

@@ -23,7 +23,7 @@ from catalogs.services.external.tables import ExternalTable, loaded, make
 from catalogs.services.external.writing import again, alteration_work, names_on
 from catalogs.services.pointers import TableDraft, TableRecord, now_ms
 from catalogs.steps import step
-from metalake.errors import Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown
+from metalake.errors import Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 from metalake.models import new_id
 from metalake.names import dotted
 from metalake.privileges import Kind
@@ -39,7 +39,7 @@ def record_of(table: ExternalTable) -> TableRecord:
         raise NotFound(policy.missing(table.found), kind=Kind.TABLE)
     store = _files(table)
     store.allowed_place(location)
-    return TableRecord(table.found, location, store.read(location))
+    return TableRecord(table.found, location, store.read(location), table.taken_at)
 
 
 def _files(table: ExternalTable) -> MetadataFiles:
@@ -102,14 +102,19 @@ def register(actor: Actor, ident: Ident, home: Found, location: str) -> TableRec
 def _made(
     actor: Actor, ident: Ident, home: Found, defined: Callable[[ExternalProvider, Remote], dict[str, Any]]
 ) -> TableRecord:
-    return record_of(loaded(actor, make(actor, ident, home, defined)))
+    made = make(actor, ident, home, defined)
+    try:
+        return record_of(loaded(actor, made, as_published=True))
+    except ProviderUnavailable as failure:
+        said = f"{failure.message} The table was made all the same; load it."
+        raise OutcomeUnknown(said, kind=Kind.TABLE) from failure
 
 
-def commit(actor: Actor, found: Found, plan: Plan) -> TableRecord:
-    """What `plan` makes of the current metadata; it is asked again after a lost race."""
+def commit(actor: Actor, found: Found, plan: Plan, *, seen: ExternalTable | None = None) -> TableRecord:
+    """What `plan` makes of the current metadata, which is as `seen` if given; it is asked again after a lost race."""
     again(actor, found, operations.COMMIT_TABLE)
     for _ in range(ATTEMPTS):
-        table = loaded(actor, found, force=True)
+        table, seen = seen or loaded(actor, found, force=True), None
         current = record_of(table)
         requirements, updates = plan(current.metadata)
         committed = _commit_once(actor, table, current, requirements, updates)

@@ -8,20 +8,25 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import orjson
+from django.db.models import Q
 from django.utils import timezone
 
+from authz import policy
 from authz.policy import Actor
 from authz.writing import write
 from catalogs.hierarchy import HierarchicalSchema, check_segment
 from catalogs.lookup import Found
-from catalogs.models import LEVELS, Intent, Mirror, Reservation, Schema
+from catalogs.models import LEVELS, Mirror, Schema
 from catalogs.providers.external import ExternalProvider, Remote
 from catalogs.services.changes import event_of
 from catalogs.services.external.calls import SYSTEM, system_actor
+from catalogs.services.external.moving import buried_schemas, held_schemas, moving_tables, written_schemas
+from catalogs.services.external.moving import wire_name as wire_name
 from catalogs.services.external.tombstones import bury
 from metalake.errors import Invalid, NotFound
 from metalake.events import Event, record, stands
 from metalake.models import Securable, Slot, new_id
+from metalake.names import dotted
 from metalake.privileges import Kind
 
 GRACE = timedelta(seconds=60)  # for which a listing may not know yet what was just made
@@ -36,10 +41,6 @@ class Tally:
     changed: int = 0
     dropped: int = 0
     skipped: int = 0
-
-
-def wire_name(levels: Sequence[str]) -> str:
-    return LEVELS.join(levels)
 
 
 def levels_at(schema_id: int) -> list[str] | None:
@@ -81,6 +82,7 @@ def keep(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at
             "wire_name": name,
             "identity": remote.identity,
             "version": remote.version,
+            "formats": remote.formats,
             "definition": _plain(remote.definition),
             "taken_at": taken_at,
         },
@@ -88,21 +90,23 @@ def keep(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at
     return mirror
 
 
-def meet_tables(schema: Found, remotes: Sequence[Remote], taken_at: datetime, *, stamp: bool = False) -> Tally:
+def meet_tables(schema: Found, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False) -> Tally:
     """Bring the rows of these tables up to what the system says; those it does not name stay as they are.
 
     A table of the same name but another identity is another table: the old one is buried with its grants. `stamp`
-    notes when an unchanged one was seen, too.
+    notes when an unchanged one was seen, too. What was published here since the system was asked is newer and stays.
+    Raises NotFound where the schema is no more.
     """
     tables = [remote for remote in remotes if remote.kind == Kind.TABLE]
 
     def act(actor: Actor) -> Tally:
         tally, fresh, touched = Tally(seen=len(tables)), list[Remote](), dict[int, Remote]()
         known = _known_below(schema.id, [remote.name for remote in tables])
-        held = _held(schema.id, Slot.TABULAR)
-        for remote in tables:
+        news = [remote for remote in tables if _is_news(remote, known.get(remote.name), asked_at, stamp)]
+        moving = moving_tables(schema, {remote.name for remote in news}, asked_at) if news else set()
+        for remote in news:
             kept = known.get(remote.name)
-            if remote.name in held or (kept is None and not _can_be_named(remote.name)):
+            if remote.name in moving or (kept is None and not _can_be_named(remote.name)):
                 tally.skipped += 1
                 continue
             if kept is not None and _is_another(kept.identity, remote):
@@ -111,11 +115,11 @@ def meet_tables(schema: Found, remotes: Sequence[Remote], taken_at: datetime, *,
                 tally.dropped += 1
             if kept is None:
                 fresh.append(remote)
-            elif remote.version and (stamp or kept.version != remote.version):
+            else:
                 touched[kept.pk] = remote
-        changed = _update_tables(schema, touched, taken_at)
+        changed = _update_tables(schema, touched, asked_at)
         tally.changed, tally.created = len(changed), len(fresh)
-        record(*changed, *_insert_tables(schema, fresh, taken_at))
+        record(*changed, *_insert_tables(schema, fresh, asked_at))
         return tally
 
     return write(system_actor(), act, kind=Kind.TABLE) if tables else Tally()
@@ -127,14 +131,24 @@ class _Kept(NamedTuple):
     pk: int
     identity: str
     version: str
+    taken_at: datetime
+
+
+def _is_news(remote: Remote, kept: _Kept | None, asked_at: datetime, stamp: bool) -> bool:
+    """Whether a row would have to change for what the system said."""
+    if kept is None:
+        return True
+    if kept.taken_at > asked_at:
+        return False  # it has said something else since
+    return _is_another(kept.identity, remote) or bool(remote.version and (stamp or kept.version != remote.version))
 
 
 def _known_below(schema_id: int, names: list[str]) -> dict[str, _Kept]:
     rows = Mirror.objects.filter(securable__parent_id=schema_id, securable__slot=Slot.TABULAR)
     if len(names) <= 500:
         rows = rows.filter(wire_name__in=names)
-    kept = rows.values_list("wire_name", "pk", "identity", "version")
-    return {name: _Kept(pk, identity, version) for name, pk, identity, version in kept}
+    kept = rows.values_list("wire_name", "pk", "identity", "version", "taken_at")
+    return {name: _Kept(pk, identity, version, taken_at) for name, pk, identity, version, taken_at in kept}
 
 
 def _update_tables(schema: Found, remotes: dict[int, Remote], taken_at: datetime) -> list[Event]:
@@ -147,14 +161,8 @@ def _update_tables(schema: Found, remotes: dict[int, Remote], taken_at: datetime
         if mirror.version != remote.version:
             events.append(_changed(mirror, schema))
         _take_over(mirror, remote, taken_at)
-    Mirror.objects.bulk_update(mirrors, ["identity", "version", "definition", "taken_at"])
+    Mirror.objects.bulk_update(mirrors, ["identity", "version", "formats", "definition", "taken_at"])
     return events
-
-
-def _held(scope_id: int, slot: str) -> set[str]:
-    """Names that a write of ours is about to publish or to remove: what is listed of them is not yet true."""
-    held = Reservation.objects.filter(scope_id=scope_id, slot=slot, intent__state__in=Intent.LIVE)
-    return set(held.values_list("name", flat=True))
 
 
 def _can_be_named(name: str) -> bool:
@@ -165,13 +173,19 @@ def _can_be_named(name: str) -> bool:
     return True
 
 
+def _require_there(container: Found) -> None:
+    """Raise NotFound where what rows are to be put below went meanwhile."""
+    if not Securable.objects.filter(pk=container.id).exists():
+        raise NotFound(policy.missing(container), kind=container.kind)
+
+
 def _is_another(identity: str, remote: Remote) -> bool:
     return bool(identity and remote.identity and identity != remote.identity)
 
 
 def _take_over(mirror: Mirror, remote: Remote, taken_at: datetime) -> None:
     mirror.identity, mirror.version = remote.identity, remote.version
-    mirror.definition, mirror.taken_at = _plain(remote.definition), taken_at
+    mirror.formats, mirror.definition, mirror.taken_at = remote.formats, _plain(remote.definition), taken_at
 
 
 def _changed(mirror: Mirror, container: Found) -> Event:
@@ -182,6 +196,8 @@ def _changed(mirror: Mirror, container: Found) -> Event:
 
 def _insert_tables(schema: Found, remotes: list[Remote], taken_at: datetime) -> list[Event]:
     """Two statements: rows owned by the catalog's owner, since nobody here made them."""
+    if remotes:
+        _require_there(schema)
     owner = schema.catalog
     rows = []
     for remote in remotes:
@@ -205,6 +221,7 @@ def _insert_tables(schema: Found, remotes: list[Remote], taken_at: datetime) -> 
             wire_name=remote.name,
             identity=remote.identity,
             version=remote.version,
+            formats=remote.formats,
             definition=_plain(remote.definition),
             taken_at=taken_at,
         )
@@ -221,9 +238,12 @@ def _insert_tables(schema: Found, remotes: list[Remote], taken_at: datetime) -> 
 
 
 def meet_schemas(
-    catalog: Found, provider: ExternalProvider, remotes: Sequence[Remote], taken_at: datetime, *, stamp: bool = False
+    catalog: Found, provider: ExternalProvider, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False
 ) -> Tally:
-    """The same for schemas; missing steps on the way to a nested one are made, owned by the catalog's owner."""
+    """The same for schemas; missing steps on the way to a nested one are made, owned by the catalog's owner.
+
+    Where two names there are one path here, the row stays with the name that it was met by.
+    """
 
     def act(actor: Actor) -> Tally:
         tally = Tally(seen=len(remotes))
@@ -236,11 +256,16 @@ def meet_schemas(
             mirror.pk: mirror
             for mirror in Mirror.objects.filter(pk__in=[row.pk for row in rows.values()]).select_related("securable")
         }
-        events, held = [], _on_the_way(catalog)
+        events, held = [], held_schemas(catalog)
+        written, buried = written_schemas(catalog, asked_at), buried_schemas(catalog, asked_at)
         for path, remote in wanted:
             row = rows.get(path.physical)
             mirror = mirrors.get(row.pk) if row else None
-            if _is_among(held, catalog, rows, path):
+            if mirror is not None and mirror.taken_at > asked_at:
+                continue
+            is_moving = remote.name in written or dotted([catalog.catalog.name, path.logical()]) in buried
+            is_anothers = mirror is not None and mirror.wire_name != remote.name
+            if is_moving or is_anothers or _is_among(held, catalog, rows, path):
                 tally.skipped += 1
                 continue
             if mirror is not None and row is not None and _is_another(mirror.identity, remote):
@@ -255,14 +280,14 @@ def meet_schemas(
                 events += [_found(catalog, each) for each in made]
                 tally.created += len(made)
             if mirror is None:
-                keep(row.pk, catalog.id, wire_name(provider_levels(remote)), remote, taken_at)
+                mirrors[row.pk] = keep(row.pk, catalog.id, remote.name, remote, asked_at)
             elif mirror.version != remote.version:
-                _take_over(mirror, remote, taken_at)
+                _take_over(mirror, remote, asked_at)
                 mirror.save(update_fields=["identity", "version", "definition", "taken_at"])
                 events.append(_changed(mirror, catalog))
                 tally.changed += 1
             elif stamp:
-                Mirror.objects.filter(pk=mirror.pk).update(taken_at=taken_at)
+                Mirror.objects.filter(pk=mirror.pk).update(taken_at=asked_at)
         record(*events)
         return tally
 
@@ -291,12 +316,6 @@ def _with_ancestors(wanted: list[tuple[HierarchicalSchema, Remote]]) -> list[str
     return list({scope.physical for path, _ in wanted for scope in path.scopes})
 
 
-def _on_the_way(catalog: Found) -> set[tuple[int, str]]:
-    """The schemas of a catalog that a write of ours has, by what they are in and their names."""
-    held = Reservation.objects.filter(intent__in_catalog_id=catalog.id, slot=Slot.SCHEMA)
-    return set(held.values_list("scope_id", "name"))
-
-
 def _is_among(held: set[tuple[int, str]], catalog: Found, rows: dict[str, Schema], path: HierarchicalSchema) -> bool:
     """Whether the schema, or one above it, is held: nothing of a chain shows before all of it does."""
     for level in path.scopes:
@@ -309,6 +328,7 @@ def _is_among(held: set[tuple[int, str]], catalog: Found, rows: dict[str, Schema
 
 
 def _insert_schemas(catalog: Found, rows: dict[str, Schema], path: HierarchicalSchema) -> list[Schema]:
+    _require_there(catalog)
     made: list[Schema] = []
     above: Securable | None = None
     for level in [*path.ancestors, path]:
@@ -345,7 +365,8 @@ def _found(catalog: Found, row: Schema) -> Event:
     return event_of(actor, "schema.found_outside", Kind.SCHEMA, row.id, full_name, catalog.metalake.id, facts)
 
 
-def just_made(schema_id: int) -> set[str]:
-    """Tables that were made here so lately that a listing may not know them."""
-    rows = Mirror.objects.filter(securable__parent_id=schema_id, securable__create_time__gte=timezone.now() - GRACE)
-    return set(rows.exclude(securable__creator=SYSTEM).values_list("wire_name", flat=True))
+def just_made(schema_id: int, asked_at: datetime) -> set[str]:
+    """Tables that a listing does not know yet: made here lately, or seen by that name since it was asked for."""
+    lately = Q(securable__create_time__gte=timezone.now() - GRACE) & ~Q(securable__creator=SYSTEM)
+    rows = Mirror.objects.filter(lately | Q(taken_at__gt=asked_at), securable__parent_id=schema_id)
+    return set(rows.values_list("wire_name", flat=True))

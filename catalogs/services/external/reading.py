@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 
+from django.db import IntegrityError
 from django.utils import timezone
 
 from authz import policy
@@ -46,7 +48,16 @@ def _walked_since(catalog_id: int, oldest: datetime) -> datetime | None:
 
 def note_listing(container_id: int, provider: ExternalProvider, taken_at: datetime) -> None:
     if provider.freshness:
-        Listing.objects.update_or_create(pk=container_id, defaults={"taken_at": taken_at})
+        with suppress(IntegrityError):  # the container was dropped meanwhile
+            Listing.objects.update_or_create(pk=container_id, defaults={"taken_at": taken_at})
+
+
+def kept_of(found: Found) -> Mirror:
+    """What the system last said of a schema or table. Raises NotFound where it was dropped meanwhile."""
+    kept = Mirror.objects.select_related("securable").filter(pk=found.id).first()
+    if kept is None:
+        raise NotFound(policy.missing(found), kind=found.kind)
+    return kept
 
 
 def current(actor: Actor, found: Found, provider: ExternalProvider, *, force: bool = False) -> Mirror:
@@ -54,7 +65,7 @@ def current(actor: Actor, found: Found, provider: ExternalProvider, *, force: bo
 
     Raises NotFound where it is gone there, having buried it here.
     """
-    kept = Mirror.objects.select_related("securable").get(pk=found.id)
+    kept = kept_of(found)
     if not force and provider.freshness and kept.version:
         oldest = timezone.now() - timedelta(seconds=provider.freshness)
         walked = _walked_since(found.catalog.id, oldest)
@@ -62,8 +73,8 @@ def current(actor: Actor, found: Found, provider: ExternalProvider, *, force: bo
             kept.taken_at = walked
         if kept.taken_at >= oldest:
             return kept
-    remote = fetch(actor, found, provider, kept)
     taken_at = timezone.now()
+    remote = fetch(actor, found, provider, kept)
     if provider.freshness or (remote.identity, remote.version) != (kept.identity, kept.version):
         if found.kind == Kind.SCHEMA:
             mirror.meet_schemas(catalog_of(found), provider, [remote], taken_at, stamp=True)
@@ -80,40 +91,44 @@ def current(actor: Actor, found: Found, provider: ExternalProvider, *, force: bo
 
 def fetch(actor: Actor, found: Found, provider: ExternalProvider, kept: Mirror) -> Remote:
     """The object as it is now. Raises NotFound where it is gone, having buried it here."""
+    asked_at = timezone.now()
     try:
         if found.kind == Kind.SCHEMA:
             return load(actor, found, provider, kept.levels)
         return load(actor, found, provider, mirror.levels_at(found.nodes[-2].id) or [], kept.wire_name)
     except NotFound:
-        _bury(kept.securable, provider)
+        _bury(kept.securable, provider, asked_at)
         raise NotFound(policy.missing(found), kind=found.kind) from None
 
 
-def bury_missing(actor: Actor, container: Found, provider: ExternalProvider, names: set[str], kind: Kind) -> None:
-    """What a listing leaves out is asked for, one by one, before it is taken for dropped."""
+def bury_missing(actor: Actor, container: Found, provider: ExternalProvider, names: set[str], kind: Kind) -> set[str]:
+    """What a listing leaves out is asked for, one by one, before it is taken for dropped; what is there after all."""
     known = Mirror.objects.filter(in_catalog_id=container.catalog.id, securable__kind=kind)
     if kind == Kind.TABLE:
         known = known.filter(securable__parent_id=container.id)
     known = known.filter(securable__create_time__lt=timezone.now() - mirror.GRACE)
     missing = [pk for pk, name in known.values_list("pk", "wire_name") if name not in names]
-    for row in Mirror.objects.select_related("securable").defer("definition").filter(pk__in=missing[:LOOKS]):
-        bury_if_gone(actor, container, provider, row)
+    rows = Mirror.objects.select_related("securable").defer("definition").filter(pk__in=missing[:LOOKS])
+    return {row.wire_name for row in rows if not bury_if_gone(actor, container, provider, row)}
 
 
 def bury_if_gone(actor: Actor, container: Found, provider: ExternalProvider, row: Mirror) -> bool:
     """Whether the outside system itself says that a schema, or a table of the container, is no more."""
+    asked_at = timezone.now()
     try:
         if row.securable.kind == Kind.SCHEMA:
             load(actor, container, provider, row.levels)
         else:
             load(actor, container, provider, mirror.levels_at(container.id) or [], row.wire_name)
     except NotFound:
-        return _bury(row.securable, provider)
+        return _bury(row.securable, provider, asked_at)
     return False
 
 
-def _bury(row: Securable, provider: ExternalProvider) -> bool:
+def _bury(row: Securable, provider: ExternalProvider, asked_at: datetime) -> bool:
     def act(actor: Actor) -> bool:
+        if not Mirror.objects.filter(pk=row.pk, taken_at__lte=asked_at).exists():
+            return False  # it was renamed, or seen, since the system was asked
         here = Securable.objects.filter(pk=row.pk).first()
         if here is None or here.parent_id is None:
             return False

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from django.db import IntegrityError, connection, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from authz import operations, policy
@@ -68,7 +68,10 @@ def begin(catalog_id: int, requested_by: str = SYSTEM, *, accept_drops: bool = F
             if not here:
                 follow_up(TOPIC, [{"run": run.pk}])
     except IntegrityError:
-        return RefreshRun.objects.get(in_catalog_id=catalog_id, state=RefreshRun.State.RUNNING)
+        running = RefreshRun.objects.filter(in_catalog_id=catalog_id, state=RefreshRun.State.RUNNING)
+        if accept_drops:
+            running.update(accept_drops=True)
+        return running.get()
     return run
 
 
@@ -81,9 +84,9 @@ def speed(run: RefreshRun) -> tuple[float, int | None]:
     seconds = ((run.ended_at or timezone.now()) - run.started_at).total_seconds()
     rate = run.seen / seconds if seconds > 0 else 0.0
     left = run.expected - run.seen
-    if run.state != RefreshRun.State.RUNNING or not run.expected or rate <= 0:
+    if run.state != RefreshRun.State.RUNNING or run.is_left_alone or left <= 0 or rate <= 0:
         return rate, None
-    return rate, max(0, round(left / rate))
+    return rate, round(left / rate)
 
 
 def runs_of(actor: Actor, metalake: str, catalog: str, limit: int = 20) -> list[RefreshRun]:
@@ -125,7 +128,10 @@ def carry_on(run_id: int, told: Callable[[RefreshRun], None] | None = None) -> R
         _walk(run, told or (lambda run: None))
         _finish(run, RefreshRun.State.DONE, "")
     except TakenOver:
-        log.warning("refresh %s was taken over by another process", run_id)
+        log.info("refresh %s was stopped, or another process goes on with it", run_id)
+    except KeyboardInterrupt:
+        _mine(run).update(lease_until=timezone.now())  # whoever comes next goes on at once
+        raise
     except MetalakeError as failure:
         _finish(run, RefreshRun.State.FAILED, failure.message)
     except Exception as failure:
@@ -134,13 +140,12 @@ def carry_on(run_id: int, told: Callable[[RefreshRun], None] | None = None) -> R
     return RefreshRun.objects.filter(pk=run_id).first() or run  # it went with its catalog
 
 
-def sweep() -> int:
-    """Go on with runs whose process went away."""
-    dead = RefreshRun.objects.filter(state=RefreshRun.State.RUNNING, lease_until__lt=timezone.now() - LEASE)
-    ids = list(dead.values_list("pk", flat=True)[:10])
-    for run_id in ids:
-        carry_on(run_id)
-    return len(ids)
+def abandoned() -> list[int]:
+    """Runs whose process went away."""
+    now = timezone.now()
+    begun, never_begun = Q(fence__gt=0, lease_until__lt=now), Q(lease_until__lt=now - LEASE)
+    dead = RefreshRun.objects.filter(begun | never_begun, state=RefreshRun.State.RUNNING)
+    return list(dead.values_list("pk", flat=True)[:10])
 
 
 def _take(run_id: int) -> RefreshRun | None:
@@ -159,8 +164,9 @@ def _walk(run: RefreshRun, told: Callable[[RefreshRun], None]) -> None:
     actor, provider = system_actor(), provider_at_external(catalog)
     run.seen = run.counted
     listed: set[str] = set()
+    asked_at = timezone.now()
     for page in pages(actor, catalog, provider, "list_schemas"):
-        tally = mirror.meet_schemas(catalog, provider, page, run.started_at)
+        tally = mirror.meet_schemas(catalog, provider, page, asked_at)
         listed |= {remote.name for remote in page}
         _count(run, tally, told, again=bool(run.after))
     for name in sorted(listed):
@@ -189,10 +195,11 @@ def _tables(
     if schema is None or levels is None:
         return
     names: set[str] = set()
+    asked_at = timezone.now()
     try:
         for page in pages(actor, schema, provider, "list_tables", schema=levels, whole=True):
             names |= {remote.name for remote in page}
-            _count(run, mirror.meet_tables(schema, page, run.started_at), told)
+            _count(run, mirror.meet_tables(schema, page, asked_at), told)
     except NotFound:
         return
     known = Mirror.objects.filter(securable__parent_id=schema.id, securable__slot=Slot.TABULAR)
@@ -213,7 +220,7 @@ def _drop_missing(
     missing = [pk for pk, name in there if name not in names]
     too_many = len(missing) > FEW and len(missing) > SHARE * len(there)
     says_nothing = container.kind == Kind.CATALOG and not names
-    if missing and not run.accept_drops and (too_many or says_nothing):
+    if missing and (too_many or says_nothing) and not _accepts_drops(run):
         run.held_back += len(missing)
         _save(run, "held_back")
         return
@@ -222,6 +229,11 @@ def _drop_missing(
         if row is not None and bury_if_gone(actor, container, provider, row):
             run.dropped += 1
             _save(run, "dropped")
+
+
+def _accepts_drops(run: RefreshRun) -> bool:
+    """Which may be said of a run that is under way."""
+    return RefreshRun.objects.filter(pk=run.pk, accept_drops=True).exists()
 
 
 def _count(run: RefreshRun, tally: Tally, told: Callable[[RefreshRun], None], *, again: bool = False) -> None:
@@ -235,10 +247,15 @@ def _count(run: RefreshRun, tally: Tally, told: Callable[[RefreshRun], None], *,
 
 def _save(run: RefreshRun, *fields: str) -> None:
     """Write down how far the run is, and keep it. Raises TakenOver."""
-    mine = RefreshRun.objects.filter(pk=run.pk, fence=run.fence, state=RefreshRun.State.RUNNING)
-    values = {field: getattr(run, field) for field in fields}
-    if not mine.update(lease_until=timezone.now() + LEASE, **values):
+    mine, values = _mine(run), {field: getattr(run, field) for field in fields}
+    if not mine.filter(state=RefreshRun.State.RUNNING).update(lease_until=timezone.now() + LEASE, **values):
+        mine.update(**values)  # of what somebody stopped
         raise TakenOver
+
+
+def _mine(run: RefreshRun) -> QuerySet[RefreshRun]:
+    """The run's row, unless another process has taken it."""
+    return RefreshRun.objects.filter(pk=run.pk, fence=run.fence)
 
 
 def _finish(run: RefreshRun, state: str, error: str, *, any_fence: bool = False) -> None:

@@ -6,10 +6,11 @@ With a broker beat reads them; without one the server's own rounds do.
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any
 
 from django.conf import settings
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
@@ -17,11 +18,18 @@ from catalogs.models import Catalog
 from catalogs.services.external import refresh
 from metalake.privileges import Kind
 
+log = logging.getLogger(__name__)
+
 TASK = "metalake.scheduled_refresh"
+LONGEST_NAME = 200  # of a row of django-celery-beat
 
 
-def name_of(catalog_id: int) -> str:
-    return f"refresh catalog {catalog_id}"
+def schedule_of(catalog_id: int) -> QuerySet[PeriodicTask]:
+    return PeriodicTask.objects.filter(task=TASK, args=_arguments(catalog_id))
+
+
+def _arguments(catalog_id: int) -> str:
+    return json.dumps([catalog_id])
 
 
 def follow(event: dict[str, Any]) -> None:
@@ -29,7 +37,7 @@ def follow(event: dict[str, Any]) -> None:
     if event["kind"] == Kind.CATALOG and event["name"].startswith("catalog."):
         row = Catalog.objects.filter(pk=event["object_id"]).first()
         if row is None:
-            PeriodicTask.objects.filter(name=name_of(event["object_id"])).delete()
+            schedule_of(event["object_id"]).delete()
         else:
             keep(row)
 
@@ -37,21 +45,17 @@ def follow(event: dict[str, Any]) -> None:
 def keep(row: Catalog) -> None:
     """Make the schedule what the catalog's property `refresh-interval` says."""
     seconds = row.properties.get("refresh-interval")
-    tasks = PeriodicTask.objects.filter(name=name_of(row.pk))
+    tasks = schedule_of(row.pk)
     if not seconds:
         tasks.delete()
         return
     interval, _ = IntervalSchedule.objects.get_or_create(every=int(seconds), period=IntervalSchedule.SECONDS)
-    about = f"{row.name}, every {seconds} s"
-    if not tasks.update(interval=interval, crontab=None, enabled=row.enabled, description=about):
-        PeriodicTask.objects.create(
-            name=name_of(row.pk),
-            task=TASK,
-            interval=interval,
-            args=json.dumps([row.pk]),
-            enabled=row.enabled,
-            description=about,
-        )
+    ending = f" ({row.pk})"  # names are unique
+    full_name = f"{row.parent.name}.{row.name}" if row.parent else row.name
+    name = f"refresh {full_name}"[: LONGEST_NAME - len(ending)] + ending
+    kept = {"name": name, "interval": interval, "crontab": None, "enabled": row.enabled}
+    if not tasks.update(**kept):
+        PeriodicTask.objects.create(task=TASK, args=_arguments(row.pk), **kept)
 
 
 def begin_due() -> int:
@@ -60,13 +64,20 @@ def begin_due() -> int:
         return 0
     begun = 0
     for task in PeriodicTask.objects.filter(task=TASK, enabled=True):
-        (catalog_id,) = json.loads(task.args)
-        if not Catalog.objects.filter(pk=catalog_id).exists():
-            continue
-        last = task.last_run_at or task.date_changed
-        is_due, _ = task.schedule.is_due(last)
-        mine = PeriodicTask.objects.filter(pk=task.pk, last_run_at=task.last_run_at)
-        if is_due and mine.update(last_run_at=timezone.now(), total_run_count=F("total_run_count") + 1):
-            refresh.begin(catalog_id)
-            begun += 1
+        try:
+            begun += _begin_if_due(task)
+        except Exception:  # an operator may write what beat cannot read
+            log.exception("the schedule %r is passed over", task.name)
     return begun
+
+
+def _begin_if_due(task: PeriodicTask) -> bool:
+    (catalog_id,) = json.loads(task.args)
+    if not Catalog.objects.filter(pk=catalog_id).exists():
+        return False
+    is_due, _ = task.schedule.is_due(task.last_run_at or task.date_changed)
+    mine = PeriodicTask.objects.filter(pk=task.pk, last_run_at=task.last_run_at)
+    begins = is_due and mine.update(last_run_at=timezone.now(), total_run_count=F("total_run_count") + 1)
+    if begins:
+        refresh.begin(catalog_id)
+    return bool(begins)

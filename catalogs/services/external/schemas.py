@@ -18,11 +18,21 @@ from catalogs.providers.external import ExternalProvider, Remote
 from catalogs.services import chains
 from catalogs.services.chains import Chain
 from catalogs.services.changes import Alteration, hold, row_of
-from catalogs.services.external import mirror
+from catalogs.services.external import mirror, nesting
 from catalogs.services.external.calls import pages, provider_at_external
-from catalogs.services.external.reading import bury_missing, catalog_of, current, fetch, listed_since, note_listing
+from catalogs.services.external.reading import (
+    LOOKS,
+    bury_if_gone,
+    bury_missing,
+    catalog_of,
+    current,
+    fetch,
+    kept_of,
+    listed_since,
+    note_listing,
+)
 from catalogs.services.external.writing import again, alteration_work, drop_work, names_on, retried
-from metalake.errors import Conflict, NotEmpty, Unsupported
+from metalake.errors import AlreadyExists, Conflict, NotEmpty, Unsupported
 from metalake.models import Securable, Slot, new_id
 from metalake.privileges import Kind
 
@@ -42,16 +52,19 @@ def take_list(actor: Actor, container: Found, *, force: bool = False) -> datetim
     return taken_at
 
 
-def loaded(actor: Actor, found: Found, *, force: bool = False) -> tuple[Schema, datetime | None]:
+def loaded(
+    actor: Actor, found: Found, *, force: bool = False, as_published: bool = False
+) -> tuple[Schema, datetime | None]:
     """The row with the comment and properties that the system has, and as of when. Raises NotFound where it is gone.
 
-    A schema that is only a step to others is known to us alone.
+    A schema that is only a step to others is known to us alone. Just after a write, what it published is shown: asking
+    once more might fail, and the write has not.
     """
     row = row_of(Schema, found)
     if not Mirror.objects.filter(pk=found.id).exists():
         return row, None
     provider = provider_at_external(found)
-    kept = current(actor, found, provider, force=force)
+    kept = kept_of(found) if as_published else current(actor, found, provider, force=force)
     shown = provider.shown_schema(kept.definition)
     row.comment, row.properties = shown["comment"], shown["properties"]
     return row, kept.taken_at
@@ -59,6 +72,7 @@ def loaded(actor: Actor, found: Found, *, force: bool = False) -> tuple[Schema, 
 
 def create(actor: Actor, ident: Ident, comment: str | None, properties: dict[str, str]) -> Found:
     """Make a schema outside, with the levels above it that are missing there and here."""
+    _require_unspelt(actor, ident)
 
     def decide(actor: Actor) -> Draft:
         catalog = chains.catalog_at(actor, ident)
@@ -76,8 +90,23 @@ def create(actor: Actor, ident: Ident, comment: str | None, properties: dict[str
             arguments={"ident": [ident.metalake, ident.catalog, chain.path.segments]},
         )
 
-    intent = intents.carry(actor, decide)
+    try:
+        intent = intents.carry(actor, decide)
+    except AlreadyExists:  # there, where it may have another name
+        name = lookup.logical(ident.schema or "")
+        raise AlreadyExists(f"Schema {name} already exists.", kind=Kind.SCHEMA) from None
     return lookup.find(actor, Ident(*intent.arguments["ident"]))
+
+
+def _require_unspelt(actor: Actor, ident: Ident) -> None:
+    """Raise AlreadyExists where others made the schema by another name than it would have; then it is met."""
+    catalog = chains.catalog_at(actor, ident)
+    path = chains.may_create(actor, catalog, ident.schema or "").path
+    provider, asked_at = provider_at_external(catalog), timezone.now()
+    if there := nesting.foreign_place(actor, catalog, provider, path):
+        mirror.meet_schemas(catalog, provider, [there], asked_at)
+        said = f"Schema {path.logical()} already exists: {provider.label} has it as {there.name}."
+        raise AlreadyExists(said, kind=Kind.SCHEMA)
 
 
 def _creations(
@@ -163,21 +192,26 @@ intents.register("alter_schema", alteration_work(operations.ALTER_SCHEMA))
 
 
 def drop(actor: Actor, found: Found, *, cascade: bool) -> None:
-    """Refused while it holds anything, here or there, seen or unseen; cascade is for flat catalogs only."""
+    """Refused while it holds anything, here or there, seen or unseen; cascade is for flat catalogs only.
+
+    What was dropped outside and is still a row here holds nothing: the system itself is asked.
+    """
     again(actor, found, operations.DROP_SCHEMA)
     chains.check_cascade(found, cascade)
-    _require_empty(found, cascade)
-    provider, steps = provider_at_external(found), []
+    provider, steps, gone = provider_at_external(found), [], list[int]()
+    if not cascade:
+        _bury_gone_schemas(actor, found, provider)
     for kept in Mirror.objects.select_related("securable").filter(pk=found.id):
         remote = fetch(actor, found, provider, kept)
-        if not cascade and any(page for page in pages(actor, found, provider, "list_tables", schema=kept.levels)):
-            raise _not_empty(found)
+        if not cascade:
+            gone = _tables_gone(actor, found, provider, kept.levels)
         steps = [step("drop_schema", schema=kept.levels, identity=remote.identity, cascade=cascade)]
 
     def decide(actor: Actor) -> Draft:
         fresh = again(actor, found, operations.DROP_SCHEMA)
         hold(fresh)
-        _require_empty(fresh, cascade)
+        if not cascade and Securable.objects.filter(parent_id=fresh.id).exclude(pk__in=gone).exists():
+            raise _not_empty(fresh)
         if Mirror.objects.filter(pk=fresh.id).exists() != bool(steps):
             raise Conflict(f"Schema {fresh.path.logical()} was given its place meanwhile; try again.", kind="schema")
         return Draft(
@@ -194,9 +228,28 @@ def drop(actor: Actor, found: Found, *, cascade: bool) -> None:
     intents.carry(actor, decide)
 
 
-def _require_empty(found: Found, cascade: bool) -> None:
-    if not cascade and Securable.objects.filter(parent_id=found.id).exists():
+def _bury_gone_schemas(actor: Actor, found: Found, provider: ExternalProvider) -> None:
+    """Raise NotEmpty where the schema leads to another that is there, or is known to us alone."""
+    inside = Schema.objects.filter(parent_id=found.id)
+    mirrors = {row.pk: row for row in Mirror.objects.select_related("securable").filter(pk__in=inside.values("pk"))}
+    for pk in inside.values_list("pk", flat=True):
+        if pk not in mirrors or not bury_if_gone(actor, found, provider, mirrors[pk]):
+            raise _not_empty(found)
+
+
+def _tables_gone(actor: Actor, found: Found, provider: ExternalProvider, levels: list[str]) -> list[int]:
+    """The rows of tables of which the system has none; they go with the schema. Raises NotEmpty where it has any.
+
+    A listing may not know yet what was just made, so the newest are asked for by name.
+    """
+    if any(page for page in pages(actor, found, provider, "list_tables", schema=levels)):
         raise _not_empty(found)
+    rows = Mirror.objects.filter(securable__parent_id=found.id, securable__slot=Slot.TABULAR)
+    gone = list(rows.order_by("-securable__create_time", "-pk").values_list("pk", flat=True))
+    for kept in Mirror.objects.select_related("securable").defer("definition").filter(pk__in=gone[:LOOKS]):
+        if not bury_if_gone(actor, found, provider, kept):
+            raise _not_empty(found)
+    return gone
 
 
 def _not_empty(found: Found) -> NotEmpty:

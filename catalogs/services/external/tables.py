@@ -13,18 +13,18 @@ from authz import operations, policy
 from authz.policy import Actor
 from catalogs import intents, lookup
 from catalogs.hierarchy import check_segment
-from catalogs.intents import Draft, Work, step
+from catalogs.intents import Draft, Name, Work, step
 from catalogs.lookup import Found, Ident, by_id
 from catalogs.models import Intent, Mirror
-from catalogs.providers.external import ExternalProvider, Remote
+from catalogs.providers.external import METADATA_FILE, ExternalProvider, Remote
 from catalogs.services import naming
 from catalogs.services.changes import event_of, hold
-from catalogs.services.external import finding, mirror
+from catalogs.services.external import finding, mirror, nesting
 from catalogs.services.external.calls import load, pages, provider_at_external
-from catalogs.services.external.reading import bury_missing, current, fetch, listed_since, note_listing
+from catalogs.services.external.reading import bury_missing, current, fetch, kept_of, listed_since, note_listing
 from catalogs.services.external.writing import again, alteration_work, drop_work, names_on, retried
 from catalogs.table_wire import CreateTableRequest
-from metalake.errors import NotFound
+from metalake.errors import Conflict, NotFound
 from metalake.events import record, stands
 from metalake.models import Securable, Slot, new_id
 from metalake.names import dotted
@@ -80,19 +80,22 @@ def _fetch_names(
             mirror.meet_tables(schema, page, taken_at)
             names |= {remote.name for remote in page}
     except NotFound:
-        fetch(actor, schema, provider, Mirror.objects.select_related("securable").get(pk=schema.id))
+        fetch(actor, schema, provider, kept_of(schema))
         raise
-    bury_missing(actor, schema, provider, names, Kind.TABLE)
+    names |= bury_missing(actor, schema, provider, names, Kind.TABLE)
     note_listing(schema.id, provider, taken_at)
-    return names | mirror.just_made(schema.id)
+    return names | mirror.just_made(schema.id, taken_at)
 
 
 def _shown(schema: Found, provider: ExternalProvider, iceberg: bool) -> set[str]:
     """By what is known of them: a table that was only listed so far is shown, and found out when it is loaded."""
     rows = Mirror.objects.filter(securable__parent_id=schema.id, securable__slot=Slot.TABULAR)
-    return {
+    said, unsaid = rows.exclude(formats=""), rows.filter(formats="")
+    told = (Remote(name, {}, formats=formats) for name, formats in said.values_list("wire_name", "formats"))
+    shown = {table.name for table in told if (not iceberg or METADATA_FILE in table.formats) and provider.shows(table)}
+    return shown | {
         name
-        for name, definition in rows.values_list("wire_name", "definition").iterator()
+        for name, definition in unsaid.values_list("wire_name", "definition").iterator()
         if not definition
         or (
             provider.shows(Remote(name, definition))
@@ -101,10 +104,13 @@ def _shown(schema: Found, provider: ExternalProvider, iceberg: bool) -> set[str]
     }
 
 
-def loaded(actor: Actor, found: Found, *, force: bool = False) -> ExternalTable:
-    """Raises NotFound where it is gone there, or hidden by the catalog's settings."""
+def loaded(actor: Actor, found: Found, *, force: bool = False, as_published: bool = False) -> ExternalTable:
+    """Raises NotFound where it is gone there, or hidden by the catalog's settings.
+
+    Just after a write, what it published is shown: asking once more might fail, and the write has not.
+    """
     provider = provider_at_external(found)
-    kept = current(actor, found, provider, force=force)
+    kept = kept_of(found) if as_published else current(actor, found, provider, force=force)
     if not provider.shows(Remote(kept.wire_name, kept.definition)):
         raise NotFound(policy.missing(found), kind=Kind.TABLE)
     return ExternalTable(found, provider, kept.definition, kept.taken_at)
@@ -123,13 +129,9 @@ def make(
     name = provider.folded(ident.leaf or "")
     check_segment(name, Kind.TABLE)
     naming.require_free(home, name)
-    levels = mirror.levels_at(home.id)
-    made_first = levels is None
-    if levels is None:
-        levels = provider.levels_of(home.path)
-        schema = Remote(mirror.wire_name(levels), provider.new_schema(None, {}), kind=Kind.SCHEMA)
-    else:
-        schema = load(actor, home, provider, levels)
+    place = _place_to_make(actor, home, provider)
+    levels = (mirror.levels_at(home.id) or []) if place is None else mirror.provider_levels(place)
+    schema = place or load(actor, home, provider, levels)
     definition = defined(provider, schema)
 
     def decide(actor: Actor) -> Draft:
@@ -137,13 +139,8 @@ def make(
         hold(fresh)
         naming.require_free(fresh, name)
         marker = new_id()
-        steps, on_the_way = [], []
-        if made_first:
-            on_the_way = names_on(fresh)[-1:]  # so that nobody meets it before it is published
-            place = provider.marked(schema.definition, str(marker))
-            steps.append(step("create_schema", may_adopt=True, schema=levels, definition=place))
+        first, on_the_way = _making(place, fresh, provider, marker)
         marked = provider.marked(definition, str(marker))
-        steps.append(step("create_table", schema=levels, table=name, definition=marked))
         return Draft(
             id=marker,
             verb="create_table",
@@ -151,12 +148,39 @@ def make(
             full_name=dotted([*fresh.full_name, name]),
             names=[*on_the_way, (fresh.id, Slot.TABULAR, name)],
             must_stay=names_on(fresh),
-            steps=steps,
+            steps=[*first, step("create_table", schema=levels, table=name, definition=marked)],
             arguments={"schema_id": fresh.id, "name": name},
         )
 
     intents.carry(actor, decide)
     return lookup.find(actor, ident._replace(leaf=name))
+
+
+def _place_to_make(actor: Actor, home: Found, provider: ExternalProvider) -> Remote | None:
+    """What a schema is to become there that only led to others so far; None for one that has its place."""
+    if mirror.levels_at(home.id) is not None:
+        return None
+    if there := nesting.foreign_place(actor, home, provider, home.path):
+        return there
+    levels = provider.levels_of(home.path)
+    return Remote(mirror.wire_name(levels), provider.new_schema(None, {}), kind=Kind.SCHEMA)
+
+
+def _making(
+    place: Remote | None, home: Found, provider: ExternalProvider, marker: int
+) -> tuple[list[dict[str, Any]], list[Name]]:
+    """The call that makes the place of a schema, and its name: held, so that nobody meets it before it is published."""
+    if place is None:
+        return [], []
+    levels, definition = mirror.provider_levels(place), provider.marked(place.definition, str(marker))
+    return [step("create_schema", may_adopt=True, schema=levels, definition=definition)], names_on(home)[-1:]
+
+
+def _publish_place(intent: Intent, home: Found) -> None:
+    for each in intent.steps:
+        if each["verb"] == "create_schema":
+            name = mirror.wire_name(each["arguments"]["schema"])
+            mirror.keep(home.id, home.catalog.id, name, Remote(**each["result"]), timezone.now())
 
 
 def _home(actor: Actor, intent: Intent) -> Found:
@@ -170,11 +194,7 @@ def _home(actor: Actor, intent: Intent) -> Found:
 def _publish_creation(actor: Actor, intent: Intent) -> None:
     now, home, name = timezone.now(), _home(actor, intent), intent.arguments["name"]
     naming.require_free(home, name)
-    *before, made = intent.steps
-    for each in before:
-        mirror.keep(
-            home.id, home.catalog.id, mirror.wire_name(each["arguments"]["schema"]), Remote(**each["result"]), now
-        )
+    _publish_place(intent, home)
     row = Securable(
         id=new_id(),
         kind=Kind.TABLE,
@@ -186,7 +206,7 @@ def _publish_creation(actor: Actor, intent: Intent) -> None:
     )
     row.lineage = f"{home.lineage}/{row.id}"
     row.save(force_insert=True)
-    mirror.keep(row.id, home.catalog.id, name, Remote(**made["result"]), now)
+    mirror.keep(row.id, home.catalog.id, name, Remote(**intent.steps[-1]["result"]), now)
     full_name = [*home.full_name, name]
     record(event_of(actor, "table.created", Kind.TABLE, row.id, full_name, home.metalake.id, [stands(row)]))
 
@@ -236,9 +256,15 @@ intents.register("alter_table", alteration_work(operations.ALTER_TABLE))
 
 
 def rename(actor: Actor, found: Found, target: Ident) -> None:
-    """To another name, or another schema of the catalog, as far as the system can."""
+    """To another name, or another schema of the catalog, as far as the system can.
+
+    The other schema's place is made first where it only led to others.
+    """
     finding.meet_schema(actor, target)
-    provider = provider_at_external(found)
+    provider, place = provider_at_external(found), None
+    home = lookup.find(actor, Ident(target.metalake, target.catalog, target.schema))
+    if policy.permits(actor, operations.CREATE_TABLE, home):
+        place = _place_to_make(actor, home, provider)
     kept = current(actor, found, provider, force=True)
     name = provider.folded(target.leaf or "")
     check_segment(name, Kind.TABLE)
@@ -254,24 +280,20 @@ def rename(actor: Actor, found: Found, target: Ident) -> None:
             policy.require(actor, operations.CREATE_TABLE, home)
             policy.require_no_escape(actor, fresh, home)
         naming.require_free_for_rename(fresh, home, name)
+        levels = mirror.levels_at(home.id) if place is None else mirror.provider_levels(place)
+        if levels is None:
+            raise Conflict(f"Schema {home.path.logical()} lost its place meanwhile; try again.", kind=Kind.SCHEMA)
         marker = new_id()
+        first, on_the_way = _making(place, home, provider, marker)
+        calls = provider.renaming(mirror.levels_at(fresh.nodes[-2].id) or [], levels, name, remote, str(marker))
         return Draft(
             id=marker,
             verb="rename_table",
             catalog_id=fresh.catalog.id,
             full_name=dotted(fresh.full_name),
-            names=[*names_on(fresh)[-1:], (home.id, Slot.TABULAR, name)],
+            names=[*on_the_way, *names_on(fresh)[-1:], (home.id, Slot.TABULAR, name)],
             must_stay=[*names_on(fresh)[:-1], *names_on(home)],
-            steps=[
-                step(verb, **arguments)
-                for verb, arguments in provider.renaming(
-                    mirror.levels_at(fresh.nodes[-2].id) or [],
-                    mirror.levels_at(home.id) or provider.levels_of(home.path),
-                    name,
-                    remote,
-                    str(marker),
-                )
-            ],
+            steps=[*first, *(step(verb, **arguments) for verb, arguments in calls)],
             arguments={"id": fresh.id, "home_id": home.id, "name": name, "moves": moves},
         )
 
@@ -291,8 +313,9 @@ def _publish_rename(actor: Actor, intent: Intent) -> None:
         last_modifier=actor.name,
         last_modified_time=now,
     )
-    answer = next(each["result"] for each in intent.steps if each["result"])
+    answer = next(each["result"] for each in intent.steps if each["result"] and each["verb"] != "create_schema")
     mirror.keep(found.id, home.catalog.id, name, Remote(**answer), now)
+    _publish_place(intent, home)
     facts = [stands(Securable.objects.get(pk=found.id))]
     full_name, was = [*home.full_name, name], dotted(found.full_name)
     record(event_of(actor, "table.renamed", Kind.TABLE, found.id, full_name, home.metalake.id, facts, was=was))
@@ -311,7 +334,7 @@ intents.register("rename_table", Work(_publish_rename, _may_still_rename))
 def drop(actor: Actor, found: Found, *, purge: bool) -> None:
     again(actor, found, operations.DROP_TABLE)
     provider = provider_at_external(found)
-    kept = Mirror.objects.select_related("securable").get(pk=found.id)
+    kept = kept_of(found)
     remote = fetch(actor, found, provider, kept)
 
     def decide(actor: Actor) -> Draft:

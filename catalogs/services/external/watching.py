@@ -131,7 +131,7 @@ def health_of(catalog_id: int) -> Health:
 
 
 def _timetable(catalog_id: int) -> Timetable | None:
-    task = PeriodicTask.objects.select_related("interval").filter(name=schedule.name_of(catalog_id)).first()
+    task = schedule.schedule_of(catalog_id).select_related("interval").first()
     if task is None or task.interval is None:
         return None
     every = round(task.interval.schedule.run_every.total_seconds())

@@ -1,13 +1,17 @@
-"""Catalogs `deep` and `flat` of an outside system in memory, owned by `admin` of the metalake `demo`."""
+"""Catalogs of outside systems, owned by `admin` of the metalake `demo`.
+
+`deep` and `flat` are in memory. `hive` is in a metastore of this process's own: a catalog lists all databases.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from authz.callers import actor_of
-from authz.models import User
+from authz.models import AuditEntry, User
 from authz.policy import Actor
 from catalogs import steps
 from catalogs.providers import remote
@@ -15,8 +19,16 @@ from catalogs.services import catalogs
 from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin, give, mia, otto  # noqa: F401 (fixtures)
+from tests.catalogs.external.deployment import deployed  # noqa: F401 (fixture)
+from tests.catalogs.external.outside import AwsGlue, Memory, Metastore, Outside
 from tests.catalogs.external.writes import Bench
+from tests.faults import Faults
+from tests.glue import Glue
+from tests.hms import HiveMetastore, running_hms
+from tests.parts import needs
+from tests.providers.glue_catalogs import settings
 from tests.providers.memory import World
+from tests.thrift_proxy import running_proxy
 
 
 @pytest.fixture
@@ -49,13 +61,65 @@ def benches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> dict[str, Bench]:
     """Both catalogs for Mia, who may make schemas and tables in them; no call waits before it is tried again."""
+    caller = _in_haste(monkeypatch)
+    return {"deep": Bench("deep", Memory(world), caller), "flat": Bench("flat", Memory(flat_world), caller)}
+
+
+def _in_haste(monkeypatch: pytest.MonkeyPatch) -> Actor:
+    """Mia with her rights."""
     monkeypatch.setattr(steps, "READ_BACK", 0.01)
     monkeypatch.setattr(remote, "_pause", lambda failure, attempt: 0.0)
     give("mia", Kind.METALAKE, "demo", "use_catalog", "use_schema", "create_schema", "create_table")
-    caller = actor_of(User.objects.get(username="mia"))
-    return {"deep": Bench("deep", world, caller), "flat": Bench("flat", flat_world, caller)}
+    return actor_of(User.objects.get(username="mia"))
+
+
+@pytest.fixture(scope="session")
+def own_hms() -> Iterator[HiveMetastore]:
+    needs("java")
+    needs("spark")
+    with running_hms() as hms:
+        yield hms
+
+
+@pytest.fixture
+def hive_bench(
+    admin: Caller,  # noqa: F811
+    mia: Caller,  # noqa: F811
+    own_hms: HiveMetastore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Bench]:
+    faults = Faults()
+    with running_proxy(own_hms.port, faults) as port:
+        outside = Metastore(own_hms, faults, port)
+        yield _registered("hive", outside, outside.properties, _in_haste(monkeypatch))
+
+
+@pytest.fixture
+def glue_bench(
+    admin: Caller,  # noqa: F811
+    mia: Caller,  # noqa: F811
+    glue: Glue,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Bench]:
+    properties = settings(glue, nested_namespaces="true")
+    outside = AwsGlue(glue, properties)
+    yield _registered("glue", outside, properties, _in_haste(monkeypatch))
+    del glue.next_fault  # the instance's own
+
+
+def _registered(name: str, outside: Outside, properties: dict[str, str], actor: Actor) -> Bench:
+    owner = actor_of(User.objects.get(username="admin"))
+    give("mia", Kind.METALAKE, "demo", "modify_table")  # for what others made
+    catalogs.create_catalog(owner, "demo", name, "relational", outside.provider, None, properties)
+    return Bench(name, outside, actor)
 
 
 @pytest.fixture
 def bench(benches: dict[str, Bench]) -> Bench:
     return benches["deep"]
+
+
+@pytest.fixture
+def clean_audit(benches: dict[str, Bench]) -> None:
+    """Only what the test does is in it."""
+    AuditEntry.objects.all().delete()

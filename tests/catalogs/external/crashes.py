@@ -1,18 +1,19 @@
 """Writes to an outside system, stopped anywhere and healed: what must hold afterwards, whatever happened.
 
-A cell is one write with faults of the outside system and a crash at one of the points that it really passes, which
-are found by recording a run. After it the system heals, leases lapse, and sweepers sweep until nothing is due.
+A cell is one write with faults of requests that it really makes and a crash at a point that it really passes, both
+by number. After it the system heals, leases lapse, and sweepers sweep until nothing is due.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.utils import timezone
 
 from authz.models import AuditEntry
@@ -26,9 +27,9 @@ from metalake.context import request_id
 from metalake.errors import MetalakeError, NotFound, OutcomeUnknown
 from tests.catalogs.external.invariants import check_invariants
 from tests.catalogs.external.writes import REQUEST, Bench, Write
+from tests.faults import Faults
 
-CHANGES = ("create_schema", "alter_schema", "drop_schema", "create_table", "alter_table", "rename_table", "drop_table")
-VERBS = (*CHANGES, "load_schema", "load_table", "list_schemas", "list_tables")
+SHORT = 0.7  # seconds for a call that is answered too late
 
 
 class Killed(BaseException):
@@ -54,80 +55,143 @@ def stopping(at: int | None = None, at_first: Callable[[], object] = lambda: Non
         steps.point = before
 
 
+@contextmanager
+def calling(faults: Faults, seconds: float) -> Iterator[None]:
+    """Calls may take so long at most, and the process ends in one whose request has ended it."""
+    real = remote.run
+
+    def run(provider: Any, verb: str, arguments: dict[str, Any], *, total: float = remote.TOTAL) -> Any:
+        try:
+            return real(provider, verb, arguments, total=min(total, seconds))
+        finally:
+            if faults.process_ended:
+                raise Killed("in a call")
+
+    remote.run = run
+    try:
+        yield
+    finally:
+        remote.run = real
+
+
+def killed_at(point: str, act: Callable[[], object]) -> Intent:
+    """What a write leaves whose process ends at a point."""
+
+    def stop(name: str) -> None:
+        if name == point:
+            raise Killed(name)
+
+    before, steps.point = steps.point, stop
+    try:
+        with pytest.raises(Killed):
+            act()
+    finally:
+        steps.point = before
+    lapse()
+    return Intent.objects.latest("created_at")
+
+
 # -- What happens to it
+
+
+Numbered = tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The faults that await each verb once it is promised, where the process ends, and where its sweeper does."""
+    """The faults of a write's requests by number, once it is promised, where its process ends; the same of the sweep
+    after it.
+    """
 
-    faults: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    faults: Numbered = ()
+    away_from: int | None = None  # every request of the write from this number on
     killed_at: int | None = None
-    sweeper_killed_at: int | None = None
     outage: bool = False  # the system is away when the sweeper comes
+    sweeper_faults: Numbered = ()
+    sweeper_killed_at: int | None = None
 
     def __str__(self) -> str:
-        return (
-            f"{dict(self.faults)}, killed at {self.killed_at}, {self.sweeper_killed_at}" + " in an outage" * self.outage
-        )
+        said = {name: value for name, value in vars(self).items() if value not in ((), None, False)}
+        return ", ".join(f"{name} {value}" for name, value in said.items()) or "nothing"
 
-
-def fault_at(write: Write, number: int, fault: str, **more: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """A fault of the write's call of this number, and of other verbs."""
-    verb = write.calls[number]
-    before = write.calls[:number].count(verb)
-    return ((verb, ("",) * before + (fault,)), *more.items())
+    @property
+    def seconds(self) -> float:
+        is_slow = any(fault.startswith("slow") for _, fault in (*self.faults, *self.sweeper_faults))
+        return SHORT if is_slow else remote.TOTAL
 
 
 @dataclass
 class Told:
-    """How a write ended for its caller."""
+    """How a write ended for its caller; `was_spoilt` says that all its faults came to pass."""
 
-    killed: bool = False
+    was_killed: bool = False
     error: MetalakeError | None = None
     points: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    was_spoilt: bool = False
 
 
 def perform(bench: Bench, write: Write, cell: Cell) -> Told:
-    told = Told()
+    told, faults = Told(), bench.outside.faults
 
     def spoil() -> None:
-        for verb, faults in cell.faults:
-            bench.world.fail(verb, *faults)
+        faults.listen()
+        _set(faults, cell.faults)
+        if cell.away_from is not None:
+            faults.fail_from(cell.away_from)
 
     token = request_id.set(REQUEST)
     try:
-        with stopping(cell.killed_at, spoil) as told.points:
+        with stopping(cell.killed_at, spoil) as told.points, calling(faults, cell.seconds):
             write.act(bench)
     except Killed:
-        told.killed = True
+        told.was_killed = True
     except MetalakeError as error:
         told.error = error
     finally:
         request_id.reset(token)
+    told.was_spoilt, told.requests = faults.is_used_up, faults.stop_listening()
     return told
 
 
-def recover(bench: Bench, cell: Cell) -> list[str]:
-    """The points that the first sweep passed."""
+def _set(faults: Faults, numbered: Numbered) -> None:
+    for number, fault in numbered:
+        faults.fail(number, fault)
+
+
+def recover(bench: Bench, cell: Cell) -> Told:
+    """How the first sweep went once the system is well again; then sweepers sweep until nothing is due."""
+    told, faults = Told(), bench.outside.faults
     if cell.outage:
-        for verb in VERBS:
-            bench.world.fail(verb, *["down"] * 99)
+        faults.listen()
+        faults.fail_from(0)
         for _ in range(2):
             lapse()
             intents.sweep()
-    bench.world.heal()
-    remote._lines.clear()
+    bench.outside.heal()
+    leave_no_call()
     if Intent.objects.filter(state__in=Intent.LIVE).exists():
         look_around(bench)
     lapse()
+    faults.listen()
+    _set(faults, cell.sweeper_faults)
     try:
-        with stopping(cell.sweeper_killed_at) as points:
+        with stopping(cell.sweeper_killed_at) as told.points, calling(faults, cell.seconds):
             intents.sweep()
     except Killed:
-        pass
+        told.was_killed = True
+    told.was_spoilt, told.requests = faults.is_used_up, faults.stop_listening()
+    bench.outside.heal()
+    leave_no_call()
     settle_all()
-    return points
+    return told
+
+
+def leave_no_call() -> None:
+    """Of calls that nobody waits for any more, and of what was learnt of a system that was in trouble."""
+    for line in remote._lines.values():
+        line.pool.shutdown()
+    remote._lines.clear()
 
 
 def look_around(bench: Bench) -> None:
@@ -160,18 +224,23 @@ def settle_all(rounds: int = 20) -> None:
     raise AssertionError(f"never settled: {list(Intent.objects.exclude(lease_until=None))}")
 
 
-def run_cell(bench: Bench, write: Write, cell: Cell, after: State) -> list[str]:
-    """What is wrong after a cell, as sentences; `after` is how the write ends where nothing happens to it."""
-    bench.reset()
-    write.prepare(bench)
-    AuditEntry.objects.all().delete()
-    Intent.objects.all().delete()
-    before = State.of(bench)
+@dataclass(frozen=True)
+class Ending:
+    """How a write and the sweep after it went, and what is wrong after them, as sentences."""
+
+    told: Told
+    swept: Told
+    wrong: list[str]
+
+
+def run_cell(bench: Bench, write: Write, cell: Cell, after: State) -> Ending:
+    """`after` is how the write ends where nothing happens to it."""
+    before = prepared(bench, write)
     told = perform(bench, write, cell)
     shown = bench.here()
     committed = Intent.objects.filter(state=Intent.State.COMMITTED).exists()
-    wrong = [] if shown == (after.here if committed else before.here) else [f"at once {shown} was visible"]
-    recover(bench, cell)
+    wrong = _differences("at once here", shown, after.here if committed else before.here)
+    swept = recover(bench, cell)
     intent = Intent.objects.get()
     wrong += check_invariants(bench)
     if intent.state == Intent.State.COMMITTED:
@@ -180,14 +249,21 @@ def run_cell(bench: Bench, write: Write, cell: Cell, after: State) -> list[str]:
             wrong.append(f"{told.error!r} was told of what happened")
     else:
         expected, audited = before, Counter({"intent.aborted": 1})
-        if told.error is None and not told.killed:
+        if told.error is None and not told.was_killed:
             wrong.append("it was acknowledged and did not happen")
         if intent.state != Intent.State.ABORTED:
             wrong.append(f"it ended as {intent.state}")
-    wrong += [] if bench.here() == expected.here else [f"{intent.state}, and here is {bench.here()}"]
-    wrong += [] if bench.there() == expected.there else [f"{intent.state}, and there is {bench.there()}"]
+    wrong += _differences(f"{intent.state}, and here", bench.here(), expected.here)
+    wrong += _differences(f"{intent.state}, and there", bench.there(), expected.there)
     wrong += [] if bench.audited() == audited else [f"I5: audited {bench.audited()} and not {audited}"]
-    return [f"{write.name}, {cell}, stopped at {told.points[-1:]}: {one}" for one in wrong]
+    where = f"{write}: {cell}; stopped at {told.points[-1:]} of {told.points}, asked {told.requests}"
+    return Ending(told, swept, [f"{where}: {one}" for one in wrong])
+
+
+def _differences(where: str, found: Set[Any], expected: Set[Any]) -> list[str]:
+    if found == expected:
+        return []
+    return [f"{where} is too much: {found - expected!s:.1000}, and missing: {expected - found!s:.1000}"]
 
 
 @dataclass(frozen=True)
@@ -200,21 +276,36 @@ class State:
         return cls(frozenset(bench.here()), frozenset(bench.there()))
 
 
-def undisturbed(bench: Bench, write: Write) -> tuple[State, list[str]]:
-    """How a write ends where nothing happens to it, and the points it passes."""
+def undisturbed(bench: Bench, write: Write) -> tuple[State, Told]:
+    """How a write ends where nothing happens to it."""
     bench.reset()
     write.prepare(bench)
     AuditEntry.objects.all().delete()
     told = perform(bench, write, Cell())
     assert told.error is None, told.error
-    assert check_invariants(bench) == []
-    assert bench.audited() == Counter(write.audited)
-    return State.of(bench), told.points
+    wrong = check_invariants(bench)
+    assert not wrong, wrong
+    assert bench.audited() == Counter(write.audited), bench.audited()
+    return State.of(bench), told
 
 
-def points_of(bench: Bench, write: Write, cell: Cell, *, of_sweeper: bool = False) -> int:
-    """How many points the write passes under these faults, or the sweeper after it."""
+def prepared(bench: Bench, write: Write) -> State:
+    """How all is before a write."""
     bench.reset()
     write.prepare(bench)
-    told = perform(bench, write, cell)
-    return len(recover(bench, cell)) if of_sweeper else len(told.points)
+    AuditEntry.objects.all().delete()
+    Intent.objects.all().delete()
+    return State.of(bench)
+
+
+def ended(bench: Bench, write: Write, before: State, after: State) -> Intent:
+    """The intent, once it is seen that all of it happened or nothing."""
+    intent = Intent.objects.get()
+    is_done = intent.state == Intent.State.COMMITTED
+    assert intent.state in (Intent.State.COMMITTED, Intent.State.ABORTED), intent.state
+    now, expected = State.of(bench), after if is_done else before
+    wrong = _differences("here", now.here, expected.here) + _differences("there", now.there, expected.there)
+    assert not wrong, wrong
+    assert bench.audited() == Counter(write.audited if is_done else {"intent.aborted": 1}), bench.audited()
+    assert check_invariants(bench) == [], check_invariants(bench)
+    return intent

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import orjson
-
 from authz.models import AuditEntry, Grant
 from catalogs.models import Intent, LocationClaim, Mirror, Reservation, Table
-from catalogs.providers.external import MARKER, digest
 from metalake.models import Securable
 from metalake.privileges import Kind
-from tests.catalogs.external.writes import REQUEST, Bench, is_foreign
+from tests.catalogs.external.outside import is_foreign
+from tests.catalogs.external.writes import REQUEST, Bench
 from tests.providers.memory import LEVELS
 
 
@@ -38,27 +36,26 @@ def _of_the_tree(bench: Bench) -> list[str]:
 
 def _of_both_sides(bench: Bench) -> list[str]:
     """I2, I6, I7: the same is here and there, but for what others made; no marker of what was undone; nothing lost."""
-    with bench.world.open() as state:
-        there = {**state["schemas"], **state["tables"]}
+    there = bench.outside.objects()
+    markers = {name: bench.outside.marker_of(found.definition) for name, found in there.items()}
     above = {row.pk: row.wire_name for row in Mirror.objects.filter(in_catalog__name=bench.catalog)}
-    here = {}
+    here: dict[str, Mirror] = {}
     for mirror in Mirror.objects.select_related("securable").filter(in_catalog__name=bench.catalog):
         is_table = mirror.securable.kind == Kind.TABLE
         parent = above.get(mirror.securable.parent_id or 0)
         here[f"{parent}{LEVELS}{mirror.wire_name}" if is_table else mirror.wire_name] = mirror
     ours = {name for name in there if not is_foreign(name)}
-    adopted = {name for name in ours if not there[name]["definition"]["properties"].get(MARKER)}
+    adopted = {name for name in ours if not markers[name]}
     wrong = [f"I2: {name} is here and not there" for name in here.keys() - there.keys()]
     wrong += [f"I2: {name} is there and not here" for name in ours - here.keys() - adopted]
     for name in here.keys() & there.keys():
         known, found = here[name], there[name]
-        if (known.identity, known.version) != (found["identity"], digest(found["definition"])):
+        only_listed = not known.version and is_foreign(name)
+        if not only_listed and (known.identity, known.version) != (found.identity, found.version):
             wrong.append(f"I2: {name} is another than is known")
-    aborted = Intent.objects.filter(state=Intent.State.ABORTED).values_list("pk", flat=True)
-    markers = {name: one["definition"]["properties"].get(MARKER) for name, one in there.items()}
-    wrong += [f"I6: {name} has the marker of what was undone" for name in markers if markers[name] in map(str, aborted)]
-    before = orjson.loads(bench.empty)
-    foreign = {**before["schemas"], **before["tables"]}
+    aborted = {str(id) for id in Intent.objects.filter(state=Intent.State.ABORTED).values_list("pk", flat=True)}
+    wrong += [f"I6: {name} has the marker of what was undone" for name in markers if markers[name] in aborted]
+    foreign = bench.outside.foreign
     return wrong + [f"I7: {name} of others was touched" for name in foreign if there.get(name) != foreign[name]]
 
 

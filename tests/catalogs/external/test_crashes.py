@@ -2,91 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable
 
 import pytest
 
-from tests.catalogs.external.crashes import Cell, fault_at, points_of, run_cell, undisturbed
-from tests.catalogs.external.writes import WRITES, Bench, Write
+from metalake.errors import OutcomeUnknown
+from tests.catalogs.external.cells import Series, every_cell, most_cells, sample, small_sample
+from tests.catalogs.external.crashes import Cell, Told, leave_no_call, perform, prepared, run_cell, undisturbed
+from tests.catalogs.external.outside import Outside
+from tests.catalogs.external.writes import IN_GLUE, IN_HIVE, WRITES, Bench, Write
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
-
-FAULTS = ("lost", "dropped", "down", "busy", "bug")
-AWAY = {"load_schema": ("down",) * 9, "load_table": ("down",) * 9}
-UNDO_FAULTS = ("", "lost", "dropped", "down")
-
-
-def cells(bench: Bench, write: Write) -> Iterator[Cell]:
-    """All of them."""
-    bare = Cell()
-    yield bare
-    yield from _killed(bench, write, bare)
-    for number in range(len(write.calls)):
-        for fault in FAULTS:
-            faulty = Cell(fault_at(write, number, fault))
-            yield faulty
-            yield replace(faulty, outage=True)
-            yield from _killed(bench, write, faulty, twice=fault in ("lost", "dropped"))
-        for fault in ("lost", "dropped"):
-            unread = Cell(fault_at(write, number, fault, **AWAY))
-            yield unread
-            yield from _killed(bench, write, unread)
-    for fault in UNDO_FAULTS:
-        undone = Cell(fault_at(write, len(write.calls) - 1, "denied", drop_schema=(fault,)))
-        yield undone
-        yield from _killed(bench, write, undone, twice=not fault)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
-def _killed(bench: Bench, write: Write, cell: Cell, *, twice: bool = True) -> Iterator[Cell]:
-    """At every point; and with `twice` the sweeper at every of its points."""
-    for number in range(points_of(bench, write, cell)):
-        killed = replace(cell, killed_at=number)
-        yield killed
-        yield replace(killed, outage=True)
-        for second in range(points_of(bench, write, killed, of_sweeper=True) if twice else 0):
-            yield replace(killed, sweeper_killed_at=second)
+def run(bench: Bench, write: Write, series: Callable[[Outside, Told], Series]) -> int:
+    """How many cells there were; all is well after each."""
+    after, told = undisturbed(bench, write)
+    cells, wrong, number = series(bench.outside, told), [], 0
+    try:
+        cell = next(cells)
+        while True:
+            number += 1
+            ending = run_cell(bench, write, cell, after)
+            wrong += ending.wrong
+            assert len(wrong) < 20, "\n".join(wrong)
+            cell = cells.send(ending)
+    except StopIteration:
+        assert not wrong, "\n".join(wrong)
+    return number
 
 
-def sample(bench: Bench, write: Write) -> Iterator[Cell]:
-    """Killed at every point, each fault of each call once, and the sweeper killed where one of it matters."""
-    bare = Cell()
-    for number in range(points_of(bench, write, bare)):
-        killed = replace(bare, killed_at=number)
-        yield replace(killed, outage=number % 2 == 1)
-        yield replace(killed, sweeper_killed_at=number % 6)
-    for number in range(len(write.calls)):
-        for fault in FAULTS:
-            yield Cell(fault_at(write, number, fault))
-    last = len(write.calls) - 1
-    for fault in ("lost", "dropped"):
-        yield Cell(fault_at(write, last, fault, **AWAY))
-    undone = Cell(fault_at(write, last, "denied"))
-    for number in range(points_of(bench, write, undone)):
-        yield replace(undone, killed_at=number, sweeper_killed_at=None if number % 2 else 1)
-
-
-def run(bench: Bench, write: Write, chosen: Iterator[Cell]) -> int:
-    after, _ = undisturbed(bench, write)
-    wrong, count = [], 0
-    for cell in chosen:
-        count += 1
-        wrong += run_cell(bench, write, cell, after)
-        assert len(wrong) < 20, "\n".join(wrong)
-    assert not wrong, "\n".join(wrong)
-    return count
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("write", WRITES, ids=lambda write: write.name)
+@pytest.mark.store
+@pytest.mark.parametrize("write", WRITES, ids=str)
 def test_a_sample_of_the_matrix(benches: dict[str, Bench], write: Write) -> None:
-    bench = benches[write.catalog]
-    assert run(bench, write, sample(bench, write)) > 20
+    assert run(benches[write.catalog], write, sample) > 20
+
+
+@pytest.mark.parametrize("write", IN_HIVE, ids=str)
+def test_a_sample_in_a_metastore(hive_bench: Bench, write: Write) -> None:
+    assert run(hive_bench, write, small_sample) > 15
+
+
+@pytest.mark.parametrize("write", IN_GLUE, ids=str)
+def test_a_sample_in_glue(glue_bench: Bench, write: Write) -> None:
+    assert run(glue_bench, write, small_sample) > 15
+
+
+@pytest.mark.parametrize(("system", "writes"), [("hive_bench", IN_HIVE), ("glue_bench", IN_GLUE)], ids=["hive", "glue"])
+def test_a_call_that_nobody_waits_for_changes_nothing(
+    request: pytest.FixtureRequest, system: str, writes: list[Write]
+) -> None:
+    """Its first request is answered when the caller has left; it would make the change after any look for it."""
+    bench = request.getfixturevalue(system)
+    alteration = next(write for write in writes if write.name == "alter a table")
+    before = prepared(bench, alteration)
+    told = perform(bench, alteration, Cell(faults=((0, "slow"),)))
+    assert isinstance(told.error, OutcomeUnknown)
+    bench.outside.heal()
+    leave_no_call()
+    assert bench.there() == before.there
+
+
+@pytest.mark.store
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("write", WRITES, ids=str)
+def test_the_whole_matrix(benches: dict[str, Bench], write: Write) -> None:
+    print(f"{write}: {run(benches[write.catalog], write, every_cell)} cells")  # noqa: T201
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("write", WRITES, ids=lambda write: write.name)
-def test_the_whole_matrix(benches: dict[str, Bench], write: Write) -> None:
-    bench = benches[write.catalog]
-    print(f"{write.name}: {run(bench, write, cells(bench, write))} cells")  # noqa: T201
+@pytest.mark.parametrize("write", IN_HIVE, ids=str)
+def test_the_matrix_in_a_metastore(hive_bench: Bench, write: Write) -> None:
+    print(f"{write}: {run(hive_bench, write, most_cells)} cells")  # noqa: T201
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("write", IN_GLUE, ids=str)
+def test_the_matrix_in_glue(glue_bench: Bench, write: Write) -> None:
+    print(f"{write}: {run(glue_bench, write, most_cells)} cells")  # noqa: T201

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from authz.models import AuditEntry
 from authz.policy import Actor
+from catalogs.lookup import Ident
 from catalogs.models import Intent, Reservation, Schema, Tombstone
+from catalogs.providers.external import Page
+from catalogs.services import schemas
+from metalake.errors import ProviderUnavailable
 from metalake.models import Securable
 from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give
-from tests.providers.memory import World
+from tests.providers.memory import MemoryProvider, World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 
@@ -113,3 +120,79 @@ def test_a_namesake_made_outside_takes_the_place(actor: Actor, admin: Caller, wo
     assert names(admin.get(f"{DEEP}/schemas")) == ["hr"]
     assert Securable.objects.get(name="hr").pk != before
     assert admin.get(f"{DEEP}/schemas/hr")["schema"]["properties"] == {"team": "people"}
+
+
+# Dropping what is empty there
+
+
+def with_tables(admin: Caller, world: World, count: int) -> None:
+    """Schema `flights` with so many tables that are known here for long."""
+    admin.post(f"{DEEP}/schemas", {"name": "flights"})
+    for number in range(count):
+        world.put_table("flights", f"day{number:02}")
+    assert len(names(admin.get(f"{DEEP}/schemas/flights/tables"))) == count
+    Securable.objects.update(create_time=timezone.now() - timedelta(hours=1))
+
+
+def empty(world: World, *, but: str = "") -> None:
+    with world.open() as state:
+        state["tables"] = {name: table for name, table in state["tables"].items() if but and name.endswith(but)}
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_a_schema_that_is_empty_there_is_dropped(actor: Actor, admin: Caller, world: World, count: int) -> None:
+    with_tables(admin, world, count)
+    empty(world)
+    asked = world.calls("list_tables"), world.calls("load_table")
+    assert admin.delete(f"{DEEP}/schemas/flights")["dropped"] is True
+    assert (world.calls("list_tables"), world.calls("load_table")) == (asked[0] + 1, asked[1] + min(count, 10))
+    assert world.schemas() == set()
+    assert not Securable.objects.filter(name__startswith="day").exists()
+
+
+def test_one_that_holds_something_there_is_not(actor: Actor, admin: Caller, world: World) -> None:
+    with_tables(admin, world, 40)
+    empty(world, but="day07")
+    refused = admin.delete(f"{DEEP}/schemas/flights")
+    assert refused.error == (409, 1005, "NonEmptySchemaException")
+    assert world.schemas() == {"flights"}
+    assert names(admin.get(f"{DEEP}/schemas/flights/tables")) == ["day07"]
+
+
+def test_a_listing_that_does_not_know_yet_is_not_believed(
+    actor: Actor, admin: Caller, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin.post(f"{DEEP}/schemas", {"name": "flights"})
+    column = {"name": "carrier", "type": "string"}
+    admin.post(f"{DEEP}/schemas/flights/tables", {"name": "delays", "columns": [column]})
+    monkeypatch.setattr(MemoryProvider, "list_tables", lambda self, *args, **arguments: Page([]))
+    assert admin.delete(f"{DEEP}/schemas/flights").error == (409, 1005, "NonEmptySchemaException")
+    assert (world.tables(), world.calls("drop_schema")) == ({"flights.delays"}, 0)
+    assert Securable.objects.filter(name="delays").exists()
+
+
+def test_what_cannot_be_asked_stays(actor: Actor, admin: Caller, world: World) -> None:
+    with_tables(admin, world, 12)
+    empty(world)
+    world.fail("list_tables", "denied")
+    with pytest.raises(ProviderUnavailable):
+        schemas.drop_schema(actor, Ident("demo", "deep", "flights"))
+    assert Securable.objects.filter(name__startswith="day").count() == 12
+
+
+def test_schemas_below_that_are_gone_there_are_in_nobodys_way(actor: Actor, admin: Caller, world: World) -> None:
+    admin.post(f"{DEEP}/schemas", {"name": "sales:emea"})
+    admin.post(f"{DEEP}/schemas", {"name": "sales:apac"})
+    world.drop("sales", "emea")
+    assert admin.delete(f"{DEEP}/schemas/sales").error == (409, 1005, "NonEmptySchemaException")
+    world.drop("sales", "apac")
+    assert admin.delete(f"{DEEP}/schemas/sales")["dropped"] is True
+    assert {stone.full_name for stone in Tombstone.objects.all()} == {"deep.sales:emea", "deep.sales:apac"}
+
+
+def test_a_step_to_what_is_there_is_not_dropped(actor: Actor, admin: Caller, flat_world: World) -> None:
+    admin.post(f"{FLAT}/schemas", {"name": "sales:emea:q3"})
+    assert admin.delete(f"{FLAT}/schemas/sales").error == (409, 1005, "NonEmptySchemaException")
+    flat_world.drop("sales_x001f_emea_x001f_q3")
+    assert admin.delete(f"{FLAT}/schemas/sales:emea")["dropped"] is True
+    assert admin.delete(f"{FLAT}/schemas/sales")["dropped"] is True

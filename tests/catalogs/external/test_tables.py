@@ -5,10 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from authz.models import AuditEntry, Grant
 from authz.policy import Actor
+from catalogs import lookup
+from catalogs.hive.tables import HiveTable
+from catalogs.lookup import Ident
 from catalogs.models import Mirror, Tombstone
+from catalogs.providers.external import Remote
+from catalogs.providers.hive_like import formats_in
+from catalogs.services import catalogs
+from catalogs.services.external import mirror
+from catalogs.services.external import tables as external
+from catalogs.services.external.calls import provider_at_external
 from metalake.models import Securable
 from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
@@ -118,3 +128,47 @@ def test_a_nul_character_outside_breaks_nothing_here(flights: None, admin: Calle
     assert "odd" in names(admin.get(FLIGHTS))
     assert admin.get(f"{FLIGHTS}/odd").status == 200
     assert Mirror.objects.get(wire_name="odd").definition["properties"] == {"note": "ab", "written": "\\u0000"}
+
+
+# Lists that leave some out
+
+
+def table(name: str, **parameters: str) -> Remote:
+    """Of Glue, as a walk meets it."""
+    described = HiveTable(
+        name=name, parameters=parameters, input_format="org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
+    )
+    return Remote(name, described.as_json(), name, name, formats=formats_in(described))
+
+
+POINTED = {"table_type": "ICEBERG", "metadata_location": "s3://lake/flights/delays/metadata/1.json"}
+
+
+@pytest.mark.parametrize(
+    ("filter", "iceberg", "expected"),
+    [
+        ("all", True, {"delays", "listed"}),
+        ("hive", False, {"airports", "listed"}),
+        ("iceberg", False, {"delays", "half", "listed"}),
+        ("parquet,delta", False, {"airports", "listed"}),
+        ("hive", True, {"listed"}),
+    ],
+)
+def test_what_is_shown_is_told_without_definitions(
+    actor: Actor, filter: str, iceberg: bool, expected: set[str]
+) -> None:
+    properties = {"aws-region": "eu-central-1", "table-type-filter": filter}
+    catalogs.create_catalog(actor, "demo", "lake-of-glue", "relational", "glue", None, properties)
+    catalog = lookup.find(actor.refreshed(), Ident("demo", "lake-of-glue"))
+    provider, now = provider_at_external(catalog), timezone.now()
+    mirror.meet_schemas(catalog, provider, [Remote("flights", {}, version="1", kind=Kind.SCHEMA)], now)
+    flights = lookup.find(actor.refreshed(), Ident("demo", "lake-of-glue", "flights"))
+    met = [table("delays", **POINTED), table("airports"), table("half", table_type="ICEBERG")]
+    mirror.meet_tables(flights, [*met, Remote("listed", {})], now)
+    assert external._shown(flights, provider, iceberg) == expected
+    Mirror.objects.filter(securable__parent_id=flights.id).exclude(wire_name="listed").update(definition={"broken": 1})
+    assert external._shown(flights, provider, iceberg) == expected
+    kept = {one.name: one.definition for one in met}
+    for row in Mirror.objects.filter(wire_name__in=kept):
+        Mirror.objects.filter(pk=row.pk).update(formats="", definition=kept[row.wire_name])
+    assert external._shown(flights, provider, iceberg) == expected, "nor is it another where only they tell"

@@ -1,31 +1,26 @@
-"""Processes that really die, that wake up too late, and that come at the same time."""
+"""Processes that wake up too late, and that come at the same time."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import threading
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from authz.models import AuditEntry
 from catalogs import intents, steps
 from catalogs.models import Intent, Schema
 from catalogs.services import schemas, tables
 from metalake.errors import AlreadyExists, Conflict, MetalakeError, OutcomeUnknown, ProviderUnavailable
-from tests.catalogs.external.crashes import Killed, State, lapse, settle_all, stopping, undisturbed
+from tests.catalogs.external.crashes import Killed, ended, lapse, prepared, settle_all, stopping, undisturbed
 from tests.catalogs.external.invariants import check_invariants
 from tests.catalogs.external.writes import WRITES, Bench, Write
 from tests.catalogs.races import eventually
 from tests.catalogs.racing import together
-from tests.servers import REPOSITORY
 
 pytestmark = [pytest.mark.store, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -33,84 +28,6 @@ CHAIN, TABLE, MOVE, ALTERATION = (
     next(write for write in WRITES if write.name == name)
     for name in ("a chain of four schemas", "create a table", "rename a table by copying it", "alter a table")
 )
-
-
-def database_url() -> str:
-    """The database that this test is on, for another process."""
-    given = connection.settings_dict
-    if connection.vendor == "sqlite":
-        return f"sqlite:///{given['NAME']}"
-    return f"postgres://{given['USER']}:{given['PASSWORD']}@{given['HOST']}:{given['PORT']}/{given['NAME']}"
-
-
-def victim(bench: Bench, write: Write, at: int | None) -> subprocess.Popen[str]:
-    arguments = [str(WRITES.index(write)), "none" if at is None else str(at), str(bench.world.path)]
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.catalogs.external.victim", *arguments],
-        cwd=REPOSITORY,
-        env=os.environ | {"METALAKE_TEST_DATABASE_URL": database_url()},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def prepared(bench: Bench, write: Write) -> State:
-    bench.reset()
-    write.prepare(bench)
-    AuditEntry.objects.all().delete()
-    Intent.objects.all().delete()
-    return State.of(bench)
-
-
-def ended(bench: Bench, write: Write, before: State, after: State) -> Intent:
-    """The intent, once it is seen that all of it happened or nothing."""
-    intent = Intent.objects.get()
-    is_done = intent.state == Intent.State.COMMITTED
-    assert intent.state in (Intent.State.COMMITTED, Intent.State.ABORTED)
-    assert State.of(bench) == (after if is_done else before)
-    assert bench.audited() == Counter(write.audited if is_done else {"intent.aborted": 1})
-    assert check_invariants(bench) == []
-    return intent
-
-
-@pytest.mark.parametrize(
-    ("write", "point"),
-    [
-        (CHAIN, "promised"),
-        (CHAIN, "after 1"),
-        (CHAIN, "applied"),
-        (CHAIN, "committing"),
-        (TABLE, "after 0"),
-        (MOVE, "before 1"),
-        (MOVE, "published"),
-    ],
-    ids=lambda part: part if isinstance(part, str) else part.name,
-)
-def test_a_process_that_is_killed(benches: dict[str, Bench], write: Write, point: str) -> None:
-    bench = benches[write.catalog]
-    after, points = undisturbed(bench, write)
-    before = prepared(bench, write)
-    process = victim(bench, write, points.index(point))
-    assert process.wait(60) == -signal.SIGKILL
-    assert intents.sweep() == 0, "its lease is not over"
-    settle_all()
-    state = ended(bench, write, before, after).state
-    is_forward = point in ("applied", "committing", "published", "before 1") or (write, point) == (TABLE, "after 0")
-    assert state == (Intent.State.COMMITTED if is_forward else Intent.State.ABORTED)
-
-
-def test_a_process_that_is_killed_while_it_calls(bench: Bench) -> None:
-    after, _ = undisturbed(bench, TABLE)
-    before = prepared(bench, TABLE)
-    bench.world.fail("create_table", "slow:30")
-    process = victim(bench, TABLE, None)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "promised\n"
-    assert eventually(lambda: bench.world.calls("create_table") == 1)
-    process.kill()
-    assert process.wait(10) == -signal.SIGKILL
-    settle_all()
-    assert ended(bench, TABLE, before, after).state == Intent.State.ABORTED
 
 
 class Sleeper:
@@ -235,19 +152,13 @@ def test_two_sweepers_share_the_work(bench: Bench, monkeypatch: pytest.MonkeyPat
             both.wait(30)  # each has one while the other has one
 
     monkeypatch.setattr(steps, "point", meet)
-    taken = together([_sweep, _sweep])
+    catalog, now = Intent.objects.values_list("in_catalog_id", flat=True)[0], timezone.now()
+    taken = together([lambda: intents._sweep_catalog(catalog, now)] * 2)  # of two servers
     assert sum(taken) == len(names)
     assert min(taken) > 0
     assert {intent.state for intent in Intent.objects.all()} == {Intent.State.COMMITTED}
     assert {intent.attempts for intent in Intent.objects.all()} == {1}
     assert bench.audited() == {"schema.created": len(names)}
-
-
-def _sweep() -> int:
-    try:
-        return intents.sweep()
-    finally:
-        connection.close()
 
 
 def _attempt(act: Callable[[], Any]) -> Callable[[], Exception | None]:

@@ -1,8 +1,9 @@
 """A process that makes one write of the crash matrix and is killed at a point of it.
 
-    python -m tests.catalogs.external.victim <write's number> <point's number> <world's file>
+    python -m tests.catalogs.external.victim <write's number among EVERY_WRITE> <point's number>
 
-The environment names the database (tests.settings); the point's number may be `none`.
+It says when the write is promised, and goes on when it is told to. The environment names the database
+(tests.settings); the point's number may be `none`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from typing import cast
 
 import django
 
@@ -19,18 +21,24 @@ django.setup()
 from authz.callers import actor_of  # noqa: E402
 from authz.models import User  # noqa: E402
 from tests.catalogs.external.crashes import Killed, stopping  # noqa: E402
-from tests.catalogs.external.writes import REQUEST, WRITES, Bench  # noqa: E402
-from tests.providers.memory import World  # noqa: E402
+from tests.catalogs.external.outside import Outside  # noqa: E402
+from tests.catalogs.external.writes import EVERY_WRITE, REQUEST, Bench  # noqa: E402
 
 
-def main(number: str, at: str, world: str) -> None:
+def main(number: str, at: str) -> None:
     from metalake.context import request_id
 
-    write = WRITES[int(number)]
+    write = EVERY_WRITE[int(number)]
     request_id.set(REQUEST)
-    bench = Bench(write.catalog, World(world), actor_of(User.objects.get(username="mia")), b"as it is")
+    nothing = cast(Outside, None)  # the catalog says where the system is, and its faults are the tests' own
+    bench = Bench(write.catalog, nothing, actor_of(User.objects.get(username="mia")))
+
+    def promised() -> None:
+        print("promised", flush=True)  # noqa: T201
+        sys.stdin.readline()
+
     try:
-        with stopping(None if at == "none" else int(at), lambda: print("promised", flush=True)):  # noqa: T201
+        with stopping(None if at == "none" else int(at), promised):
             write.act(bench)
     except Killed:
         os.kill(os.getpid(), signal.SIGKILL)

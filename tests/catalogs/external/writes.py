@@ -1,30 +1,35 @@
-"""Writes to an outside system in memory, each with what it needs first, and the bench that they are made on."""
+"""Writes to outside systems, each with what it needs first, and the bench that they are made on."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import orjson
+from django.db.models import Q
 
 from authz.models import AuditEntry, User
 from authz.policy import Actor
-from catalogs.lookup import Ident, by_id
+from catalogs.hive.partitions import IdentityPartition
+from catalogs.lookup import Ident, by_id, find
 from catalogs.models import Intent, Mirror, Schema
 from catalogs.providers import remote
-from catalogs.providers.external import MARKER
-from catalogs.services import schemas, tables
+from catalogs.services import commits, schemas, tables
 from catalogs.services.changes import Alteration, remove
+from catalogs.services.external import partitions
+from catalogs.services.external import tables as external
 from catalogs.table_wire import CreateTableRequest, SetProperty
 from metalake.models import Securable
 from metalake.privileges import Kind
-from tests.providers.memory import LEVELS, World
+from tests.catalogs.external.outside import FOREIGN, IN_EVERY_METASTORE, Memory, Metastore, Outside, is_foreign
+from tests.providers.memory import World
 
-FOREIGN = "hr"  # a schema of others with a table in it
 REQUEST = "a-request-of-mia"
-COLUMNS = [{"name": "carrier", "type": "string"}, {"name": "delay", "type": "integer"}]
+COLUMNS = [{"name": "delay", "type": "integer"}, {"name": "carrier", "type": "string"}]
+BY_CARRIER = [{"strategy": "identity", "fieldName": ["carrier"]}]
+UNITED = {"type": "literal", "dataType": "string", "value": "UA"}
 
 
 @dataclass(frozen=True)
@@ -38,22 +43,22 @@ class Write:
     audited: tuple[str, ...]
     prepare: Callable[[Bench], object] = lambda bench: None
 
+    def __str__(self) -> str:
+        return f"{self.name} ({self.catalog})"
+
 
 @dataclass
 class Bench:
-    """One catalog and its world, in which `actor` may make schemas and tables, and others have something."""
+    """One catalog and its outside system, in which `actor` may make schemas and tables, and others have something."""
 
     catalog: str
-    world: World
+    outside: Outside
     actor: Actor
-    empty: bytes = field(default=b"", repr=False)
 
-    def __post_init__(self) -> None:
-        if self.empty:
-            return
-        self.world.put_schema(FOREIGN)
-        self.world.put_table(FOREIGN, "staff")
-        self.empty = self.world.path.read_bytes()
+    @property
+    def world(self) -> World:
+        assert isinstance(self.outside, Memory)
+        return self.outside.world
 
     def ident(self, schema: str, table: str | None = None) -> Ident:
         return Ident("demo", self.catalog, schema, table)
@@ -61,9 +66,12 @@ class Bench:
     def make_schema(self, name: str, **properties: str) -> None:
         schemas.create_schema(self.actor, self.ident(name), "made by mia", properties)
 
-    def make_table(self, schema: str, name: str) -> None:
-        asked = CreateTableRequest.model_validate({"name": name, "columns": COLUMNS})
+    def make_table(self, schema: str, name: str, **more: Any) -> None:
+        asked = CreateTableRequest.model_validate({"name": name, "columns": COLUMNS, **more})
         tables.create_native_table(self.actor, self.ident(schema, name), asked)
+
+    def loaded(self, schema: str, name: str) -> external.ExternalTable:
+        return external.loaded(self.actor, find(self.actor, self.ident(schema, name)))
 
     def reset(self) -> None:
         """As it was at first."""
@@ -72,7 +80,7 @@ class Bench:
             found = by_id(row.pk)
             assert found is not None
             remove(found)
-        self.world.path.write_bytes(self.empty)
+        self.outside.reset()
         remote._lines.clear()
 
     # What is there, but for what others made and the markers.
@@ -88,30 +96,24 @@ class Bench:
             for row in Securable.objects.filter(kind=Kind.TABLE, parent_id__in=paths)
         ]
         return {
-            (row.kind, name, owners.get(row.owner_user_id or 0), _plain(kept.get(row.pk)))
+            (row.kind, name, owners.get(row.owner_user_id or 0), self._plain(kept.get(row.pk)))
             for row, name in rows
             if not is_foreign(name)
         }
 
     def there(self) -> set[tuple[Any, ...]]:
-        with self.world.open() as state:
-            found = [*state["schemas"].items(), *state["tables"].items()]
-        return {(name, _plain(one["definition"])) for name, one in found if not is_foreign(name)}
+        objects = self.outside.objects().items()
+        return {(name, self._plain(one.definition)) for name, one in objects if not is_foreign(name)} | {
+            each for each in self.outside.beside() if not is_foreign(each[0])
+        }
+
+    def _plain(self, definition: dict[str, Any] | None) -> str | None:
+        return self.outside.plain(definition) if definition else None
 
     def audited(self) -> Counter[str]:
-        entries = AuditEntry.objects.exclude(full_name__startswith=f"{self.catalog}.{FOREIGN}")
-        return Counter(entries.values_list("event", flat=True))
-
-
-def is_foreign(name: str) -> bool:
-    return name.replace(LEVELS, ".").split(".")[0] == FOREIGN
-
-
-def _plain(definition: dict[str, Any] | None) -> str | None:
-    if definition is None:
-        return None
-    properties = {key: value for key, value in definition["properties"].items() if key != MARKER}
-    return orjson.dumps({**definition, "properties": properties}, option=orjson.OPT_SORT_KEYS).decode()
+        of_others = Q(full_name__startswith=f"{self.catalog}.{FOREIGN}")
+        of_others |= Q(full_name__startswith=f"{self.catalog}.{IN_EVERY_METASTORE}")
+        return Counter(AuditEntry.objects.exclude(of_others).values_list("event", flat=True))
 
 
 def _alter_schema(bench: Bench) -> None:
@@ -119,14 +121,59 @@ def _alter_schema(bench: Bench) -> None:
     schemas.alter_schema(bench.actor, bench.ident("sales"), alteration)
 
 
+def _drop_schema(bench: Bench) -> None:
+    schemas.drop_schema(bench.actor, bench.ident("sales:emea"))
+
+
 def _alter_table(bench: Bench) -> None:
     update = SetProperty.model_validate({"@type": "setProperty", "property": "team", "value": "ops"})
     tables.alter_native_table(bench.actor, bench.ident("flights", "delays"), [update])
 
 
-def _with_table(bench: Bench) -> None:
+def _rename_table(bench: Bench) -> None:
+    tables.rename_table(bench.actor, bench.ident("flights", "delays"), bench.ident("flights", "late"))
+
+
+def _drop_table(bench: Bench) -> None:
+    tables.drop_table(bench.actor, bench.ident("flights", "delays"))
+
+
+def _commit(bench: Bench) -> None:
+    update = {"action": "set-properties", "updates": {"team": "ops"}}
+    commits.commit_table(bench.actor, bench.ident("flights", "delays"), [], [update])
+
+
+def _add_partition(bench: Bench) -> None:
+    asked = {"type": "identity", "fieldNames": [["carrier"]], "values": [UNITED]}
+    partitions.add(bench.actor, bench.loaded("flights", "delays"), IdentityPartition.model_validate(asked))
+
+
+def _drop_partition(bench: Bench) -> None:
+    partitions.drop(bench.actor, bench.loaded("flights", "delays"), "carrier=UA")
+
+
+def _with_schema(bench: Bench) -> None:
     bench.make_schema("flights")
-    bench.make_table("flights", "delays")
+
+
+def _with_step(bench: Bench) -> None:
+    bench.make_schema("flights:eu")
+
+
+def _with_step_of_others(bench: Bench) -> None:
+    """Whose place there somebody made meanwhile."""
+    bench.make_schema("flights:eu")
+    bench.outside.put_schema("flights")
+
+
+def _with_table(bench: Bench, **more: Any) -> None:
+    bench.make_schema("flights")
+    bench.make_table("flights", "delays", **more)
+
+
+def _with_partition(bench: Bench, **more: Any) -> None:
+    _with_table(bench, **more)
+    _add_partition(bench)
 
 
 WRITES = [
@@ -143,7 +190,7 @@ WRITES = [
         lambda bench: bench.make_schema("sales:emea:q3"),
         ("create_schema",) * 3,
         ("schema.found_outside", "schema.created", "schema.created"),
-        lambda bench: bench.world.put_schema("sales", team="others"),
+        lambda bench: bench.outside.put_schema("sales"),
     ),
     Write(
         "a chain in a flat system",
@@ -163,7 +210,7 @@ WRITES = [
     Write(
         "drop a schema",
         "deep",
-        lambda bench: schemas.drop_schema(bench.actor, bench.ident("sales:emea")),
+        _drop_schema,
         ("drop_schema",),
         ("schema.dropped",),
         lambda bench: bench.make_schema("sales:emea"),
@@ -174,7 +221,7 @@ WRITES = [
         lambda bench: bench.make_table("flights", "delays"),
         ("create_table",),
         ("table.created",),
-        lambda bench: bench.make_schema("flights"),
+        _with_schema,
     ),
     Write(
         "create a table and its schema's place",
@@ -182,35 +229,134 @@ WRITES = [
         lambda bench: bench.make_table("flights", "delays"),
         ("create_schema", "create_table"),
         ("table.created",),
-        lambda bench: bench.make_schema("flights:eu"),
+        _with_step,
     ),
     Write("alter a table", "deep", _alter_table, ("alter_table",), ("table.altered",), _with_table),
-    Write(
-        "rename a table",
-        "deep",
-        lambda bench: tables.rename_table(
-            bench.actor, bench.ident("flights", "delays"), bench.ident("flights", "late")
-        ),
-        ("rename_table",),
-        ("table.renamed",),
-        _with_table,
-    ),
+    Write("rename a table", "deep", _rename_table, ("rename_table",), ("table.renamed",), _with_table),
     Write(
         "rename a table by copying it",
         "flat",
-        lambda bench: tables.rename_table(
-            bench.actor, bench.ident("flights", "delays"), bench.ident("flights", "late")
-        ),
+        _rename_table,
         ("create_table", "drop_table"),
         ("table.renamed",),
         _with_table,
     ),
-    Write(
-        "drop a table",
-        "deep",
-        lambda bench: tables.drop_table(bench.actor, bench.ident("flights", "delays")),
-        ("drop_table",),
-        ("table.dropped",),
-        _with_table,
-    ),
+    Write("drop a table", "deep", _drop_table, ("drop_table",), ("table.dropped",), _with_table),
 ]
+BY_NAME = {write.name: write for write in WRITES}
+
+
+def _in(catalog: str, **table: Any) -> list[Write]:
+    """What a flat system offers whose tables have partitions; `table` says in what format they are made."""
+    make = partial(Bench.make_table, schema="flights", name="delays", **table)
+    plain, by_carrier = partial(_with_table, **table), table | {"partitioning": BY_CARRIER}
+
+    def with_wide_schema(bench: Bench) -> None:
+        bench.make_schema("sales", region="emea")
+
+    def with_chain(bench: Bench) -> None:
+        bench.make_schema("sales:emea")
+
+    return [
+        Write(
+            "create a chain",
+            catalog,
+            lambda bench: bench.make_schema("sales:emea", k="v"),
+            ("create_schema",),
+            ("schema.created",) * 2,
+        ),
+        Write("alter a schema", catalog, _alter_schema, ("alter_schema",), ("schema.altered",), with_wide_schema),
+        Write("drop a schema", catalog, _drop_schema, ("drop_schema",), ("schema.dropped",), with_chain),
+        Write("create a table", catalog, make, ("create_table",), ("table.created",), _with_schema),
+        Write(
+            "create a table and its schema's place",
+            catalog,
+            make,
+            ("create_schema", "create_table"),
+            ("table.created",),
+            _with_step,
+        ),
+        Write(
+            "create a table in a place of others",
+            catalog,
+            make,
+            ("create_schema", "create_table"),
+            ("table.created",),
+            _with_step_of_others,
+        ),
+        Write("alter a table", catalog, _alter_table, ("alter_table",), ("table.altered",), plain),
+        Write("drop a table", catalog, _drop_table, ("drop_table",), ("table.dropped",), plain),
+        Write(
+            "add a partition",
+            catalog,
+            _add_partition,
+            ("add_partition",),
+            ("table.partition_added",),
+            partial(_with_table, **by_carrier),
+        ),
+        Write(
+            "drop a partition",
+            catalog,
+            _drop_partition,
+            ("drop_partition",),
+            ("table.partition_dropped",),
+            partial(_with_partition, **by_carrier),
+        ),
+    ]
+
+
+def _with_table_of_spark(bench: Bench) -> None:
+    """Whose files are also named by a parameter, which moves with a call of its own."""
+    bench.make_schema("flights")
+    assert isinstance(bench.outside, Metastore)
+    bench.outside.put_table("flights", "delays", path=True)
+    _meet_table(bench)
+
+
+def _with_iceberg_of_others(bench: Bench) -> None:
+    bench.make_schema("flights")
+    assert isinstance(bench.outside, Metastore)
+    bench.outside.put_iceberg("flights", "delays")
+    _meet_table(bench)
+
+
+def _meet_table(bench: Bench) -> None:
+    tables.load_table(bench.actor, bench.ident("flights", "delays"))
+
+
+HIVE_FORMAT, ICEBERG_FORMAT = {"table_type": "HIVE"}, {"table_type": "ICEBERG"}
+_with_iceberg = partial(_with_table, properties=ICEBERG_FORMAT)
+_make_iceberg = partial(Bench.make_table, schema="flights", name="delays", properties=ICEBERG_FORMAT)
+
+IN_HIVE = [
+    *_in("hive"),
+    Write("rename a table", "hive", _rename_table, ("rename_table",), ("table.renamed",), _with_table),
+    Write(
+        "rename a table of Spark's", "hive", _rename_table, ("rename_table",), ("table.renamed",), _with_table_of_spark
+    ),
+    Write("create an Iceberg table", "hive", _make_iceberg, ("create_table",), ("table.created",), _with_schema),
+    Write("commit", "hive", _commit, ("commit_table",), ("table.committed",), _with_iceberg_of_others),
+]
+
+IN_GLUE = [
+    *_in("glue", properties=HIVE_FORMAT),
+    Write(
+        "create an Iceberg table",
+        "glue",
+        _make_iceberg,
+        ("create_table",),
+        ("table.created",),
+        _with_schema,
+    ),
+    Write(
+        "rename an Iceberg table",
+        "glue",
+        _rename_table,
+        ("create_table", "drop_table"),
+        ("table.renamed",),
+        _with_iceberg,
+    ),
+    Write("drop an Iceberg table", "glue", _drop_table, ("drop_table",), ("table.dropped",), _with_iceberg),
+    Write("commit", "glue", _commit, ("commit_table",), ("table.committed",), _with_iceberg),
+]
+EVERY_WRITE = [*WRITES, *IN_HIVE, *IN_GLUE]

@@ -89,7 +89,7 @@ def test_the_filter_lets_pass_what_it_names():
     tables |= {"parquet": stored("PARQUET"), "text": airports()}
 
     def seen(text):
-        return {name for name, table in tables.items() if passes(read_filter(text, ""), table)}
+        return {name for name, table in tables.items() if passes(read_filter(text, ""), formats_of(table))}
 
     assert seen("all") == seen("hive,all") == set(tables)
     assert seen("hive") == {"parquet", "text"}

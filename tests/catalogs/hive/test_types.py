@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from catalogs.columns import DataType
-from catalogs.hive.types import MAX_NESTING, hive_type, native_type
+from catalogs.hive.types import MAX_NESTING, hive_type, native_type, type_of_iceberg
 from metalake.errors import Invalid, MetalakeError, Unsupported
 
 NATIVE = TypeAdapter(DataType)
@@ -277,3 +277,36 @@ def test_a_wide_struct_is_read_and_written():
     native = native_type(text)
     assert len(native["fields"]) == 20_000
     assert written(native) == text
+
+
+# Of Iceberg
+
+
+@pytest.mark.parametrize(
+    ("iceberg", "hive"),
+    [
+        ("int", "int"),
+        ("long", "bigint"),
+        ("decimal(9, 2)", "decimal(9,2)"),
+        ("fixed[16]", "binary"),
+        ("uuid", "string"),
+        ("time", "string"),
+        ("timestamptz", "timestamp"),
+        ("timestamptz_ns", "timestamp"),
+        ({"type": "list", "element": "long"}, "array<bigint>"),
+        (
+            {
+                "type": "map",
+                "key": "string",
+                "value": {
+                    "type": "struct",
+                    "fields": [{"name": "gate", "type": "uuid"}, {"name": "at", "type": "time"}],
+                },
+            },
+            "map<string,struct<gate:string,at:string>>",
+        ),
+    ],
+)
+def test_an_iceberg_type_is_kept_as_iceberg_s_own_catalogs_do(iceberg: Any, hive: str) -> None:
+    assert type_of_iceberg(iceberg) == hive
+    assert "external" not in json.dumps(native_type(hive)), "whoever reads the entry knows the type"

@@ -147,11 +147,12 @@ def test_the_metrics_say_what_happened(line: Line, clock: SimpleNamespace) -> No
     def grown(name: str) -> float:
         return after[name] - before.get(name, 0)
 
-    calls = 'metalake_remote_calls_total{outcome="%s",provider="Elsewhere",verb="%s"}'
+    one = f'catalog="{CATALOG}",'
+    calls = "metalake_remote_calls_total{" + one + 'outcome="%s",provider="Elsewhere",verb="%s"}'
     assert grown(calls % ("answered", "load_table")) == 1
     assert grown(calls % ("ProviderUnavailable", "drop_table")) == 5
     assert grown(calls % ("spared", "load_table")) == 1
-    assert grown('metalake_remote_seconds_count{provider="Elsewhere",verb="drop_table"}') == 5
+    assert grown("metalake_remote_seconds_count{" + one + 'provider="Elsewhere",verb="drop_table"}') == 5
     breaker = f'metalake_remote_breaker_open{{catalog="{CATALOG}"}}'
     assert after[breaker] == 1
     remote.forget(CATALOG)

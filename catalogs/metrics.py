@@ -1,0 +1,61 @@
+"""What monitors may ask of outside catalogs: looked up in the database whenever they ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.db import DatabaseError
+from django.db.models import Count, Max, Q
+from django.utils import timezone
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from catalogs.models import Catalog, Intent, RefreshRun
+from catalogs.providers.external import ExternalProvider
+from catalogs.providers.registry import PROVIDERS, provider_class
+
+LABELS = ["catalog"]
+
+
+class OutsideCatalogs(Collector):
+    """By a catalog's id, as the other metrics of remote calls; `metalake_outside_catalog` says its names."""
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        return []  # so that registering asks nothing of a database that may not be there yet
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        try:
+            yield from [*_walks(), *_writes()]
+        except DatabaseError:
+            return
+
+
+def _walks() -> Iterator[GaugeMetricFamily]:
+    names = GaugeMetricFamily("metalake_outside_catalog", "Its names", labels=["catalog", "metalake", "name"])
+    age = GaugeMetricFamily("metalake_refresh_age_seconds", "Since the last whole walk began", labels=LABELS)
+    failed = GaugeMetricFamily("metalake_refresh_failed", "Whether the newest walk that ended failed", labels=LABELS)
+    done, broken = (
+        Max("refreshes__started_at", filter=Q(refreshes__state=state))
+        for state in (RefreshRun.State.DONE, RefreshRun.State.FAILED)
+    )
+    outside = [name for name in PROVIDERS if issubclass(provider_class(name), ExternalProvider)]
+    rows = Catalog.objects.filter(provider__in=outside).annotate(done=done, broken=broken)
+    for pk, metalake, name, walked, broke in rows.values_list("pk", "parent__name", "name", "done", "broken"):
+        names.add_metric([str(pk), metalake, name], 1)
+        if walked:
+            age.add_metric([str(pk)], (timezone.now() - walked).total_seconds())
+        if walked or broke:
+            failed.add_metric([str(pk)], bool(broke and (walked is None or broke > walked)))
+    yield from (names, age, failed)
+
+
+def _writes() -> Iterator[GaugeMetricFamily]:
+    stuck = GaugeMetricFamily("metalake_writes_stuck", "Writes that wait for somebody's word", labels=LABELS)
+    live = GaugeMetricFamily("metalake_writes_under_way", "Writes that are not settled yet", labels=LABELS)
+    is_stuck = Q(state=Intent.State.STUCK)
+    waiting = Intent.objects.filter(state__in=Intent.LIVE).values("in_catalog_id")
+    counts = waiting.annotate(stopped=Count("pk", filter=is_stuck), moving=Count("pk", filter=~is_stuck))
+    for pk, stopped, moving in counts.values_list("in_catalog_id", "stopped", "moving"):
+        stuck.add_metric([str(pk)], stopped)
+        live.add_metric([str(pk)], moving)
+    yield from (stuck, live)

@@ -1,0 +1,109 @@
+"""Catalogs that say where their tables may lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from pydantic import Field
+
+from catalogs.iceberg import files, locations
+from catalogs.providers.base import Provider, Settings
+from catalogs.providers.reaching.addresses import METADATA, METADATA_NAMES, kind_of, literal, parse_host
+from catalogs.providers.reaching.storage import check_storage, parse_storage, reach_storage
+from metalake.errors import Invalid, at
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+
+
+# Of the server, in its home
+OWN_DATA = ("secret_key", "secrets.keys", "static", "metalake.sqlite3", "metalake.sqlite3-wal", "metalake.sqlite3-shm")
+
+
+class PlacedSettings(Settings):
+    warehouse: str | None = Field(
+        None,
+        alias="warehouse",
+        description="Where tables go whose schema has no place of its own, such as s3://lake/tables.",
+    )
+    allowed_locations: str = Field(
+        "", alias="allowed-locations", description="More places where tables may lie, divided by commas."
+    )
+
+
+def named_places(properties: Mapping[str, str]) -> list[str]:
+    """The places that a catalog's properties name for its tables, the warehouse first."""
+    named = [properties.get("warehouse") or "", *properties.get("allowed-locations", "").split(",")]
+    return [place.strip() for place in named if place.strip()]
+
+
+def require_not_ours(location: str) -> None:
+    """Raise Invalid for a place that holds this server's own data."""
+    real = locations.real_path(location)
+    home, keys = (
+        locations.real_path(f"file://{place}") for place in (settings.METALAKE_HOME, settings.METALAKE_SECRET_KEYS_FILE)
+    )
+    inside_own = any(locations.is_under(real, f"{home}/{name}") for name in OWN_DATA)
+    if inside_own or any(locations.is_under(place, real) for place in (home, keys)):
+        raise Invalid(f"{location} holds the server's own data; choose another folder.", kind="catalog")
+
+
+def require_no_metadata_host(location: str) -> None:
+    """Raise Invalid for a location on a host where a cloud keeps a machine's keys, whoever is going to open it."""
+    scheme, _, rest = location.partition("://")
+    host = rest.partition("/")[0].rpartition("@")[2].partition(":")[0]
+    if scheme.lower() not in locations.CLUSTERS | locations.AZURE or not host:
+        return
+    with at(f"Location {location!r:.200}"):
+        host = parse_host(host)
+        address = literal(host)
+        if host in METADATA_NAMES or (address and kind_of(address) == METADATA):
+            raise Invalid(f"{host} is a {METADATA} host", kind="location")
+
+
+class Placed(Provider):
+    """A catalog whose settings are PlacedSettings."""
+
+    @classmethod
+    def check(cls, properties: Mapping[str, str]) -> Any:
+        given = super().check(properties)
+        parse_storage(properties)
+        for place in named_places(properties):
+            locations.normalise(place)
+        return given
+
+    @cached_property
+    def allowed(self) -> list[str]:
+        """The places that the catalog names for tables."""
+        return named_places(self.properties)
+
+    @property
+    def warehouse(self) -> str:
+        return self.properties.get("warehouse", "").strip()
+
+    @property
+    def file_roots(self) -> Sequence[str]:
+        """The folders of this machine below which a catalog may name places."""
+        return [str(settings.METALAKE_HOME), *settings.METALAKE_FILE_LOCATIONS]
+
+    @cached_property
+    def io(self) -> FileIO:
+        """Where metadata files are."""
+        reach_storage(self.properties)
+        return files.file_io(self.properties)
+
+    def locations(self) -> list[str]:
+        return [locations.canonical(location) for location in self.allowed]
+
+    def check_locations(self) -> None:
+        """Raises Invalid for a place that is malformed, outside what this server allows, or holds our own data.
+
+        Also for a storage's host that is unknown or that the server does not connect to.
+        """
+        check_storage(self.properties)
+        for location in self.allowed:
+            locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
+            require_not_ours(location)

@@ -1,0 +1,73 @@
+"""Names of which an answer of the outside system is not true any more: writes of ours have them, or they went since.
+
+What is published between the moment a system is asked and the moment its answer is met shows here: a write holds its
+names until it ends, and then has a time at which it ended; what was buried has a tombstone. Holders are read before
+the ended, so that none slips through between the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+from typing import Any
+
+from catalogs.lookup import Found
+from catalogs.models import LEVELS, Intent, Mirror, Reservation, Tombstone
+from metalake.models import Slot
+from metalake.names import dotted
+from metalake.privileges import Kind
+
+
+def wire_name(levels: Collection[str]) -> str:
+    return LEVELS.join(levels)
+
+
+def moving_tables(schema: Found, names: Collection[str], asked_at: datetime) -> set[str]:
+    """Those of these tables that a write has, or that were written or buried since the system was asked."""
+    held = Reservation.objects.filter(scope_id=schema.id, slot=Slot.TABULAR, intent__state__in=Intent.LIVE)
+    moving = set(held.values_list("name", flat=True)) | _written(schema, asked_at)
+    if buried := _buried(schema, Kind.TABLE, asked_at):
+        moving |= {name for name in names if dotted([*schema.full_name, name]) in buried}
+    return moving.intersection(names)
+
+
+def _written(schema: Found, asked_at: datetime) -> set[str]:
+    written = list(_ended(schema, asked_at))
+    if not written:
+        return set()
+    here = Mirror.objects.filter(pk=schema.id).values_list("wire_name", flat=True).first()
+    names = set()
+    for arguments in written:
+        for levels, table in (("schema", "table"), ("to_schema", "to_table")):
+            if table in arguments and wire_name(arguments[levels]) == here:
+                names.add(arguments[table])
+    return names
+
+
+def held_schemas(catalog: Found) -> set[tuple[int, str]]:
+    """The schemas of a catalog that a write of ours has, by what they are in and their names."""
+    held = Reservation.objects.filter(intent__in_catalog_id=catalog.id, slot=Slot.SCHEMA)
+    return set(held.values_list("scope_id", "name"))
+
+
+def written_schemas(catalog: Found, asked_at: datetime) -> set[str]:
+    """Wire names of schemas that were written since the system was asked; read after those that are held."""
+    ended = _ended(catalog, asked_at)
+    return {wire_name(arguments["schema"]) for arguments in ended if "table" not in arguments}
+
+
+def buried_schemas(catalog: Found, asked_at: datetime) -> set[str]:
+    """Dotted full names."""
+    return _buried(catalog, Kind.SCHEMA, asked_at)
+
+
+def _ended(found: Found, asked_at: datetime) -> Iterator[dict[str, Any]]:
+    """The arguments of the calls of each write that ended since."""
+    ended = Intent.objects.filter(in_catalog_id=found.catalog.id, ended_at__gte=asked_at)
+    for steps in ended.values_list("steps", flat=True):
+        yield from (each["arguments"] for each in steps)
+
+
+def _buried(found: Found, kind: str, asked_at: datetime) -> set[str]:
+    buried = Tombstone.objects.filter(in_catalog_id=found.catalog.id, found_at__gte=asked_at, kind=kind)
+    return set(buried.values_list("full_name", flat=True))

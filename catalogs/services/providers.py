@@ -1,0 +1,26 @@
+"""The provider of a catalog as it is kept, its secrets open."""
+
+from __future__ import annotations
+
+from catalogs import vault
+from catalogs.lookup import Found, does_not_exist
+from catalogs.models import Catalog
+from catalogs.providers.base import Provider
+from catalogs.providers.registry import provider_for
+from catalogs.secrets import MASK
+from metalake.errors import NotFound
+from metalake.privileges import Kind
+
+
+def provider_of(row: Catalog) -> Provider:
+    """A statement more where it has secrets."""
+    has_secrets = MASK in row.properties.values()
+    return provider_for(row.provider, row.pk, vault.properties_of(row.pk) if has_secrets else row.properties)
+
+
+def provider_at(found: Found) -> Provider:
+    """The provider of the catalog on a lineage; one statement."""
+    try:
+        return provider_for(found.provider or "", found.catalog.id, vault.properties_of(found.catalog.id))
+    except NotFound:
+        raise NotFound(does_not_exist(Kind.CATALOG, [found.catalog.name]), kind=Kind.CATALOG) from None

@@ -1,0 +1,132 @@
+"""Where databases, tables and partitions of a metastore may lie; no call is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from catalogs.hive.partitions import IdentityPartition
+from catalogs.providers.external import Remote
+from catalogs.providers.hive import HiveProvider
+from catalogs.table_wire import CreateTableRequest
+from metalake.errors import Invalid
+from tests.providers.behaviours import set_property
+
+OWN = "hdfs://nn:8020/user/hive/warehouse/flights.db"
+COLUMNS = [{"name": "carrier", "type": "string"}, {"name": "year", "type": "integer"}]
+YEAR = {"type": "literal", "dataType": "integer", "value": "2013"}
+# Never taken, whatever the catalog names.
+NEVER = [
+    "file:///etc/hive", "file:///var/lib/metalake/warehouse/7", "delays", "s3://lake/../x", "s3://me:secret@lake/x",
+    "s3://lake/x?token=abc", "hdfs://169.254.169.254/x", "hdfs://2852039166/x", "hdfs://metadata.google.internal/x",
+    "abfss://lake@169.254.169.254/x", "http://169.254.169.254/x",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def folders(settings: Any) -> None:
+    settings.METALAKE_HOME = "/var/lib/metalake"
+    settings.METALAKE_FILE_LOCATIONS = ["/srv/lake"]
+
+
+def catalog(**properties: str) -> HiveProvider:
+    named = {name.replace("_", "-"): value for name, value in properties.items()}
+    return HiveProvider(1, {"metastore.uris": "thrift://127.0.0.1", **named})
+
+
+def database(location: str = OWN) -> Remote:
+    return Remote("flights", {"comment": None, "location": location, "parameters": {}})
+
+
+def asked(**properties: str) -> CreateTableRequest:
+    given = {name.replace("_", "-"): value for name, value in properties.items()}
+    by = [{"strategy": "identity", "fieldName": ["year"]}]
+    whole = {"name": "delays", "columns": COLUMNS, "partitioning": by, "properties": given}
+    return CreateTableRequest.model_validate(whole)
+
+
+def places(provider: HiveProvider, location: str) -> dict[str, str]:
+    """Where things go that name this location, each made as somebody else would; what refuses it is left out."""
+    table = provider.new_table(database(), asked()) | {"location": f"{OWN}/delays"}
+    partition = {"type": "identity", "fieldNames": [["year"]], "values": [YEAR], "properties": {"location": location}}
+    makers = {
+        "schema": lambda: provider.new_schema(None, {"location": location}),
+        "table": lambda: provider.new_table(database(), asked(location=location)),
+        "moved table": lambda: provider.altered_table(table, [set_property("location", location)]),
+        "partition": lambda: provider.new_partition(table, IdentityPartition.model_validate(partition)),
+    }
+    found = {}
+    for what, make in makers.items():
+        try:
+            found[what] = make()["location"]
+        except Invalid as refusal:
+            assert "Location" in refusal.message
+    return found
+
+
+EVERYTHING = {"schema", "table", "moved table", "partition"}
+
+
+@pytest.mark.parametrize("location", ["s3://elsewhere/delays", "hdfs://other/delays", "file:///srv/lake/delays"])
+def test_where_no_place_is_named_the_metastore_decides(location: str) -> None:
+    assert places(catalog(), location) == dict.fromkeys(EVERYTHING, location)
+    assert catalog().new_table(database(), asked())["location"] is None
+    assert catalog().new_schema(None, {})["location"] is None
+
+
+@pytest.mark.parametrize("named", [{"warehouse": "s3://lake/tables"}, {"allowed_locations": "s3://lake/tables"}])
+def test_where_places_are_named_nothing_lies_elsewhere(named: dict[str, str]) -> None:
+    within = "s3://lake/tables/delays"
+    assert places(catalog(**named), within) == dict.fromkeys(EVERYTHING, within)
+    for elsewhere in ("s3://lake/tables2/delays", "s3://elsewhere/delays", "file:///srv/lake/delays"):
+        assert places(catalog(**named), elsewhere) == {}
+    below = f"{OWN}/delays"
+    assert places(catalog(**named), below).keys() == {"table", "moved table", "partition"}
+    assert catalog(**named).new_table(database(), asked())["location"] is None
+
+
+@pytest.mark.parametrize("location", NEVER)
+def test_places_that_are_never_taken(location: str) -> None:
+    for provider in (catalog(), catalog(warehouse="s3://lake/tables")):
+        assert places(provider, location) == {}
+
+
+def test_what_lies_elsewhere_already_stays_and_is_shown() -> None:
+    provider = catalog(warehouse="s3://lake/tables")
+    table = provider.new_table(database(), asked()) | {"location": "file:///etc/hive"}
+    assert provider.altered_table(table, [set_property("owner_team", "ops")])["location"] == "file:///etc/hive"
+    assert provider.shown_table(table)["properties"]["location"] == "file:///etc/hive"
+    shown = provider.shown_schema(database("file:///etc/hive").definition)["properties"]
+    assert provider.altered_schema(database("file:///etc/hive").definition, None, shown)["location"]
+
+
+# Iceberg tables, whose files are ours to read and write
+
+
+def test_an_iceberg_table_goes_below_its_database_or_the_warehouse() -> None:
+    def place(provider: HiveProvider, own: str, location: str | None = None) -> str:
+        return provider.iceberg_place(database(own), "delays", location)
+
+    lake = catalog(warehouse="s3://lake/tables/", allowed_locations="s3://lake/more")
+    assert place(catalog(), OWN) == f"{OWN}/delays"
+    assert place(lake, "s3://lake/more/flights") == "s3://lake/more/flights/delays"
+    assert place(lake, OWN) == "s3://lake/tables/flights.db/delays"
+    assert place(lake, "dbfs:/user/flights") == "s3://lake/tables/flights.db/delays"
+    assert place(lake, OWN, f"{OWN}/own") == f"{OWN}/own"
+    for provider in (catalog(), lake):
+        for wrong in ("s3://elsewhere/delays", "file:///srv/lake/delays", *NEVER):
+            with pytest.raises(Invalid, match="Location"):
+                place(provider, OWN, wrong)
+    with pytest.raises(Invalid, match="local files are not allowed"):
+        place(catalog(), "file:///etc/hive")
+    with pytest.raises(Invalid, match="say where table delays goes"):
+        place(catalog(), "")
+
+
+def test_a_place_of_one_catalog_is_no_place_of_another() -> None:
+    assert catalog(warehouse="s3a://lake/tables/").locations() == ["s3://lake/tables"]
+    assert catalog().locations() == []
+    for wrong in ("file:///etc", "file:///var/lib/metalake"):
+        with pytest.raises(Invalid):
+            catalog(warehouse=wrong).check_locations()

@@ -1,0 +1,164 @@
+"""Iceberg tables in a Hive catalog through the native wire, and what a crash leaves of one that is being made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+import pytest
+
+from authz.callers import actor_of
+from authz.models import User
+from catalogs.lookup import Ident
+from catalogs.models import Intent
+from catalogs.providers import remote
+from catalogs.providers.hive_client import Metastore
+from catalogs.services import tables
+from catalogs.table_wire import CreateTableRequest
+from metalake.models import Securable
+from tests.catalogs.callers import Caller
+from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
+from tests.catalogs.external.crashes import Killed, killed_at, settle_all
+from tests.hms import HiveMetastore
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CATALOGS = "metalakes/demo/catalogs"
+DELAYS = {
+    "name": "delays",
+    "comment": "how late",
+    "columns": [{"name": "carrier", "type": "string"}, {"name": "delay", "type": "integer"}],
+    "properties": {"table_type": "ICEBERG", "owner_team": "ops"},
+}
+
+
+@pytest.fixture
+def caller(admin: Caller, hms: HiveMetastore, settings: Any) -> Caller:  # noqa: F811
+    """The owner of the catalog `hive`, whose databases are below a place where this server may write."""
+    remote._lines.clear()
+    settings.METALAKE_FILE_LOCATIONS = [str(hms.warehouse)]
+    register(admin, hms, "hive")
+    return admin
+
+
+def register(caller: Caller, hms: HiveMetastore, name: str, **properties: str) -> None:
+    given = {"metastore.uris": hms.uri} | {key.replace("_", "-"): value for key, value in properties.items()}
+    body = {"name": name, "type": "relational", "provider": "hive", "properties": given}
+    assert caller.post(CATALOGS, body)["catalog"]["provider"] == "hive"
+
+
+@pytest.fixture
+def database(caller: Caller, hms: HiveMetastore) -> str:
+    return hms.create_database()
+
+
+def held(hms: HiveMetastore, database: str) -> list[str]:
+    with hms.client() as client:
+        return sorted(client.get_all_tables(database))
+
+
+def files(hms: HiveMetastore, database: str) -> list[Path]:
+    below = (hms.warehouse / f"{database}.db").rglob("*")
+    return [file for file in below if file.is_file() and not file.name.endswith(".crc")]
+
+
+def test_an_iceberg_table_lives_and_ends(caller: Caller, hms: HiveMetastore, database: str) -> None:
+    where = f"{CATALOGS}/hive/schemas/{database}/tables"
+    made = caller.post(where, DELAYS)["table"]
+    pointer = made["properties"]["metadata_location"]
+    assert (made["comment"], made["properties"]["owner_team"]) == ("how late", "ops")
+    assert files(hms, database) == [Path(urlparse(pointer).path)]
+    assert caller.post(where, DELAYS).error[:2] == (409, 1004)
+    updates: list[dict[str, Any]] = [
+        {"@type": "addColumn", "fieldName": ["gate"], "type": "integer"},
+        {"@type": "updateComment", "newComment": "in minutes"},
+        {"@type": "setProperty", "property": "region", "value": "emea"},
+    ]
+    altered = caller.put(f"{where}/delays", *updates)["table"]
+    assert [column["name"] for column in altered["columns"]] == ["carrier", "delay", "gate"]
+    assert (altered["comment"], altered["properties"]["region"]) == ("in minutes", "emea")
+    assert altered["properties"]["previous_metadata_location"] == pointer
+    kept = files(hms, database)
+    renamed = caller.put(f"{where}/delays", {"@type": "rename", "newName": "late"})["table"]
+    assert renamed["properties"]["metadata_location"] == altered["properties"]["metadata_location"]
+    assert held(hms, database) == ["late"]
+    assert caller.delete(f"{where}/late?purge=true")["dropped"] is True
+    assert (held(hms, database), files(hms, database)) == ([], kept)
+    again = {"name": "again", "columns": [], "properties": {"table-format": "iceberg", "metadata_location": pointer}}
+    assert [column["name"] for column in caller.post(where, again)["table"]["columns"]] == ["carrier", "delay"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({"table_type": "delta"}, 405),
+        ({"table_type": "hive", "table-format": "iceberg"}, 400),
+        ({"table_type": "hive", "metadata_location": "file:///m.json"}, 400),
+        ({"table-type": "MANAGED_TABLE"}, 400),
+        ({"serde-lib": "x"}, 400),
+        ({"location": "file:///tmp/delays"}, 400),
+        ({"location": "s3://elsewhere/delays"}, 400),
+        ({"write.data.path": "s3://elsewhere/delays"}, 400),
+        ({"s3.access-key-id": "x"}, 400),
+    ],
+)
+def test_bad_tables_make_nothing(
+    caller: Caller, hms: HiveMetastore, database: str, changed: dict[str, str], status: int
+) -> None:
+    caller.get(f"{CATALOGS}/hive/schemas/{database}")
+    rows = Securable.objects.count()
+    body = DELAYS | {"properties": {"table_type": "ICEBERG"} | changed}
+    assert caller.post(f"{CATALOGS}/hive/schemas/{database}/tables", body).status == status
+    assert (held(hms, database), files(hms, database)) == ([], [])
+    assert Securable.objects.count() == rows
+
+
+def test_what_the_catalog_hides_is_not_made(caller: Caller, hms: HiveMetastore, database: str) -> None:
+    register(caller, hms, "plain", list_all_tables="false")
+    refused = caller.post(f"{CATALOGS}/plain/schemas/{database}/tables", DELAYS)
+    assert refused.error[:2] == (405, 1006) and "hide" in refused.message
+    assert (held(hms, database), files(hms, database)) == ([], [])
+
+
+def create(database: str) -> object:
+    actor = actor_of(User.objects.get(username="admin"))
+    ident = Ident("demo", "hive", database, "delays")
+    return tables.create_native_table(actor, ident, CreateTableRequest.model_validate(DELAYS))
+
+
+@pytest.mark.parametrize("point", ["promised", "before 0", "after 0", "marked 0", "publishing", "committing"])
+def test_a_crash_leaves_a_table_or_nothing(caller: Caller, hms: HiveMetastore, database: str, point: str) -> None:
+    tables_there = f"{CATALOGS}/hive/schemas/{database}/tables"
+    caller.get(tables_there)
+    killed_at(point, lambda: create(database))
+    settle_all()
+    is_made = point not in ("promised", "before 0")
+    assert held(hms, database) == (["delays"] if is_made else [])
+    assert len(files(hms, database)) == is_made
+    assert caller.get(f"{tables_there}/delays").status == (200 if is_made else 404)
+    state = Intent.State.COMMITTED if is_made else Intent.State.ABORTED
+    assert Intent.objects.get().state == state
+
+
+def test_a_crash_between_the_file_and_the_entry_leaves_nothing(
+    caller: Caller, hms: HiveMetastore, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller.get(f"{CATALOGS}/hive/schemas/{database}/tables")
+    call = Metastore.call
+
+    def dying(self: Metastore, method: str, *arguments: Any, about: Any) -> Any:
+        if method == "create_table":
+            raise Killed
+        return call(self, method, *arguments, about=about)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Metastore, "call", dying)
+        with pytest.raises(Killed):
+            create(database)
+    assert len(files(hms, database)) == 1
+    settle_all()
+    assert (held(hms, database), files(hms, database)) == ([], [])
+    assert Intent.objects.get().state == Intent.State.ABORTED
+    create(database)
+    assert held(hms, database) == ["delays"]
