@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 from django.utils import timezone
-from django_celery_beat.models import PeriodicTask
 
 from authz.models import AuditEntry
 from catalogs.lookup import Found, Ident

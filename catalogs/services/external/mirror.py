@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from metalake.names import dotted
 from metalake.privileges import Kind
 
 GRACE = timedelta(seconds=60)  # for which a listing may not know yet what was just made
+NO_NAME, A_WRITE_HAS_IT = "it cannot be a name here", "a write of ours has it, or had it just now"
 
 
 @dataclass
@@ -40,7 +41,14 @@ class Tally:
     created: int = 0
     changed: int = 0
     dropped: int = 0
-    skipped: int = 0
+    passed_over: list[str] = field(default_factory=list)  # names, and why
+
+    def skip(self, container: Found, name: str, why: str) -> None:
+        self.passed_over.append(f"{name} in {dotted(container.full_name)}: {why}")
+
+    def counts(self) -> dict[str, int]:
+        told = {name: value for name, value in vars(self).items() if isinstance(value, int)}
+        return told | {"skipped": len(self.passed_over)}
 
 
 def levels_at(schema_id: int) -> list[str] | None:
@@ -106,8 +114,11 @@ def meet_tables(schema: Found, remotes: Sequence[Remote], asked_at: datetime, *,
         moving = moving_tables(schema, {remote.name for remote in news}, asked_at) if news else set()
         for remote in news:
             kept = known.get(remote.name)
-            if remote.name in moving or (kept is None and not _can_be_named(remote.name)):
-                tally.skipped += 1
+            if remote.name in moving:
+                tally.skip(schema, remote.name, A_WRITE_HAS_IT)
+                continue
+            if kept is None and not _can_be_named(remote.name):
+                tally.skip(schema, remote.name, NO_NAME)
                 continue
             if kept is not None and _is_another(kept.identity, remote):
                 bury(kept.pk)
@@ -247,7 +258,7 @@ def meet_schemas(
 
     def act(actor: Actor) -> Tally:
         tally = Tally(seen=len(remotes))
-        wanted = _named(provider, remotes, tally)
+        wanted = _named(catalog, provider, remotes, tally)
         rows = {
             row.physical_name: row
             for row in Schema.objects.filter(in_catalog_id=catalog.id, physical_name__in=_with_ancestors(wanted))
@@ -266,7 +277,7 @@ def meet_schemas(
             is_moving = remote.name in written or dotted([catalog.catalog.name, path.logical()]) in buried
             is_anothers = mirror is not None and mirror.wire_name != remote.name
             if is_moving or is_anothers or _is_among(held, catalog, rows, path):
-                tally.skipped += 1
+                tally.skip(catalog, path.logical(), "another has its path" if is_anothers else A_WRITE_HAS_IT)
                 continue
             if mirror is not None and row is not None and _is_another(mirror.identity, remote):
                 bury(mirror.pk, steps_stay=provider.nests_here)
@@ -300,7 +311,7 @@ def provider_levels(remote: Remote) -> list[str]:
 
 
 def _named(
-    provider: ExternalProvider, remotes: Iterable[Remote], tally: Tally
+    catalog: Found, provider: ExternalProvider, remotes: Iterable[Remote], tally: Tally
 ) -> list[tuple[HierarchicalSchema, Remote]]:
     """Each schema's path here, parents first; names that cannot be one are left out."""
     named = []
@@ -308,7 +319,7 @@ def _named(
         try:
             named.append((provider.path_of(provider_levels(remote)), remote))
         except Invalid:
-            tally.skipped += 1
+            tally.skip(catalog, remote.name, NO_NAME)
     return sorted(named, key=lambda each: len(each[0].segments))
 
 

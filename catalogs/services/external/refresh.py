@@ -238,10 +238,12 @@ def _accepts_drops(run: RefreshRun) -> bool:
 
 def _count(run: RefreshRun, tally: Tally, told: Callable[[RefreshRun], None], *, again: bool = False) -> None:
     """Add up what a page came to; a page that is walked again counts only what it changed."""
-    for name, value in vars(tally).items():
+    for one in tally.passed_over:
+        log.info("refresh %s passes over %s", run.pk, one)
+    for name, value in tally.counts().items():
         if not (again and name in ("seen", "skipped")):
             setattr(run, name, getattr(run, name) + value)
-    _save(run, *vars(tally))
+    _save(run, *tally.counts())
     told(run)
 
 

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.utils import timezone
-from django_celery_beat.models import PeriodicTask
 
 from authz import operations, policy
 from authz.policy import Actor

@@ -94,6 +94,16 @@ def refresh_owner() -> Actor:
     return actor_of(User.objects.get(username="admin"))
 
 
+def test_what_is_passed_over_is_named_in_the_log(
+    deep: Catalog, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.put_table("sales", "a\nb")
+    with caplog.at_level(logging.INFO):
+        ended = refresh.carry_on(refresh.begin(deep.pk, here=True).pk)
+    assert ended is not None and ended.skipped == 1
+    assert "a\nb in deep.sales: it cannot be a name here" in caplog.text
+
+
 def test_how_long_it_takes_is_not_told_of_what_is_not_known(deep: Catalog) -> None:
     ago = timezone.now() - timedelta(seconds=10)
     run = RefreshRun(in_catalog=deep, expected=7, seen=3, started_at=ago, lease_until=timezone.now())
