@@ -117,13 +117,14 @@ def _not_known_yet(intent: Intent) -> OutcomeUnknown:
 def _promise(actor: Actor, decide: Callable[[Actor], Draft]) -> Intent:
     deadline = time.monotonic() + WAIT
 
-    def act(actor: Actor) -> Intent | None:
+    def act(actor: Actor) -> Intent | Held:
         draft = decide(actor)
         taken = Q(scope_id__in=draft.must_be_still)
         for scope, slot, name in (*draft.names, *draft.must_stay):
             taken |= Q(scope_id=scope, slot=slot, name=name)
         if Reservation.objects.filter(taken).exists():
-            return None
+            kind = draft.verb.rpartition("_")[2]
+            return Held(f"Another write to this {kind} is under way; try again in a moment.", kind=kind)
         intent = Intent.objects.create(
             id=draft.id,
             verb=draft.verb,
@@ -143,11 +144,11 @@ def _promise(actor: Actor, decide: Callable[[Actor], Draft]) -> Intent:
         return intent
 
     while True:
-        intent = write(actor, act, kind="catalog")
-        if intent is not None:
-            return intent
+        promised = write(actor, act, kind="catalog")
+        if isinstance(promised, Intent):
+            return promised
         if time.monotonic() > deadline:
-            raise Held("Another write to this object is under way; try again in a moment.", kind="catalog")
+            raise promised
         time.sleep(0.05)
 
 

@@ -272,7 +272,7 @@ SPECTACULAR_SETTINGS = {
 }
 
 CELERY_BROKER_URL = METALAKE_BROKER_URL or "memory://"
-CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 3}  # a silent Redis is one that is gone
+CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 3}  # silent is gone
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True

@@ -9,6 +9,7 @@ from catalogs.iceberg.translate import from_iceberg
 from catalogs.lookup import Ident
 from catalogs.replies import Identifier, TableReply, identifiers, table_reply
 from catalogs.services import tables
+from catalogs.services.external.iceberg import native_parts
 from catalogs.services.external.tables import ExternalTable
 from catalogs.services.pointers import TableRecord
 from catalogs.table_wire import CreateTableRequest, RenameTable, TableUpdatesRequest
@@ -19,7 +20,7 @@ from metalake.wire import quote
 
 
 def shown(record: TableRecord | ExternalTable) -> dict[str, Any]:
-    parts = record.shown() if isinstance(record, ExternalTable) else from_iceberg(record.metadata)
+    parts = native_parts(record) if isinstance(record, ExternalTable) else from_iceberg(record.metadata)
     return table_reply(record.published.nodes[-1].name, parts, tables.load_audit(record))
 
 

@@ -55,6 +55,8 @@ _NUMBERS = re.compile(r"\s*\(\s*([0-9]{1,9})\s*(?:,\s*([0-9]{1,9})\s*)?\)", re.A
 _OPEN, _CLOSE, _COMMA, _COLON = (re.compile(rf"\s*{mark}", re.ASCII) for mark in "<>,:")
 _QUOTED_NAME = re.compile(r"\s*`((?:[^`]|``)*)`", re.ASCII)
 _COMMENT = re.compile(r"""\s*comment\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")""", re.IGNORECASE | re.DOTALL)
+_BEGINS_TYPE = re.compile(r"\s*[A-Za-z_][^\x00-\x1f\x7f;]*\Z")
+_CLOSES = {"<": ">", "(": ")"}
 _END = re.compile(r"\s*\Z", re.ASCII)
 
 
@@ -218,7 +220,25 @@ def _write(native: DataType, where: str, level: int) -> str:
             assert isinstance(native, ExternalType)
             if not native.catalog_string.strip():
                 raise Invalid(f"{where}.catalogString: must not be blank", kind="column")
+            if not _is_well_formed(native.catalog_string):
+                what = f"{where}.catalogString: {quote(native.catalog_string)} is no type"
+                raise Invalid(f"{what}: a name, then what it needs between <> or ()", kind="column")
             return native.catalog_string
+
+
+def _is_well_formed(text: str) -> bool:
+    """Whether a type that Hive does not define is at least a name, with brackets that close around something."""
+    if not _BEGINS_TYPE.match(text):
+        return False
+    opened: list[str] = []
+    before = ""
+    for mark in text:
+        if mark in _CLOSES:
+            opened.append(_CLOSES[mark])
+        elif mark in ">)" and (not opened or opened.pop() != mark or before in "<(,:"):
+            return False
+        before = before if mark.isspace() else mark
+    return not opened and before not in ",:"
 
 
 def _write_primitive(native: str, where: str) -> str:

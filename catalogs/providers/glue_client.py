@@ -24,6 +24,7 @@ from metalake.errors import (
     NotFound,
     OutcomeUnknown,
     ProviderBusy,
+    ProviderTimeout,
     ProviderUnavailable,
     TooLarge,
 )
@@ -118,7 +119,11 @@ def _answering(operation: str, place: Sequence[str]) -> Iterator[None]:
 def _silence(failure: aws.BotoCoreError, operation: str) -> MetalakeError:
     if isinstance(failure, aws.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(failure):
         return _unavailable("The certificate that AWS Glue's address shows is not trusted.", retryable=False)
-    return _lost(f"AWS Glue did not answer {operation} ({type(failure).__name__}).", operation)
+    if isinstance(failure, aws.ReadTimeoutError):
+        if not _is_read(operation):
+            return OutcomeUnknown(f"AWS Glue did not answer {operation} in time.", kind="catalog")
+        return ProviderTimeout(f"AWS Glue did not answer {operation} in time.", kind="catalog")
+    return _lost(f"AWS Glue ended the connection without an answer to {operation}.", operation)
 
 
 def _refused(refusal: aws.ClientError, operation: str, place: Sequence[str]) -> MetalakeError:
@@ -170,8 +175,11 @@ def _denied(operation: str, message: str) -> str:
 
 
 def _lost(message: str, operation: str) -> MetalakeError:
-    is_read = operation.startswith("Get")
-    return _unavailable(message) if is_read else OutcomeUnknown(message, kind="catalog")
+    return _unavailable(message) if _is_read(operation) else OutcomeUnknown(message, kind="catalog")
+
+
+def _is_read(operation: str) -> bool:
+    return operation.startswith("Get")
 
 
 def _unavailable(message: str, *, retryable: bool = True) -> ProviderUnavailable:

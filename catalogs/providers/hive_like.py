@@ -22,6 +22,7 @@ from catalogs.table_wire import CreateTableRequest, RemoveProperty, SetProperty
 from metalake.errors import Invalid, Unsupported
 from metalake.privileges import Kind
 
+SCHEMA_URL = "avro.schema.url"  # which a metastore fetches itself
 FORMAT_WORDS = ("table_type", "table-format")  # properties by which a creation names its format
 
 
@@ -91,7 +92,23 @@ class HiveLike(IcebergEntries):
         if POINTER in wanted:
             raise Invalid(f"properties.{POINTER}: only an Iceberg table has one", kind=Kind.TABLE)
         properties = self.placed(schema, plain)
-        return self._to_show(to_hive(plain.model_copy(update={"properties": properties})).as_json())
+        table = to_hive(plain.model_copy(update={"properties": properties}))
+        self._check_set(properties, schema.definition["location"])
+        self.require_fit(table)
+        return self._to_show(table.as_json())
+
+    def require_fit(self, table: HiveTable) -> None:
+        """Raise TooLarge for what the system could not keep and would not say so at once."""
+
+    def _check_set(self, properties: Mapping[str, str], own: str | None) -> None:
+        """Raise Invalid for what engines and metastores would load or fetch where it says."""
+        for key, value in properties.items():
+            if guard.loads_class(key):
+                raise Invalid(
+                    f"properties.{key}: names a class to load; only a server may choose classes", kind="table"
+                )
+            if key == SCHEMA_URL and value != "none":
+                self.hive_place(value, own)
 
     def iceberg_table(
         self, schema: Remote, name: str, metadata: dict[str, Any], location: str | None = None
@@ -128,10 +145,12 @@ class HiveLike(IcebergEntries):
             raise Unsupported(
                 "updates: this is an Iceberg table, which is changed by commits to its metadata", kind=Kind.TABLE
             )
-        touched = {update.property: "" for update in updates if isinstance(update, RemoveProperty)}
-        touched |= {update.property: update.value for update in updates if isinstance(update, SetProperty)}
-        checked(touched)
+        removed = {update.property: "" for update in updates if isinstance(update, RemoveProperty)}
+        wanted = {update.property: update.value for update in updates if isinstance(update, SetProperty)}
+        checked(removed | wanted)
+        self._check_set(wanted, table.location)
         changed = altered(table, updates)
+        self.require_fit(changed)
         if len(changed.parameters) > len(table.parameters):
             guard.check_limits(dict.fromkeys(changed.parameters, ""))
         if changed.location and changed.location != table.location:

@@ -17,10 +17,13 @@ from catalogs.providers.hive_like import HiveLike, formats_of_remote
 from catalogs.providers.places import PlacedSettings, require_no_metadata_host, require_not_ours
 from catalogs.providers.reaching.metastores import parse_metastores
 from catalogs.table_wire import CreateTableRequest
-from metalake.errors import Invalid, Unsupported, at
+from metalake.errors import Invalid, TooLarge, Unsupported, at
 from metalake.privileges import Kind
+from metalake.wire import quote
 
 URIS = "metastore.uris"
+TO_NAME = "put it among the catalog's allowed-locations, or leave the location out"
+LONGEST_KEY, LONGEST_TEXT = 256, 4_000  # of a metastore's own database
 BYPASS = "gravitino.bypass."
 KERBEROS = ("kerberos.principal", "kerberos.keytab-uri")
 SWITCHES = ("impersonation-enable", "hive.metastore.sasl.enabled", "hive.metastore.use.SSL")
@@ -59,14 +62,19 @@ class HiveMeaning(HiveLike):
         return given
 
     def hive_place(self, location: str, *own: str | None) -> str:
-        """Where the catalog names no places, the metastore decides of those that are not on this machine."""
+        """Where the catalog names no places, only what is `own` is taken: a metastore deletes a managed table's folder,
+        whoever else's files are in it.
+        """
         place = locations.normalise(location)
         require_no_metadata_host(place)
         if self.allowed:
             return self.allowed_place(place, *own)
+        roots = settings.METALAKE_FILE_LOCATIONS  # not our home, where catalogs of ours have their tables
+        homes = [each for each in own if each]
+        if not homes:
+            raise Invalid(f"Location {location!r:.200}: the catalog names no such place; {TO_NAME}", kind="location")
+        place = locations.check_allowed(place, homes, file_roots=roots)
         if place.startswith("file:"):
-            roots = settings.METALAKE_FILE_LOCATIONS  # not our home, where catalogs of ours have their tables
-            locations.check_allowed(place, roots, file_roots=roots)
             require_not_ours(place)
         return place
 
@@ -103,6 +111,15 @@ class HiveMeaning(HiveLike):
             return False  # a place that only the metastore knows
 
     # Tables
+
+    def require_fit(self, table: HiveTable) -> None:
+        for key in table.parameters:
+            if len(key) > LONGEST_KEY:
+                raise TooLarge(f"properties: the name {quote(key)} is over {LONGEST_KEY} characters", kind=Kind.TABLE)
+        for column in (*table.columns, *table.partition_keys):
+            if len(column.comment or "") > LONGEST_TEXT:
+                what = f"columns: the comment of {quote(column.name)}"
+                raise TooLarge(f"{what} is over {LONGEST_TEXT} characters", kind=Kind.TABLE)
 
     def placed(self, schema: Remote, asked: CreateTableRequest) -> dict[str, str]:
         """A table that names no place goes where the metastore puts it, which is below its database."""

@@ -17,7 +17,7 @@ from catalogs.hive.partitions import escape
 from catalogs.hive.properties import PLACES, SERDE_PARAMETER
 from catalogs.hive.tables import EXTERNAL_TABLE, HiveTable
 from catalogs.iceberg import builder, files, guard, locations
-from catalogs.iceberg.translate import to_iceberg
+from catalogs.iceberg.translate import current_schema, to_iceberg
 from catalogs.providers.deadline import require_time
 from catalogs.providers.external import MARKER, ExternalProvider, Levels, Remote
 from catalogs.providers.metadata_files import MetadataFiles
@@ -60,15 +60,16 @@ class IcebergEntries(Placed, ExternalProvider):
     # Where tables go
 
     def iceberg_place(self, schema: Remote, name: str, asked: str | None) -> str:
+        """A new table's folder is its own: one that was renamed still lies where its first name led."""
         self._check_names(schema, name)
-        return self.place_of(schema, name, asked)
+        return self.place_of(schema, name, asked, ending=f"-{uuid4().hex}")
 
     def _check_names(self, schema: Remote, name: str) -> None:
         folded_name(schema.name, self.iceberg_names, Kind.SCHEMA)
         folded_name(name, self.iceberg_names, Kind.TABLE)
 
-    def place_of(self, schema: Remote, name: str, asked: str | None) -> str:
-        """Where a table goes: where it asks to, else where the tables of its schema go."""
+    def place_of(self, schema: Remote, name: str, asked: str | None, ending: str = "") -> str:
+        """Where a table goes: where it asks to, else into a folder of its name where the tables of its schema go."""
         own = schema.definition["location"]
         if asked:
             return self.allowed_place(asked, own)
@@ -79,7 +80,7 @@ class IcebergEntries(Placed, ExternalProvider):
                 "catalog a warehouse",
                 kind=Kind.TABLE,
             )
-        return self.allowed_place(f"{below.removesuffix('/')}/{escape(name)}", own)
+        return self.allowed_place(f"{below.removesuffix('/')}/{escape(name)}{ending}", own)
 
     def allowed_place(self, location: str, *own: str | None) -> str:
         """A location in its one spelling. Raises Invalid unless it is in a place of the catalog, or in an `own` one."""
@@ -103,7 +104,7 @@ class IcebergEntries(Placed, ExternalProvider):
         columns, spec, order, wanted = to_iceberg(asked.model_copy(update={"properties": properties}))
         metadata = builder.new_table_metadata(
             table_uuid=str(uuid4()),
-            location=self.place_of(schema, asked.name, asked.properties.get("location")),
+            location=self.iceberg_place(schema, asked.name, asked.properties.get("location")),
             schema=columns,
             partition_spec=spec,
             sort_order=order,
@@ -123,6 +124,7 @@ class IcebergEntries(Placed, ExternalProvider):
         """The entry of a table whose metadata is to be written. Raises Invalid for what it must not hold."""
         place = metadata["location"]
         self.metadata_files(place).check_metadata(metadata)
+        self._check_columns(metadata)
         pointer = files.new_location(metadata, version=0)
         planned = {"schema": schema.name, "places": [place], "write": metadata}
         return self._entry(HiveTable(name=name, comment=comment, rest={PLANNED: planned}), metadata, pointer)
@@ -146,6 +148,15 @@ class IcebergEntries(Placed, ExternalProvider):
         planned = {"schema": schema.name, "places": places}
         parameters |= MARK | {POINTER: pointer}
         return HiveTable(name=asked.name, comment=asked.comment, parameters=parameters, rest={PLANNED: planned})
+
+    def _check_columns(self, metadata: Json) -> None:
+        """Raise Invalid for columns that the entry would take for one."""
+        seen: dict[str, str] = {}
+        for column in current_schema(metadata)["fields"]:
+            other = seen.setdefault(column["name"].lower(), column["name"])
+            if other != column["name"]:
+                what = f"columns: {other} and {column['name']} would be one column in {self.label}"
+                raise Invalid(f"{what}, which knows no capitals", kind=Kind.TABLE)
 
     # Making them
 

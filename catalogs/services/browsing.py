@@ -14,6 +14,7 @@ from catalogs.columns import type_text
 from catalogs.lookup import Found, Ident, by_id
 from catalogs.models import Catalog
 from catalogs.services.catalogs import list_catalogs, load_catalog
+from catalogs.services.external.iceberg import native_parts
 from catalogs.services.external.tables import ExternalTable
 from catalogs.services.metalakes import list_metalakes, load_metalake
 from catalogs.services.schemas import list_schemas, load_schema
@@ -227,7 +228,7 @@ def _describe_table(actor: Actor, found: Found) -> Description:
 
 
 def _describe_external(table: ExternalTable) -> Description:
-    shown = table.shown()
+    shown = native_parts(table)
     properties = dict(shown["properties"])
     facts = tuple((label, properties[key]) for label, key in _TOLD if key in properties)
     columns = tuple(

@@ -22,6 +22,7 @@ from metalake.errors import (
     NotFound,
     OutcomeUnknown,
     ProviderBusy,
+    ProviderTimeout,
     ProviderUnavailable,
     TooLarge,
     as_json,
@@ -162,7 +163,7 @@ def test_the_servers_own_identity_is_used_without_keys(
         monkeypatch.delenv(name, raising=False)
     keyless = provider_on(glue, aws_access_key_id="", aws_secret_access_key="")
     refused = refusal(keyless.test_connection)
-    assert isinstance(refused, ProviderUnavailable) and not refused.retryable
+    assert isinstance(refused, ProviderUnavailable) and not refused.retryable and "region" not in refused.message
     assert "no AWS credentials" in refused.message
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", glue.access_key)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", glue.secret_key)
@@ -201,7 +202,7 @@ def test_an_answer_that_is_late_is_none(glue: Glue, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(glue_client, "aws_client", partial(glue_client.aws_client, read_timeout=0.3))
     hasty = provider_on(glue)
     glue.fail("GetDatabases", Fault.REPLY_LATE, seconds=0.8)
-    assert type(refusal(hasty.list_schemas)) is ProviderUnavailable
+    assert type(refusal(hasty.list_schemas)) is ProviderTimeout
     glue.fail("CreateDatabase", Fault.REPLY_LATE, seconds=0.8)
     assert type(refusal(create, hasty)) is OutcomeUnknown
     assert names(glue) == ["flights"]
@@ -311,3 +312,10 @@ def test_an_unknown_host_can_be_told_to_another_process(glue: Glue, monkeypatch:
     refused = refusal(create, provider)
     told = from_json(as_json(refused))
     assert type(told) is ProviderUnavailable and told.retryable and "Unknown host localhost" in told.message
+
+
+def test_a_region_that_is_none_is_named_when_an_address_of_its_own_fails(glue: Glue) -> None:
+    for region, hint in (("us-est-1", "did you mean us-east-1?"), ("mars", "none called 'mars'.")):
+        glue.fail("GetDatabases", Fault.ERROR, times=1)
+        refused = refusal(provider_on(glue, aws_region=region).test_connection)
+        assert refused.message.endswith(hint)

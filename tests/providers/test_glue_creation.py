@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -46,8 +47,9 @@ def test_a_table_goes_where_it_may(provider: GlueProvider, glue: Glue) -> None:
 
     for format in ("iceberg", "hive"):
         plainly = {"table_type": format}
-        assert place(plain, plainly) == "s3://lake/warehouse/flights/orders"
-        assert place(placed, plainly) == "s3://lake/warehouse/eu/sales/orders"
+        own_folder = "-[0-9a-f]{32}" if format == "iceberg" else ""  # a renamed table stays where it was
+        assert re.fullmatch(f"s3://lake/warehouse/flights/orders{own_folder}", place(plain, plainly))
+        assert re.fullmatch(f"s3://lake/warehouse/eu/sales/orders{own_folder}", place(placed, plainly))
         own = {"table_type": format, "location": "s3://lake/warehouse/own/orders"}
         assert place(placed, own) == own["location"]
         for wrong in ("s3://elsewhere/orders", "file:///tmp/orders", "s3://lake/warehouse/../x", "orders"):
@@ -56,7 +58,7 @@ def test_a_table_goes_where_it_may(provider: GlueProvider, glue: Glue) -> None:
         homeless = provider_on(glue, warehouse="")
         with pytest.raises(Invalid, match="warehouse"):
             place(plain, plainly, homeless)
-        assert place(placed, plainly, homeless) == "s3://lake/warehouse/eu/sales/orders"
+        assert place(placed, plainly, homeless).startswith("s3://lake/warehouse/eu/sales/orders")
     with pytest.raises(Invalid, match="not under a location this catalog allows"):
         provider.new_schema(None, {"location": "s3://elsewhere"})
 

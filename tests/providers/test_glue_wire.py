@@ -10,6 +10,7 @@ from authz.callers import actor_of
 from authz.models import User
 from catalogs.lookup import Ident
 from catalogs.providers import remote
+from catalogs.providers.metadata_files import METADATA
 from catalogs.secrets import MASK
 from catalogs.services import commits
 from catalogs.services.tables import create_native_table
@@ -115,6 +116,48 @@ def test_a_native_change_of_an_iceberg_table_reads_it_no_more_than_it_must(calle
     altered = caller.put(f"{TABLES}/late", *changes)["table"]
     assert (altered["properties"]["b"], altered["comment"]) == ("2", "in minutes")
     assert [operation for operation, _ in glue.calls if operation == "GetTable"] == ["GetTable"] * 3
+
+
+def test_an_iceberg_table_is_shown_as_its_metadata_has_it(caller: Caller, glue: Glue) -> None:
+    path = {"name": "stop", "type": "struct", "fields": [{"name": "gate", "type": "uuid", "nullable": False}]}
+    columns = [
+        {"name": "departure", "type": "timestamp_tz(6)", "nullable": False},
+        {"name": "at_noon", "type": "time(6)"},
+        {"name": "stop", "type": {"type": "struct", "fields": path["fields"]}},
+    ]
+    laid_out = {
+        "partitioning": [{"strategy": "day", "fieldName": ["departure"]}],
+        "sortOrders": [{"sortTerm": {"type": "field", "fieldName": ["departure"]}, "direction": "desc"}],
+        "distribution": {"strategy": "hash", "number": 0, "funcArgs": []},
+    }
+    body = {"name": "stops", "columns": columns, "properties": {"table_type": "iceberg"}, **laid_out}
+    made = caller.post(TABLES, body)["table"]
+    shown = caller.get(f"{TABLES}/stops")["table"]
+    assert made["columns"] == shown["columns"]
+    assert [(column["name"], column["nullable"]) for column in shown["columns"]] == [
+        ("departure", False), ("at_noon", True), ("stop", True),
+    ]  # fmt: skip
+    assert [column["type"] for column in shown["columns"][:2]] == ["timestamp_tz(6)", "time(6)"]
+    assert shown["columns"][2]["type"]["fields"] == path["fields"]
+    assert shown["partitioning"] == laid_out["partitioning"]
+    assert shown["distribution"]["strategy"] == "hash"
+    assert shown["sortOrders"][0]["direction"] == "desc"
+    assert shown["properties"]["metadata_location"].endswith(".metadata.json")
+    METADATA.forget(shown["properties"]["metadata_location"])
+    METADATA.forget(shown["properties"]["metadata_location"])
+    for file in files(glue):
+        glue.client("s3").delete_object(Bucket="lake", Key=file)
+    repeated = caller.get(f"{TABLES}/stops")["table"]
+    assert [column["name"] for column in repeated["columns"]] == ["departure", "at_noon", "stop"]
+    assert repeated["partitioning"] == [], "what Glue does not repeat is not known without the file"
+
+
+def test_one_folder_holds_one_table(caller: Caller, glue: Glue) -> None:
+    body = {"name": "first", "columns": COLUMNS, "properties": {"table_type": "iceberg"}}
+    before = caller.post(TABLES, body)["table"]["properties"]["location"]
+    caller.put(f"{TABLES}/first", {"@type": "rename", "newName": "second"})
+    assert caller.get(f"{TABLES}/second")["table"]["properties"]["location"] == before
+    assert caller.post(TABLES, body)["table"]["properties"]["location"] != before
 
 
 def test_what_was_just_made_is_listed_though_glue_does_not_yet(caller: Caller, glue: Glue) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -70,7 +71,9 @@ EVERYTHING = {"schema", "table", "moved table", "partition"}
 
 @pytest.mark.parametrize("location", ["s3://elsewhere/delays", "hdfs://other/delays", "file:///srv/lake/delays"])
 def test_where_no_place_is_named_the_metastore_decides(location: str) -> None:
-    assert places(catalog(), location) == dict.fromkeys(EVERYTHING, location)
+    assert places(catalog(), location) == {}
+    within = f"{OWN}/delays/year=2013"
+    assert places(catalog(), within) == dict.fromkeys(EVERYTHING - {"schema"}, within)
     assert catalog().new_table(database(), asked())["location"] is None
     assert catalog().new_schema(None, {})["location"] is None
 
@@ -106,9 +109,11 @@ def test_what_lies_elsewhere_already_stays_and_is_shown() -> None:
 
 def test_an_iceberg_table_goes_below_its_database_or_the_warehouse() -> None:
     def place(provider: HiveProvider, own: str, location: str | None = None) -> str:
-        return provider.iceberg_place(database(own), "delays", location)
+        found = provider.iceberg_place(database(own), "delays", location)
+        return found if location else re.sub("delays-[0-9a-f]{32}$", "delays", found)
 
     lake = catalog(warehouse="s3://lake/tables/", allowed_locations="s3://lake/more")
+    assert catalog().iceberg_place(database(), "delays", None) != catalog().iceberg_place(database(), "delays", None)
     assert place(catalog(), OWN) == f"{OWN}/delays"
     assert place(lake, "s3://lake/more/flights") == "s3://lake/more/flights/delays"
     assert place(lake, OWN) == "s3://lake/tables/flights.db/delays"

@@ -14,6 +14,7 @@ from authz.policy import Actor
 from catalogs import intents
 from catalogs.iceberg import builder, files
 from catalogs.iceberg.requirements import check_requirements
+from catalogs.iceberg.translate import from_iceberg
 from catalogs.intents import Draft
 from catalogs.lookup import Found, Ident
 from catalogs.providers.external import ExternalProvider, Remote
@@ -42,9 +43,23 @@ def record_of(table: ExternalTable) -> TableRecord:
     return TableRecord(table.found, location, store.read(location), table.taken_at)
 
 
+def native_parts(table: ExternalTable) -> dict[str, Any]:
+    """The native wire's table without its name and audit: what an Iceberg table's metadata says of its columns and
+    layout, which the outside system repeats only in part; where that cannot be read, what it repeats.
+    """
+    parts = table.shown()
+    if table.provider.metadata_location(table.definition) is None:
+        return parts
+    try:
+        said = from_iceberg(record_of(table).metadata)
+    except MetalakeError:
+        return parts
+    return said | {"comment": parts["comment"], "properties": said["properties"] | parts["properties"]}
+
+
 def _files(table: ExternalTable) -> MetadataFiles:
     """Where the system itself says the table lies is allowed beside what the catalog names."""
-    place = table.shown()["properties"].get("location")
+    place = table.shown()["properties"].get("location")  # as the entry says
     return table.provider.metadata_files(*([place] if place else []))
 
 

@@ -146,7 +146,6 @@ def small_sample(outside: Outside, undisturbed: Told) -> Series:
         if number not in changes:
             yield Cell(faults=((number, fault),))
     yield Cell(faults=((last, "lost"),), away_from=last + 1)
-    yield Cell(faults=((0, "slow"),))
-    yield Cell(faults=((last, "slow, dropped"),))
+    yield Cell(faults=((last, TIMEOUTS[len(undisturbed.requests) % 2]),))
     yield Cell(killed_at=points[-1], sweeper_faults=((0, "lost"),))
     yield Cell(killed_at=points[0], sweeper_faults=((0, "killed after"),))

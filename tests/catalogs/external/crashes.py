@@ -29,7 +29,7 @@ from tests.catalogs.external.invariants import check_invariants
 from tests.catalogs.external.writes import REQUEST, Bench, Write
 from tests.faults import Faults
 
-SHORT = 0.7  # seconds for a call that is answered too late
+SHORT = 0.5  # seconds for a call that is answered too late
 
 
 class Killed(BaseException):

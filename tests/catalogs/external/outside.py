@@ -33,7 +33,7 @@ from tests.providers.memory import LEVELS, World
 
 FOREIGN = "hr"  # a schema of others with a table in it
 IN_EVERY_METASTORE = "default"
-UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}")
 ANSWERS = ("lost", "dropped", "late", "down", "denied", "killed", "killed after")
 TEXT = "org.apache.hadoop.mapred.TextInputFormat"
 

@@ -94,9 +94,7 @@ def refresh_owner() -> Actor:
     return actor_of(User.objects.get(username="admin"))
 
 
-def test_what_is_passed_over_is_named_in_the_log(
-    deep: Catalog, world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_is_passed_over_is_named_in_the_log(deep: Catalog, world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.put_table("sales", "a\nb")
     with caplog.at_level(logging.INFO):
         ended = refresh.carry_on(refresh.begin(deep.pk, here=True).pk)

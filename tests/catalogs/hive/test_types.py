@@ -112,10 +112,21 @@ def test_other_spellings_are_read(hive, native):
 
 
 @pytest.mark.parametrize("text", NOT_HIVE)
-def test_what_hive_does_not_define_travels_whole_and_comes_back(text):
+def test_what_hive_does_not_define_travels_whole(text):
     assert native_type(text) == {"type": "external", "catalogString": text}
-    if text.strip():
-        assert written(native_type(text)) == text
+
+
+@pytest.mark.parametrize("text", ["geometry", "variant(8)", "matrix<double(2), int>", "my_type", "array<hyperloglog>"])
+def test_a_type_that_others_define_comes_back(text):
+    assert written(native_type(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["weird<<", "array<", "array<>", "decimal()", "struct<a:>", "uniontype<int,>", "int>", "<", "a<b)", "3d", "x,"],
+)
+def test_a_type_that_does_not_parse_is_not_written(text):
+    assert f"{text!r} is no type" in not_written(Invalid, {"type": "external", "catalogString": text})
 
 
 @pytest.mark.parametrize(
