@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from catalogs.providers.glue_mapping import (
 from catalogs.providers.glue_meaning import GlueMeaning
 from catalogs.providers.glue_settings import ENDPOINTS, check_settings
 from catalogs.providers.hive_like import formats_in
-from catalogs.providers.reaching.aws import SCHEMES, check_role, regions
+from catalogs.providers.reaching.aws import SCHEMES, check_role, wrong_region
 from catalogs.providers.reaching.endpoints import check_endpoint
 from catalogs.providers.reaching.storage import reach_storage
 from metalake.errors import (
@@ -82,18 +81,10 @@ class GlueProvider(GlueMeaning):
         self.check_locations()
         try:
             self.glue.call("GetDatabases", MaxResults=1)
-        except ProviderUnavailable as failure:
-            failure.message += self._about_the_region()
+        except ProviderUnavailable as failure:  # an address of its own takes any region's name, but not AWS behind it
+            if wrong := wrong_region("glue", self.given.region):
+                failure.message += f" By the way, {wrong}"
             raise
-
-    def _about_the_region(self) -> str:
-        """An address of its own takes any region's name, but AWS behind it does not."""
-        region = self.given.region
-        if region in regions("glue"):
-            return ""
-        near = get_close_matches(region, sorted(regions("glue")), n=1)
-        meant = f"; did you mean {near[0]}?" if near else "."
-        return f" Is the region right? AWS has none called {region!r}{meant}"
 
     # Databases.
 

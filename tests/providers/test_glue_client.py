@@ -315,7 +315,7 @@ def test_an_unknown_host_can_be_told_to_another_process(glue: Glue, monkeypatch:
 
 
 def test_a_region_that_is_none_is_named_when_an_address_of_its_own_fails(glue: Glue) -> None:
-    for region, hint in (("us-est-1", "did you mean us-east-1?"), ("mars", "none called 'mars'.")):
+    for region, hint in (("us-esat-1", "us-east-1"), ("mars", "is no AWS region of glue")):
         glue.fail("GetDatabases", Fault.ERROR, times=1)
         refused = refusal(provider_on(glue, aws_region=region).test_connection)
-        assert refused.message.endswith(hint)
+        assert hint in refused.message

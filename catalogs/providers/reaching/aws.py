@@ -61,10 +61,17 @@ def check_region(service: str, region: str, endpoint: str | None = None) -> None
     if endpoint:
         if not REGION.fullmatch(region):
             raise Invalid(f"{region!r:.80} is not a region's name.", kind="catalog")
-    elif region not in regions(service):
-        near = get_close_matches(region.lower(), sorted(regions(service)), n=3, cutoff=0.6)
-        meant = f"; did you mean {' or '.join(near)}?" if near else ", such as us-east-1 or eu-central-1."
-        raise Invalid(f"{region!r:.80} is no AWS region of {service}{meant}", kind="catalog")
+    elif wrong := wrong_region(service, region):
+        raise Invalid(wrong, kind="catalog")
+
+
+def wrong_region(service: str, region: str) -> str:
+    """A sentence for a region where AWS does not offer the service, with near misses; empty for one where it does."""
+    if region in regions(service):
+        return ""
+    near = get_close_matches(region.lower(), sorted(regions(service)), n=3, cutoff=0.6)
+    meant = f"; did you mean {' or '.join(near)}?" if near else ", such as us-east-1 or eu-central-1."
+    return f"{region!r:.80} is no AWS region of {service}{meant}"
 
 
 def check_role(role: Role) -> None:
