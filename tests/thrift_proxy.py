@@ -1,7 +1,7 @@
 """A way to a Hive metastore on which requests, told apart by their methods, meet the faults of `tests.faults`.
 
-Of its own it knows `broken`: the server's code fails, which thrift answers for every method; and `broken after`: the
-same once the request was applied.
+Of its own it knows `broken`: the server's code fails, which thrift answers for every method; and `broken after` and
+`down after`: the same, and a MetaException, once the request was applied.
 """
 
 from __future__ import annotations
@@ -111,6 +111,9 @@ def _answer(request: Message, upstream: Metastore, faults: Faults, metastore: in
             return _failure(request)
         case "down" | "denied" as fault:
             return _refusal(request, SAID[fault])
+        case "down after":  # as where a listener fails, which is told once all is done
+            upstream.answer(request)
+            return _refusal(request, SAID["down"])
         case other:
             raise AssertionError(f"a metastore knows no {other}")
     return None

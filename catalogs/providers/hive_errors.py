@@ -75,7 +75,8 @@ def is_write(method: str) -> bool:
 def translated(failure: Exception, method: str, about: About, where: str) -> MetalakeError:
     """Our error for what a call of the metastore's method raised.
 
-    A write whose answer did not come is an OutcomeUnknown; one that was answered by a refusal was not done.
+    A write whose answer did not come, or says no more than that it failed, is an OutcomeUnknown; one that was refused was
+    not done.
     """
     said = " ".join((getattr(failure, "message", None) or str(failure)).split())[:MAX_SAID]
     thing = f"{about.kind.capitalize()} {about.name}"
@@ -95,8 +96,6 @@ def translated(failure: Exception, method: str, about: About, where: str) -> Met
         case TApplicationException(type=TApplicationException.UNKNOWN_METHOD):
             return Unsupported(f"What answers at {where} knows no {method}: {IN_VAIN}.", kind=about.kind)
         case TApplicationException():
-            if is_write(method):
-                return OutcomeUnknown(f"The metastore failed in {method} of {about}: {said}", kind=about.kind)
             return _refused(said, method, about)
     return _unanswered(failure, method, where)
 
@@ -107,13 +106,12 @@ def _by_text(said: str, about: About) -> MetalakeError | None:
 
 
 def _refused(said: str, method: str, about: About) -> MetalakeError:
-    """A write is refused for its own reasons, of which the next caller knows nothing; a read is not."""
+    """A write that fails for no reason of its own may have been made all the same: a listener may fail after it."""
     if DENIED.search(said):
         message = f"The metastore does not permit {method} of {about} to this server: {said}"
         return Refused(message, kind=about.kind, retryable=False)
-    return Refused(
-        f"The metastore could not do {method} of {about}: {said}", kind=about.kind, retryable=not is_write(method)
-    )
+    message = f"The metastore could not do {method} of {about}: {said}"
+    return OutcomeUnknown(message, kind=about.kind) if is_write(method) else Refused(message, kind=about.kind)
 
 
 def _unanswered(failure: Exception, method: str, where: str) -> MetalakeError:

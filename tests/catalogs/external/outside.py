@@ -132,7 +132,7 @@ class Metastore(Outside):
     """A Hive metastore of the test's own, which Metalake reaches by a way with faults. It knows no throttling."""
 
     provider = "hive"
-    endings = (*ANSWERS, "broken", "broken after")
+    endings = (*ANSWERS, "broken", "broken after", "down after")
 
     def __init__(self, hms: HiveMetastore, faults: Faults, port: int) -> None:
         self.hms, self.faults = hms, faults

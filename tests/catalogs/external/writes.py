@@ -306,7 +306,7 @@ def _in(catalog: str, **table: Any) -> list[Write]:
 
 
 def _with_table_of_spark(bench: Bench) -> None:
-    """Whose files are also named by a parameter, which moves with a call of its own."""
+    """Whose files are also named by a parameter, which moves with the table."""
     bench.make_schema("flights")
     assert isinstance(bench.outside, Metastore)
     bench.outside.put_table("flights", "delays", path=True)
