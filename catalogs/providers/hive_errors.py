@@ -75,8 +75,8 @@ def is_write(method: str) -> bool:
 def translated(failure: Exception, method: str, about: About, where: str) -> MetalakeError:
     """Our error for what a call of the metastore's method raised.
 
-    A write whose answer did not come, or says no more than that it failed, is an OutcomeUnknown; one that was refused was
-    not done.
+    A write whose answer did not come, or says no more than that it failed, is an OutcomeUnknown; one that was refused
+    was not done.
     """
     said = " ".join((getattr(failure, "message", None) or str(failure)).split())[:MAX_SAID]
     thing = f"{about.kind.capitalize()} {about.name}"
