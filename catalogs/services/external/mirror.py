@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import orjson
-from django.db.models import Q
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from authz import policy
@@ -55,6 +55,15 @@ def levels_at(schema_id: int) -> list[str] | None:
     """Where a schema lies in its system; None for one that is only a step to others."""
     name = Mirror.objects.filter(pk=schema_id).values_list("wire_name", flat=True).first()
     return None if name is None else name.split(LEVELS)
+
+
+def of_schemas(catalog_id: int) -> QuerySet[Mirror]:
+    """By the rows of schemas, of which there are few: a catalog has many mirrors."""
+    return Mirror.objects.filter(securable__schema__in_catalog_id=catalog_id)
+
+
+def of_tables(schema_id: int) -> QuerySet[Mirror]:
+    return Mirror.objects.filter(securable__parent_id=schema_id, securable__slot=Slot.TABULAR)
 
 
 def wire_name_at(securable_id: int) -> str:
@@ -155,7 +164,7 @@ def _is_news(remote: Remote, kept: _Kept | None, asked_at: datetime, stamp: bool
 
 
 def _known_below(schema_id: int, names: list[str]) -> dict[str, _Kept]:
-    rows = Mirror.objects.filter(securable__parent_id=schema_id, securable__slot=Slot.TABULAR)
+    rows = of_tables(schema_id)
     if len(names) <= 500:
         rows = rows.filter(wire_name__in=names)
     kept = rows.values_list("wire_name", "pk", "identity", "version", "taken_at")
@@ -378,6 +387,6 @@ def _found(catalog: Found, row: Schema) -> Event:
 
 def just_made(schema_id: int, asked_at: datetime) -> set[str]:
     """Tables that a listing does not know yet: made here lately, or seen by that name since it was asked for."""
-    lately = Q(securable__create_time__gte=timezone.now() - GRACE) & ~Q(securable__creator=SYSTEM)
-    rows = Mirror.objects.filter(lately | Q(taken_at__gt=asked_at), securable__parent_id=schema_id)
-    return set(rows.values_list("wire_name", flat=True))
+    names = Mirror.objects.filter(securable__parent_id=schema_id).values_list("wire_name", flat=True)
+    made = names.filter(securable__create_time__gte=timezone.now() - GRACE).exclude(securable__creator=SYSTEM)
+    return {*made, *names.filter(taken_at__gt=asked_at)}  # two questions: an "or" over two tables uses no index

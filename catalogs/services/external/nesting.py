@@ -11,7 +11,7 @@ from authz import operations, policy
 from authz.policy import Actor
 from catalogs.hierarchy import HierarchicalSchema, configured_separator
 from catalogs.lookup import Found
-from catalogs.models import Mirror, Schema
+from catalogs.models import Schema
 from catalogs.providers import remote
 from catalogs.providers.base import Provider
 from catalogs.providers.external import ExternalProvider, Levels, Remote, encode_path
@@ -78,8 +78,7 @@ def divided(catalog_id: int) -> list[str]:
 
 def spelt_otherwise(catalog_id: int) -> list[str]:
     """What keeps a nested catalog from becoming flat: schemas whose name there is not their name here."""
-    rows = Mirror.objects.filter(in_catalog_id=catalog_id, securable__kind=Kind.SCHEMA)
-    odd = rows.exclude(wire_name=F("securable__name")).order_by("wire_name")
+    odd = mirror.of_schemas(catalog_id).exclude(wire_name=F("securable__name")).order_by("wire_name")
     names = odd.values_list("securable__name", "wire_name")[:SHOWN]
     return [f"Schema {here} is called {there} there." for here, there in names]
 
@@ -128,7 +127,7 @@ def _names(actor: Actor, found: Found, provider: ExternalProvider) -> tuple[list
             if len(names) > MOST:
                 return names[:MOST], f"Only the first {MOST:,} schemas were looked at."
     except ProviderUnavailable as failure:
-        known = Mirror.objects.filter(in_catalog_id=found.id, securable__kind=Kind.SCHEMA)
+        known = mirror.of_schemas(found.id)
         names = [row.levels[0] for row in known.only("wire_name")]
         return names, f"{provider.label} was not asked, so this is about what it last said. {failure.message}"
     return names, ""

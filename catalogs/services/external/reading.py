@@ -22,6 +22,7 @@ from metalake.models import Securable
 from metalake.privileges import Kind
 
 LOOKS = 10  # at most in one request, for what a listing left out
+MANY = 1_000  # that are looked through for those
 
 
 def catalog_of(found: Found) -> Found:
@@ -103,12 +104,10 @@ def fetch(actor: Actor, found: Found, provider: ExternalProvider, kept: Mirror) 
 
 def bury_missing(actor: Actor, container: Found, provider: ExternalProvider, names: set[str], kind: Kind) -> set[str]:
     """What a listing leaves out is asked for, one by one, before it is taken for dropped; what is there after all."""
-    known = Mirror.objects.filter(in_catalog_id=container.catalog.id, securable__kind=kind)
-    if kind == Kind.TABLE:
-        known = known.filter(securable__parent_id=container.id)
-    known = known.filter(securable__create_time__lt=timezone.now() - mirror.GRACE)
-    missing = [pk for pk, name in known.values_list("pk", "wire_name") if name not in names]
-    rows = Mirror.objects.select_related("securable").defer("definition").filter(pk__in=missing[:LOOKS])
+    known = mirror.of_tables(container.id) if kind == Kind.TABLE else mirror.of_schemas(container.catalog.id)
+    missing = [pk for pk, name in known.values_list("pk", "wire_name") if name not in names][:MANY]
+    rows = Mirror.objects.select_related("securable").defer("definition").filter(pk__in=missing)
+    rows = rows.filter(securable__create_time__lt=timezone.now() - mirror.GRACE)[:LOOKS] if missing else rows.none()
     return {row.wire_name for row in rows if not bury_if_gone(actor, container, provider, row)}
 
 

@@ -28,7 +28,6 @@ from catalogs.services.external.mirror import Tally
 from catalogs.services.external.reading import bury_if_gone
 from metalake.errors import MetalakeError, NotFound, Unsupported
 from metalake.events import follow_up
-from metalake.models import Slot
 from metalake.privileges import Kind
 
 log = logging.getLogger(__name__)
@@ -174,7 +173,7 @@ def _walk(run: RefreshRun, told: Callable[[RefreshRun], None]) -> None:
             _tables(run, actor, _schema(catalog, name), provider, told)
             run.after, run.counted = name, run.seen
             _save(run, "after", "counted")
-    known = Mirror.objects.filter(in_catalog_id=catalog.id, securable__kind=Kind.SCHEMA)
+    known = mirror.of_schemas(catalog.id)
     _drop_missing(run, actor, catalog, provider, known, listed)
 
 
@@ -202,7 +201,7 @@ def _tables(
             _count(run, mirror.meet_tables(schema, page, asked_at), told)
     except NotFound:
         return
-    known = Mirror.objects.filter(securable__parent_id=schema.id, securable__slot=Slot.TABULAR)
+    known = mirror.of_tables(schema.id)
     _drop_missing(run, actor, schema, provider, known, names)
 
 

@@ -89,7 +89,7 @@ def _fetch_names(
 
 def _shown(schema: Found, provider: ExternalProvider, iceberg: bool) -> set[str]:
     """By what is known of them: a table that was only listed so far is shown, and found out when it is loaded."""
-    rows = Mirror.objects.filter(securable__parent_id=schema.id, securable__slot=Slot.TABULAR)
+    rows = mirror.of_tables(schema.id)
     said, unsaid = rows.exclude(formats=""), rows.filter(formats="")
     told = (Remote(name, {}, formats=formats) for name, formats in said.values_list("wire_name", "formats"))
     shown = {table.name for table in told if (not iceberg or METADATA_FILE in table.formats) and provider.shows(table)}
