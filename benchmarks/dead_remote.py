@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from benchmarks.harness import claim, finish, median, own_store, percentile, ratio, serve
-from benchmarks.http import Crowd, Load
+from benchmarks.http import LEAD, Crowd, Load
 from benchmarks.outside import PROVIDERS
 
 if TYPE_CHECKING:
@@ -103,10 +103,13 @@ def neighbours(hms: HiveMetastore, urls: dict[str, str], dying: str, token: str,
     one_phase(urls, dying, token, rounds, 8)  # a metastore is slow at first
     for number in range(rounds):
         for state in ("up", "hanging", "up again", "refused"):
-            set_state(hms, state)
             if state.startswith("up"):
+                set_state(hms, state)
                 recover(dying, token)
+            begins = threading.Timer(LEAD, set_state, (hms, state))
+            begins.start()
             taken, statuses = one_phase(urls, dying, token, number, seconds)
+            begins.join()
             told = ", ".join(f"{count} times {status}" for status, count in sorted(statuses.items()))
             print(f"  {state}: the dying one answered {told}", flush=True)
             for name, values in taken.items():

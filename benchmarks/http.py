@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+LEAD = 2.0  # seconds
+
 
 @dataclass
 class Load:
@@ -59,14 +61,15 @@ class Crowd:
     answered: Counter[int] = field(default_factory=Counter)  # by status, in the last run
 
     def run(self, arrivals: Sequence[float]) -> list[float]:
-        """Each answer's milliseconds since it was due. The users take turns at the arrivals, in seconds from now.
+        """Each answer's milliseconds since it was due. The users take turns at the arrivals, in seconds after LEAD, in
+        which each of them connects and asks once.
 
         Raises AssertionError where an answer's status is not expected.
         """
         self.answered.clear()
         users = len(self.authorizations)
         with ThreadPoolExecutor(users) as pool:
-            started = time.perf_counter() + 0.2
+            started = time.perf_counter() + LEAD
             due = [started + arrival for arrival in arrivals]
             asked = [pool.submit(self._one, self.authorizations[n], due[n::users]) for n in range(users)]
             return [taken for user in asked for taken in user.result()]
@@ -74,6 +77,8 @@ class Crowd:
     def _one(self, authorization: str, due: Sequence[float]) -> list[float]:
         asked, taken = _request(self.url, authorization), []
         with _connect(self.url) as connection:
+            connection.sendall(asked)
+            _read_answer(connection)
             for moment in due:
                 time.sleep(max(0.0, moment - time.perf_counter()))
                 connection.sendall(asked)

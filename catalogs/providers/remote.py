@@ -31,6 +31,7 @@ RETRIES = 2
 SLOTS = 16  # calls to one catalog at once
 SLOW = 1.0  # seconds after which a call counts as slow
 PATIENCE = 0.3  # seconds without an answer after which nobody waits for a place any more
+BRIEFLY = 0.05  # seconds for which somebody waits whose thread is one of the last
 FAILURES, WINDOW = 5, 20  # in a row, or half of the window, open the breaker
 COOL_DOWN = 15.0  # seconds until one call may try
 
@@ -43,7 +44,8 @@ class Line:
     """The way to one catalog's system: its threads, how many wait in them, and whether it answers."""
 
     lock = threading.Condition()  # one for all: who leaves one system makes room for others
-    held = 0  # of this process's threads, by calls to any system
+    under_way = 0  # calls to any system
+    held = 0  # of this process's threads, by these calls and by those that wait for a place
 
     def __init__(self, catalog_id: int) -> None:
         self.catalog_id = catalog_id
@@ -77,21 +79,30 @@ class Line:
 
     def enter(self, label: str, until: float = inf) -> int:
         """A ticket for one call, waiting for a place while others keep getting answers. Raises ProviderBusy."""
-        since = time.monotonic()
         with self.lock:
-            self._require_closed(label)
-            while (others := Line.held >= self.all_places()) or self._is_full():
-                patience = min(self._patience(since), until - time.monotonic())
-                if patience <= 0:
-                    slow = "Other systems answer" if others and not self._is_full() else f"{label} answers"
-                    raise _busy(f"{slow} slowly and others wait for it already.", 1)
-                self.lock.wait(patience)
-                self._require_closed(label)
+            Line.held += 1
+            try:
+                self._wait_for_place(label, time.monotonic(), until)
+            except ProviderBusy:
+                Line.held -= 1
+                raise
             self.trying = self.is_open
             ticket = next(number for number in range(SLOTS) if number not in self.waiting)
             self.waiting[ticket] = time.monotonic()
-            Line.held += 1
+            Line.under_way += 1
             return ticket
+
+    def _wait_for_place(self, label: str, since: float, until: float) -> None:
+        self._require_closed(label)
+        while (others := Line.under_way >= self.all_places()) or self._is_full():
+            if Line.held > self.all_places():
+                until = min(until, since + BRIEFLY)
+            patience = min(self._patience(since), until - time.monotonic())
+            if patience <= 0:
+                slow = "Other systems answer" if others and not self._is_full() else f"{label} answers"
+                raise _busy(f"{slow} slowly and others wait for it already.", 1)
+            self.lock.wait(patience)
+            self._require_closed(label)
 
     def _is_full(self) -> bool:
         return len(self.waiting) >= self.places or self._slow() >= self.slow_slots
@@ -116,6 +127,7 @@ class Line:
         with self.lock:
             del self.waiting[ticket]
             Line.held -= 1
+            Line.under_way -= 1
             self.lock.notify_all()
 
     def note(self, answered: bool, said: str = "") -> None:
