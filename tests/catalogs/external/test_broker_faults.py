@@ -120,6 +120,12 @@ def test_redis_hangs(live: Served, kept: Served) -> None:
     assert live.shown() == live.world.schemas() == {"sales"}, "a message that came through after all did something"
 
 
+def refusals(live: Served) -> int:
+    """How often Redis has refused to take something for want of memory."""
+    counted: dict[str, Any] = live.on.keys.info("errorstats")
+    return int(counted.get("errorstat_OOM", {}).get("count", 0))
+
+
 def test_messages_are_lost(live: Served, kept: Served) -> None:
     """Flushed with all that is in Redis, or thrown away by a worker that cannot note that it has them."""
     live.world.fail("create_schema", "slow:2")
@@ -135,18 +141,20 @@ def test_messages_are_lost(live: Served, kept: Served) -> None:
         unnoted = live.make_later("planes")
         assert eventually(lambda: len(live.on.queued("metalake.settle")) == 1)
         live.on.keys.config_set("maxmemory", 1)
-    assert eventually(lambda: not live.on.queued("metalake.settle"))
+        refused = refusals(live)
+    assert eventually(lambda: not live.on.queued("metalake.settle") and refusals(live) > refused)
     live.on.keys.config_set("maxmemory", 0)
     assert mirror_is_read(kept)
     assert under_way.result(60).status in (200, 504), under_way.result()
     assert is_unknown(write.result(60)), write.result()
-    assert is_unknown(unnoted.result(60)), unnoted.result()
+    is_made = unnoted.result(60).status == 200  # where another message than its own was refused
+    assert is_made or is_unknown(unnoted.result()), unnoted.result()
     assert read.result(60).status == 504 and read.result().retry_after, read.result()
     assert live.works(), "the worker hears of nothing any more"
     assert live.make("airports").status == 200
     assert eventually(live.is_settled)
-    assert live.states() == ["committed", "aborted", "aborted", "committed"]
-    assert live.shown() == live.world.schemas() == {"sales", "airports"}
+    assert live.states() == ["committed", "aborted", "committed" if is_made else "aborted", "committed"]
+    assert live.shown() == live.world.schemas() == {"sales", "airports"} | ({"planes"} if is_made else set())
     assert eventually(lambda: kept.ask("GET", f"/refreshes/{refresh['id']}").body["refresh"]["state"] == "done")
 
 
