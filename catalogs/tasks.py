@@ -105,12 +105,10 @@ def _broker_gone() -> ProviderBusy:
 
 
 def _redis() -> Redis:
-    pool = _pools.get(settings.METALAKE_BROKER_URL)
+    url = settings.METALAKE_BROKER_URL
+    pool = _pools.get(url)
     if pool is None:
-        url, waits = (
-            settings.METALAKE_BROKER_URL,
-            {"socket_connect_timeout": remote.CONNECT, "socket_timeout": GLANCE + 2},
-        )
+        waits = {"socket_connect_timeout": remote.CONNECT, "socket_timeout": GLANCE + 2}
         pool = _pools.setdefault(url, ConnectionPool.from_url(url, **waits))
     return Redis(connection_pool=pool)
 

@@ -37,14 +37,18 @@ HIDDEN = [
 ]
 
 
+def let_in(world: World, door: Door) -> None:
+    """Mia may use the door; without USE_CATALOG even who may grant on the metalake sees nothing in a catalog."""
+    may = ["manage_grants@acme", "deny manage_grants@lake"] if door is override else ["create_role@acme"]
+    world.give("mia", *may)
+
+
 @doors
 @pytest.mark.parametrize(("kind", "hidden", "missing", "privilege"), HIDDEN)
 def test_a_hidden_object_is_answered_like_a_missing_one(
     world: World, wire: Wire, door: Door, kind: str, hidden: str, missing: str, privilege: str
 ) -> None:
-    # Without USE_CATALOG even who may grant on the metalake sees nothing in a catalog.
-    may = ["manage_grants@acme", "deny manage_grants@lake"] if door is override else ["create_role@acme"]
-    world.give("mia", *may)
+    let_in(world, door)
     for effect in (allow, deny):
         refusals = [refused(wire, door(kind, name, effect(privilege)), user="mia") for name in (hidden, missing)]
         told = [(*r.shape, r.message.replace(name, "*")) for r, name in zip(refusals, (hidden, missing), strict=True)]
@@ -56,8 +60,7 @@ def test_a_hidden_object_is_answered_like_a_missing_one(
 def test_a_hidden_object_is_not_told_by_what_comes_after_it(
     world: World, wire: Wire, door: Door, kind: str, hidden: str, missing: str, privilege: str
 ) -> None:
-    may = ["manage_grants@acme", "deny manage_grants@lake"] if door is override else ["create_role@acme"]
-    world.give("mia", *may)
+    let_in(world, door)
     refusals = []
     for name in (hidden, missing):
         method, path, body = door(kind, name, allow(privilege))
@@ -72,8 +75,7 @@ def test_a_hidden_object_is_not_told_by_what_comes_after_it(
 def test_a_hidden_object_is_not_told_by_what_is_wrong_with_the_grant(
     world: World, wire: Wire, door: Door, kind: str, hidden: str, missing: str, privilege: str
 ) -> None:
-    may = ["manage_grants@acme", "deny manage_grants@lake"] if door is override else ["create_role@acme"]
-    world.give("mia", *may)
+    let_in(world, door)
     for wrong in ({"endTime": "2001-01-01T00:00:00Z"}, {"startTime": "2001-01-01T00:00:00Z"}, {"name": "use_model"}):
         given = [allow(privilege)[0] | wrong]
         refusals = [refused(wire, door(kind, name, given), user="mia") for name in (hidden, missing)]

@@ -19,7 +19,7 @@ from catalogs.services import catalogs
 from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin, give, mia, otto  # noqa: F401 (fixtures)
-from tests.catalogs.external.deployment import deployed  # noqa: F401 (fixture)
+from tests.catalogs.external.deployment import deployed, deployment  # noqa: F401 (fixtures)
 from tests.catalogs.external.outside import AwsGlue, Memory, Metastore, Outside
 from tests.catalogs.external.writes import Bench
 from tests.faults import Faults

@@ -215,9 +215,16 @@ def running(folder: Path, database_url: str, **environment: str) -> Iterator[Dep
 
 
 @pytest.fixture(scope="session")
-def deployed(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) -> Iterator[Deployment]:
-    """With hasty settings; a test leaves it as it found it, or a reason to look into."""
+def deployment(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) -> Iterator[Deployment]:
+    """With hasty settings."""
     hasty = {"DJANGO_SETTINGS_MODULE": "tests.catalogs.external.hasty"}
-    with running(tmp_path_factory.mktemp("deployed"), postgres.create_database(), **hasty) as deployment:
-        assert deployment.catalog().works()
-        yield deployment
+    with running(tmp_path_factory.mktemp("deployed"), postgres.create_database(), **hasty) as started:
+        assert started.catalog().works()
+        yield started
+
+
+@pytest.fixture
+def deployed(deployment: Deployment) -> Iterator[Deployment]:
+    """A test leaves it as it found it, or a reason to look into."""
+    yield deployment
+    deployment.heal()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Iterator
 from concurrent.futures import wait
 from contextlib import suppress
 from threading import Event
@@ -19,12 +18,6 @@ from tests.catalogs.external.deployment import Deployment, Served, eventually
 from tests.catalogs.racing import Answer
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.server, pytest.mark.timeout(240)]
-
-
-@pytest.fixture(autouse=True)
-def healed(deployed: Deployment) -> Iterator[None]:
-    yield
-    deployed.heal()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import re
 import signal
 import socket
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
 from threading import Thread
 
 import pytest
@@ -16,12 +15,6 @@ from tests.catalogs.external.deployment import Deployment, Served, eventually
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.server, pytest.mark.timeout(240)]
 
 SECRET = "kept-from-every-message-0123456789"
-
-
-@pytest.fixture(autouse=True)
-def healed(deployed: Deployment) -> Iterator[None]:
-    yield
-    deployed.heal()
 
 
 @pytest.fixture
