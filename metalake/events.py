@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from cachetools import TTLCache
 from django.db import DatabaseError, transaction
@@ -20,6 +20,7 @@ from django.utils import timezone
 from metalake.context import request_id
 from metalake.errors import Forbidden
 from metalake.models import Outbox, Securable
+from metalake.names import dotted
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,34 @@ class Event:
         fields = asdict(replace(self, facts=())) | {"at": self.at.isoformat()}
         del fields["facts"]
         return fields
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+def event_of(
+    actor: Named,
+    name: str,
+    kind: str,
+    object_id: int,
+    full_name: Iterable[str],
+    metalake_id: int,
+    facts: Sequence[list[Any]] = (),
+    **details: Any,
+) -> Event:
+    """What an actor did to one object of a metalake."""
+    return Event(
+        name=name,
+        actor=actor.name,
+        kind=kind,
+        object_id=object_id,
+        full_name=dotted(full_name),
+        metalake_id=metalake_id,
+        details=details,
+        facts=facts,
+    )
 
 
 STANDS = ("parent_id", "id", "name", "kind", "lineage", "owner_user_id", "owner_group_id")

@@ -16,9 +16,8 @@ from authz.objects import NODE, Located
 from authz.policy import Actor, Node
 from authz.writing import write
 from metalake.errors import NotFound, NotInUse
-from metalake.events import Event, record
+from metalake.events import Event, event_of, record
 from metalake.models import Metalake
-from metalake.names import dotted
 from metalake.privileges import Kind
 
 T = TypeVar("T")
@@ -68,13 +67,4 @@ def event(
     facts: Sequence[list[Any]] = (),
     **details: Any,
 ) -> Event:
-    return Event(
-        name=name,
-        actor=actor.name,
-        kind=kind,
-        object_id=object_id,
-        full_name=dotted(full_name),
-        metalake_id=top.id,
-        details=details,
-        facts=facts,
-    )
+    return event_of(actor, name, kind, object_id, full_name, top.id, facts, **details)

@@ -26,7 +26,6 @@ from catalogs.secrets import MASK, mask
 from catalogs.services.changes import (
     Alteration,
     event,
-    event_of,
     hold,
     named,
     remove,
@@ -37,7 +36,7 @@ from catalogs.services.changes import (
 )
 from catalogs.services.external import nesting
 from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
-from metalake.events import gone, record, stands
+from metalake.events import event_of, gone, record, stands
 from metalake.models import Metalake, new_id
 from metalake.privileges import CatalogType, Kind
 

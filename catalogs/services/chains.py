@@ -14,9 +14,9 @@ from catalogs.hierarchy import HierarchicalSchema, SeparatorPolicy, check_strict
 from catalogs.lookup import Found, Ident, SchemaName, find
 from catalogs.models import Schema
 from catalogs.providers.registry import PROVIDERS, provider_class
-from catalogs.services.changes import event_of, require_enabled
+from catalogs.services.changes import require_enabled
 from metalake.errors import AlreadyExists, Forbidden, Invalid, Unsupported
-from metalake.events import Event, record, stands
+from metalake.events import Event, event_of, record, stands
 from metalake.models import Securable, Slot, new_id
 from metalake.privileges import Kind
 

@@ -30,9 +30,8 @@ from catalogs.models import (
     Tombstone,
 )
 from metalake.errors import InUse, NotFound, NotInUse
-from metalake.events import Event, stands
+from metalake.events import Event, event_of, stands
 from metalake.models import Metalake, Securable, below
-from metalake.names import dotted
 from metalake.privileges import Kind
 
 Row = TypeVar("Row", bound=Securable)
@@ -41,28 +40,6 @@ Facts = Sequence[list[Any]]
 
 def event(actor: Actor, name: str, found: Found, facts: Facts = (), **details: Any) -> Event:
     return event_of(actor, name, found.kind, found.id, found.full_name, found.metalake.id, facts, **details)
-
-
-def event_of(
-    actor: Actor,
-    name: str,
-    kind: str,
-    object_id: int,
-    full_name: Sequence[str],
-    metalake_id: int,
-    facts: Facts = (),
-    **details: Any,
-) -> Event:
-    return Event(
-        name=name,
-        actor=actor.name,
-        kind=kind,
-        object_id=object_id,
-        full_name=dotted(full_name),
-        metalake_id=metalake_id,
-        details=details,
-        facts=facts,
-    )
 
 
 def named(row: Securable, fields: Collection[str]) -> Facts:

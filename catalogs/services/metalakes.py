@@ -12,9 +12,9 @@ from catalogs.hierarchy import check_strict
 from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Ident, find
 from catalogs.models import Catalog
-from catalogs.services.changes import Alteration, event, event_of, hold, named, remove, require_settled, row_of, save
+from catalogs.services.changes import Alteration, event, hold, named, remove, require_settled, row_of, save
 from metalake.errors import AlreadyExists, Forbidden, InUse, Invalid, NotEmpty, NotFound
-from metalake.events import gone, record, stands
+from metalake.events import event_of, gone, record, stands
 from metalake.models import Metalake
 from metalake.privileges import Kind
 

@@ -22,12 +22,12 @@ from catalogs.lookup import Found, Ident, does_not_exist, find
 from catalogs.models import Catalog, LocationClaim, Table
 from catalogs.providers.iceberg import IcebergProvider
 from catalogs.providers.metadata_files import METADATA, MetadataFiles
-from catalogs.services.changes import event_of, require_enabled
+from catalogs.services.changes import require_enabled
 from catalogs.services.external import finding
 from catalogs.services.naming import require_free
 from catalogs.services.providers import provider_at
 from metalake.errors import Invalid, NotFound, OutcomeUnknown, Unsupported
-from metalake.events import record, stands
+from metalake.events import event_of, record, stands
 from metalake.models import Slot, new_id
 from metalake.privileges import Kind
 

@@ -21,7 +21,7 @@ from catalogs.lookup import Found, Ident, find
 from catalogs.models import Catalog, Table
 from catalogs.providers.iceberg import IcebergProvider
 from catalogs.services import commits
-from catalogs.services.changes import event, event_of, remove, require_enabled
+from catalogs.services.changes import event, remove, require_enabled
 from catalogs.services.external import finding
 from catalogs.services.external import iceberg as external_iceberg
 from catalogs.services.external import tables as external
@@ -44,7 +44,7 @@ from catalogs.services.pointers import (
 from catalogs.services.providers import provider_of
 from catalogs.table_wire import CreateTableRequest
 from metalake.errors import Invalid, NotFound, Unsupported
-from metalake.events import follow_up, gone, record, stands
+from metalake.events import event_of, follow_up, gone, record, stands
 from metalake.models import AuditInfo, Securable, Slot
 from metalake.names import dotted
 from metalake.privileges import Kind, Privilege

@@ -18,13 +18,12 @@ from catalogs.hierarchy import HierarchicalSchema, check_segment
 from catalogs.lookup import Found
 from catalogs.models import LEVELS, Mirror, Schema
 from catalogs.providers.external import ExternalProvider, Remote
-from catalogs.services.changes import event_of
 from catalogs.services.external.calls import SYSTEM, system_actor
 from catalogs.services.external.moving import buried_schemas, held_schemas, moving_tables, written_schemas
 from catalogs.services.external.moving import wire_name as wire_name
 from catalogs.services.external.tombstones import bury
 from metalake.errors import Invalid, NotFound
-from metalake.events import Event, record, stands
+from metalake.events import Event, event_of, record, stands
 from metalake.models import Securable, Slot, new_id
 from metalake.names import dotted
 from metalake.privileges import Kind

@@ -18,14 +18,14 @@ from catalogs.lookup import Found, Ident, by_id
 from catalogs.models import Intent, Mirror
 from catalogs.providers.external import METADATA_FILE, ExternalProvider, Remote
 from catalogs.services import naming
-from catalogs.services.changes import event_of, hold
+from catalogs.services.changes import hold
 from catalogs.services.external import finding, mirror, nesting
 from catalogs.services.external.calls import load, pages, provider_at_external
 from catalogs.services.external.reading import bury_missing, current, fetch, kept_of, listed_since, note_listing
 from catalogs.services.external.writing import again, alteration_work, drop_work, names_on, retried
 from catalogs.table_wire import CreateTableRequest
 from metalake.errors import Conflict, NotFound
-from metalake.events import record, stands
+from metalake.events import event_of, record, stands
 from metalake.models import Securable, Slot, new_id
 from metalake.names import dotted
 from metalake.privileges import Kind

@@ -12,9 +12,9 @@ from authz.models import Grant
 from authz.policy import Node
 from catalogs.lookup import Found, by_id
 from catalogs.models import Mirror, Tombstone
-from catalogs.services.changes import event_of, remove
+from catalogs.services.changes import remove
 from catalogs.services.external.calls import system_actor
-from metalake.events import Event, gone, record
+from metalake.events import Event, event_of, gone, record
 from metalake.models import Securable, Slot, below
 from metalake.names import dotted
 from metalake.privileges import Kind
