@@ -22,7 +22,7 @@ from catalogs.models import Intent, Reservation
 from catalogs.services import catalogs, metalakes, schemas, tables
 from catalogs.steps import step
 from metalake.privileges import Kind
-from tests.providers.memory import World
+from tests.providers.world import World
 
 PASSWORD = "correct horse battery"
 COLUMN = {"id": 1, "name": "amount", "type": "long", "required": False, "doc": "in cents"}

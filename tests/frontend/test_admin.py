@@ -36,7 +36,7 @@ from tests.frontend.conftest import (
     give,
     sign_in,
 )
-from tests.providers.memory import World
+from tests.providers.world import World
 
 pytestmark = pytest.mark.store
 

@@ -16,7 +16,8 @@ from catalogs.secrets import MASK
 from catalogs.services.external import nesting, refresh
 from metalake.privileges import Kind
 from tests.frontend.conftest import actor, add_outside, give, sign_in
-from tests.providers.memory import FlatMemoryProvider, MemorySettings, World
+from tests.providers.memory import FlatMemoryProvider, MemorySettings
+from tests.providers.world import World
 
 pytestmark = pytest.mark.store
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.frontend.test_browser import focused
-from tests.providers.memory import World
+from tests.providers.world import World
 from tests.servers import MetalakeServer, prepare
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from catalogs.services.external import refresh, schedule, watching
 from metalake.models import Securable
 from metalake.privileges import Kind
 from tests.frontend.conftest import actor, add_outside, add_stuck_intent, find, give, sign_in
-from tests.providers.memory import World
+from tests.providers.world import World
 
 pytestmark = pytest.mark.store
 

@@ -16,7 +16,8 @@ from authz.models import User
 from catalogs.models import Listing, Mirror
 from catalogs.services import catalogs
 from tests.iceberg_rest.world import COLUMNS, Answer, Caller
-from tests.providers.memory import MemoryProvider, World
+from tests.providers.memory import MemoryProvider
+from tests.providers.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

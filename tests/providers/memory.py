@@ -1,22 +1,19 @@
 """An outside system of our own: schemas inside schemas, several calls for one write, and faults on demand.
 
-Its world is one JSON file, so that processes that are killed leave it as it was. `flat` is the same without nesting.
+`flat` is the same without nesting.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import replace
 from threading import Timer
 from typing import Any
-from uuid import uuid4
 
-import orjson
 from pydantic import Field
 
 from catalogs.providers.base import Capabilities, Offers, Storage
@@ -44,83 +41,7 @@ from metalake.errors import (
 )
 from metalake.privileges import Kind
 from metalake.wire import Body
-from tests.faults import Faults
-
-LEVELS = "\x1f"
-_faults: defaultdict[str, Faults] = defaultdict(Faults)  # of this process, by the world's file
-
-
-class World:
-    """The file: schemas and tables by their place, faults that wait for a verb, and how often each verb was called."""
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        if not self.path.exists():
-            self.path.write_bytes(orjson.dumps({"schemas": {}, "tables": {}, "faults": {}, "calls": {}}))
-
-    @property
-    def faults(self) -> Faults:
-        """Those by number, which only this process meets."""
-        return _faults[str(self.path)]
-
-    @contextmanager
-    def open(self) -> Iterator[dict[str, Any]]:
-        with self.path.open("r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            state = orjson.loads(file.read())
-            try:
-                yield state
-            finally:
-                file.seek(0)
-                file.write(orjson.dumps(state))
-                file.truncate()
-
-    def fail(self, verb: str, *faults: str) -> None:
-        """The next calls of a verb: "down", "busy", "lost" (applied), "dropped" (not applied), "slow:0.5", "denied".
-
-        "late:0.5": the answer is lost, and half a second later it is applied; "bug": it is applied and breaks;
-        "twice": the provider itself tried it again.
-        """
-        with self.open() as state:
-            state["faults"].setdefault(verb, []).extend(faults)
-
-    def heal(self) -> None:
-        self.faults.heal()
-        with self.open() as state:
-            state["faults"] = {}
-
-    def calls(self, verb: str) -> int:
-        with self.open() as state:
-            return int(state["calls"].get(verb, 0))
-
-    def schemas(self) -> set[str]:
-        with self.open() as state:
-            return {name.replace(LEVELS, ".") for name in state["schemas"]}
-
-    def tables(self) -> set[str]:
-        with self.open() as state:
-            return {name.replace(LEVELS, ".") for name in state["tables"]}
-
-    def put_schema(self, *levels: str, **properties: str) -> None:
-        """Made by somebody else."""
-        with self.open() as state:
-            state["schemas"][LEVELS.join(levels)] = _fresh({"comment": None, "properties": properties})
-
-    def put_table(self, *levels: str, columns: Sequence[str] = ("id",), **properties: str) -> None:
-        """Made by somebody else."""
-        shown = [{"name": name, "type": "long", "nullable": True, "autoIncrement": False} for name in columns]
-        with self.open() as state:
-            state["tables"][LEVELS.join(levels)] = _fresh({"comment": None, "columns": shown, "properties": properties})
-
-    def drop(self, *levels: str) -> None:
-        """By somebody else."""
-        with self.open() as state:
-            for kept in (state["schemas"], state["tables"]):
-                kept.pop(LEVELS.join(levels), None)
-
-
-def _fresh(definition: dict[str, Any]) -> dict[str, Any]:
-    return {"identity": uuid4().hex, "definition": definition}
+from tests.providers.world import LEVELS, World, fresh
 
 
 class MemorySettings(ExternalSettings):
@@ -210,10 +131,8 @@ class MemoryProvider(ExternalProvider):
             _there(state["schemas"], schema, Kind.SCHEMA)
             inside = {k: v for k, v in state["tables"].items() if k.rpartition(LEVELS)[0] == above}
             found = self._page(inside, Kind.TABLE, page)
-            items = [
-                Remote(one.name.rpartition(LEVELS)[2], one.definition, one.identity, one.version) for one in found.items
-            ]
-            return Page(items, found.next)
+            names = [replace(one, name=one.name.rpartition(LEVELS)[2]) for one in found.items]
+            return Page(names if whole else [Remote(one.name, {}) for one in names], found.next)
 
         return self._call("list_tables", act)
 
@@ -317,7 +236,7 @@ class MemoryProvider(ExternalProvider):
         return {"comment": asked.comment, "columns": columns, "properties": dict(asked.properties)}
 
     def altered_table(self, definition: dict[str, Any], updates: Sequence[Body]) -> dict[str, Any]:
-        changed = orjson.loads(orjson.dumps(definition))
+        changed = deepcopy(definition)
         for update in updates:
             match update:
                 case SetProperty():
@@ -399,7 +318,7 @@ def _made(kept: dict[str, Any], levels: Sequence[str], definition: dict[str, Any
     name = LEVELS.join(levels)
     if name in kept:
         raise AlreadyExists(f"{kind.capitalize()} {'.'.join(levels)} already exists.", kind=kind)
-    kept[name] = _fresh(definition)
+    kept[name] = fresh(definition)
     return _remote(name if kind == Kind.SCHEMA else levels[-1], kept[name], kind)
 
 

@@ -177,7 +177,7 @@ def _update_tables(schema: Found, remotes: dict[int, Remote], taken_at: datetime
     mirrors, events = Mirror.objects.filter(pk__in=remotes).select_related("securable").defer("definition"), []
     for mirror in mirrors:
         remote = remotes[mirror.pk]
-        if mirror.version != remote.version:
+        if mirror.version and mirror.version != remote.version:  # one known by its name alone is only learnt now
             events.append(_changed(mirror, schema))
         _take_over(mirror, remote, taken_at)
     Mirror.objects.bulk_update(mirrors, ["identity", "version", "formats", "definition", "taken_at"])

@@ -27,7 +27,7 @@ from tests.glue import Glue
 from tests.hms import HiveMetastore, running_hms
 from tests.parts import needs
 from tests.providers.glue_catalogs import settings
-from tests.providers.memory import World
+from tests.providers.world import World
 from tests.thrift_proxy import running_proxy
 
 

@@ -23,7 +23,7 @@ from redis import Redis
 from tests.catalogs.racing import Answer, Client
 from tests.parts import needs
 from tests.postgres import PostgresServer
-from tests.providers.memory import World
+from tests.providers.world import World
 from tests.servers import REPOSITORY, MetalakeServer, OwnRedis, prepare
 
 CATALOGS = "/api/metalakes/demo/catalogs"

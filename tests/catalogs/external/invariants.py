@@ -10,7 +10,7 @@ from metalake.models import Securable
 from metalake.privileges import Kind
 from tests.catalogs.external.outside import is_foreign
 from tests.catalogs.external.writes import REQUEST, Bench
-from tests.providers.memory import LEVELS
+from tests.providers.world import LEVELS
 
 
 def check_invariants(bench: Bench) -> list[str]:

@@ -29,7 +29,7 @@ from tests.faults import Faults
 from tests.glue import Apply, Fault, Glue, Rule
 from tests.hms import HiveMetastore
 from tests.providers.glue_catalogs import provider_on
-from tests.providers.memory import LEVELS, World
+from tests.providers.world import LEVELS, World
 
 FOREIGN = "hr"  # a schema of others with a table in it
 IN_EVERY_METASTORE = "default"

@@ -12,7 +12,8 @@ from catalogs.table_wire import CreateTableRequest
 from metalake.errors import AlreadyExists, ProviderUnavailable
 from metalake.models import Securable
 from tests.catalogs.external.crashes import killed_at, settle_all
-from tests.providers.memory import FlatMemoryProvider, MemoryProvider, World
+from tests.providers.memory import FlatMemoryProvider, MemoryProvider
+from tests.providers.world import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 

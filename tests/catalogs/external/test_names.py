@@ -12,7 +12,7 @@ from catalogs.models import Catalog, Mirror, Tombstone
 from catalogs.services.external import refresh
 from metalake.models import Securable
 from tests.catalogs.callers import Caller, segment, update
-from tests.providers.memory import World
+from tests.providers.world import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 

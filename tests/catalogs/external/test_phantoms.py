@@ -23,7 +23,8 @@ from metalake.privileges import Kind
 from tests.catalogs.conftest import give
 from tests.catalogs.external.crashes import killed_at, settle_all
 from tests.catalogs.external.writes import Bench
-from tests.providers.memory import MemoryProvider, World
+from tests.providers.memory import MemoryProvider
+from tests.providers.world import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 
@@ -176,7 +177,7 @@ def test_an_older_listing_does_not_undo_what_a_newer_one_found(
 ) -> None:
     """A table was dropped and made again outside: the newer answer has its namesake, the older one itself."""
     world.put_table("flights", "airports")
-    listed(flights)
+    run_now()
 
     def another() -> None:
         world.drop("flights", "airports")

@@ -21,7 +21,7 @@ from metalake import outbox
 from metalake.models import Outbox, Securable
 from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
-from tests.providers.memory import World
+from tests.providers.world import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 

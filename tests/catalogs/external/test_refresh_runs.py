@@ -21,7 +21,7 @@ from metalake.models import Securable
 from tests.catalogs.callers import Caller
 from tests.catalogs.external.crashes import Killed, stopping
 from tests.catalogs.external.writes import Bench
-from tests.providers.memory import World
+from tests.providers.world import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 

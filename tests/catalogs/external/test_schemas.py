@@ -18,7 +18,8 @@ from metalake.models import Securable
 from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give
-from tests.providers.memory import MemoryProvider, World
+from tests.providers.memory import MemoryProvider
+from tests.providers.world import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 

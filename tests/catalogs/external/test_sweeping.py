@@ -20,7 +20,7 @@ from metalake.models import Securable
 from tests.catalogs.external.crashes import killed_at, lapse, settle_all
 from tests.catalogs.external.invariants import check_invariants
 from tests.catalogs.external.writes import Bench
-from tests.providers.memory import World
+from tests.providers.world import World
 
 pytestmark = [
     pytest.mark.store,

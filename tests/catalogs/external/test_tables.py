@@ -23,7 +23,7 @@ from metalake.models import Securable
 from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give
-from tests.providers.memory import World
+from tests.providers.world import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 
@@ -87,6 +87,13 @@ def test_what_is_dropped_and_made_again_outside_is_another_table(
     assert not Grant.objects.filter(content_object_id=before).exists()
     stone = Tombstone.objects.get(securable_id=before)
     assert stone.grants == [{"role": "mia-table-select_table-allow", "privilege": "select_table", "effect": "allow"}]
+
+
+def test_a_table_that_was_only_listed_has_not_changed_when_it_is_loaded(flights: None, admin: Caller) -> None:
+    assert names(admin.get(FLIGHTS)) == ["airlines"]
+    assert admin.get(f"{FLIGHTS}/airlines").status == 200
+    assert Mirror.objects.get(wire_name="airlines").version
+    assert not AuditEntry.objects.filter(event="table.changed_outside").exists()
 
 
 def test_a_change_outside_is_seen_at_once(flights: None, admin: Caller, world: World) -> None:

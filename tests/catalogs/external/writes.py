@@ -24,7 +24,7 @@ from catalogs.table_wire import CreateTableRequest, SetProperty
 from metalake.models import Securable
 from metalake.privileges import Kind
 from tests.catalogs.external.outside import FOREIGN, IN_EVERY_METASTORE, Memory, Metastore, Outside, is_foreign
-from tests.providers.memory import World
+from tests.providers.world import World
 
 REQUEST = "a-request-of-mia"
 COLUMNS = [{"name": "delay", "type": "integer"}, {"name": "carrier", "type": "string"}]
