@@ -169,8 +169,8 @@ def with_faults(application: Callable[..., Iterable[bytes]], glue: Glue) -> Call
                 start_response(status, [("Content-Type", "application/x-amz-json-1.1")])
                 return [json.dumps({"__type": kind, "message": message}).encode()]
             start_response(status, [("Content-Type", "text/xml")])  # STS and S3, with shorter names
-            error = f"<Code>{kind.removesuffix('Exception')}</Code><Message>{message}</Message>"
-            return [f"<ErrorResponse><Error>{error}</Error></ErrorResponse>".encode()]
+            error = f"<Error><Code>{kind.removesuffix('Exception')}</Code><Message>{message}</Message></Error>"
+            return [(error if operation.startswith("s3:") else f"<ErrorResponse>{error}</ErrorResponse>").encode()]
         if rule.fault is Fault.OWN:
             environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)))
             own = rule.own(lambda start: list(application(environ, start)), start_response)

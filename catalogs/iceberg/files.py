@@ -48,6 +48,8 @@ REFUSALS = frozenset(
     {"ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "INVALID_CLIENT_TOKEN_ID", "NO_SUCH_BUCKET", "SIGNATURE_DOES_NOT_MATCH"}
 )
 
+EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
+
 METADATA_FILE = re.compile(r"(?:v(\d{1,9})|(\d{1,9})-[^/]*?)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 AZURE = re.compile(r"^((?:abfs|wasb)s?)://([^/@]+)@[^/]+", re.IGNORECASE)
 
@@ -331,10 +333,22 @@ def _storage_errors(location: str) -> Iterator[None]:
             raise _no_such_file(location) from None
         if isinstance(error, IsADirectoryError) or "is a directory" in str(error):
             raise Invalid(f"A directory, not a file: {location}", kind="metadata-file") from None
-        code = re.search(r"AWS Error ([A-Z_]{1,60})", str(error))
-        reason = code[1] if code else type(error).__name__
+        reason = _reason(error)
+        if reason in EXPIRED:
+            message = (
+                f"The storage refused access to {location}: its credentials have expired; give the catalog new ones."
+            )
+            raise ProviderUnavailable(message, kind="storage", retryable=False) from None
         message, retryable = f"The storage did not answer for {location}: {reason}", reason not in REFUSALS
         raise ProviderUnavailable(message, kind="storage", retryable=retryable) from None
+
+
+def _reason(error: Exception) -> str:
+    """The one word of it that quotes nobody; PyArrow has no name of its own for every code of S3."""
+    for shape in (r"ExceptionName: (\w{1,60})", r"AWS Error (?!UNKNOWN\b)([A-Z_]{1,60})", r"(HTTP status \d{3})"):
+        if named := re.search(shape, str(error)):
+            return named[1]
+    return type(error).__name__
 
 
 def _no_such_file(location: str) -> NotFound:

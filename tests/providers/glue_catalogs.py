@@ -26,6 +26,12 @@ def settings(glue: Glue, **more: str) -> dict[str, str]:
     return given | {name.replace("_", "-"): value for name, value in more.items()}
 
 
+def files(glue: Glue) -> set[str]:
+    """The URLs of all files in the lake; Arrow leaves a folder's empty object behind when it deletes a file."""
+    listed = glue.client("s3").list_objects_v2(Bucket="lake").get("Contents", [])
+    return {f"s3://lake/{one['Key']}" for one in listed if not one["Key"].endswith("/")}
+
+
 def provider_on(glue: Glue, **more: str) -> GlueProvider:
     properties = settings(glue, **more)
     GlueProvider.check(properties)

@@ -18,7 +18,7 @@ from catalogs.table_wire import CreateTableRequest
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound, OutcomeUnknown, ProviderUnavailable
 from tests.glue import Fault, Glue
 from tests.providers.behaviours import rename
-from tests.providers.glue_catalogs import FLIGHTS, provider  # noqa: F401 (fixtures)
+from tests.providers.glue_catalogs import FLIGHTS, files, provider  # noqa: F401 (fixtures)
 
 COLUMNS = [
     {"name": "carrier", "type": "string", "nullable": False},
@@ -44,12 +44,6 @@ def planned(provider: GlueProvider, name: str = "delays", **properties: str) -> 
 
 def make(provider: GlueProvider, name: str = "delays", **properties: str) -> Remote:
     return provider.create_table(FLIGHTS, name, planned(provider, name, **properties))
-
-
-def files(glue: Glue) -> set[str]:
-    """The URLs of all files in the lake; Arrow leaves a folder's empty object behind when it deletes a file."""
-    listed = glue.client("s3").list_objects_v2(Bucket="lake").get("Contents", [])
-    return {f"s3://lake/{one['Key']}" for one in listed if not one["Key"].endswith("/")}
 
 
 def some_rows() -> pa.Table:

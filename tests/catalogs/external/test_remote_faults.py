@@ -23,7 +23,7 @@ from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
 from tests.catalogs.external.crashes import lapse, settle_all
 from tests.glue import ANY, Fault, Glue
 from tests.iceberg_rest.world import basic
-from tests.providers.glue_catalogs import settings, tables_of_engines
+from tests.providers.glue_catalogs import files, settings, tables_of_engines
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -257,6 +257,23 @@ def test_keys_expire_in_the_middle_of_a_write(aws: Glue, no_pauses: None) -> Non
     aws.heal()
     settle_all()
     assert "late" in names(TABLES)
+
+
+def test_keys_expire_before_and_in_the_middle_of_an_iceberg_commit(aws: Glue, no_pauses: None) -> None:
+    """Nothing was changed and the engine is told so: an unknown outcome would cost it the job, and its files."""
+    assert ask(*WRITES[2]).status_code == 200
+    table = f"{ICEBERG}/flights/tables/late"
+    before, kept = orjson.loads(ask("GET", table).content)["metadata-location"], files(aws)
+    commit = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"owner": "ops"}}]}
+    for operation in (ANY, "UpdateTable", "s3:PUT"):
+        aws.fail(operation, Fault.EXPIRED, times=None)
+        refused = ask("POST", table, commit)
+        assert refused.status_code == 409 and "have expired" in told(refused), (operation, refused.content)
+        aws.heal()
+        assert orjson.loads(ask("GET", f"{table}?refresh=true").content)["metadata-location"] == before, operation
+        assert files(aws) == kept, operation
+    done = orjson.loads(ask("POST", table, commit).content)
+    assert done["metadata-location"] != before and done["metadata"]["properties"]["owner"] == "ops"
 
 
 # Lists that lag behind

@@ -172,6 +172,32 @@ class TestRead:
         assert caught.value.message == "The storage did not answer for s3://bucket/t/a.json: ACCESS_DENIED"
         assert caught.value.__suppress_context__
 
+    @pytest.mark.parametrize(
+        ("said", "message", "retryable"),
+        [
+            (
+                "AWS Error UNKNOWN (HTTP status 400) during PutObject operation: Unable to parse ExceptionName: "
+                "ExpiredToken Message: The provided token has expired.",
+                "The storage refused access to s3://bucket/t/a.json: its credentials have expired; "
+                "give the catalog new ones.",
+                False,
+            ),
+            (
+                "AWS Error UNKNOWN (HTTP status 400) during HeadObject operation: No response body.",
+                "The storage did not answer for s3://bucket/t/a.json: HTTP status 400",
+                True,
+            ),
+        ],
+    )
+    def test_a_code_that_arrow_has_no_name_for_is_told(self, said, message, retryable):
+        class Refusing(PyArrowFileIO):
+            def new_input(self, location):
+                raise OSError(said)
+
+        with pytest.raises(ProviderUnavailable) as caught:
+            read_metadata(Refusing(), "s3://bucket/t/a.json")
+        assert (caught.value.message, caught.value.retryable) == (message, retryable)
+
     def test_refused_access_is_not_worth_a_retry(self):
         class Refusing(PyArrowFileIO):
             def new_input(self, location):
