@@ -334,13 +334,11 @@ def _storage_errors(location: str) -> Iterator[None]:
         if isinstance(error, IsADirectoryError) or "is a directory" in str(error):
             raise Invalid(f"A directory, not a file: {location}", kind="metadata-file") from None
         reason = _reason(error)
+        message = f"The storage did not answer for {location}: {reason}"
         if reason in EXPIRED:
-            message = (
-                f"The storage refused access to {location}: its credentials have expired; give the catalog new ones."
-            )
-            raise ProviderUnavailable(message, kind="storage", retryable=False) from None
-        message, retryable = f"The storage did not answer for {location}: {reason}", reason not in REFUSALS
-        raise ProviderUnavailable(message, kind="storage", retryable=retryable) from None
+            advice = "its credentials have expired; give the catalog new ones."
+            message = f"The storage refused access to {location}: {advice}"
+        raise ProviderUnavailable(message, kind="storage", retryable=reason not in REFUSALS | EXPIRED) from None
 
 
 def _reason(error: Exception) -> str:
