@@ -15,7 +15,6 @@ import io
 import json
 import socket
 import threading
-import time
 import urllib.parse
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
@@ -35,15 +34,15 @@ ANY = "*"
 
 
 class Fault(Enum):
-    """What happens to a call; `seconds` is how late the two late ones are."""
+    """What happens to a call; the two late ones wait `seconds`, or until they are let through."""
 
     ERROR = auto()  # 500 InternalServiceException, not applied
     THROTTLED = auto()  # 400 ThrottlingException, not applied
     EXPIRED = auto()  # 400 ExpiredTokenException, not applied
     REQUEST_LOST = auto()  # the connection ends, not applied
     REPLY_LOST = auto()  # applied, then the connection ends
-    REQUEST_LATE = auto()  # applied after `seconds`, though the caller may have left
-    REPLY_LATE = auto()  # applied, answered after `seconds`
+    REQUEST_LATE = auto()  # applied late, though the caller may have left
+    REPLY_LATE = auto()  # applied, answered late
     OWN = auto()  # what the test makes of it
 
 
@@ -69,7 +68,7 @@ class Rule:
     fault: Fault
     times: int | None = 1
     after: int = 0
-    seconds: float = 0
+    seconds: float = 60
     own: Callable[[Apply, Callable[..., Any]], list[bytes] | None] = lambda apply, start_response: None
 
 
@@ -87,6 +86,7 @@ class Glue:
     expired: set[str] = field(default_factory=set)  # access keys whose every call is refused
     _rules: list[Rule] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _late: threading.Event = field(default_factory=threading.Event)  # what late calls wait for
 
     def client(self, service: str = "glue", **settings: Any) -> Any:
         """A boto3 client for a look behind Metalake's back; it does not retry."""
@@ -107,13 +107,21 @@ class Glue:
         self.client("s3").create_bucket(Bucket=name)
         return f"s3://{name}"
 
-    def fail(self, operation: str, fault: Fault, *, times: int | None = 1, after: int = 0, seconds: float = 5) -> None:
+    def fail(self, operation: str, fault: Fault, *, times: int | None = 1, after: int = 0, seconds: float = 60) -> None:
         """The next `times` calls (None: all) of an operation, "UpdateTable" or ANY, go wrong, once `after` went well.
 
         The requests of S3 name no operation: "s3:PUT" is every PUT to it.
         """
         with self._lock:
             self._rules.append(Rule(operation, fault, times, after, seconds))
+
+    def let_through(self) -> None:
+        """The late calls that wait go on."""
+        late, self._late = self._late, threading.Event()
+        late.set()
+
+    def be_late(self, rule: Rule) -> None:
+        self._late.wait(rule.seconds)
 
     def stop_listing_new_ones(self) -> None:
         """GetTables and GetDatabases leave out what is created from now on; other calls find it."""
@@ -127,6 +135,7 @@ class Glue:
             self._rules.clear()
         self.expired.clear()
         self.lists_end = None
+        self.let_through()
 
     def next_fault(self, operation: str) -> Rule | None:
         with self._lock:
@@ -177,13 +186,13 @@ def with_faults(application: Callable[..., Iterable[bytes]], glue: Glue) -> Call
             if own is not None:
                 return own
         if rule.fault is Fault.REQUEST_LATE:
-            time.sleep(rule.seconds)
+            glue.be_late(rule)
         if rule.fault not in (Fault.REQUEST_LOST, Fault.OWN):
             reply = list(application(environ, start_response))
             if rule.fault is Fault.REQUEST_LATE:
                 return reply
             if rule.fault is Fault.REPLY_LATE:
-                time.sleep(rule.seconds)
+                glue.be_late(rule)
                 return reply
         environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
         raise ConnectionResetError(rule.fault.name)

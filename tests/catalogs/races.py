@@ -12,6 +12,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from tests.catalogs.racing import ICEBERG, NATIVE, Answer, Client, Nodes, namespace, segment
+from tests.waiting import eventually
 
 Act = Callable[[Client], Answer]
 COLUMNS = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
@@ -238,10 +239,3 @@ def _leftovers(nodes: Nodes, tag: str) -> list[str]:
 
 def _metadata_files(nodes: Nodes, tag: str) -> set[str]:
     return {str(path) for path in (nodes.home / "warehouse").glob(f"**/{tag}/**/*.metadata.json")}
-
-
-def eventually(holds: Callable[[], bool], seconds: float = 20) -> bool:
-    deadline = time.monotonic() + seconds
-    while not (held := holds()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return held

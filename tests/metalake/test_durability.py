@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -14,11 +12,11 @@ import pytest
 from tests.catalogs.races import COLUMNS
 from tests.catalogs.racing import ICEBERG, NATIVE, Client
 from tests.servers import MetalakeServer, StartMetalake
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 ROUNDS = 2
-RECOVERY = 45  # seconds; what the dead had claimed comes back within its lease
 
 
 def test_a_kill_loses_neither_events_nor_purges(start_metalake: StartMetalake, tmp_path: Path) -> None:
@@ -92,13 +90,6 @@ def events(log: Path) -> list[tuple[str, str]]:
 
 def has_happened(log: Path, event: tuple[str, str]) -> bool:
     return event in events(log)
-
-
-def eventually(holds: Callable[[], bool], seconds: float = RECOVERY) -> bool:
-    deadline = time.monotonic() + seconds
-    while not (held := holds()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return held
 
 
 def waits_for_nothing(server: MetalakeServer) -> bool:

@@ -13,9 +13,10 @@ from redis import Redis
 
 from tests import processes
 from tests.catalogs.racing import ICEBERG, NATIVE, Client
-from tests.metalake.test_durability import events, eventually, files_below, has_happened, make_table, waits_for_nothing
+from tests.metalake.test_durability import events, files_below, has_happened, make_table, waits_for_nothing
 from tests.parts import needs
 from tests.servers import MetalakeServer, OwnRedis, StartMetalake
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.timeout(240)]
 

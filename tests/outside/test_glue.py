@@ -1,7 +1,6 @@
 """What the stand-in for Glue adds to moto, and each of its faults."""
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,6 +10,7 @@ from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutE
 from moto.glue.models import FakeTable
 
 from tests.glue import ANY, Fault, Glue
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -181,11 +181,14 @@ def test_a_connection_that_ends_leaves_the_outcome_unknown(
 @pytest.mark.parametrize(("fault", "applied"), [(Fault.REQUEST_LATE, False), (Fault.REPLY_LATE, True)])
 def test_a_late_call_is_applied_though_its_caller_left(glue: Glue, client: Any, fault: Fault, applied: bool) -> None:
     hasty = glue.client(config=Config(retries={"total_max_attempts": 1}, read_timeout=0.3))
-    glue.fail("CreateTable", fault, seconds=1)
+    glue.fail("CreateTable", fault)
     with pytest.raises(ReadTimeoutError):
         create_table(hasty, "delays")
-    assert tables(client) == (["delays"] if applied else [])
-    until(lambda: tables(client) == ["delays"])
+    if not applied:
+        assert tables(client) == []
+        glue.let_through()
+    assert eventually(lambda: tables(client) == ["delays"])
+    glue.let_through()
 
 
 def test_a_fault_may_wait_hit_everything_and_last_until_healed(glue: Glue, client: Any) -> None:
@@ -230,10 +233,3 @@ def test_s3_and_sts_answer_at_the_same_address(glue: Glue) -> None:
         s3.put_object(Bucket="lake", Key="metadata/v2.json", Body=b"{}")
     assert s3.list_objects_v2(Bucket="lake")["KeyCount"] == 2
     assert glue.client("sts").get_caller_identity()["Account"] == glue.account
-
-
-def until(true: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s"
-        time.sleep(0.05)

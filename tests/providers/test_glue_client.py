@@ -30,9 +30,9 @@ from metalake.errors import (
 )
 from metalake.privileges import Kind
 from tests.glue import ANY, Fault, Glue
-from tests.metalake.test_durability import eventually
 from tests.ports import free_port
 from tests.providers.glue_catalogs import provider_on, settings
+from tests.waiting import eventually
 
 ROLE = "arn:aws:iam::210987654321:role/reader"
 
@@ -199,18 +199,19 @@ def test_what_a_failure_leaves_open(
 
 def test_an_answer_that_is_late_is_none(glue: Glue, monkeypatch: pytest.MonkeyPatch) -> None:
     glue_client._client.cache_clear()
-    monkeypatch.setattr(glue_client, "aws_client", partial(glue_client.aws_client, read_timeout=0.3))
+    monkeypatch.setattr(glue_client, "aws_client", partial(glue_client.aws_client, read_timeout=1))
     hasty = provider_on(glue)
-    glue.fail("GetDatabases", Fault.REPLY_LATE, seconds=0.8)
+    glue.fail("GetDatabases", Fault.REPLY_LATE)
     assert type(refusal(hasty.list_schemas)) is ProviderTimeout
-    glue.fail("CreateDatabase", Fault.REPLY_LATE, seconds=0.8)
+    glue.fail("CreateDatabase", Fault.REPLY_LATE)
     assert type(refusal(create, hasty)) is OutcomeUnknown
-    assert names(glue) == ["flights"]
-    glue.fail("DeleteDatabase", Fault.REQUEST_LATE, seconds=0.6)
+    assert eventually(lambda: names(glue) == ["flights"])
+    glue.fail("DeleteDatabase", Fault.REQUEST_LATE)
     identity = provider_on(glue).load_schema(["flights"]).identity
     assert type(refusal(hasty.drop_schema, ["flights"], identity)) is OutcomeUnknown
     assert names(glue) == ["flights"]
-    assert eventually(lambda: names(glue) == [], 5)
+    glue.let_through()
+    assert eventually(lambda: names(glue) == [])
     glue_client._client.cache_clear()
 
 

@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,18 +24,12 @@ from tests.parts import needs
 from tests.postgres import PostgresServer
 from tests.providers.world import World
 from tests.servers import REPOSITORY, MetalakeServer, OwnRedis, prepare
+from tests.waiting import eventually
 
 CATALOGS = "/api/metalakes/demo/catalogs"
 PROVIDERS = "memory=tests.providers.memory:MemoryProvider,memory-flat=tests.providers.memory:FlatMemoryProvider"
 THREADS = 8  # of the worker
 COLUMNS = [{"name": "carrier", "type": "string"}, {"name": "delay", "type": "integer"}]
-
-
-def eventually(holds: Callable[[], bool], seconds: float = 60) -> bool:
-    deadline = time.monotonic() + seconds
-    while not (held := holds()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return held
 
 
 @dataclass

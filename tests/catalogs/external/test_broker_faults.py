@@ -14,8 +14,9 @@ from uuid import uuid4
 import pytest
 from redis.exceptions import OutOfMemoryError
 
-from tests.catalogs.external.deployment import Deployment, Served, eventually
+from tests.catalogs.external.deployment import Deployment, Served
 from tests.catalogs.racing import Answer
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.server, pytest.mark.timeout(240)]
 

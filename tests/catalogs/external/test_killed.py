@@ -14,8 +14,8 @@ from catalogs import intents
 from catalogs.models import Intent
 from tests.catalogs.external.crashes import ended, prepared, settle_all, undisturbed
 from tests.catalogs.external.writes import EVERY_WRITE, IN_GLUE, IN_HIVE, WRITES, Bench, Write
-from tests.catalogs.races import eventually
 from tests.servers import REPOSITORY
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

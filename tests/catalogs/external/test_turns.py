@@ -13,7 +13,7 @@ from catalogs import intents, steps
 from catalogs.models import Catalog, Intent
 from tests.catalogs.external.crashes import killed_at, lapse, settle_all
 from tests.catalogs.external.writes import Bench
-from tests.catalogs.races import eventually
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 

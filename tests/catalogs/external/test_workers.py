@@ -10,7 +10,8 @@ from threading import Thread
 
 import pytest
 
-from tests.catalogs.external.deployment import Deployment, Served, eventually
+from tests.catalogs.external.deployment import Deployment, Served
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.server, pytest.mark.timeout(240)]
 

@@ -19,8 +19,8 @@ from metalake.errors import AlreadyExists, Conflict, MetalakeError, OutcomeUnkno
 from tests.catalogs.external.crashes import Killed, ended, lapse, prepared, settle_all, stopping, undisturbed
 from tests.catalogs.external.invariants import check_invariants
 from tests.catalogs.external.writes import WRITES, Bench, Write
-from tests.catalogs.races import eventually
 from tests.catalogs.racing import together
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.store, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

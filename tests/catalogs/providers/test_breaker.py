@@ -13,7 +13,7 @@ from catalogs.providers import remote
 from catalogs.providers.remote import Line
 from metalake.errors import Conflict, NotFound, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
 from tests.catalogs.providers.calls import CATALOG, Provider, ask, down, occupy
-from tests.catalogs.races import eventually
+from tests.waiting import eventually
 
 
 def fail(times: int) -> None:

@@ -22,7 +22,7 @@ from metalake.errors import (
     ProviderUnavailable,
 )
 from tests.catalogs.providers.calls import CATALOG, Provider, ask, down, occupy
-from tests.catalogs.races import eventually
+from tests.waiting import eventually
 
 # Deadline
 
