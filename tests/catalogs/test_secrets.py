@@ -96,6 +96,6 @@ def test_the_mask_shows_that_a_secret_is_set_and_changes_nothing_else():
      "AKIA" * 16_000, " " * 65_000, "password" * 8_000, "token=" * 10_000 + " ", "://" + ":" * 65_000],
 )  # fmt: skip
 def test_a_hostile_value_is_read_in_linear_time(value):
-    start = time.perf_counter()
+    start = time.thread_time()
     is_secret("comment", value)
-    assert time.perf_counter() - start < 0.2
+    assert time.thread_time() - start < 0.5

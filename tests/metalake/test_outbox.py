@@ -189,15 +189,15 @@ def test_two_drainers_never_hold_one_row(handle: Handle, monkeypatch: pytest.Mon
 
 
 def test_a_row_that_takes_longer_than_the_lease_stays_claimed(handle: Handle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox, "LEASE", timedelta(seconds=0.6))
+    monkeypatch.setattr(outbox, "LEASE", timedelta(seconds=2))
     handled: list[int] = []
 
     def slow(payload: dict[str, Any]) -> None:
-        time.sleep(2)
+        time.sleep(5)
         handled.append(payload["n"])
 
     def late() -> int:
-        time.sleep(1)
+        time.sleep(3)
         return outbox.drain()
 
     handle(slow)

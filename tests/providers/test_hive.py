@@ -165,7 +165,7 @@ def test_an_alteration_waits_for_the_lock_and_leaves_none_behind(
     monkeypatch.setattr(hive_locks, "WAIT", 0.3)
     with pytest.raises(ProviderBusy, match="locked by somebody else"):
         provider.alter_table(schema, "delays", found.definition, found.version)
-    monkeypatch.setattr(hive_locks, "WAIT", 8.0)
+    monkeypatch.setattr(hive_locks, "WAIT", 30.0)
     wanted = provider.altered_table(found.definition, [set_property("owner_team", "ops")])
     done: list[str] = []
     waiting = threading.Thread(

@@ -214,7 +214,7 @@ def test_one_answer_may_take_only_so_long_and_be_only_so_large(monkeypatch: pyte
     started = time.monotonic()
     with serving(drips) as port, pytest.raises(ProviderTimeout):
         provider_at(port).load_schema(["flights"])
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 15
     monkeypatch.setattr(hive_client, "ANSWER_SECONDS", 20)
     monkeypatch.setattr(hive_client, "ANSWER_BYTES", 2**20)
     with serving(floods) as port, pytest.raises(ProviderUnavailable, match="larger answer"):
@@ -236,13 +236,14 @@ def test_a_refusal_does_not_end_the_connection_and_a_failure_does(hms: HiveMetas
 
 def test_an_answer_that_comes_too_late_is_nobody_s(monkeypatch: pytest.MonkeyPatch) -> None:
     connections: list[socket.socket] = []
+    was_left = threading.Event()
 
     def late_at_first(connection: socket.socket) -> None:
         connections.append(connection)
         is_first = len(connections) == 1
         while connection.recv(1000):
             if is_first:
-                time.sleep(0.5)
+                was_left.wait(20)
             name = b"first" if is_first else b"second"
             text = len(name).to_bytes(4, "big") + name
             connection.sendall(reply("get_database", b"\x0c\x00\x00\x0b\x00\x01" + text + b"\x00\x00"))
@@ -252,7 +253,8 @@ def test_an_answer_that_comes_too_late_is_nobody_s(monkeypatch: pytest.MonkeyPat
         provider = provider_at(port)
         with pytest.raises(ProviderTimeout):
             provider.load_schema(["first"])
-        monkeypatch.setattr(hive_client, "READ_SECONDS", 2.0)
+        was_left.set()
+        monkeypatch.setattr(hive_client, "READ_SECONDS", 20.0)
         assert provider.load_schema(["second"]).name == "second"
         assert provider.load_schema(["second"]).name == "second"
         assert len(connections) == 2, "a good one is used again"

@@ -299,7 +299,7 @@ class TestGuard:
             started = time.monotonic()
             with pytest.raises(ReadTimeoutError):
                 client.get_databases()
-            assert time.monotonic() - started < 3
+            assert time.monotonic() - started < 15
 
     def test_the_library_gave_the_sender_up_to_us(self):
         """What the guard stands on inside botocore; an upgrade that moves it must fail here, not in production."""
