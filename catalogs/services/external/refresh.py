@@ -19,11 +19,12 @@ from authz import operations, policy
 from authz.policy import Actor
 from catalogs.lookup import Found, Ident, by_id, find
 from catalogs.models import Catalog, Mirror, RefreshRun
+from catalogs.providers import remote
 from catalogs.providers.external import ExternalProvider
 from catalogs.providers.registry import provider_class
 from catalogs.services.changes import require_enabled
 from catalogs.services.external import mirror
-from catalogs.services.external.calls import SYSTEM, is_external, pages, provider_at_external, system_actor
+from catalogs.services.external.calls import PATIENCE, SYSTEM, is_external, pages, provider_at_external, system_actor
 from catalogs.services.external.mirror import Tally
 from catalogs.services.external.reading import bury_if_gone
 from metalake.errors import MetalakeError, NotFound, Unsupported
@@ -33,7 +34,7 @@ from metalake.privileges import Kind
 log = logging.getLogger(__name__)
 
 TOPIC = "catalog.refresh"
-LEASE = timedelta(seconds=60)
+LEASE = timedelta(seconds=PATIENCE + remote.TOTAL)  # the longest that one question takes; each answer renews it
 FEW = 10  # missing objects that are believed whatever share of the whole they are
 SHARE = 0.5
 
@@ -166,7 +167,7 @@ def _walk(run: RefreshRun, told: Callable[[RefreshRun], None]) -> None:
     asked_at = timezone.now()
     for page in pages(actor, catalog, provider, "list_schemas"):
         tally = mirror.meet_schemas(catalog, provider, page, asked_at)
-        listed |= {remote.name for remote in page}
+        listed |= {schema.name for schema in page}
         _count(run, tally, told, again=bool(run.after))
     for name in sorted(listed):
         if name > run.after:
@@ -197,7 +198,7 @@ def _tables(
     asked_at = timezone.now()
     try:
         for page in pages(actor, schema, provider, "list_tables", schema=levels, whole=True):
-            names |= {remote.name for remote in page}
+            names |= {table.name for table in page}
             _count(run, mirror.meet_tables(schema, page, asked_at), told)
     except NotFound:
         return
@@ -225,8 +226,8 @@ def _drop_missing(
         return
     for pk in missing:
         row = Mirror.objects.select_related("securable").defer("definition").filter(pk=pk).first()
-        if row is not None and bury_if_gone(actor, container, provider, row):
-            run.dropped += 1
+        if row is not None:
+            run.dropped += bury_if_gone(actor, container, provider, row)
             _save(run, "dropped")
 
 

@@ -74,6 +74,22 @@ def test_drops_may_be_accepted_while_a_walk_is_on(deep: Catalog, world: World) -
     assert (ended.dropped, ended.held_back) == (30, 0)
 
 
+def test_each_answer_renews_the_lease(deep: Catalog, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that says that an object is there after all, which changes nothing else."""
+    refresh.carry_on(refresh.begin(deep.pk, here=True).pk)
+    Securable.objects.update(create_time=timezone.now() - timedelta(hours=1))
+    world.drop("weather", "t9")
+
+    def takes_long(*_: object) -> bool:
+        RefreshRun.objects.filter(state=RefreshRun.State.RUNNING).update(lease_until=timezone.now())
+        return False
+
+    monkeypatch.setattr(refresh, "bury_if_gone", takes_long)
+    run = refresh.carry_on(refresh.begin(deep.pk, here=True).pk)
+    assert run is not None and (run.state, run.dropped) == (RefreshRun.State.DONE, 0)
+    assert run.lease_until > timezone.now() + timedelta(seconds=90)
+
+
 def test_a_stopped_run_counts_what_it_did(deep: Catalog, admin: Caller) -> None:
     run = refresh.begin(deep.pk, here=True)
     owner = refresh_owner()
