@@ -212,7 +212,7 @@ def start_hms() -> Iterator[Callable[..., HiveMetastore]]:
     with ExitStack() as servers:
 
         def start(version: str = NEW) -> HiveMetastore:
-            _needs(version)
+            needs_hms(version)
             return servers.enter_context(running_hms(version))
 
         yield start
@@ -221,7 +221,7 @@ def start_hms() -> Iterator[Callable[..., HiveMetastore]]:
 @contextmanager
 def _shared_hms(version: str) -> Iterator[HiveMetastore]:
     """The metastore of this run of the suite, or one of this process where nothing is shared."""
-    _needs(version)
+    needs_hms(version)
     shared = shared_folder()
     if shared is None:
         with running_hms(version) as server:
@@ -239,7 +239,7 @@ def _shared_hms(version: str) -> Iterator[HiveMetastore]:
     yield HiveMetastore(version, folder, int(port.read_text()))
 
 
-def _needs(version: str) -> None:
+def needs_hms(version: str) -> None:
     """Skip the running test, saying what to install, where a part of this version is missing."""
     needs("java")
     needs("spark")

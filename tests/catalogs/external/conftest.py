@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,7 @@ from tests.catalogs.external.outside import AwsGlue, Memory, Metastore, Outside
 from tests.catalogs.external.writes import Bench
 from tests.faults import Faults
 from tests.glue import Glue
-from tests.hms import HiveMetastore, running_hms
-from tests.parts import needs
+from tests.hms import NEW, OLD, HiveMetastore, needs_hms, running_hms
 from tests.providers.glue_catalogs import settings
 from tests.providers.world import World
 from tests.thrift_proxy import running_proxy
@@ -75,9 +75,15 @@ def _in_haste(monkeypatch: pytest.MonkeyPatch) -> Actor:
 
 @pytest.fixture(scope="session")
 def own_hms() -> Iterator[HiveMetastore]:
-    needs("java")
-    needs("spark")
+    needs_hms(NEW)
     with running_hms() as hms:
+        yield hms
+
+
+@pytest.fixture(scope="session")
+def own_old_hms() -> Iterator[HiveMetastore]:
+    needs_hms(OLD)
+    with running_hms(OLD) as hms:
         yield hms
 
 
@@ -88,9 +94,27 @@ def hive_bench(
     own_hms: HiveMetastore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Bench]:
+    with _in_metastore(own_hms, monkeypatch) as bench:
+        yield bench
+
+
+@pytest.fixture
+def old_hive_bench(
+    admin: Caller,  # noqa: F811
+    mia: Caller,  # noqa: F811
+    own_old_hms: HiveMetastore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Bench]:
+    """In a metastore of version 2.3.9, where what is altered is locked first."""
+    with _in_metastore(own_old_hms, monkeypatch) as bench:
+        yield bench
+
+
+@contextmanager
+def _in_metastore(hms: HiveMetastore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     faults = Faults()
-    with running_proxy(own_hms.port, faults) as port:
-        outside = Metastore(own_hms, faults, port)
+    with running_proxy(hms.port, faults) as port:
+        outside = Metastore(hms, faults, port)
         yield _registered("hive", outside, outside.properties, _in_haste(monkeypatch))
 
 

@@ -10,7 +10,7 @@ from metalake.errors import OutcomeUnknown
 from tests.catalogs.external.cells import Series, every_cell, most_cells, sample, small_sample
 from tests.catalogs.external.crashes import Cell, Told, leave_no_call, perform, prepared, run_cell, undisturbed
 from tests.catalogs.external.outside import Outside
-from tests.catalogs.external.writes import IN_GLUE, IN_HIVE, WRITES, Bench, Write
+from tests.catalogs.external.writes import IN_GLUE, IN_HIVE, IN_OLD_HIVE, WRITES, Bench, Write
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -41,6 +41,11 @@ def test_a_sample_of_the_matrix(benches: dict[str, Bench], write: Write) -> None
 @pytest.mark.parametrize("write", IN_HIVE, ids=str)
 def test_a_sample_in_a_metastore(hive_bench: Bench, write: Write) -> None:
     assert run(hive_bench, write, small_sample) > 15
+
+
+@pytest.mark.parametrize("write", IN_OLD_HIVE[:1], ids=str)
+def test_a_sample_in_an_older_metastore(old_hive_bench: Bench, write: Write) -> None:
+    assert run(old_hive_bench, write, small_sample) > 15
 
 
 @pytest.mark.parametrize("write", IN_GLUE, ids=str)
@@ -76,6 +81,13 @@ def test_the_whole_matrix(benches: dict[str, Bench], write: Write) -> None:
 @pytest.mark.parametrize("write", IN_HIVE, ids=str)
 def test_the_matrix_in_a_metastore(hive_bench: Bench, write: Write) -> None:
     print(f"{write}: {run(hive_bench, write, most_cells)} cells")  # noqa: T201
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("write", IN_OLD_HIVE, ids=str)
+def test_the_matrix_in_an_older_metastore(old_hive_bench: Bench, write: Write) -> None:
+    print(f"{write} (2.3.9): {run(old_hive_bench, write, most_cells)} cells")  # noqa: T201
 
 
 @pytest.mark.long

@@ -338,6 +338,9 @@ IN_HIVE = [
     Write("commit", "hive", _commit, ("commit_table",), ("table.committed",), _with_iceberg_of_others),
 ]
 
+LOCKED = ("alter a table", "rename a table", "commit")
+IN_OLD_HIVE = [write for write in IN_HIVE if write.name in LOCKED]
+
 IN_GLUE = [
     *_in("glue", properties=HIVE_FORMAT),
     Write(
