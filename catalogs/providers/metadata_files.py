@@ -72,10 +72,10 @@ class MetadataFiles:
         ]
 
     def read(self, location: str) -> bytes:
-        content = METADATA.get(location)
+        content = METADATA.get(self.catalog_id, location)
         if content is None:
             content = files.read_metadata(self.io, location)
-            METADATA.put(location, content)
+            METADATA.put(self.catalog_id, location, content)
         return content
 
     def allowed_place(self, location: str) -> str:
@@ -89,29 +89,29 @@ class MetadataFiles:
             content = files.read_metadata(self.io, location)
         except NotFound as missing:
             raise Invalid(missing.message, kind="metadata-file") from None
-        METADATA.put(location, content)  # what is checked now, not what another file of that name held before
+        METADATA.put(self.catalog_id, location, content)  # what is checked now, not what one of that name held before
         return content
 
     def write(self, metadata: Mapping[str, Any], previous: str | None) -> tuple[str, bytes]:
         """The location and the content of a new metadata file."""
         location, content = files.write_metadata(self.io, metadata, version=files.next_version(previous))
-        METADATA.put(location, content)
+        METADATA.put(self.catalog_id, location, content)
         return location, content
 
     def discard(self, *written: str) -> None:
         """Remove metadata files that nothing points to."""
         for location in written:
-            METADATA.forget(location)
+            METADATA.forget(self.catalog_id, location)
         files.delete_quietly(self.io, written)
 
     def remove(self, written: str) -> None:
         """As `discard`. Raises ProviderUnavailable."""
-        METADATA.forget(written)
+        METADATA.forget(self.catalog_id, written)
         files.delete_file(self.io, written)
 
     def purge(self, metadata_location: str) -> int:
         """Delete every file the table owns, its metadata last; running it again goes on where it stopped."""
-        METADATA.forget(metadata_location)
+        METADATA.forget(self.catalog_id, metadata_location)
         try:
             metadata = files.parse_metadata(files.read_metadata(self.io, metadata_location))
         except NotFound:

@@ -83,7 +83,7 @@ def a_table(actor: Actor, found: Found) -> Found:
 
 def current_record(found: Found) -> TableRecord:
     location = found.metadata_location or ""
-    content = METADATA.get(location)
+    content = METADATA.get(found.catalog.id, location)
     if content is None:
         content = store_of(found).read(location)
     return TableRecord(found, location, content)

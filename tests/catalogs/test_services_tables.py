@@ -223,7 +223,7 @@ def test_a_foreign_log_does_not_fail_a_commit_that_happened(actor: Actor) -> Non
 
 def test_a_catalog_that_goes_away_meanwhile_is_a_miss(actor: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
     record = made(actor, "t")
-    METADATA.forget(record.metadata_location or "")
+    METADATA.forget(record.published.catalog.id, record.metadata_location or "")
     find = pointers.find_table
 
     def find_and_drop(*arguments: Any) -> Any:

@@ -102,11 +102,12 @@ def test_a_table_that_is_not_there(home: Caller) -> None:
 
 
 def test_a_metadata_file_that_is_gone(home: Caller) -> None:
+    from catalogs.models import Catalog
     from catalogs.providers.metadata_files import METADATA
 
     made = home.make_table("a", "t")
     file_of(made).unlink()
-    METADATA.forget(made["metadata-location"])
+    METADATA.forget(Catalog.objects.get(name="lake").pk, made["metadata-location"])
     status, type_, message = home.get("namespaces/a/tables/t").error
     assert (status, type_) == (404, "NotFoundException")
     assert message == f"Failed to open input stream for file: {made['metadata-location']}"
