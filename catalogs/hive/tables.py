@@ -74,6 +74,11 @@ class HiveTable:
     def is_view(self) -> bool:
         return self.table_type in VIEW_TYPES
 
+    @property
+    def is_external(self) -> bool:
+        """Whether a drop leaves its files; a metastore itself goes by the parameter alone."""
+        return self.table_type == EXTERNAL_TABLE or self.parameters.get("EXTERNAL", "").upper() == "TRUE"
+
     def as_json(self) -> dict[str, Any]:
         """The table as JSON data, which shares what is in it with the table."""
         lists = {

@@ -89,6 +89,11 @@ def is_under(location: str, prefix: str) -> bool:
     return _same_storage(_take_apart(prefix)).holds(_same_storage(_take_apart(location)))
 
 
+def is_inside(location: str, prefix: str) -> bool:
+    """Whether `location` lies below `prefix`, and is not it. Raises Invalid for a malformed one."""
+    return is_under(location, prefix) and not is_under(prefix, location)
+
+
 def check_allowed(location: str, allowed: Sequence[str], *, file_roots: Sequence[str]) -> str:
     """Return the normalised location, or raise Invalid unless it lies under one of `allowed`.
 

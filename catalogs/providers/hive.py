@@ -12,7 +12,7 @@ from hive_metastore.ttypes import Table
 
 from catalogs.hive.names import HIVE, folded_name
 from catalogs.hive.partitions import partition_values
-from catalogs.hive.tables import EXTERNAL_TABLE, HiveTable
+from catalogs.hive.tables import HiveTable
 from catalogs.providers.external import PARTITION, Levels, Page, Remote
 from catalogs.providers.hive_calls import (
     alter,
@@ -135,7 +135,7 @@ class HiveProvider(HiveMeaning):
             dropped = False
             for table, _ in read_kinds(metastore, name):
                 with once_written(dropped), suppress(NotFound):
-                    drop(metastore, name, table)
+                    self._drop(metastore, read_table(metastore, name, table))
                 dropped = True
             with once_written(dropped):
                 metastore.call("drop_database", name, False, False, about=about)
@@ -222,15 +222,19 @@ class HiveProvider(HiveMeaning):
         """
         with self._metastore() as metastore:
             there = self._same(metastore, schema[0], table, identity)
-            if self.metadata_location(table_of(there).definition) is not None:
-                drop(metastore, schema[0], table, with_files=False)
-                return
-            if purge and there.tableType == EXTERNAL_TABLE:
+            if purge and hive_table(there).is_external and not self._is_iceberg(there):
                 raise Unsupported(
                     f"Table {schema[0]}.{table} is external: a metastore does not delete its files; drop it instead.",
                     kind=Kind.TABLE,
                 )
-            drop(metastore, schema[0], table, purge=purge)
+            self._drop(metastore, there, purge=purge)
+
+    def _drop(self, metastore: Metastore, there: Table, *, purge: bool = False) -> None:
+        with_files = not (self._is_iceberg(there) or hive_table(there).is_external)
+        drop(metastore, there.dbName, there.tableName, with_files=with_files, purge=purge and with_files)
+
+    def _is_iceberg(self, there: Table) -> bool:
+        return self.metadata_location(table_of(there).definition) is not None
 
     def commit_table(self, schema: Levels, table: str, location: str, previous: str) -> Remote:
         """As Iceberg's own Hive catalog does: under the lock, which no commit goes without.
@@ -295,6 +299,6 @@ class HiveProvider(HiveMeaning):
 
     def drop_partition(self, schema: Levels, table: str, partition: str) -> None:
         with self._metastore() as metastore:
-            _, keys = read_partitioned(metastore, schema[0], table)
-            values = partition_values(keys, partition)
-            metastore.call("drop_partition", schema[0], table, values, True, about=About(PARTITION, partition))
+            there, keys = read_partitioned(metastore, schema[0], table)
+            values, with_files = partition_values(keys, partition), not hive_table(there).is_external
+            metastore.call("drop_partition", schema[0], table, values, with_files, about=About(PARTITION, partition))

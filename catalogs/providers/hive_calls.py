@@ -122,7 +122,6 @@ def move_path(table: Table, home: str | None, target: str | None, name: str) -> 
 
 
 def drop(metastore: Metastore, database: str, table: str, *, with_files: bool = True, purge: bool = False) -> None:
-    """A metastore itself leaves the files of external tables."""
     context = EnvironmentContext({"ifPurge": "TRUE"} if purge else {})
     about = About(Kind.TABLE, f"{database}.{table}")
     metastore.call("drop_table_with_environment_context", database, table, with_files, context, about=about)

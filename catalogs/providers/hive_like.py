@@ -12,6 +12,7 @@ from catalogs.hive.alterations import altered
 from catalogs.hive.creation import to_hive
 from catalogs.hive.names import NameRule, folded_name
 from catalogs.hive.partitions import IdentityPartition, kept_values, native_partition, partition_name
+from catalogs.hive.properties import SERDE_PARAMETER
 from catalogs.hive.tables import HiveTable, formats_of
 from catalogs.hive.translate import from_hive
 from catalogs.iceberg import guard
@@ -64,6 +65,12 @@ class HiveLike(IcebergEntries):
         """A location that somebody names for what is Hive's: a schema, a table of Hive's own formats, a partition."""
         return self.allowed_place(location, *own)
 
+    def require_movable(self, table: HiveTable) -> None:
+        """Raise Invalid where a table may not be said to lie elsewhere."""
+
+    def require_partition_place(self, table: HiveTable, place: str) -> None:
+        """Raise Invalid for a place where a partition of the table may not lie."""
+
     # Schemas
 
     def shown_schema(self, definition: dict[str, Any]) -> dict[str, Any]:
@@ -103,11 +110,12 @@ class HiveLike(IcebergEntries):
     def _check_set(self, properties: Mapping[str, str], own: str | None) -> None:
         """Raise Invalid for what engines and metastores would load or fetch where it says."""
         for key, value in properties.items():
-            if guard.loads_class(key):
+            plain = key.removeprefix(SERDE_PARAMETER)
+            if guard.loads_class(plain):
                 raise Invalid(
                     f"properties.{key}: names a class to load; only a server may choose classes", kind="table"
                 )
-            if key == SCHEMA_URL and value != "none":
+            if plain == SCHEMA_URL and value != "none":
                 self.hive_place(value, own)
 
     def iceberg_table(
@@ -155,6 +163,7 @@ class HiveLike(IcebergEntries):
             guard.check_limits(dict.fromkeys(changed.parameters, ""))
         if changed.location and changed.location != table.location:
             self.hive_place(changed.location, table.location)
+            self.require_movable(table)
         return changed.as_json()
 
     def shown_table(self, definition: dict[str, Any]) -> dict[str, Any]:
@@ -177,7 +186,7 @@ class HiveLike(IcebergEntries):
         values = kept_values(of.partition_keys, asked)
         location = parameters.pop("location", None)
         if location is not None:
-            self.hive_place(location, of.location)
+            self.require_partition_place(of, self.hive_place(location, of.location))
         name = partition_name(of.partition_keys, values)
         return {"name": name, "values": values, "location": location, "parameters": parameters}
 

@@ -9,10 +9,10 @@ from django.conf import settings
 from pydantic import Field
 
 from catalogs.hive.names import HIVE
-from catalogs.hive.tables import HiveTable
+from catalogs.hive.tables import EXTERNAL_TABLE, HiveTable
 from catalogs.iceberg import locations
 from catalogs.providers import hive_iceberg
-from catalogs.providers.external import ExternalSettings, Remote
+from catalogs.providers.external import PARTITION, ExternalSettings, Remote
 from catalogs.providers.hive_like import HiveLike, formats_of_remote
 from catalogs.providers.places import PlacedSettings, require_no_metadata_host, require_not_ours
 from catalogs.providers.reaching.metastores import parse_metastores
@@ -23,6 +23,8 @@ from metalake.wire import quote
 
 URIS = "metastore.uris"
 TO_NAME = "put it among the catalog's allowed-locations, or leave the location out"
+MANAGED_STAYS = "a metastore deletes the folder of a managed table with it, so such a table lies in its schema's folder"
+TO_NAME_ONE = "leave the location out, or make an EXTERNAL_TABLE"
 LONGEST_KEY, LONGEST_TEXT = 256, 4_000  # of a metastore's own database
 BYPASS = "gravitino.bypass."
 KERBEROS = ("kerberos.principal", "kerberos.keytab-uri")
@@ -122,10 +124,30 @@ class HiveMeaning(HiveLike):
                 raise TooLarge(f"{what} is over {LONGEST_TEXT} characters", kind=Kind.TABLE)
 
     def placed(self, schema: Remote, asked: CreateTableRequest) -> dict[str, str]:
-        """A table that names no place goes where the metastore puts it, which is below its database."""
-        location = asked.properties.get("location")
-        place = {} if location is None else {"location": self.hive_place(location, schema.definition["location"])}
-        return asked.properties | place
+        """A table that names no place goes where the metastore puts it, which is below its database.
+
+        One that names another is external, as Spark has it: with a managed one a metastore deletes its folder.
+        """
+        location, own = asked.properties.get("location"), schema.definition["location"]
+        if location is None:
+            return asked.properties
+        place = self.hive_place(location, own)
+        wanted = {"table-type": EXTERNAL_TABLE} | asked.properties | {"location": place}
+        is_its_own = own and locations.canonical(place) == locations.canonical(f"{own.removesuffix('/')}/{asked.name}")
+        if wanted["table-type"].upper() == EXTERNAL_TABLE or is_its_own:
+            return wanted
+        raise Invalid(f"properties.location: {MANAGED_STAYS}; {TO_NAME_ONE}", kind=Kind.TABLE)
+
+    def require_movable(self, table: HiveTable) -> None:
+        if not table.is_external:
+            raise Invalid(f"updates: location: {MANAGED_STAYS}; {TO_NAME_ONE}", kind=Kind.TABLE)
+
+    def require_partition_place(self, table: HiveTable, place: str) -> None:
+        if table.is_external or (table.location and locations.is_inside(place, table.location)):
+            return
+        raise Invalid(
+            f"properties.location: a partition of a managed table lies below {table.location}", kind=PARTITION
+        )
 
     def described(self, entry: HiveTable, metadata: dict[str, Any]) -> HiveTable:
         return hive_iceberg.described(entry, metadata)

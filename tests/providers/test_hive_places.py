@@ -49,7 +49,7 @@ def asked(**properties: str) -> CreateTableRequest:
 
 def places(provider: HiveProvider, location: str) -> dict[str, str]:
     """Where things go that name this location, each made as somebody else would; what refuses it is left out."""
-    table = provider.new_table(database(), asked()) | {"location": f"{OWN}/delays"}
+    table = provider.new_table(database(), asked(table_type="EXTERNAL_TABLE")) | {"location": f"{OWN}/delays"}
     partition = {"type": "identity", "fieldNames": [["year"]], "values": [YEAR], "properties": {"location": location}}
     makers = {
         "schema": lambda: provider.new_schema(None, {"location": location}),
@@ -93,6 +93,30 @@ def test_where_places_are_named_nothing_lies_elsewhere(named: dict[str, str]) ->
 def test_places_that_are_never_taken(location: str) -> None:
     for provider in (catalog(), catalog(warehouse="s3://lake/tables")):
         assert places(provider, location) == {}
+
+
+@pytest.mark.parametrize("location", ["s3://lake/tables", "s3://lake/tables/hr.db/staff", OWN, f"{OWN}/secret"])
+def test_a_managed_table_lies_in_a_folder_of_its_own(location: str) -> None:
+    """Whoever drops it has the metastore delete that."""
+    provider = catalog(warehouse="s3://lake/tables")
+    with pytest.raises(Invalid, match="lies in its schema's folder; leave the location out, or make an EXTERNAL"):
+        provider.new_table(database(), asked(location=location, table_type="managed_table"))
+    assert provider.new_table(database(), asked(location=location))["table_type"] == "EXTERNAL_TABLE"
+    own = provider.new_table(database(), asked(location=f"{OWN}/delays", table_type="MANAGED_TABLE"))
+    assert (own["table_type"], own["location"]) == ("MANAGED_TABLE", f"{OWN}/delays")
+    with pytest.raises(Invalid, match="a metastore deletes the folder|not under a location"):
+        provider.altered_table(own, [set_property("location", location)])
+
+
+@pytest.mark.parametrize("location", ["s3://lake/tables", OWN, f"{OWN}/delays", f"{OWN}/secret"])
+def test_a_partition_of_a_managed_table_lies_below_it(location: str) -> None:
+    provider = catalog(warehouse="s3://lake/tables", allowed_locations=OWN)
+    table = provider.new_table(database(), asked()) | {"location": f"{OWN}/delays"}
+    wanted = {"type": "identity", "fieldNames": [["year"]], "values": [YEAR], "properties": {"location": location}}
+    with pytest.raises(Invalid, match=f"a partition of a managed table lies below {OWN}/delays"):
+        provider.new_partition(table, IdentityPartition.model_validate(wanted))
+    wanted["properties"] = {"location": f"{OWN}/delays/of-2013"}
+    assert provider.new_partition(table, IdentityPartition.model_validate(wanted))["location"]
 
 
 def test_what_lies_elsewhere_already_stays_and_is_shown() -> None:
