@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import orjson
-from pydantic import Field
+from pydantic import Field, ValidationError, field_validator
 
 from catalogs.hierarchy import HierarchicalSchema
 from catalogs.hive.partitions import IdentityPartition
@@ -29,6 +29,8 @@ from metalake.privileges import Kind
 METADATA_FILE = "metadata-file"  # among the formats of an Iceberg table whose metadata can be read
 MARKER = "metalake.intent"  # the parameter that tells a remote object of ours from a namesake
 PARTITION = "partition"
+CACHE_TTL, REFRESH_INTERVAL = "cache-ttl", "refresh-interval"  # both in seconds
+DIGITS = re.compile(r"[0-9]+")
 Levels = list[str]
 
 
@@ -37,14 +39,14 @@ class ExternalSettings(Settings):
 
     cache_ttl: int = Field(
         0,
-        alias="cache-ttl",
+        alias=CACHE_TTL,
         ge=0,
         le=86_400,
         description="For how many seconds an answer of the outside system is good; 0 asks it every time.",
     )
     refresh_interval: int | None = Field(
         None,
-        alias="refresh-interval",
+        alias=REFRESH_INTERVAL,
         ge=60,
         le=31_536_000,
         description="Every how many seconds the whole catalog is walked and compared; left out, only on demand.",
@@ -52,6 +54,24 @@ class ExternalSettings(Settings):
     nested_namespaces: Literal["true", "false"] = Field(
         "false", alias="nested-namespaces", description="Whether schemas may lie inside schemas."
     )
+
+    @field_validator("cache_ttl", "refresh_interval", mode="before")
+    @classmethod
+    def _in_digits(cls, given: Any) -> Any:
+        """Of text no more is a number than what all who read it take for the same one."""
+        if isinstance(given, str) and not DIGITS.fullmatch(given):
+            raise ValueError("must be a whole number of seconds, in digits alone, such as 60")
+        return given
+
+
+def seconds_of(properties: Mapping[str, str], name: str) -> int | None:
+    """What CACHE_TTL or REFRESH_INTERVAL says; unset, or unfit as an older row may hold it, is the default."""
+    given = {name: properties[name]} if name in properties else {}
+    try:
+        read = ExternalSettings.model_validate(given)
+    except ValidationError:
+        read = ExternalSettings()
+    return read.cache_ttl if name == CACHE_TTL else read.refresh_interval
 
 
 @dataclass(frozen=True)
@@ -107,7 +127,7 @@ class ExternalProvider(Provider):
     @property
     def freshness(self) -> int:
         """Seconds for which an answer is good."""
-        return int(self.properties.get("cache-ttl") or 0)
+        return seconds_of(self.properties, CACHE_TTL) or 0
 
     # The outside system's own calls.
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from catalogs.hive.names import GLUE, ICEBERG_IN_GLUE, folded_name
 from catalogs.hive.tables import EXTERNAL_TABLE, HiveTable, formats_of, passes
 from catalogs.providers import glue_iceberg as iceberg
-from catalogs.providers.external import Levels, Remote
+from catalogs.providers.external import CACHE_TTL, REFRESH_INTERVAL, Levels, Remote
 from catalogs.providers.glue_settings import GlueSettings
 from catalogs.providers.hive_like import HiveLike, formats_of_remote
 from catalogs.table_wire import CreateTableRequest
@@ -33,7 +33,9 @@ class GlueMeaning(HiveLike):
 
     @cached_property
     def given(self) -> GlueSettings:
-        return GlueSettings.model_validate(self.properties)
+        """Without the seconds, of which an older row may hold what is not valid any more; `seconds_of` reads them."""
+        others = {key: value for key, value in self.properties.items() if key not in (CACHE_TTL, REFRESH_INTERVAL)}
+        return GlueSettings.model_validate(others)
 
     # Schemas
 

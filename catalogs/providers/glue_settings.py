@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, SecretStr, model_validator
 
 from catalogs.hive.tables import read_filter
-from catalogs.providers.external import ExternalSettings
+from catalogs.providers.external import CACHE_TTL, REFRESH_INTERVAL, ExternalSettings
 from catalogs.providers.places import PlacedSettings
 from catalogs.providers.reaching.aws import SCHEMES, Keys, Role, check_region, check_role
 from catalogs.providers.reaching.endpoints import parse_endpoint
@@ -20,7 +20,7 @@ ENDPOINTS = ("aws-glue-endpoint", "aws-sts-endpoint")
 
 
 class GlueSettings(PlacedSettings, ExternalSettings):
-    """A blank value is as good as none."""
+    """A blank value is as good as none, but for seconds, which every catalog reads alike."""
 
     model_config = ConfigDict(populate_by_name=False)
 
@@ -68,7 +68,10 @@ class GlueSettings(PlacedSettings, ExternalSettings):
     @model_validator(mode="before")
     @classmethod
     def _without_blanks(cls, given: Any) -> Any:
-        return {key: value for key, value in given.items() if not isinstance(value, str) or value.strip()}
+        kept = (CACHE_TTL, REFRESH_INTERVAL)
+        return {
+            key: value for key, value in given.items() if key in kept or not isinstance(value, str) or value.strip()
+        }
 
     @property
     def keys(self) -> Keys | None:

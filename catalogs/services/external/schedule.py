@@ -15,6 +15,7 @@ from django.utils import timezone
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from catalogs.models import Catalog
+from catalogs.providers.external import REFRESH_INTERVAL, seconds_of
 from catalogs.services.external import refresh
 from metalake.privileges import Kind
 
@@ -44,12 +45,12 @@ def follow(event: dict[str, Any]) -> None:
 
 def keep(row: Catalog) -> None:
     """Make the schedule what the catalog's property `refresh-interval` says."""
-    seconds = row.properties.get("refresh-interval")
+    seconds = seconds_of(row.properties, REFRESH_INTERVAL)
     tasks = schedule_of(row.pk)
     if not seconds:
         tasks.delete()
         return
-    interval, _ = IntervalSchedule.objects.get_or_create(every=int(seconds), period=IntervalSchedule.SECONDS)
+    interval, _ = IntervalSchedule.objects.get_or_create(every=seconds, period=IntervalSchedule.SECONDS)
     ending = f" ({row.pk})"  # names are unique
     full_name = f"{row.parent.name}.{row.name}" if row.parent else row.name
     name = f"refresh {full_name}"[: LONGEST_NAME - len(ending)] + ending
