@@ -109,16 +109,15 @@ def keep(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at
 def meet_tables(schema: Found, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False) -> Tally:
     """Bring the rows of these tables up to what the system says; those it does not name stay as they are.
 
-    A table of the same name but another identity is another table: the old one is buried with its grants. `stamp`
-    notes when an unchanged one was seen, too. What was published here since the system was asked is newer and stays.
-    Raises NotFound where the schema is no more.
+    A table of the same name but another identity is another table: the old one is buried with its grants, as it is
+    where a view has its name. `stamp` notes when an unchanged one was seen, too. What was published here since the
+    system was asked is newer and stays. Raises NotFound where the schema is no more.
     """
-    tables = [remote for remote in remotes if remote.kind == Kind.TABLE]
 
     def act(actor: Actor) -> Tally:
-        tally, fresh, touched = Tally(seen=len(tables)), list[Remote](), dict[int, Remote]()
-        known = _known_below(schema.id, [remote.name for remote in tables])
-        news = [remote for remote in tables if _is_news(remote, known.get(remote.name), asked_at, stamp)]
+        tally, fresh, touched = Tally(seen=len(table_names(remotes))), list[Remote](), dict[int, Remote]()
+        known = _known_below(schema.id, [remote.name for remote in remotes])
+        news = [remote for remote in remotes if _is_news(remote, known.get(remote.name), asked_at, stamp)]
         moving = moving_tables(schema, {remote.name for remote in news}, asked_at) if news else set()
         for remote in news:
             kept = known.get(remote.name)
@@ -128,10 +127,12 @@ def meet_tables(schema: Found, remotes: Sequence[Remote], asked_at: datetime, *,
             if kept is None and not _can_be_named(remote.name):
                 tally.skip(schema, remote.name, NO_NAME)
                 continue
-            if kept is not None and _is_another(kept.identity, remote):
+            if kept is not None and (remote.kind != Kind.TABLE or is_another(kept.identity, remote)):
                 bury(kept.pk)
                 kept = None
                 tally.dropped += 1
+            if remote.kind != Kind.TABLE:
+                continue
             if kept is None:
                 fresh.append(remote)
             else:
@@ -141,7 +142,12 @@ def meet_tables(schema: Found, remotes: Sequence[Remote], asked_at: datetime, *,
         record(*changed, *_insert_tables(schema, fresh, asked_at))
         return tally
 
-    return write(system_actor(), act, kind=Kind.TABLE) if tables else Tally()
+    return write(system_actor(), act, kind=Kind.TABLE) if remotes else Tally()
+
+
+def table_names(remotes: Iterable[Remote]) -> set[str]:
+    """What a system lists among its tables and is one: views have no rows here."""
+    return {remote.name for remote in remotes if remote.kind == Kind.TABLE}
 
 
 class _Kept(NamedTuple):
@@ -156,10 +162,12 @@ class _Kept(NamedTuple):
 def _is_news(remote: Remote, kept: _Kept | None, asked_at: datetime, stamp: bool) -> bool:
     """Whether a row would have to change for what the system said."""
     if kept is None:
-        return True
+        return remote.kind == Kind.TABLE
     if kept.taken_at > asked_at:
         return False  # it has said something else since
-    return _is_another(kept.identity, remote) or bool(remote.version and (stamp or kept.version != remote.version))
+    if remote.kind != Kind.TABLE:
+        return True
+    return is_another(kept.identity, remote) or bool(remote.version and (stamp or kept.version != remote.version))
 
 
 def _known_below(schema_id: int, names: list[str]) -> dict[str, _Kept]:
@@ -198,7 +206,7 @@ def _require_there(container: Found) -> None:
         raise NotFound(policy.missing(container), kind=container.kind)
 
 
-def _is_another(identity: str, remote: Remote) -> bool:
+def is_another(identity: str, remote: Remote) -> bool:
     return bool(identity and remote.identity and identity != remote.identity)
 
 
@@ -287,7 +295,7 @@ def meet_schemas(
             if is_moving or is_anothers or _is_among(held, catalog, rows, path):
                 tally.skip(catalog, path.logical(), "another has its path" if is_anothers else A_WRITE_HAS_IT)
                 continue
-            if mirror is not None and row is not None and _is_another(mirror.identity, remote):
+            if mirror is not None and row is not None and is_another(mirror.identity, remote):
                 bury(mirror.pk, steps_stay=provider.nests_here)
                 mirror = None
                 if not Schema.objects.filter(pk=row.pk).exists():

@@ -81,8 +81,9 @@ def current(actor: Actor, found: Found, provider: ExternalProvider, *, force: bo
             mirror.meet_schemas(catalog_of(found), provider, [remote], taken_at, stamp=True)
         else:
             mirror.meet_tables(found.above(), [remote], taken_at, stamp=True)
-        if not Mirror.objects.filter(pk=found.id).exists():
-            raise NotFound(policy.missing(found), kind=found.kind)  # another object has its name now
+        here = Mirror.objects.filter(pk=found.id).values_list("identity", flat=True).first()
+        if here is None or mirror.is_another(here, remote):  # another object has its name now, met or not yet
+            raise NotFound(policy.missing(found), kind=found.kind)
     kept.identity, kept.version, kept.definition, kept.taken_at = (
         *(remote.identity, remote.version, remote.definition),
         taken_at,
@@ -96,10 +97,18 @@ def fetch(actor: Actor, found: Found, provider: ExternalProvider, kept: Mirror) 
     try:
         if found.kind == Kind.SCHEMA:
             return load(actor, found, provider, kept.levels)
-        return load(actor, found, provider, mirror.levels_at(found.nodes[-2].id) or [], kept.wire_name)
+        return _load_table(actor, found, provider, found.nodes[-2].id, kept.wire_name)
     except NotFound:
         _bury(kept.securable, provider, asked_at)
         raise NotFound(policy.missing(found), kind=found.kind) from None
+
+
+def _load_table(actor: Actor, found: Found, provider: ExternalProvider, schema_id: int, name: str) -> Remote:
+    """Raises NotFound where it is gone, or what has its name is a view."""
+    remote = load(actor, found, provider, mirror.levels_at(schema_id) or [], name)
+    if remote.kind != Kind.TABLE:
+        raise NotFound(f"{name} is a {remote.kind} in its own system, not a table.", kind=Kind.TABLE)
+    return remote
 
 
 def bury_missing(actor: Actor, container: Found, provider: ExternalProvider, names: set[str], kind: Kind) -> set[str]:
@@ -118,7 +127,7 @@ def bury_if_gone(actor: Actor, container: Found, provider: ExternalProvider, row
         if row.securable.kind == Kind.SCHEMA:
             load(actor, container, provider, row.levels)
         else:
-            load(actor, container, provider, mirror.levels_at(container.id) or [], row.wire_name)
+            _load_table(actor, container, provider, container.id, row.wire_name)
     except NotFound:
         return _bury(row.securable, provider, asked_at)
     return False

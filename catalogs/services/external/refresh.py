@@ -198,7 +198,7 @@ def _tables(
     asked_at = timezone.now()
     try:
         for page in pages(actor, schema, provider, "list_tables", schema=levels, whole=True):
-            names |= {table.name for table in page}
+            names |= mirror.table_names(page)
             _count(run, mirror.meet_tables(schema, page, asked_at), told)
     except NotFound:
         return

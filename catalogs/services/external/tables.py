@@ -18,9 +18,9 @@ from catalogs.lookup import Found, Ident, by_id
 from catalogs.models import Intent, Mirror
 from catalogs.providers.external import METADATA_FILE, ExternalProvider, Remote
 from catalogs.services import naming
-from catalogs.services.changes import hold
+from catalogs.services.changes import hold, keeping
 from catalogs.services.external import finding, mirror, nesting
-from catalogs.services.external.calls import load, pages, provider_at_external
+from catalogs.services.external.calls import pages, provider_at_external
 from catalogs.services.external.reading import bury_missing, current, fetch, kept_of, listed_since, note_listing
 from catalogs.services.external.writing import again, alteration_work, drop_work, names_on, retried
 from catalogs.table_wire import CreateTableRequest
@@ -78,7 +78,7 @@ def _fetch_names(
     try:
         for page in pages(actor, schema, provider, "list_tables", schema=levels):
             mirror.meet_tables(schema, page, taken_at)
-            names |= {remote.name for remote in page}
+            names |= mirror.table_names(page)
     except NotFound:
         fetch(actor, schema, provider, kept_of(schema))
         raise
@@ -130,8 +130,8 @@ def make(
     check_segment(name, Kind.TABLE)
     naming.require_free(home, name)
     place = _place_to_make(actor, home, provider)
-    levels = (mirror.levels_at(home.id) or []) if place is None else mirror.provider_levels(place)
-    schema = place or load(actor, home, provider, levels)
+    schema = place or _home_there(actor, home, provider)
+    levels = mirror.provider_levels(schema)
     definition = defined(provider, schema)
 
     def decide(actor: Actor) -> Draft:
@@ -154,6 +154,12 @@ def make(
 
     intents.carry(actor, decide)
     return lookup.find(actor, ident._replace(leaf=name))
+
+
+def _home_there(actor: Actor, home: Found, provider: ExternalProvider) -> Remote:
+    """A schema that has its place, asked now. Raises NotFound where it is gone, or another has its name there."""
+    kept = current(actor, home, provider, force=True)
+    return Remote(kept.wire_name, kept.definition, kept.identity, kept.version, kind=Kind.SCHEMA)
 
 
 def _place_to_make(actor: Actor, home: Found, provider: ExternalProvider) -> Remote | None:
@@ -220,7 +226,8 @@ def alter(actor: Actor, found: Found, updates: Sequence[Any]) -> None:
 
     def attempt() -> None:
         kept = current(actor, found, provider, force=True)
-        wanted = provider.altered_table(kept.definition, updates)
+        meant = keeping(updates, lambda: provider.shown_table(kept.definition)["properties"])
+        wanted = provider.altered_table(kept.definition, meant)
         if wanted != kept.definition:
             intents.carry(actor, lambda actor: _alteration(actor, found, provider, kept, wanted, updates))
 
@@ -334,8 +341,7 @@ intents.register("rename_table", Work(_publish_rename, _may_still_rename))
 def drop(actor: Actor, found: Found, *, purge: bool) -> None:
     again(actor, found, operations.DROP_TABLE)
     provider = provider_at_external(found)
-    kept = kept_of(found)
-    remote = fetch(actor, found, provider, kept)
+    kept = current(actor, found, provider, force=True)  # never a namesake made outside, which nobody here may drop
 
     def decide(actor: Actor) -> Draft:
         fresh = again(actor, found, operations.DROP_TABLE)
@@ -347,7 +353,7 @@ def drop(actor: Actor, found: Found, *, purge: bool) -> None:
             catalog_id=fresh.catalog.id,
             full_name=dotted(fresh.full_name),
             names=names_on(fresh)[-1:],
-            steps=[step("drop_table", schema=levels, table=kept.wire_name, identity=remote.identity, purge=purge)],
+            steps=[step("drop_table", schema=levels, table=kept.wire_name, identity=kept.identity, purge=purge)],
             arguments={"id": fresh.id, "details": {"purge": purge}},
         )
 
