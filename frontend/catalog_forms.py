@@ -26,10 +26,12 @@ from metalake.privileges import Kind
 from metalake.wire import complaint
 
 PROPERTY, REMOVE = "property-", "remove-"
-OTHERS = "others"
+OTHERS, VERSION = "others", "version"
+DIGITS = re.compile(r"[0-9]+")
 QUOTED = re.compile(r"'([^']+)'")
 WORDS = {"true": "yes", "false": "no"}
 TYPE_AGAIN = "Type it again: what is secret is never sent back to a page."
+STALE = "The catalog was changed meanwhile by somebody else; nothing was saved. Open the form anew and type it there."
 
 
 @dataclass(frozen=True)
@@ -101,12 +103,15 @@ class Declared:
             return forms.CharField(widget=forms.PasswordInput(attrs=attributes), strip=False, **common)
         common["initial"] = kept
         if options := self.options:
+            options = [*options, kept] if kept and kept not in options else options  # another spelling, as it is kept
             first = [] if self.info.is_required() else [("", f"{WORDS.get(self.default, self.default)} (default)")]
             return forms.ChoiceField(choices=first + [(one, WORDS.get(one, one)) for one in options], **common)
         attributes = {"autocomplete": "off", "placeholder": self.default, "spellcheck": "false"}
         if self.types == [int]:
             bounds = {key: _bound(self.info, bound) for key, bound in (("min_value", "ge"), ("max_value", "le"))}
-            return forms.IntegerField(widget=forms.NumberInput(attrs=attributes), **bounds, **common)
+            # A browser shows nothing in place of what is no number.
+            shows_all = forms.TextInput if kept and not DIGITS.fullmatch(kept) else forms.NumberInput
+            return forms.IntegerField(widget=shows_all(attrs=attributes), **bounds, **common)
         return forms.CharField(widget=forms.TextInput(attrs=attributes), **common)
 
 
@@ -130,6 +135,28 @@ def _bound(info: FieldInfo, name: str) -> Any:
     return next((getattr(each, name) for each in info.metadata if hasattr(each, name)), None)
 
 
+def _one_line(text: str) -> str:
+    """As a browser has it in a field of one line."""
+    return re.sub(r"[\r\n]", "", text)
+
+
+def _lines(text: str) -> str:
+    """With line breaks as they are kept; browsers send others."""
+    return re.sub(r"\r\n?", "\n", text)
+
+
+def _written(line: str) -> tuple[str, str] | None:
+    """The property that a line of the free ones says; None where it is not of the form."""
+    key, divides, value = line.partition("=")
+    return (key.strip(), value.strip()) if divides and key.strip() else None
+
+
+def _fits_a_line(key: str, value: str) -> bool:
+    """Whether a property comes back from a line as it went there."""
+    line = f"{key}={value}"
+    return line.splitlines() == [line] and _written(line) == (key, value)
+
+
 def _sentences(*texts: str | None) -> str:
     return " ".join(text if text.endswith(".") else f"{text}." for text in texts if text)
 
@@ -138,7 +165,7 @@ class CatalogForm(forms.Form):
     """A new catalog of a provider, or with `row` one that is there. Its fields say what is wrong, each at its place."""
 
     name = forms.CharField(max_length=64, widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}))
-    comment = forms.CharField(required=False, widget=forms.TextInput(attrs={"autocomplete": "off"}))
+    comment = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2, "autocomplete": "off"}))
 
     def __init__(self, provider: type[Provider], data: Mapping[str, Any] | None = None, row: Catalog | None = None):
         super().__init__(data)
@@ -147,7 +174,8 @@ class CatalogForm(forms.Form):
         self.declared = declared_of(provider)
         names = {each.name for each in self.declared}
         if row is not None:
-            self.initial = {"name": row.name, "comment": row.comment or ""}
+            self.initial = {"name": row.name, "comment": row.comment or "", VERSION: str(row.version)}
+            self.fields[VERSION] = forms.CharField(required=False, widget=forms.HiddenInput)
         for each in self.declared:
             if each.is_synonym and each.name not in self.kept:
                 continue
@@ -155,7 +183,9 @@ class CatalogForm(forms.Form):
             self.fields[PROPERTY + each.name] = each.field(self.kept.get(each.name), fixed)
             if each.is_secret and each.name in self.kept and not each.info.is_required():
                 self.fields[REMOVE + each.name] = forms.BooleanField(required=False, label=f"Remove {each.name}")
-        free = {key: value for key, value in self.kept.items() if key not in names}
+        others = {key: value for key, value in self.kept.items() if key not in names}
+        free = {key: value for key, value in others.items() if _fits_a_line(key, value)}
+        self.held = {key: value for key, value in sorted(others.items()) if key not in free}
         self.fields[OTHERS] = forms.CharField(
             required=False,
             label="Other properties",
@@ -164,7 +194,7 @@ class CatalogForm(forms.Form):
             initial="\n".join(f"{key}={value}" for key, value in sorted(free.items())),
             widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "autocomplete": "off"}),
         )
-        for bound in self:
+        for bound in self.visible_fields():
             described = [f"{bound.auto_id}-help"] if bound.field.help_text else []
             bound.field.widget.attrs["aria-describedby"] = " ".join([*described, f"{bound.auto_id}-error"])
 
@@ -174,6 +204,11 @@ class CatalogForm(forms.Form):
         for bound in sorted(fields, key=lambda each: not each.field.required):
             name = bound.name.removeprefix(PROPERTY)
             yield bound, self[REMOVE + name] if REMOVE + name in self.fields else None
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the catalog is not any more what the form was made from."""
+        return self.row is not None and self.is_bound and self.data.get(VERSION) != str(self.row.version)
 
     # What was typed
 
@@ -185,21 +220,28 @@ class CatalogForm(forms.Form):
             raise forms.ValidationError(wrong.message) from None
         return str(name)
 
+    def clean_comment(self) -> str:
+        """What is left alone is kept to the letter."""
+        kept = (self.row and self.row.comment) or ""
+        is_alone = _lines(self.data.get("comment", "")) == _lines(kept)
+        return kept if is_alone else _lines(self.cleaned_data["comment"])
+
     def clean_others(self) -> dict[str, str]:
         """The free properties."""
         found: dict[str, str] = {}
         for number, line in enumerate(self.cleaned_data[OTHERS].splitlines(), 1):
-            key, divides, value = line.partition("=")
-            key = key.strip()
             if not line.strip():
                 continue
-            if not divides or not key:
+            if (written := _written(line)) is None:
                 raise forms.ValidationError(f"Line {number} is not of the form name=value.")
+            key, value = written
             if key in found:
                 raise forms.ValidationError(f"Line {number} names {key} a second time.")
             if PROPERTY + key in self.fields:
                 raise forms.ValidationError(f"Line {number}: {key} has a field of its own above.")
-            found[key] = value.strip()
+            if key in self.held:
+                raise forms.ValidationError(f"Line {number}: {key} is kept as shown below; change it over the API.")
+            found[key] = value
         return found
 
     def clean(self) -> None:
@@ -216,17 +258,27 @@ class CatalogForm(forms.Form):
 
     def properties(self) -> dict[str, str]:
         """The properties as they would be; the mask stands for a secret that is kept."""
-        wanted: dict[str, str] = dict(self.cleaned_data.get(OTHERS) or {})
+        wanted: dict[str, str] = self.held | (self.cleaned_data.get(OTHERS) or {})
         for each in self.declared:
             value = self.cleaned_data.get(PROPERTY + each.name)
-            if value not in (None, ""):
+            if self._is_left_alone(each):
+                wanted[each.name] = self.kept[each.name]
+            elif value not in (None, ""):
                 wanted[each.name] = str(value)
             elif each.is_secret and each.name in self.kept and not self.cleaned_data.get(REMOVE + each.name):
                 wanted[each.name] = MASK
         return wanted
 
+    def _is_left_alone(self, each: Declared) -> bool:
+        """Whether the field of a kept value was sent as it was shown, however its type would spell it."""
+        field = self.fields.get(PROPERTY + each.name)
+        if field is None or each.is_secret or each.name not in self.kept:
+            return False
+        typed = self.data.get(PROPERTY + each.name)
+        return field.disabled or (typed is not None and _one_line(typed) == _one_line(self.kept[each.name]))
+
     def alteration(self) -> Alteration:
-        """What makes the row into what was typed."""
+        """What makes the row into what was typed; of a form that is not stale it names only what was changed in it."""
         wanted = self.properties()
         gone = [(key, None) for key in self.kept if key not in wanted]
         changed = [(key, value) for key, value in wanted.items() if self.kept.get(key) != value]

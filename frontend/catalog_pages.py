@@ -18,7 +18,7 @@ from catalogs.lookup import Found
 from catalogs.providers.registry import PROVIDERS, provider_class
 from catalogs.services import browsing, catalogs
 from catalogs.services.external import nesting
-from frontend.catalog_forms import PROPERTY, CatalogForm, choices
+from frontend.catalog_forms import PROPERTY, STALE, CatalogForm, choices
 from frontend.guarding import is_partial, signed_in
 from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound
 from metalake.privileges import Kind
@@ -39,7 +39,7 @@ def register(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpRespon
     if name not in PROVIDERS:
         context = {"found": found, "choices": choices(), "unknown": name}
         return render(request, "frontend/providers.html", context, status=400 if name else 200)
-    form = CatalogForm(provider_class(name), request.POST or None)
+    form = CatalogForm(provider_class(name), request.POST if request.method == "POST" else None)
     context = {"found": found, "form": form, "provider_name": name, "label": form.provider.label}
     if request.method == "GET":
         return render(request, "frontend/catalog_form.html", context)
@@ -67,7 +67,7 @@ def change(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
     policy.require(actor, operations.ALTER_CATALOG, found)
     metalake, name = found.metalake.name, found.catalog.name
     row = catalogs.load_catalog(actor, metalake, name)
-    form = CatalogForm(provider_class(row.provider), request.POST or None, row)
+    form = CatalogForm(provider_class(row.provider), request.POST if request.method == "POST" else None, row)
     if not row.nested and PROPERTY + NESTED in form.fields:
         asked = {
             "hx-get": reverse("frontend:nesting", args=[found.id]),
@@ -122,7 +122,10 @@ def _answer(
     if tries and "name" in form.errors and form.row is None and not form.data.get("name"):
         del form.errors["name"]
     said, works = "", False
-    if not form.errors:
+    if form.is_stale:
+        form.errors.clear()  # they would be about the catalog as it is now
+        said = STALE
+    elif not form.errors:
         try:
             if not tries:
                 return keep()

@@ -70,6 +70,13 @@ def settings_of(name: str) -> str:
     return f"/catalogs/{Catalog.objects.get(name=name).pk}/settings"
 
 
+def save(client: Client, path: str, body: dict[str, str]) -> tuple[int, str, str]:
+    """Send a form that was just opened."""
+    opened = re.search(r'name="version" value="(\d+)"', client.get(path).content.decode())
+    assert opened
+    return send(client, path, {"version": opened[1]} | body)
+
+
 # Registering
 
 
@@ -223,14 +230,14 @@ def test_secrets_stay_when_left_alone(admin: Client, ids: Ids, world: World) -> 
     assert f'placeholder="{MASK} (kept when left empty)"' in page
     assert f"db.password={MASK}" in page
     body = fields(world, comment="Weather", property_station_depth="5", others=f"db.password={MASK}")
-    assert send(admin, settings_of("station"), body | {"property-station-key": ""})[0] == 200
+    assert save(admin, settings_of("station"), body | {"property-station-key": ""})[0] == 200
     kept = vault.properties_of(row.pk)
     assert (kept["station-key"], kept["station-spare-key"], kept["db.password"]) == (CANARY, "spare-1", CANARY)
     assert kept["station-depth"] == "5"
     row.refresh_from_db()
     assert row.comment == "Weather"
     changed = body | {"property-station-key": "fresh-key", "remove-station-spare-key": "on", "others": ""}
-    assert send(admin, settings_of("station"), changed)[0] == 200
+    assert save(admin, settings_of("station"), changed)[0] == 200
     assert vault.properties_of(row.pk) == {"world": str(world.path), "station-key": "fresh-key", "station-depth": "5"}
 
 
@@ -238,12 +245,12 @@ def test_a_catalog_is_renamed_and_its_connection_tried(admin: Client, ids: Ids, 
     found = add_outside(world)
     path = f"/catalogs/{found.id}/settings"
     world.fail("test_connection", "down")
-    status, page, _ = send(admin, path, fields(world, act="test", name="post"))
+    status, page, _ = save(admin, path, fields(world, act="test", name="post"))
     assert (status, "refused the connection" in page) == (422, True)
     assert Catalog.objects.filter(name="station").exists(), "trying keeps nothing"
-    assert send(admin, path, fields(world, name="post"))[0] == 200
+    assert save(admin, path, fields(world, name="post"))[0] == 200
     assert Catalog.objects.get(name="post").pk == found.id
-    assert "already exists" in error_at(send(admin, path, fields(world, name="lake"))[1], "name")
+    assert "already exists" in error_at(save(admin, path, fields(world, name="lake"))[1], "name")
 
 
 def test_what_cannot_change_is_fixed_and_says_why(admin: Client, ids: Ids) -> None:
@@ -273,7 +280,7 @@ def test_conflicts_are_shown_before_a_catalog_becomes_nested(admin: Client, ids:
     calm = admin.get(path, {"property-nested-namespaces": "false"}, headers={"HX-Request": "true"})
     assert "note" not in calm.content.decode()
     body = fields(world, property_nested_namespaces="true")
-    status, page, _ = send(admin, f"/catalogs/{found.id}/settings", body)
+    status, page, _ = save(admin, f"/catalogs/{found.id}/settings", body)
     assert status == 422
     assert "sales:emea" in error_at(page, "property-nested-namespaces")
     assert not Catalog.objects.get(pk=found.id).nested
@@ -282,7 +289,7 @@ def test_conflicts_are_shown_before_a_catalog_becomes_nested(admin: Client, ids:
     Catalog.objects.get(pk=found.id).schemas.update(create_time="2020-01-01T00:00:00Z")
     refresh.carry_on(refresh.begin(found.id, here=True).pk)
     assert "Nothing stands in the way" in admin.get(path).content.decode()
-    assert send(admin, f"/catalogs/{found.id}/settings", body)[0] == 200
+    assert save(admin, f"/catalogs/{found.id}/settings", body)[0] == 200
     assert Catalog.objects.get(pk=found.id).nested
 
 
