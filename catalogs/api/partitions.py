@@ -9,6 +9,7 @@ from pydantic import Field
 from authz.policy import Actor
 from catalogs.hive.partitions import IdentityPartition
 from catalogs.lookup import Ident
+from catalogs.replies import partition_reply
 from catalogs.services import tables
 from catalogs.services.external import partitions
 from catalogs.services.external.tables import ExternalTable
@@ -34,7 +35,7 @@ class Partitions(Endpoint):
         """List the partitions of a table: their names, or with details all that loading them shows."""
         found = _partitioned(actor, Ident(metalake, catalog, schema, table))
         if self.flag("details"):
-            return {"partitions": list(partitions.listed(actor, found))}
+            return {"partitions": [partition_reply(each) for each in partitions.listed(actor, found)]}
         return {"names": partitions.names(actor, found)}
 
     @answers(
@@ -44,8 +45,8 @@ class Partitions(Endpoint):
         self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, body: AddPartitionsRequest
     ) -> dict[str, Any]:
         """Add a partition to a table."""
-        found = _partitioned(actor, Ident(metalake, catalog, schema, table))
-        return {"partitions": [partitions.add(actor, found, body.partitions[0])]}
+        found = _partitioned(actor, Ident(metalake, catalog, schema, table), to_write=True)
+        return {"partitions": [partition_reply(partitions.add(actor, found, body.partitions[0]))]}
 
 
 class Partition(Endpoint):
@@ -53,7 +54,7 @@ class Partition(Endpoint):
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, partition: str) -> dict[str, Any]:
         """Load a partition."""
         found = _partitioned(actor, Ident(metalake, catalog, schema, table))
-        return {"partition": partitions.loaded(actor, found, partition)}
+        return {"partition": partition_reply(partitions.loaded(actor, found, partition))}
 
     @answers("alter_table", id="dropPartition", reply={"dropped": bool}, query=("purge",))
     def delete(
@@ -61,7 +62,7 @@ class Partition(Endpoint):
     ) -> dict[str, Any]:
         """Drop a partition; its files are its system's to keep or to delete."""
         self.flag("purge")
-        found = _partitioned(actor, Ident(metalake, catalog, schema, table))
+        found = _partitioned(actor, Ident(metalake, catalog, schema, table), to_write=True)
         try:
             partitions.drop(actor, found, partition)
         except NotFound as miss:
@@ -71,8 +72,9 @@ class Partition(Endpoint):
         return {"dropped": True}
 
 
-def _partitioned(actor: Actor, ident: Ident) -> ExternalTable:
-    record = tables.load_table(actor, ident)
+def _partitioned(actor: Actor, ident: Ident, *, to_write: bool = False) -> ExternalTable:
+    """The table; before a write it is asked for anew, since a namesake made outside may have its place by now."""
+    record = tables.load_table(actor, ident, refresh=to_write)
     if isinstance(record, ExternalTable):
         return record
     raise Unsupported(

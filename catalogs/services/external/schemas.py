@@ -26,7 +26,6 @@ from catalogs.services.external.reading import (
     bury_missing,
     catalog_of,
     current,
-    fetch,
     kept_of,
     listed_since,
     note_listing,
@@ -201,11 +200,11 @@ def drop(actor: Actor, found: Found, *, cascade: bool) -> None:
     provider, steps, gone = provider_at_external(found), [], list[int]()
     if not cascade:
         _bury_gone_schemas(actor, found, provider)
-    for kept in Mirror.objects.select_related("securable").filter(pk=found.id):
-        remote = fetch(actor, found, provider, kept)
+    if Mirror.objects.filter(pk=found.id).exists():
+        kept = current(actor, found, provider, force=True)  # never a namesake made outside
         if not cascade:
             gone = _tables_gone(actor, found, provider, kept.levels)
-        steps = [step("drop_schema", schema=kept.levels, identity=remote.identity, cascade=cascade)]
+        steps = [step("drop_schema", schema=kept.levels, identity=kept.identity, cascade=cascade)]
 
     def decide(actor: Actor) -> Draft:
         fresh = again(actor, found, operations.DROP_SCHEMA)
