@@ -13,11 +13,13 @@ from catalogs.hierarchy import HierarchicalSchema
 from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Found, Ident, nearest
 from catalogs.models import Schema
+from catalogs.secrets import require_values
 from catalogs.services import chains
 from catalogs.services.changes import Alteration, event, hold, remove, require_enabled, row_of, save
 from catalogs.services.external import schemas as external
 from catalogs.services.external.calls import is_external
 from catalogs.services.external.finding import find
+from catalogs.services.external.reading import or_namesake
 from metalake.errors import NotEmpty, NotFound, Unsupported
 from metalake.events import gone, record
 from metalake.models import Securable, Slot
@@ -81,6 +83,7 @@ def create_schema(actor: Actor, ident: Ident, comment: str | None, properties: d
     Eight statements at any depth: policy, catalog, chain, two inserts, audit, history, outbox.
     """
     check_limits(properties)
+    require_values(properties, kind=Kind.SCHEMA)
 
     def act(actor: Actor) -> SchemaRecord | None:
         catalog = chains.catalog_at(actor, ident)
@@ -101,20 +104,26 @@ def _read(actor: Actor, found: Found, *, refresh: bool = False, as_published: bo
 
 
 def load_schema(actor: Actor, ident: Ident, *, refresh: bool = False) -> SchemaRecord:
-    found = find(actor, ident)
-    policy.require(actor, operations.LOAD_SCHEMA, found)
-    require_enabled(found)
-    return _read(actor, found, refresh=refresh)
+    def allow(found: Found) -> None:
+        policy.require(actor, operations.LOAD_SCHEMA, found)
+        require_enabled(found)
+
+    return or_namesake(ident, find(actor, ident), allow, lambda found: _read(actor, found, refresh=refresh))
 
 
 def schema_exists(actor: Actor, ident: Ident) -> None:
     """Raise NotFound unless the actor sees the schema, be it only as a way to something below."""
-    found = find(actor, ident)
-    if not policy.sees(actor, found):
-        raise policy.unseen(actor, found)
-    require_enabled(found)
-    if is_external(found):
-        external.loaded(actor, found)
+
+    def allow(found: Found) -> None:
+        if not policy.sees(actor, found):
+            raise policy.unseen(actor, found)
+        require_enabled(found)
+
+    def read(found: Found) -> None:
+        if is_external(found):
+            external.loaded(actor, found)
+
+    or_namesake(ident, find(actor, ident), allow, read)
 
 
 def alter_schema(actor: Actor, ident: Ident, alteration: Alteration) -> tuple[SchemaRecord, dict[str, str]]:

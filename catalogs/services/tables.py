@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -16,16 +17,18 @@ from authz.writing import Stale, write
 from catalogs.hierarchy import check_segment
 from catalogs.iceberg import builder, files
 from catalogs.iceberg.alterations import updates_for
-from catalogs.iceberg.translate import to_iceberg
+from catalogs.iceberg.translate import from_iceberg, to_iceberg
 from catalogs.lookup import Found, Ident, find
 from catalogs.models import Catalog, Table
 from catalogs.providers.iceberg import IcebergProvider
+from catalogs.secrets import require_values
 from catalogs.services import commits
-from catalogs.services.changes import event, remove, require_enabled
+from catalogs.services.changes import event, keeping, remove, require_enabled
 from catalogs.services.external import finding
 from catalogs.services.external import iceberg as external_iceberg
 from catalogs.services.external import tables as external
 from catalogs.services.external.calls import is_external
+from catalogs.services.external.reading import or_namesake
 from catalogs.services.external.tables import ExternalTable
 from catalogs.services.naming import require_free, require_free_for_rename
 from catalogs.services.pointers import (
@@ -104,12 +107,17 @@ def load_table(
     With `as_published`, right after a write, no outside system is asked what it has just said.
     """
     found = _find(actor, ident)
-    policy.require(actor, operations.LOAD_TABLE, found)
-    for privilege in holding:
-        policy.require(actor, _exercise(privilege), found)
-    require_enabled(found)
+    wanted = [operations.LOAD_TABLE, *map(_exercise, holding)]
+
+    def allow(found: Found) -> None:
+        for operation in wanted:
+            policy.require(actor, operation, found)
+        require_enabled(found)
+
     if is_external(found):
-        return external.loaded(actor, found, force=refresh, as_published=as_published)
+        read = partial(external.loaded, actor, force=refresh, as_published=as_published)
+        return or_namesake(ident, found, allow, read)
+    allow(found)
     return current_record(found)
 
 
@@ -138,15 +146,21 @@ def load_audit(record: TableRecord | ExternalTable) -> AuditInfo:
 def table_exists(actor: Actor, ident: Ident) -> None:
     """Raise NotFound unless the actor may load the table."""
     found = _find(actor, ident)
-    if not policy.sees(actor, found):
-        raise policy.unseen(actor, found)
-    require_enabled(found)
+
+    def allow(found: Found) -> None:
+        if not policy.sees(actor, found):
+            raise policy.unseen(actor, found)
+        require_enabled(found)
+
     if is_external(found):
-        external.loaded(actor, found)
+        or_namesake(ident, found, allow, partial(external.loaded, actor))
+    else:
+        allow(found)
 
 
 def create_native_table(actor: Actor, ident: Ident, asked: CreateTableRequest) -> TableRecord | ExternalTable:
     """A table as the native wire describes it, wherever its catalog keeps tables."""
+    require_values(asked.properties, kind=Kind.TABLE)
     home = meet_home(actor, ident)
     if is_external(home):
         return external.loaded(actor, external.create(actor, ident, home, asked), as_published=True)
@@ -164,9 +178,20 @@ def alter_native_table(actor: Actor, ident: Ident, updates: Sequence[Any]) -> Ta
         if table.provider.metadata_location(table.definition) is None:
             external.alter(actor, found, updates)
         else:  # the truth is its metadata, wherever its pointer is kept
-            external_iceberg.commit(actor, found, lambda metadata: updates_for(updates, metadata)[:2], seen=table)
+            external_iceberg.commit(actor, found, _plan(updates, table), seen=table)
         return external.loaded(actor, found, as_published=True)
-    return commits.commit_with(actor, ident, lambda metadata: updates_for(updates, metadata)[:2])
+    return commits.commit_with(actor, ident, _plan(updates))
+
+
+def _plan(updates: Sequence[Any], outside: ExternalTable | None = None) -> external_iceberg.Plan:
+    """What the native wire's changes are to an Iceberg table, which it shows with what its entry outside says."""
+
+    def plan(metadata: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        entry = outside.shown()["properties"] if outside else {}
+        meant = keeping(updates, lambda: from_iceberg(metadata)["properties"] | entry)
+        return updates_for(meant, metadata)[:2]
+
+    return plan
 
 
 def create_table(actor: Actor, ident: Ident, draft: TableDraft, *, stage: bool = False) -> TableRecord:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from django.db import IntegrityError
 from django.utils import timezone
@@ -11,7 +13,7 @@ from django.utils import timezone
 from authz import policy
 from authz.policy import Actor
 from authz.writing import write
-from catalogs.lookup import Found
+from catalogs.lookup import Found, Ident, nearest
 from catalogs.models import Listing, Mirror, RefreshRun, Reservation
 from catalogs.providers.external import ExternalProvider, Remote
 from catalogs.services.external import mirror
@@ -21,8 +23,25 @@ from metalake.errors import NotFound
 from metalake.models import Securable
 from metalake.privileges import Kind
 
+T = TypeVar("T")
 LOOKS = 10  # at most in one request, for what a listing left out
 MANY = 1_000  # that are looked through for those
+
+
+def or_namesake(ident: Ident, found: Found, allow: Callable[[Found], None], read: Callable[[Found], T]) -> T:
+    """What reading the object comes to; where that found it gone and another has its name by now, of that one.
+
+    `allow` is asked of each: the rights on the one that is gone say nothing of the other.
+    """
+    allow(found)
+    try:
+        return read(found)
+    except NotFound:
+        other = nearest(ident)
+        if other is None or other.kind != found.kind or other.id == found.id:
+            raise
+    allow(other)
+    return read(other)
 
 
 def catalog_of(found: Found) -> Found:

@@ -10,13 +10,17 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from authz.models import Grant
+from authz.callers import actor_of
+from authz.models import Grant, User
 from authz.policy import Actor
+from catalogs.lookup import Ident
 from catalogs.models import Catalog, Mirror, RefreshRun, Tombstone
 from catalogs.providers.external import Page, Remote
+from catalogs.services import schemas, tables
 from catalogs.services.external import refresh
+from metalake.errors import Forbidden, NotFound
 from metalake.models import Securable
-from metalake.privileges import Kind
+from metalake.privileges import Kind, Privilege
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give
 from tests.providers import memory
@@ -131,3 +135,60 @@ def test_a_table_in_a_views_place_is_found_as_a_new_one(
     assert admin.get(SALES).status == 200
     assert mia.get(SALES).error[0] == 404, "the former table's grants"
     assert Securable.objects.get(name="sales").pk != sales
+
+
+def test_a_namesake_is_shown_at_once_to_who_may_see_what_is_new(
+    sales: int, admin: Caller, mia: Caller, world: World
+) -> None:
+    world.put_table("shop", "sales", columns=("other",))
+    loaded = admin.get(SALES)
+    assert [column["name"] for column in loaded["table"]["columns"]] == ["other"]
+    assert is_buried(sales)
+    world.put_table("shop", "sales")
+    give("mia", Kind.SCHEMA, "deep.shop", "select_table")
+    assert mia.get(SALES).status == 200
+
+
+def test_a_namesake_is_not_shown_for_the_rights_on_what_it_replaced(sales: int, mia: Caller, world: World) -> None:
+    world.put_table("shop", "sales")
+    assert mia.get(SALES).error[0] == 404
+    assert is_buried(sales)
+
+
+def test_a_privilege_that_a_read_exercises_is_asked_of_the_namesake(
+    sales: int, actor: Actor, mia: Caller, world: World
+) -> None:
+    give("mia", Kind.TABLE, "deep.shop.sales", "modify_table")
+    give("mia", Kind.SCHEMA, "deep.shop", "select_table")
+    caller, ident = actor_of(User.objects.get(username="mia")), Ident("demo", "deep", "shop", "sales")
+    assert tables.load_table(caller, ident, [Privilege.MODIFY_TABLE])
+    world.put_table("shop", "sales")
+    with pytest.raises(Forbidden):
+        tables.load_table(caller, ident, [Privilege.MODIFY_TABLE])
+
+
+def test_a_namesake_exists_for_who_may_see_what_is_new(sales: int, actor: Actor, mia: Caller, world: World) -> None:
+    ident = Ident("demo", "deep", "shop", "sales")
+    world.put_table("shop", "sales")
+    tables.table_exists(actor, ident)
+    world.put_table("shop", "sales")
+    with pytest.raises(NotFound):
+        tables.table_exists(actor_of(User.objects.get(username="mia")), ident)
+
+
+def test_a_schema_that_was_made_again_is_shown_at_once(sales: int, admin: Caller, mia: Caller, world: World) -> None:
+    give("mia", Kind.SCHEMA, "deep.shop", "create_table")
+    before = Securable.objects.get(name="shop").pk
+    world.put_schema("shop", team="others")
+    assert admin.get(f"{SCHEMAS}/shop")["schema"]["properties"] == {"team": "others"}
+    assert Securable.objects.get(name="shop").pk != before
+    world.put_schema("shop")
+    schemas.schema_exists(actor_of(User.objects.get(username="admin")), Ident("demo", "deep", "shop"))
+    assert not Grant.objects.filter(content_object_id=before).exists()
+
+
+def test_what_is_gone_and_has_no_namesake_is_a_miss(sales: int, admin: Caller, world: World) -> None:
+    world.drop("shop", "sales")
+    assert admin.get(SALES).error[0] == 404
+    world.drop("shop")
+    assert admin.get(f"{SCHEMAS}/shop").error[0] == 404
