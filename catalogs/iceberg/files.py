@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from io import SEEK_END, BytesIO
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import orjson
@@ -39,6 +40,9 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 IO_SETTINGS = ("s3.", "gcs.", "adls.", "hdfs.", "oss.", "client.")
 REMOTE_DEFAULTS = {"s3.connect-timeout": "3", "s3.request-timeout": "10"}
+
+# Where a bucket may be a part of the host's name; elsewhere that would be a host that was not checked.
+BUCKET_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".aliyuncs.com")
 
 # A path that cannot exist is a missing file, not a storage in trouble.
 NO_SUCH_PATH = {errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
@@ -84,9 +88,11 @@ def file_io(catalog_properties: Mapping[str, str]) -> FileIO:
     """The FileIO of a catalog, one for each set of storage settings. Give it catalog properties only."""
     settings = {key: value for key, value in catalog_properties.items() if key.startswith(IO_SETTINGS)}
     settings = REMOTE_DEFAULTS | {key: value for key, value in settings.items() if not loads_class(key)}
-    if "s3.endpoint" in settings:
+    if endpoint := settings.get("s3.endpoint"):
         # Without a region the client asks AWS for the bucket's, even if the endpoint is elsewhere.
         settings.setdefault("s3.region", "us-east-1")
+        if not (urlsplit(endpoint).hostname or "").endswith(BUCKET_HOSTS):
+            settings["s3.force-virtual-addressing"] = "false"
     return _open_file_io(tuple(sorted(settings.items())))
 
 

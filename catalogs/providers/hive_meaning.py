@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from django.conf import settings
 from pydantic import Field
 
 from catalogs.hive.names import HIVE
@@ -14,7 +13,7 @@ from catalogs.iceberg import locations
 from catalogs.providers import hive_iceberg
 from catalogs.providers.external import PARTITION, ExternalSettings, Remote
 from catalogs.providers.hive_like import HiveLike, formats_of_remote
-from catalogs.providers.places import PlacedSettings, require_no_metadata_host, require_not_ours
+from catalogs.providers.places import PlacedSettings, require_no_metadata_host
 from catalogs.providers.reaching.metastores import parse_metastores
 from catalogs.table_wire import CreateTableRequest
 from metalake.errors import Invalid, TooLarge, Unsupported, at
@@ -69,16 +68,9 @@ class HiveMeaning(HiveLike):
         """
         place = locations.normalise(location)
         require_no_metadata_host(place)
-        if self.allowed:
-            return self.allowed_place(place, *own)
-        roots = settings.METALAKE_FILE_LOCATIONS  # not our home, where catalogs of ours have their tables
-        homes = [each for each in own if each]
-        if not homes:
+        if not (self.allowed or any(own)):
             raise Invalid(f"Location {location!r:.200}: the catalog names no such place; {TO_NAME}", kind="location")
-        place = locations.check_allowed(place, homes, file_roots=roots)
-        if place.startswith("file:"):
-            require_not_ours(place)
-        return place
+        return self.allowed_place(place, *own)
 
     # Schemas
 

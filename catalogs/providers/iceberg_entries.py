@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Any, ClassVar
 from uuid import uuid4
 
+from django.conf import settings
+
 from catalogs.hive.names import NameRule, folded_name
 from catalogs.hive.partitions import escape
 from catalogs.hive.properties import PLACES, SERDE_PARAMETER
@@ -55,7 +57,9 @@ class IcebergEntries(Placed, ExternalProvider):
         return parameters.get(POINTER) if parameters.get("table_type", "").upper() == "ICEBERG" else None
 
     def metadata_files(self, *places: str) -> MetadataFiles:
-        return MetadataFiles(self.catalog_id, lambda: self.io, self.allowed, self.file_roots, places=places)
+        """Raises Invalid where one of the places is none for outside tables."""
+        others = [self.outside_place(place) for place in places]
+        return MetadataFiles(self.catalog_id, lambda: self.io, self.allowed, self.file_roots, places=others)
 
     # Where tables go
 
@@ -84,8 +88,10 @@ class IcebergEntries(Placed, ExternalProvider):
 
     def allowed_place(self, location: str, *own: str | None) -> str:
         """A location in its one spelling. Raises Invalid unless it is in a place of the catalog, or in an `own` one."""
-        places = [*self.allowed, *(place for place in own if place)]
-        return locations.check_allowed(location, places, file_roots=self.file_roots)
+        if self.is_named(location):
+            return locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
+        others = [self.outside_place(place) for place in own if place]
+        return locations.check_allowed(location, others, file_roots=settings.METALAKE_FILE_LOCATIONS)
 
     # New tables
 

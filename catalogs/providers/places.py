@@ -80,6 +80,24 @@ class Placed(Provider):
         """The places that the catalog names for tables."""
         return named_places(self.properties)
 
+    def outside_place(self, place: str) -> str:
+        """A place that only the outside system names: nowhere that is this server's own. Raises Invalid."""
+        if self.is_named(place):
+            return place
+        require_no_metadata_host(place)
+        if locations.normalise(place).startswith("file:"):
+            locations.check_allowed(place, [place], file_roots=settings.METALAKE_FILE_LOCATIONS)
+            require_not_ours(place)
+            if locations.is_under(locations.real_path(place), locations.real_path(f"file://{settings.METALAKE_HOME}")):
+                raise Invalid(
+                    f"{place} is this server's own; the catalog's allowed-locations may name it.", kind="location"
+                )
+        return place
+
+    def is_named(self, location: str) -> bool:
+        """Whether a location lies where the catalog itself says. Raises Invalid."""
+        return any(locations.is_under(location, place) for place in self.allowed)
+
     @property
     def warehouse(self) -> str:
         return self.properties.get("warehouse", "").strip()

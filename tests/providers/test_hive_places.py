@@ -104,7 +104,7 @@ def test_a_managed_table_lies_in_a_folder_of_its_own(location: str) -> None:
     assert provider.new_table(database(), asked(location=location))["table_type"] == "EXTERNAL_TABLE"
     own = provider.new_table(database(), asked(location=f"{OWN}/delays", table_type="MANAGED_TABLE"))
     assert (own["table_type"], own["location"]) == ("MANAGED_TABLE", f"{OWN}/delays")
-    with pytest.raises(Invalid, match="a metastore deletes the folder|not under a location"):
+    with pytest.raises(Invalid, match=r"a metastore deletes the folder|not under a location"):
         provider.altered_table(own, [set_property("location", location)])
 
 
@@ -126,6 +126,27 @@ def test_what_lies_elsewhere_already_stays_and_is_shown() -> None:
     assert provider.shown_table(table)["properties"]["location"] == "file:///etc/hive"
     shown = provider.shown_schema(database("file:///etc/hive").definition)["properties"]
     assert provider.altered_schema(database("file:///etc/hive").definition, None, shown)["location"]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "file:///var/lib/metalake/warehouse/7",
+        "file:///var/lib/metalake/static/x",
+        "file:///etc",
+        "hdfs://169.254.169.254/x",
+    ],
+)
+def test_what_a_metastore_says_of_a_place_does_not_open_the_server(settings: Any, place: str) -> None:
+    settings.METALAKE_FILE_LOCATIONS = ["/srv/lake", "/var/lib"]
+    for provider in (catalog(), catalog(warehouse="s3://lake/tables")):
+        with pytest.raises(Invalid):
+            provider.metadata_files(place)
+        with pytest.raises(Invalid):
+            provider.allowed_place(f"{place}/delays", place)
+    assert catalog().metadata_files("file:///srv/lake/hr").allowed == ["file:///srv/lake/hr"]
+    named = catalog(warehouse="file:///var/lib/metalake/warehouse/7")
+    assert named.metadata_files("file:///var/lib/metalake/warehouse/7/t").allowed
 
 
 # Iceberg tables, whose files are ours to read and write

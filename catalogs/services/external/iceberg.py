@@ -22,7 +22,7 @@ from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.services.external import mirror
 from catalogs.services.external.tables import ExternalTable, loaded, make
 from catalogs.services.external.writing import again, alteration_work, names_on
-from catalogs.services.pointers import TableDraft, TableRecord, now_ms
+from catalogs.services.pointers import TableDraft, TableRecord, now_ms, overlapping
 from catalogs.steps import step
 from metalake.errors import Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 from metalake.models import new_id
@@ -60,7 +60,10 @@ def native_parts(table: ExternalTable) -> dict[str, Any]:
 def _files(table: ExternalTable) -> MetadataFiles:
     """Where the system itself says the table lies is allowed beside what the catalog names."""
     place = table.shown()["properties"].get("location")  # as the entry says
-    return table.provider.metadata_files(*([place] if place else []))
+    store = table.provider.metadata_files(*([place] if place else []))
+    if place and overlapping([store.allowed_place(place)]).exists():
+        raise Invalid(f"{place} is the place of a table that another catalog keeps here.", kind="location")
+    return store
 
 
 def create(actor: Actor, ident: Ident, home: Found, draft: TableDraft, *, stage: bool) -> TableRecord:
@@ -159,8 +162,8 @@ def _commit_once(
     written, content = store.write(metadata, previous)
     try:
         intents.carry(actor, lambda actor: _pointing(actor, table, written, previous))
-    except OutcomeUnknown:
-        raise  # the file may be the table
+    except (OutcomeUnknown, NotFound):
+        raise  # the file may be the table, under another name or in a catalog that was dropped here
     except Conflict:
         store.discard(written)
         return None

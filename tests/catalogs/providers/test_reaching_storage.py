@@ -2,20 +2,58 @@
 
 from __future__ import annotations
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 import pytest
 from moto.server import ThreadedMotoServer
 
+from catalogs.iceberg.files import file_io, read_metadata
 from catalogs.models import Catalog
 from catalogs.providers.iceberg import IcebergProvider
 from catalogs.providers.reaching.aws import Keys, aws_client
 from catalogs.providers.reaching.endpoints import UnknownHost
 from catalogs.providers.reaching.storage import check_storage, parse_storage, reach_storage
-from metalake.errors import Invalid
+from metalake.errors import Invalid, NotFound
 from tests.catalogs.callers import Caller
 
 
 def endpoint(value: str) -> dict[str, str]:
     return {"warehouse": "s3://flights/lake", "s3.endpoint": value, "s3.region": "airport-1"}
+
+
+@pytest.mark.parametrize("scheme", ["s3", "oss"])
+@pytest.mark.parametrize("asked", [{}, {"s3.force-virtual-addressing": "true"}])
+def test_a_bucket_is_no_part_of_the_host_that_is_asked(scheme: str, asked: dict[str, str]) -> None:
+    """The name with the bucket in front would lead elsewhere than the one that was checked."""
+    hosts: list[str] = []
+
+    class Listener(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            hosts.append(self.headers["Host"])
+            self.send_response(404)
+            self.end_headers()
+
+        do_GET = do_HEAD
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Listener) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        keys = {"s3.access-key-id": "a", "s3.secret-access-key": "b"}
+        io = file_io({"s3.endpoint": f"http://localhost:{server.server_port}", **keys, **asked})
+        with pytest.raises(NotFound):
+            read_metadata(io, f"{scheme}://inner/x/a.metadata.json")
+        server.shutdown()
+        assert set(hosts) == {f"localhost:{server.server_port}"}
+
+
+def test_the_names_of_buckets_are_a_clouds_own_where_it_names_them() -> None:
+    asked = {"s3.force-virtual-addressing": "true", "s3.endpoint": "https://oss-cn-hangzhou.aliyuncs.com"}
+    assert file_io(asked).properties["s3.force-virtual-addressing"] == "true"
+    for endpoint in ("https://aliyuncs.com.evil.example", "https://evil-aliyuncs.com"):
+        assert file_io(asked | {"s3.endpoint": endpoint}).properties["s3.force-virtual-addressing"] == "false"
 
 
 REFUSED = [
