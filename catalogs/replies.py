@@ -92,6 +92,10 @@ def table_reply(name: str, parts: dict[str, Any], audit: AuditInfo) -> dict[str,
     return parts | {"name": name, "properties": mask(parts["properties"]), "audit": audit_of(audit)}
 
 
+def partition_reply(parts: dict[str, Any]) -> dict[str, Any]:
+    return parts | {"properties": mask(parts["properties"])}
+
+
 def _container(
     name: str, row: Any, *, in_use: bool | None = None, secrets: frozenset[str] = frozenset()
 ) -> dict[str, Any]:

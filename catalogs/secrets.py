@@ -1,4 +1,5 @@
-"""Which properties are secrets, and how they are shown: masked, so that one sees that they are set.
+"""Which properties are secrets, how they are shown: masked, so that one sees that they are set; and what a mask that is
+sent back means.
 
 Where in doubt a property is a secret. Source of the rule: published leaks came from masks that knew exact key
 names only (camelCase, prefixed or unknown keys slipped through).
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+
+from metalake.errors import Invalid
 
 MASK = "******"
 
@@ -52,6 +55,29 @@ def is_secret(key: str, value: object, declared: Collection[str] = ()) -> bool:
 def mask(properties: Mapping[str, str], declared: Collection[str] = ()) -> dict[str, str]:
     """The properties as they may be shown, each secret's value replaced by `******`."""
     return {key: MASK if is_secret(key, value, declared) else value for key, value in properties.items()}
+
+
+def keeps(
+    key: str, value: str | None, held: Mapping[str, str], declared: Collection[str] = (), *, kind: str = "property"
+) -> bool:
+    """Whether a change only sends the mask back, which keeps what is there.
+
+    `held` is what is there, in the open or masked. Raises Invalid for a mask where nothing is shown masked.
+    """
+    if value != MASK:
+        return False
+    if key not in held or not (held[key] == MASK or is_secret(key, held[key], declared)):
+        raise Invalid(
+            f"Property {key!r}: {MASK} stands for a secret that is kept as it is, and there is none; send its value.",
+            kind=kind,
+        )
+    return True
+
+
+def require_values(properties: Mapping[str, str], *, kind: str = "property") -> None:
+    """Raise Invalid for a mask among the properties of something new: there is nothing that it could keep."""
+    for key, value in properties.items():
+        keeps(key, value, {}, kind=kind)
 
 
 def _names_secret(key: str) -> bool:

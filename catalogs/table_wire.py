@@ -205,6 +205,12 @@ class RemoveProperty(Body):
     property: Name
 
 
+class KeepProperty(Body):
+    """What setting a property to its own mask means; it is never sent, and stands where the change stood."""
+
+    property: Name
+
+
 class AddColumn(Body):
     action: Literal["addColumn"] = Field(alias="@type")
     field_name: FieldName

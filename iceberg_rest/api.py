@@ -8,6 +8,7 @@ from authz import operations
 from catalogs.lookup import Ident
 from catalogs.providers.base import Provider
 from catalogs.providers.registry import provider_for
+from catalogs.secrets import mask
 from catalogs.services import catalogs, schemas
 from catalogs.services.changes import Alteration
 from catalogs.services.schemas import SchemaRecord
@@ -97,7 +98,7 @@ def create_namespace(call: Call) -> HttpResponse:
 
 
 def _shown(record: SchemaRecord) -> dict[str, object]:
-    return {"namespace": record.path.segments, "properties": record.row.properties}
+    return {"namespace": record.path.segments, "properties": mask(record.row.properties)}
 
 
 @route("GET /v1/{prefix}/namespaces/{namespace}", operations.LOAD_SCHEMA)

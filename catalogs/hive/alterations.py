@@ -31,7 +31,7 @@ def rename_of(changes: Sequence[wire.TableUpdate]) -> wire.RenameTable | None:
     return renames[0] if renames else None
 
 
-def altered(table: HiveTable, changes: Sequence[wire.TableUpdate]) -> HiveTable:
+def altered(table: HiveTable, changes: Sequence[wire.TableUpdate | wire.KeepProperty]) -> HiveTable:
     """The table after native changes, made in order, each on the outcome of those before it; all of them or none.
 
     Changes that come to nothing give an equal table. What the property `location` then says is for the caller to check,
@@ -58,10 +58,12 @@ class _Draft:
         self.parameters = dict(self.table.parameters)
         self.serde_parameters = dict(self.table.serde_parameters)
 
-    def apply(self, change: wire.TableUpdate, where: str) -> None:
+    def apply(self, change: wire.TableUpdate | wire.KeepProperty, where: str) -> None:
         if reason := REFUSED.get(type(change)):
             raise Unsupported(f"{where}: {reason}", kind="table")
         match change:
+            case wire.KeepProperty():
+                pass
             case wire.UpdateComment():
                 self.say(change.new_comment)
             case wire.SetProperty():

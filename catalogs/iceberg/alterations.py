@@ -23,7 +23,7 @@ REFUSED = {
 
 
 def updates_for(
-    changes: Sequence[wire.TableUpdate], metadata: Mapping[str, Any], *, may_move: bool = False
+    changes: Sequence[wire.TableUpdate | wire.KeepProperty], metadata: Mapping[str, Any], *, may_move: bool = False
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], tuple[str, str | None] | None]:
     """Native changes as the requirements and updates of one Iceberg commit, and the rename that is asked for, if any.
 
@@ -64,12 +64,18 @@ def _draft(metadata: Mapping[str, Any]) -> SchemaDraft:
 
 
 def _apply(
-    change: wire.TableUpdate, draft: SchemaDraft, settings: dict[str, str | None], where: str, may_move: bool
+    change: wire.TableUpdate | wire.KeepProperty,
+    draft: SchemaDraft,
+    settings: dict[str, str | None],
+    where: str,
+    may_move: bool,
 ) -> None:
     """Make one change; in `settings`, None stands for a property to remove."""
     if reason := REFUSED.get(type(change)):
         raise Unsupported(f"{where}: {reason}", kind="table")
     match change:
+        case wire.KeepProperty():
+            pass
         case wire.UpdateComment():
             settings["comment"] = change.new_comment
         case wire.SetProperty():

@@ -166,14 +166,16 @@ def describe(actor: Actor, found: Found) -> Description:
     return _described(row, row.comment or "", row.properties, facts)
 
 
-def _described(row: Securable, comment: str, properties: dict[str, str], facts: tuple, **more: Any) -> Description:
+def _described(
+    row: Securable, comment: str, properties: dict[str, str], facts: Iterable[tuple[str, str]], **more: Any
+) -> Description:
     owner = row.owner_user or row.owner_group
     return Description(
         comment=comment,
         owner=str(owner),
         owner_is_group=row.owner_user_id is None,
         properties=dict(sorted(secrets.mask(properties).items())),
-        facts=facts,
+        facts=tuple(secrets.mask(dict(facts)).items()),
         creator=row.creator,
         create_time=row.create_time,
         last_modifier=row.last_modifier or "",

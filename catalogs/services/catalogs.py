@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -22,7 +21,7 @@ from catalogs.providers import remote
 from catalogs.providers.base import Provider
 from catalogs.providers.external import ExternalProvider
 from catalogs.providers.registry import PROVIDERS, provider_class, provider_for
-from catalogs.secrets import MASK, mask
+from catalogs.secrets import MASK, mask, require_values
 from catalogs.services.changes import (
     Alteration,
     event,
@@ -118,9 +117,7 @@ def check_registration(name: str, type_: str, provider: str | None, properties: 
         raise Invalid(f"A relational catalog names its provider: {', '.join(sorted(PROVIDERS))}.", kind=Kind.CATALOG)
     if "in-use" in properties:
         raise Invalid("Property 'in-use' is reserved; enable or disable the catalog instead.", kind=Kind.CATALOG)
-    for key, value in properties.items():
-        if value == MASK:
-            raise _nothing_to_keep(key)
+    require_values(properties, kind=Kind.CATALOG)
     chosen = provider_class(provider)
     chosen.check(properties)
     return chosen
@@ -186,13 +183,7 @@ def _apply(alteration: Alteration, row: Catalog) -> tuple[set[str], dict[str, st
     Returns the fields that differ now and, where properties do, all of them with their secrets open.
     """
     before = row.properties
-    # A mask sent back means the secret stays as it is.
-    given = tuple((key, value) for key, value in alteration.properties if value != MASK)
-    fields = replace(alteration, properties=given).apply_to(row)
-    shown = mask(row.properties, declared_secrets(row.provider))
-    for key, value in alteration.properties:
-        if value == MASK and shown.get(key) != MASK:
-            raise _nothing_to_keep(key)
+    fields = alteration.apply_to(row, declared_secrets(row.provider))
     if "name" in fields:
         _check_new_name(row)
     return fields, _check_new_properties(row, before) if "properties" in fields else None
@@ -207,13 +198,6 @@ def _leads_elsewhere(before: Mapping[str, str], after: Mapping[str, str]) -> boo
 def _masked(properties: Mapping[str, str], opened: Mapping[str, str]) -> dict[str, str]:
     """The secrets: what the mask stands for."""
     return {key: opened[key] for key, value in properties.items() if value == MASK}
-
-
-def _nothing_to_keep(key: str) -> Invalid:
-    return Invalid(
-        f"Property {key!r}: {MASK} stands for a secret that is kept as it is, and there is none; send its value.",
-        kind=Kind.CATALOG,
-    )
 
 
 def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: Alteration) -> None:

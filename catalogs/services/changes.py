@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -29,6 +29,8 @@ from catalogs.models import (
     Table,
     Tombstone,
 )
+from catalogs.secrets import MASK, keeps
+from catalogs.table_wire import KeepProperty, RemoveProperty, SetProperty
 from metalake.errors import InUse, NotFound, NotInUse
 from metalake.events import Event, event_of, stands
 from metalake.models import Metalake, Securable, below
@@ -56,13 +58,18 @@ class Alteration:
     sets_comment: bool = False
     properties: tuple[tuple[str, str | None], ...] = ()  # a value, or None to remove the key
 
-    def apply_to(self, row: Securable) -> set[str]:
-        """Change the row in memory; returns the fields that differ now. Raises Invalid where a property is unfit."""
+    def apply_to(self, row: Securable, declared: Collection[str] = ()) -> set[str]:
+        """Change the row in memory; returns the fields that differ now. Raises Invalid where a property is unfit.
+
+        A mask that is sent back keeps what is there; `declared` are the provider's own secrets.
+        """
         before = (row.name, row.comment, dict(row.properties))
         row.name = row.name if self.new_name is None else self.new_name
         row.comment = self.comment if self.sets_comment else row.comment
         row.properties = dict(row.properties)
         for key, value in self.properties:
+            if keeps(key, value, row.properties, declared, kind=row.kind):
+                continue
             if value is None:
                 row.properties.pop(key, None)
             else:
@@ -71,6 +78,26 @@ class Alteration:
         after = (row.name, row.comment, row.properties)
         fields = ("name", "comment", "properties")
         return {field for field, old, new in zip(fields, before, after, strict=True) if old != new}
+
+
+def keeping(updates: Sequence[Any], shown: Callable[[], Mapping[str, str]]) -> Sequence[Any]:
+    """A table's changes, where a mask that is sent back keeps what is there; `shown` gives its properties in the open.
+
+    Raises Invalid for a mask where nothing is shown masked.
+    """
+    if not any(isinstance(update, SetProperty) and update.value == MASK for update in updates):
+        return updates
+    held, meant = dict(shown()), list[Any]()
+    for update in updates:
+        if isinstance(update, SetProperty) and keeps(update.property, update.value, held, kind=Kind.TABLE):
+            meant.append(KeepProperty(property=update.property))
+            continue
+        if isinstance(update, SetProperty):
+            held[update.property] = update.value
+        elif isinstance(update, RemoveProperty):
+            held.pop(update.property, None)
+        meant.append(update)
+    return meant
 
 
 def require_enabled(found: Found) -> None:

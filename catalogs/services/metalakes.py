@@ -12,6 +12,7 @@ from catalogs.hierarchy import check_strict
 from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Ident, find
 from catalogs.models import Catalog
+from catalogs.secrets import require_values
 from catalogs.services.changes import Alteration, event, hold, named, remove, require_settled, row_of, save
 from metalake.errors import AlreadyExists, Forbidden, InUse, Invalid, NotEmpty, NotFound
 from metalake.events import event_of, gone, record, stands
@@ -30,6 +31,7 @@ def create_metalake(actor: Actor, name: str, comment: str | None, properties: di
         raise Forbidden(f"{actor.name} is no service administrator, and only they create metalakes.")
     check_strict(name, Kind.METALAKE)
     check_limits(properties)
+    require_values(properties, kind=Kind.METALAKE)
     _check_unreserved(properties)
 
     def act(actor: Actor) -> Metalake:

@@ -6,6 +6,7 @@ import pytest
 
 from authz.callers import actor_of
 from authz.models import User
+from catalogs.models import Schema
 from catalogs.services import catalogs
 from metalake.privileges import Kind
 from tests.iceberg_rest.conftest import grant
@@ -147,3 +148,19 @@ def test_a_way_to_something_visible_is_listed_but_not_loaded(owner: Caller, memb
     assert member.head("namespaces/a").status == 204
     assert member.get("namespaces/a").error[:2] == (403, "ForbiddenException")
     assert member.get("namespaces/a%1Fb").status == 200
+
+
+def test_secrets_are_masked_and_a_mask_sent_back_keeps_them(owner: Caller) -> None:
+    made = owner.post("namespaces", {"namespace": ["a"], "properties": {"api-token": "hunter2", "note": "x"}})
+    shown = {"api-token": "******", "note": "x"}
+    assert made.json == owner.get("namespaces/a").json == {"namespace": ["a"], "properties": shown}
+    assert owner.post("namespaces/a/properties", {"updates": shown | {"note": "y"}}).status == 200
+    kept = {"api-token": "hunter2", "note": "y"}
+    assert Schema.objects.get(name="a").properties == kept
+    for key in ("note", "absent", "absent-token"):
+        status, type_, message = owner.post("namespaces/a/properties", {"updates": {"k": "v", key: "******"}}).error
+        assert (status, type_) == (400, "BadRequestException") and f"'{key}'" in message and "send its value" in message
+    assert Schema.objects.get(name="a").properties == kept
+    refused = owner.post("namespaces", {"namespace": ["b"], "properties": {"api-token": "******"}}).error
+    assert refused[:2] == (400, "BadRequestException") and "send its value" in refused[2]
+    assert not Schema.objects.filter(name="b").exists()

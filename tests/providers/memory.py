@@ -22,6 +22,7 @@ from catalogs.table_wire import (
     AddColumn,
     CreateTableRequest,
     DeleteColumn,
+    KeepProperty,
     RemoveProperty,
     RenameColumn,
     SetProperty,
@@ -239,6 +240,8 @@ class MemoryProvider(ExternalProvider):
         changed = deepcopy(definition)
         for update in updates:
             match update:
+                case KeepProperty():
+                    pass
                 case SetProperty():
                     changed["properties"][update.property] = update.value
                 case RemoveProperty():

@@ -13,7 +13,8 @@ from catalogs.hive.partitions import IdentityPartition
 from catalogs.intents import Draft, Work, step
 from catalogs.lookup import Found, by_id
 from catalogs.models import Intent
-from catalogs.providers.external import Remote
+from catalogs.providers.external import PARTITION, Remote
+from catalogs.secrets import require_values
 from catalogs.services.changes import event
 from catalogs.services.external import mirror
 from catalogs.services.external.calls import ask, pages
@@ -47,6 +48,7 @@ def loaded(actor: Actor, table: ExternalTable, name: str) -> dict[str, Any]:
 
 
 def add(actor: Actor, table: ExternalTable, asked: IdentityPartition) -> dict[str, Any]:
+    require_values(asked.properties, kind=PARTITION)
     definition = table.provider.new_partition(table.definition, asked)
     name = definition["name"]
     intent = _carry(actor, table, "add_partition", name, definition=definition)
