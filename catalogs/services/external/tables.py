@@ -17,14 +17,14 @@ from catalogs.intents import Draft, Name, Work, step
 from catalogs.lookup import Found, Ident, by_id
 from catalogs.models import Intent, Mirror
 from catalogs.providers.external import METADATA_FILE, ExternalProvider, Remote
-from catalogs.services import naming
+from catalogs.services import chains, naming
 from catalogs.services.changes import hold, keeping
 from catalogs.services.external import finding, mirror, nesting
 from catalogs.services.external.calls import pages, provider_at_external
 from catalogs.services.external.reading import bury_missing, current, fetch, kept_of, listed_since, note_listing
 from catalogs.services.external.writing import again, alteration_work, drop_work, names_on, retried
 from catalogs.table_wire import CreateTableRequest
-from metalake.errors import Conflict, NotFound
+from metalake.errors import Conflict, Invalid, NotFound, Unsupported
 from metalake.events import event_of, record, stands
 from metalake.models import Securable, Slot, new_id
 from metalake.names import dotted
@@ -267,11 +267,17 @@ def rename(actor: Actor, found: Found, target: Ident) -> None:
 
     The other schema's place is made first where it only led to others.
     """
+    # Before the target is looked for, so that whether it exists is told only to who may move the table.
+    elsewhere = _is_elsewhere(found, target)
+    again(actor, found, operations.MOVE_TABLE if elsewhere else operations.ALTER_TABLE)
     finding.meet_schema(actor, target)
     provider, place = provider_at_external(found), None
-    home = lookup.find(actor, Ident(target.metalake, target.catalog, target.schema))
-    if policy.permits(actor, operations.CREATE_TABLE, home):
+    if elsewhere:
+        home = lookup.find(actor, Ident(target.metalake, target.catalog, target.schema))
+        policy.require(actor, operations.CREATE_TABLE, home)
         place = _place_to_make(actor, home, provider)
+        if place is None:
+            _home_there(actor, home, provider)
     kept = current(actor, found, provider, force=True)
     name = provider.folded(target.leaf or "")
     check_segment(name, Kind.TABLE)
@@ -305,6 +311,14 @@ def rename(actor: Actor, found: Found, target: Ident) -> None:
         )
 
     intents.carry(actor, decide)
+
+
+def _is_elsewhere(found: Found, target: Ident) -> bool:
+    """Whether the target names another schema than the table's own."""
+    try:
+        return chains.path_in(found, target.schema or "") != found.path
+    except (Invalid, Unsupported):
+        return True
 
 
 def _publish_rename(actor: Actor, intent: Intent) -> None:

@@ -1,0 +1,102 @@
+"""Renames and drops of tables of an outside system tell nobody of what he may not see, and touch nothing of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from authz.policy import Actor
+from metalake.privileges import Kind
+from tests.catalogs.callers import Answer, Caller, update
+from tests.catalogs.conftest import give
+from tests.providers.world import World
+
+pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
+
+DEEP = "metalakes/demo/catalogs/deep"
+TABLES = f"{DEEP}/schemas/flights/tables"
+COLUMNS = [{"name": "carrier", "type": "string"}]
+
+
+@pytest.fixture
+def flights(actor: Actor, admin: Caller) -> None:
+    """Tables `delays` and `staff`, and a schema `secret` beside theirs."""
+    for schema in ("flights", "secret"):
+        assert admin.post(f"{DEEP}/schemas", {"name": schema}).status == 200
+    for table in ("delays", "staff"):
+        assert admin.post(TABLES, {"name": table, "columns": COLUMNS}).status == 200
+
+
+def rename(caller: Caller, table: str, name: str, schema: str | None = None) -> Answer:
+    return caller.put(f"{TABLES}/{table}", update("rename", newName=name, newSchemaName=schema))
+
+
+def asked(world: World) -> int:
+    with world.open() as state:
+        return sum(state["calls"].values())
+
+
+# Renames
+
+
+def test_who_may_not_move_a_table_learns_nothing_of_the_target(flights: None, mia: Caller, world: World) -> None:
+    give("mia", Kind.CATALOG, "deep", "use_catalog")
+    give("mia", Kind.SCHEMA, "deep.flights", "use_schema")
+    give("mia", Kind.TABLE, "deep.flights.delays", "select_table", "modify_table")
+    before = asked(world)
+    hidden, missing = rename(mia, "delays", "late", "secret"), rename(mia, "delays", "late", "nowhere")
+    assert (hidden.status, hidden.body) == (missing.status, missing.body)
+    assert hidden.error == (403, 1008, "ForbiddenException")
+    assert asked(world) == before
+
+
+def test_to_its_owner_a_hidden_schema_is_a_missing_one(flights: None, admin: Caller, mia: Caller, world: World) -> None:
+    give("mia", Kind.CATALOG, "deep", "use_catalog")
+    give("mia", Kind.SCHEMA, "deep.flights", "use_schema", "create_table")
+    assert mia.post(TABLES, {"name": "hers", "columns": COLUMNS}).status == 200
+    before = asked(world)
+    hidden, missing = rename(mia, "hers", "late", "secret"), rename(mia, "hers", "late", "nowhere")
+    assert hidden.error == missing.error == (404, 1003, "NoSuchSchemaException")
+    assert hidden.message.replace("secret", "nowhere") == missing.message
+    assert asked(world) == before
+    world.fail("load_table", *["denied"] * 3)
+    assert rename(mia, "hers", "late", "secret").error == missing.error, "whatever state the system is in"
+
+
+def test_a_hidden_table_is_a_missing_one(flights: None, mia: Caller, world: World) -> None:
+    give("mia", Kind.CATALOG, "deep", "use_catalog")
+    give("mia", Kind.SCHEMA, "deep.flights", "use_schema")
+    before = asked(world)
+    world.fail("load_table", *["denied"] * 3)
+    for target in (None, "secret", "nowhere"):
+        hidden, missing = rename(mia, "staff", "late", target), rename(mia, "none", "late", target)
+        assert hidden.error == missing.error == (404, 1003, "NoSuchTableException")
+        assert hidden.message.replace("staff", "none") == missing.message
+    assert asked(world) == before
+
+
+def test_a_catalog_that_is_out_of_use_is_not_asked(flights: None, admin: Caller, world: World) -> None:
+    admin.patch(DEEP, False)
+    before = asked(world)
+    assert rename(admin, "delays", "late").error[2] == "CatalogNotInUseException"
+    assert rename(admin, "delays", "late", "secret").error[2] == "CatalogNotInUseException"
+    assert admin.delete(f"{TABLES}/delays").error[2] == "CatalogNotInUseException"
+    assert asked(world) == before
+
+
+def test_who_may_alter_a_table_renames_it_where_it_is(flights: None, admin: Caller, mia: Caller, world: World) -> None:
+    give("mia", Kind.METALAKE, "demo", "use_catalog", "use_schema", "modify_table")
+    assert rename(mia, "delays", "late", "flights")["table"]["name"] == "late"
+    assert world.tables() == {"flights.late", "flights.staff"}
+    flat = "metalakes/demo/catalogs/flat/schemas"
+    assert admin.post(flat, {"name": "flights"}).status == 200
+    assert admin.post(f"{flat}/flights/tables", {"name": "delays", "columns": COLUMNS}).status == 200
+    renamed = mia.put(f"{flat}/flights/tables/delays", update("rename", newName="late", newSchemaName="FLIGHTS"))
+    assert renamed["table"]["name"] == "late", "the same schema, however it is written"
+
+
+def test_no_table_moves_to_a_namesake_of_the_schema(flights: None, admin: Caller, world: World) -> None:
+    world.drop("secret")
+    world.put_schema("secret", team="finance")
+    assert rename(admin, "delays", "late", "secret").error == (404, 1003, "NoSuchSchemaException")
+    assert (world.tables(), world.calls("rename_table")) == ({"flights.delays", "flights.staff"}, 0)
+    assert rename(admin, "delays", "late", "secret")["table"]["name"] == "late"
