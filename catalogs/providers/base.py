@@ -85,7 +85,10 @@ class Provider:
         for key in properties:
             if key in declared or key.partition(".")[0] in STORAGES:
                 continue
-            if near := get_close_matches(key.lower().replace("_", "-"), declared, n=1, cutoff=0.85):
+            near = get_close_matches(key.lower().replace("_", "-"), declared, n=1, cutoff=0.85)
+            if key.startswith("s3-"):  # as Gravitino spells it; kept like that it would do nothing
+                near = [key.replace("-", ".", 1)]
+            if near:
                 raise Invalid(f"Unknown property {key!r}; did you mean {near[0]!r}?", kind="catalog")
         try:
             return cls.settings.model_validate(dict(properties))
