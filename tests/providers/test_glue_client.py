@@ -71,8 +71,8 @@ def refusal(act: Callable[..., Any], *arguments: Any) -> MetalakeError:
         ({"aws-region": "us-esat-1", "aws-glue-endpoint": ""}, "or us-east-1"),
         ({"aws-region": "US_EAST"}, "'aws-region': 'US_EAST' is not a region"),
         ({"aws-regoin": "us-east-1"}, "did you mean 'aws-region'"),
-        ({"s3-access-key-id": "AKIA"}, r"did you mean 's3\.access-key-id'"),
-        ({"s3-region": "eu-west-1"}, r"did you mean 's3\.region'"),
+        ({"s3-access-key-id": "AKIA"}, "did you mean 's3.access-key-id'"),
+        ({"s3-region": "eu-west-1"}, "did you mean 's3.region'"),
         ({"aws-secret-access-key": ""}, "'aws-secret-access-key' is missing"),
         ({"aws-access-key-id": ""}, "'aws-access-key-id' is missing"),
         (
