@@ -15,7 +15,7 @@ from catalogs import vault
 from catalogs.models import Intent
 from catalogs.providers import outcomes, remote
 from catalogs.providers.external import ExternalProvider
-from catalogs.providers.outcomes import CREATIONS, DROPS, PROVABLE, Outcome
+from catalogs.providers.outcomes import CREATIONS, DROPS, SECOND_TRY, Outcome
 from catalogs.providers.registry import provider_for
 from metalake.errors import AlreadyExists, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 
@@ -88,8 +88,7 @@ def _apply(provider: ExternalProvider, intent: Intent, number: int) -> None:
             raise AlreadyExists(f"{intent.full_name} already exists.", kind=lost.kind) from lost
     except MetalakeError as refusal:
         outcome = Outcome.NOT_DONE
-        if each["verb"] in PROVABLE and isinstance(refusal, (AlreadyExists, NotFound)):
-            # The provider itself may have tried twice, and the first try have done it.
+        if isinstance(refusal, SECOND_TRY.get(each["verb"], ())):  # the first may have done it
             outcome, each["result"] = _look(provider, each, intent)
         if outcome is Outcome.NOT_DONE or (outcome is Outcome.OTHERS and not each["may_adopt"]):
             each["result"] = None

@@ -8,13 +8,19 @@ from typing import Any
 from catalogs.iceberg import files
 from catalogs.providers import remote
 from catalogs.providers.external import ExternalProvider, Remote
-from metalake.errors import NotEmpty, NotFound
+from metalake.errors import AlreadyExists, Conflict, Invalid, MetalakeError, NotEmpty, NotFound
 
 READ_BACK = 10.0  # seconds for one look
 CREATIONS = frozenset({"create_schema", "create_table"})
 PARTITIONS = frozenset({"add_partition", "drop_partition"})
 DROPS = frozenset({"drop_schema", "drop_table"})
-PROVABLE = CREATIONS | DROPS | {"rename_table"}  # told by marker or identity whose work it is
+# What a system or provider that itself tried twice may say of the second try, though the first was made. Only of calls
+# whose work is told by marker, identity or pointer: a partition is told by its name alone.
+SECOND_TRY: dict[str, tuple[type[MetalakeError], ...]] = {
+    **dict.fromkeys(CREATIONS | DROPS | {"rename_table"}, (AlreadyExists, NotFound)),
+    **dict.fromkeys(("alter_schema", "alter_table"), (Conflict,)),
+    "commit_table": (AlreadyExists, Conflict, Invalid, NotFound),
+}
 
 
 class Outcome(Enum):
