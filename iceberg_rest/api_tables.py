@@ -85,7 +85,7 @@ def _tagged(record: TableRecord, content: bytes) -> HttpResponse:
 
 @route("HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}", operations.LOAD_TABLE, needs=Kind.TABLE)
 def table_exists(call: Call) -> HttpResponse:
-    tables.table_exists(call.actor, call.ident())
+    tables.table_exists(call.actor, call.ident(), iceberg=True)
     return done()
 
 
@@ -112,7 +112,7 @@ def _check_identifier(call: Call, given: TableIdentifier) -> None:
 @route("DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}", operations.DROP_TABLE, needs=Kind.TABLE)
 def drop_table(call: Call) -> HttpResponse:
     purge = call.choice("purgeRequested", "false", "true") == "true"
-    tables.drop_table(call.actor, call.ident(), purge=purge)
+    tables.drop_table(call.actor, call.ident(), purge=purge, iceberg=True)
     return done()
 
 
@@ -130,9 +130,9 @@ def rename_table(call: Call) -> HttpResponse:
     source, target = checked_levels(body.source.namespace), checked_levels(body.destination.namespace)
     moved = call.ident(source, checked_name(body.source.name, Kind.TABLE))
     call.subject = call.about_table(source, body.source.name)
-    tables.table_exists(call.actor, moved)
+    tables.table_exists(call.actor, moved, iceberg=True)
     try:
-        tables.rename_table(call.actor, moved, call.ident(target, body.destination.name))
+        tables.rename_table(call.actor, moved, call.ident(target, body.destination.name), iceberg=True)
     except NotFound as miss:
         if miss.kind != Kind.TABLE:
             call.subject = call.about_namespace(target)
@@ -146,5 +146,5 @@ def report_metrics(call: Call) -> HttpResponse:
     report: Any = read_json(call.request)
     if not isinstance(report, dict):
         raise Invalid("A report must be a JSON object.")
-    tables.table_exists(call.actor, call.ident())
+    tables.table_exists(call.actor, call.ident(), iceberg=True)
     return done()

@@ -143,8 +143,8 @@ def load_audit(record: TableRecord | ExternalTable) -> AuditInfo:
     return row
 
 
-def table_exists(actor: Actor, ident: Ident) -> None:
-    """Raise NotFound unless the actor may load the table."""
+def table_exists(actor: Actor, ident: Ident, *, iceberg: bool = False) -> None:
+    """Raise NotFound unless the actor may load the table; with `iceberg`, of one in another format, too."""
     found = _find(actor, ident)
 
     def allow(found: Found) -> None:
@@ -153,7 +153,7 @@ def table_exists(actor: Actor, ident: Ident) -> None:
         require_enabled(found)
 
     if is_external(found):
-        or_namesake(ident, found, allow, partial(external.loaded, actor))
+        or_namesake(ident, found, allow, partial(external.loaded, actor, iceberg=iceberg))
     else:
         allow(found)
 
@@ -238,15 +238,18 @@ def register_table(actor: Actor, ident: Ident, metadata_location: str, *, overwr
     return TableRecord(found, metadata_location, content)
 
 
-def rename_table(actor: Actor, source: Ident, target: Ident) -> None:
-    """In its schema by whoever may alter it; to another schema by its owner, who may create there (detail g)."""
+def rename_table(actor: Actor, source: Ident, target: Ident, *, iceberg: bool = False) -> None:
+    """In its schema by whoever may alter it; to another schema by its owner, who may create there (detail g).
+
+    With `iceberg`, an outside table in another format is none.
+    """
     name = target.leaf or ""
     check_segment(name, Kind.TABLE)
     if (source.metalake, source.catalog) != (target.metalake, target.catalog):
         raise Unsupported("A table cannot move to another catalog.", kind=Kind.TABLE)
     found = _find(actor, source)
     if is_external(found):
-        external.rename(actor, found, target)
+        external.rename(actor, found, target, iceberg=iceberg)
         return
 
     def act(actor: Actor) -> None:
@@ -277,11 +280,14 @@ def rename_table(actor: Actor, source: Ident, target: Ident) -> None:
     write(actor, act, kind=Kind.TABLE)
 
 
-def drop_table(actor: Actor, ident: Ident, *, purge: bool = False) -> None:
-    """The pointer goes now; with purge, the files it reaches follow in the background."""
+def drop_table(actor: Actor, ident: Ident, *, purge: bool = False, iceberg: bool = False) -> None:
+    """The pointer goes now; with purge, the files it reaches follow in the background.
+
+    With `iceberg`, an outside table in another format is none.
+    """
     found = _find(actor, ident)
     if is_external(found):
-        external.drop(actor, found, purge=purge)
+        external.drop(actor, found, purge=purge, iceberg=iceberg)
         return
 
     def act(actor: Actor) -> None:

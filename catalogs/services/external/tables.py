@@ -23,6 +23,7 @@ from catalogs.services.external import finding, mirror, nesting
 from catalogs.services.external.calls import pages, provider_at_external
 from catalogs.services.external.reading import bury_missing, current, fetch, kept_of, listed_since, note_listing
 from catalogs.services.external.writing import again, alteration_work, drop_work, names_on, retried
+from catalogs.services.pointers import require_unclaimed
 from catalogs.table_wire import CreateTableRequest
 from metalake.errors import Conflict, Invalid, NotFound, Unsupported
 from metalake.events import event_of, record, stands
@@ -104,16 +105,24 @@ def _shown(schema: Found, provider: ExternalProvider, iceberg: bool) -> set[str]
     }
 
 
-def loaded(actor: Actor, found: Found, *, force: bool = False, as_published: bool = False) -> ExternalTable:
-    """Raises NotFound where it is gone there, or hidden by the catalog's settings.
+def loaded(
+    actor: Actor, found: Found, *, force: bool = False, as_published: bool = False, iceberg: bool = False
+) -> ExternalTable:
+    """Raises NotFound where it is gone there, hidden by the catalog's settings or, with `iceberg`, of another format.
 
     Just after a write, what it published is shown: asking once more might fail, and the write has not.
     """
     provider = provider_at_external(found)
     kept = kept_of(found) if as_published else current(actor, found, provider, force=force)
-    if not provider.shows(Remote(kept.wire_name, kept.definition)):
-        raise NotFound(policy.missing(found), kind=Kind.TABLE)
+    _require_shown(found, provider, kept, iceberg)
     return ExternalTable(found, provider, kept.definition, kept.taken_at)
+
+
+def _require_shown(found: Found, provider: ExternalProvider, kept: Mirror, iceberg: bool) -> None:
+    """Raise NotFound of a table that the catalog's settings hide or, with `iceberg`, that is in another format."""
+    is_shown = provider.shows(Remote(kept.wire_name, kept.definition))
+    if not is_shown or (iceberg and provider.metadata_location(kept.definition) is None):
+        raise NotFound(policy.missing(found), kind=Kind.TABLE)
 
 
 def create(actor: Actor, ident: Ident, home: Found, asked: CreateTableRequest) -> Found:
@@ -133,6 +142,7 @@ def make(
     schema = place or _home_there(actor, home, provider)
     levels = mirror.provider_levels(schema)
     definition = defined(provider, schema)
+    require_unclaimed(definition.get("location"), provider.metadata_location(definition))
 
     def decide(actor: Actor) -> Draft:
         fresh = again(actor, home, operations.CREATE_TABLE)
@@ -262,10 +272,10 @@ def _alteration(
 intents.register("alter_table", alteration_work(operations.ALTER_TABLE))
 
 
-def rename(actor: Actor, found: Found, target: Ident) -> None:
+def rename(actor: Actor, found: Found, target: Ident, *, iceberg: bool = False) -> None:
     """To another name, or another schema of the catalog, as far as the system can.
 
-    The other schema's place is made first where it only led to others.
+    The other schema's place is made first where it only led to others. Raises NotFound of a table that `loaded` hides.
     """
     # Before the target is looked for, so that whether it exists is told only to who may move the table.
     elsewhere = _is_elsewhere(found, target)
@@ -279,6 +289,7 @@ def rename(actor: Actor, found: Found, target: Ident) -> None:
         if place is None:
             _home_there(actor, home, provider)
     kept = current(actor, found, provider, force=True)
+    _require_shown(found, provider, kept, iceberg)
     name = provider.folded(target.leaf or "")
     check_segment(name, Kind.TABLE)
     remote = Remote(kept.wire_name, kept.definition, kept.identity, kept.version)
@@ -352,10 +363,12 @@ def _may_still_rename(actor: Actor, intent: Intent) -> None:
 intents.register("rename_table", Work(_publish_rename, _may_still_rename))
 
 
-def drop(actor: Actor, found: Found, *, purge: bool) -> None:
+def drop(actor: Actor, found: Found, *, purge: bool, iceberg: bool = False) -> None:
+    """Raises NotFound of a table that `loaded` hides."""
     again(actor, found, operations.DROP_TABLE)
     provider = provider_at_external(found)
     kept = current(actor, found, provider, force=True)  # never a namesake made outside, which nobody here may drop
+    _require_shown(found, provider, kept, iceberg)
 
     def decide(actor: Actor) -> Draft:
         fresh = again(actor, found, operations.DROP_TABLE)

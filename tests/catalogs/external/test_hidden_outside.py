@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from authz.policy import Actor
+from catalogs.lookup import Ident
+from catalogs.services import tables
+from metalake.errors import NotFound
 from metalake.privileges import Kind
 from tests.catalogs.callers import Answer, Caller, update
 from tests.catalogs.conftest import give
+from tests.iceberg_rest.world import Caller as Engine
+from tests.providers.memory import MemoryProvider
 from tests.providers.world import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
@@ -100,3 +107,67 @@ def test_no_table_moves_to_a_namesake_of_the_schema(flights: None, admin: Caller
     assert rename(admin, "delays", "late", "secret").error == (404, 1003, "NoSuchSchemaException")
     assert (world.tables(), world.calls("rename_table")) == ({"flights.delays", "flights.staff"}, 0)
     assert rename(admin, "delays", "late", "secret")["table"]["name"] == "late"
+
+
+# What a wire does not show, it does not write
+
+
+@pytest.fixture
+def engine(flights: None, world: World, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """The same owner on the Iceberg wire, where `delays` and `staff` are Hive tables and `routes` is Iceberg's."""
+
+    def location(self: MemoryProvider, definition: dict[str, Any]) -> str | None:
+        return definition["properties"].get("pointer")
+
+    monkeypatch.setattr(MemoryProvider, "metadata_location", location)
+    world.put_table("flights", "routes", pointer="s3://lake/flights/routes/metadata/00001.json")
+    return Engine("admin", catalog="deep")
+
+
+def moved(name: str, to: str, namespace: str = "flights") -> dict[str, Any]:
+    source, destination = {"namespace": ["flights"], "name": name}, {"namespace": [namespace], "name": to}
+    return {"source": source, "destination": destination}
+
+
+def test_the_iceberg_wire_writes_no_table_of_another_format(
+    engine: Engine, actor: Actor, admin: Caller, world: World
+) -> None:
+    before = world.tables()
+    hive = "namespaces/flights/tables/delays"
+    miss = (404, "NoSuchTableException", "Table does not exist: flights.delays")
+    assert engine.get(hive).error == miss
+    assert engine.head(hive).status == 404
+    assert engine.delete(hive).error == engine.delete(f"{hive}?purgeRequested=true").error == miss
+    assert engine.post("tables/rename", moved("delays", "late")).error == miss
+    assert engine.post("tables/rename", moved("delays", "late", "secret")).error == miss
+    assert engine.post(f"{hive}/metrics", {}).error == miss
+    source, target = (Ident("demo", "deep", ["flights"], name) for name in ("delays", "late"))
+    with pytest.raises(NotFound):
+        tables.rename_table(actor, source, target, iceberg=True)
+    assert world.tables() == before
+    assert (world.calls("drop_table"), world.calls("rename_table")) == (0, 0)
+    assert admin.delete(f"{TABLES}/delays")["dropped"] is True, "the native wire shows it"
+
+
+def test_the_iceberg_wire_writes_its_own(engine: Engine, world: World) -> None:
+    assert engine.head("namespaces/flights/tables/routes").status == 204
+    assert engine.post("tables/rename", moved("routes", "ways")).status == 204
+    assert engine.delete("namespaces/flights/tables/ways").status == 204
+    assert world.tables() == {"flights.delays", "flights.staff"}
+
+
+def test_a_table_that_the_settings_hide_is_not_written(
+    engine: Engine, admin: Caller, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = ("delays", "routes")
+    monkeypatch.setattr(MemoryProvider, "hides_some", True)
+    monkeypatch.setattr(MemoryProvider, "shows", lambda self, table: table.name not in hidden)
+    before = world.tables()
+    for table in hidden:
+        assert admin.get(f"{TABLES}/{table}").error[0] == 404
+        assert rename(admin, table, "late").error == (404, 1003, "NoSuchTableException")
+        assert admin.delete(f"{TABLES}/{table}")["dropped"] is False
+        assert engine.post("tables/rename", moved(table, "late")).error[0] == 404
+        assert engine.delete(f"namespaces/flights/tables/{table}").error[0] == 404
+    assert world.tables() == before
+    assert (world.calls("drop_table"), world.calls("rename_table")) == (0, 0)
