@@ -17,7 +17,7 @@ from authz import operations, policy
 from authz.operations import Operation
 from authz.policy import Actor
 from authz.writing import write
-from catalogs.iceberg import files
+from catalogs.iceberg import files, locations
 from catalogs.lookup import Found, Ident, does_not_exist, find
 from catalogs.models import Catalog, LocationClaim, Table
 from catalogs.providers.iceberg import IcebergProvider
@@ -179,6 +179,13 @@ def claim(store: MetadataFiles, table_id: int, places: list[str]) -> None:
     if overlapping(places).exclude(table_id=table_id).exists():
         raise Invalid(f"A location of the table overlaps another table's: {', '.join(places)}.", kind=Kind.TABLE)
     LocationClaim.objects.bulk_create(LocationClaim(table_id=table_id, location=place) for place in places)
+
+
+def require_unclaimed(*places: str | None) -> None:
+    """Raise Invalid where a table that a catalog keeps here has one of these places, for a catalog that keeps none."""
+    for place in places:
+        if place and overlapping([locations.canonical(place)]).exists():
+            raise Invalid(f"{place} is the place of a table that another catalog keeps here.", kind="location")
 
 
 def overlapping(places: list[str]) -> QuerySet[LocationClaim]:

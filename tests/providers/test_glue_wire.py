@@ -14,9 +14,9 @@ from catalogs.providers import remote
 from catalogs.providers.metadata_files import METADATA
 from catalogs.secrets import MASK
 from catalogs.services import commits
-from catalogs.services.tables import create_native_table
+from catalogs.services.tables import create_native_table, load_iceberg_table
 from catalogs.table_wire import CreateTableRequest
-from metalake.errors import ProviderBusy, ProviderUnavailable
+from metalake.errors import Invalid, ProviderBusy, ProviderUnavailable
 from metalake.models import Securable
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
@@ -312,3 +312,28 @@ def test_a_table_of_two_thousand_columns(caller: Caller, glue: Glue) -> None:
     columns = [{"name": f"c{number}", "type": "string"} for number in range(2000)]
     assert len(caller.post(TABLES, {"name": "wide", "columns": columns})["table"]["columns"]) == 2000
     assert len(caller.get(f"{TABLES}/wide")["table"]["columns"]) == 2000
+
+
+def test_a_catalog_does_not_reach_the_tables_that_another_keeps_here(caller: Caller, glue: Glue) -> None:
+    """Whoever owns a Glue may write any place into its entries; the server's own keys could open it."""
+    ours = {name: value for name, value in settings(glue).items() if name.startswith("s3.")}
+    ours |= {
+        "warehouse": "s3://lake/ours",
+        "s3.access-key-id": glue.access_key,
+        "s3.secret-access-key": glue.secret_key,
+    }
+    given = {"name": "ours", "type": "relational", "provider": "lakehouse-iceberg", "comment": None, "properties": ours}
+    caller.post(CATALOGS, given)["catalog"]
+    caller.post(f"{CATALOGS}/ours/schemas", {"name": "hr"})["schema"]
+    made = caller.post(f"{CATALOGS}/ours/schemas/hr/tables", {"name": "staff", "columns": COLUMNS})["table"]
+    place = made["properties"]["location"]
+    pointer = next(f"s3://lake/{key}" for key in files(glue) if key.startswith("ours/"))
+    entry = {
+        "Name": "spy",
+        "TableType": "EXTERNAL_TABLE",
+        "Parameters": {"table_type": "ICEBERG", "metadata_location": pointer},
+        "StorageDescriptor": {"Location": place, "Columns": []},
+    }
+    glue.client().create_table(DatabaseName="flights", TableInput=entry)
+    with pytest.raises(Invalid, match="the place of a table that another catalog keeps here"):
+        load_iceberg_table(actor_of(User.objects.get(username="admin")), Ident("demo", "aws", "flights", "spy"))

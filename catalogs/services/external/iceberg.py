@@ -22,7 +22,7 @@ from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.services.external import mirror
 from catalogs.services.external.tables import ExternalTable, loaded, make
 from catalogs.services.external.writing import again, alteration_work, names_on
-from catalogs.services.pointers import TableDraft, TableRecord, now_ms, overlapping
+from catalogs.services.pointers import TableDraft, TableRecord, now_ms, require_unclaimed
 from catalogs.steps import step
 from metalake.errors import Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 from metalake.models import new_id
@@ -61,8 +61,7 @@ def _files(table: ExternalTable) -> MetadataFiles:
     """Where the system itself says the table lies is allowed beside what the catalog names."""
     place = table.shown()["properties"].get("location")  # as the entry says
     store = table.provider.metadata_files(*([place] if place else []))
-    if place and overlapping([store.allowed_place(place)]).exists():
-        raise Invalid(f"{place} is the place of a table that another catalog keeps here.", kind="location")
+    require_unclaimed(place)
     return store
 
 
