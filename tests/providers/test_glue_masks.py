@@ -238,7 +238,10 @@ def test_a_mask_is_refused_where_there_is_nothing_to_keep(caller: Caller, glue: 
 
 def test_nothing_is_made_with_a_mask(caller: Caller, glue: Glue) -> None:
     given = {"api-token": MASK}
-    hive, ice = ({"name": "late", "columns": COLUMNS, "properties": {"table_type": one, **given}} for one in _FORMATS)
+    hive, ice = (
+        {"name": "late", "columns": COLUMNS, "properties": given | {"table_type": format}}
+        for format in ("hive", "iceberg")
+    )
     bodies: list[tuple[str, dict[str, Any]]] = [
         (SCHEMAS, {"name": "weather", "properties": given}),
         (TABLES, hive),
@@ -253,9 +256,6 @@ def test_nothing_is_made_with_a_mask(caller: Caller, glue: Glue) -> None:
     assert [one["Name"] for one in glue.client().get_databases()["DatabaseList"]] == ["flights"]
     assert [one["Name"] for one in glue.client().get_tables(DatabaseName="flights")["TableList"]] == ["delays"]
     assert caller.get(PARTITIONS)["names"] == [DAY]
-
-
-_FORMATS = ("hive", "iceberg")
 
 
 def test_other_asterisks_are_values(caller: Caller, glue: Glue, stops: str) -> None:
