@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -34,6 +35,8 @@ from catalogs.services.changes import (
     save,
 )
 from catalogs.services.external import nesting
+from catalogs.services.external.calls import is_external
+from catalogs.services.external.reading import forget_answers
 from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.events import event_of, gone, record, stands
 from metalake.models import Metalake, new_id
@@ -164,7 +167,7 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
         row = row_of(Catalog, found)
         before = row.properties
         fields, opened = _apply(alteration, row)
-        if _leads_elsewhere(before, row.properties):
+        if elsewhere := _leads_elsewhere(before, row.properties):
             require_settled(found)
         if fields:
             save(row, actor, fields)
@@ -172,6 +175,9 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
             if opened is not None:
                 vault.seal(row.pk, _masked(row.properties, opened))
             record(event(actor, "catalog.altered", found, named(row, fields), changed=sorted(fields)))
+        if elsewhere and is_external(found):
+            forget_answers(row.pk, f"{actor.name} altered where the catalog leads; start the refresh again.")
+            transaction.on_commit(partial(remote.forget, row.pk))
         return row
 
     return write(actor, act, kind=Kind.CATALOG)

@@ -8,13 +8,14 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from django.db import IntegrityError
+from django.db.models import Q
 from django.utils import timezone
 
 from authz import policy
 from authz.policy import Actor
 from authz.writing import write
 from catalogs.lookup import Found, Ident, nearest
-from catalogs.models import Listing, Mirror, RefreshRun, Reservation
+from catalogs.models import Catalog, Listing, Mirror, RefreshRun, Reservation
 from catalogs.providers.external import ExternalProvider, Remote
 from catalogs.services.external import mirror
 from catalogs.services.external.calls import load, system_actor
@@ -24,6 +25,7 @@ from metalake.models import Securable
 from metalake.privileges import Kind
 
 T = TypeVar("T")
+SKEW = timedelta(minutes=1)  # by which the clocks of two processes may differ
 LOOKS = 10  # at most in one request, for what a listing left out
 MANY = 1_000  # that are looked through for those
 
@@ -54,10 +56,31 @@ def listed_since(container_id: int, catalog_id: int, provider: ExternalProvider,
     """When the names below were last asked for, if that is recent enough to answer from the rows."""
     if force or not provider.freshness:
         return None
-    oldest = timezone.now() - timedelta(seconds=provider.freshness)
+    oldest = _oldest(catalog_id, provider)
     listings = Listing.objects.filter(pk=container_id, taken_at__gte=oldest)
     moments = [*listings.values_list("taken_at", flat=True), _walked_since(catalog_id, oldest)]
     return max((moment for moment in moments if moment), default=None)
+
+
+def _oldest(catalog_id: int, provider: ExternalProvider) -> datetime:
+    """When an answer must have been asked for to count as fresh: before its catalog was altered, others may have said
+    it.
+    """
+    oldest = timezone.now() - timedelta(seconds=provider.freshness)
+    altered = Catalog.objects.filter(pk=catalog_id).values_list("last_modified_time", flat=True).first()
+    return max(oldest, altered) if altered else oldest
+
+
+def forget_answers(catalog_id: int, because: str) -> None:
+    """The catalog leads to another system: what the former one said is not fresh any more, and no walk of it goes on.
+
+    In the transaction that alters the catalog. Of answers by the clocks of other processes, the latest are made older.
+    """
+    now = timezone.now()
+    Listing.objects.filter(Q(pk=catalog_id) | Q(container__schema__in_catalog_id=catalog_id)).delete()
+    Mirror.objects.filter(in_catalog_id=catalog_id, taken_at__gt=now - SKEW).update(taken_at=now - SKEW)
+    walks = RefreshRun.objects.filter(in_catalog_id=catalog_id, state=RefreshRun.State.RUNNING)
+    walks.update(state=RefreshRun.State.FAILED, error=because, ended_at=now)
 
 
 def _walked_since(catalog_id: int, oldest: datetime) -> datetime | None:
@@ -87,7 +110,7 @@ def current(actor: Actor, found: Found, provider: ExternalProvider, *, force: bo
     """
     kept = kept_of(found)
     if not force and provider.freshness and kept.version:
-        oldest = timezone.now() - timedelta(seconds=provider.freshness)
+        oldest = _oldest(found.catalog.id, provider)
         walked = _walked_since(found.catalog.id, oldest)
         if walked and walked > kept.taken_at:
             kept.taken_at = walked

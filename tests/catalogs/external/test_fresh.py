@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +15,12 @@ from authz.callers import actor_of
 from authz.models import Grant, User
 from authz.policy import Actor
 from catalogs.lookup import Ident
-from catalogs.models import Catalog, Mirror, RefreshRun, Tombstone
+from catalogs.models import Catalog, Listing, Mirror, RefreshRun, Tombstone
+from catalogs.providers import remote
 from catalogs.providers.external import Page, Remote
 from catalogs.services import schemas, tables
-from catalogs.services.external import refresh
-from metalake.errors import Forbidden, NotFound
+from catalogs.services.external import mirror, refresh
+from metalake.errors import Forbidden, NotFound, ProviderUnavailable
 from metalake.models import Securable
 from metalake.privileges import Kind, Privilege
 from tests.catalogs.callers import Caller
@@ -61,11 +63,11 @@ def view(sales: int, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others dropped the table and made a view of its name, which the system lists among its tables."""
     world.drop("shop", "sales")
     world.put_table("shop", "sales", columns=("salary",), is_view="yes")
-    remote, list_tables = memory._remote, MemoryProvider.list_tables
+    made, list_tables = memory._remote, MemoryProvider.list_tables
 
     def with_kinds(name: str, kept: dict[str, Any], kind: str) -> Remote:
         is_view = "is_view" in kept["definition"]["properties"]
-        return remote(name, kept, Kind.VIEW if is_view else kind)
+        return made(name, kept, Kind.VIEW if is_view else kind)
 
     def list_with_kinds(self: MemoryProvider, schema: list[str], page: str | None = None, whole: bool = False) -> Page:
         found = list_tables(self, schema, page, whole=True)
@@ -192,3 +194,124 @@ def test_what_is_gone_and_has_no_namesake_is_a_miss(sales: int, admin: Caller, w
     assert admin.get(SALES).error[0] == 404
     world.drop("shop")
     assert admin.get(f"{SCHEMAS}/shop").error[0] == 404
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> World:
+    """Another system, where the shop's table has other columns and there is a schema more."""
+    made = World(tmp_path / "other.json")
+    made.put_schema("shop")
+    made.put_schema("new")
+    made.put_table("shop", "sales", columns=("zzz",))
+    made.put_table("shop", "late")
+    return made
+
+
+def keep_for_a_day(admin: Caller) -> None:
+    assert admin.put(CATALOG, {"@type": "setProperty", "property": "cache-ttl", "value": "86400"}).status == 200
+
+
+def point_to(admin: Caller, world: World) -> None:
+    update = {"@type": "setProperty", "property": "world", "value": str(world.path)}
+    assert admin.put(CATALOG, update).status == 200
+
+
+def columns(answer: Any) -> list[str]:
+    return [column["name"] for column in answer["table"]["columns"]]
+
+
+@pytest.mark.parametrize("is_walked", [False, True])
+def test_a_catalog_that_leads_elsewhere_answers_from_there_at_once(
+    sales: int, admin: Caller, other: World, is_walked: bool
+) -> None:
+    keep_for_a_day(admin)
+    assert names(admin.get(SCHEMAS)) == ["shop"]
+    assert names(admin.get(f"{SCHEMAS}/shop/tables")) == ["sales"]
+    assert columns(admin.get(SALES)) == ["amount"]
+    if is_walked:
+        assert walk().state == RefreshRun.State.DONE
+    point_to(admin, other)
+    assert columns(admin.get(SALES)) == ["zzz"]
+    assert names(admin.get(SCHEMAS)) == ["new", "shop"]
+    assert names(admin.get(f"{SCHEMAS}/shop/tables")) == ["late", "sales"]
+    assert columns(admin.get(SALES)) == ["zzz"], "of the schema that is there"
+    asked = {verb: other.calls(verb) for verb in ("list_schemas", "list_tables", "load_table")}
+    assert columns(admin.get(SALES)) == ["zzz"]
+    assert names(admin.get(SCHEMAS)) == ["new", "shop"]
+    assert names(admin.get(f"{SCHEMAS}/shop/tables")) == ["late", "sales"]
+    assert {verb: other.calls(verb) for verb in asked} == asked, "what it says is kept as before"
+
+
+@pytest.mark.parametrize("question", ["load", "list"])
+def test_an_answer_on_its_way_while_the_catalog_is_altered_is_not_kept(
+    sales: int, admin: Caller, other: World, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    keep_for_a_day(admin)
+    meet, elsewhere = mirror.meet_tables, [other]
+
+    def altered_meanwhile(*given: Any, **named: Any) -> Any:
+        if elsewhere:
+            point_to(admin, elsewhere.pop())
+        return meet(*given, **named)
+
+    monkeypatch.setattr(mirror, "meet_tables", altered_meanwhile)
+    asked, verb = {"load": (SALES, "load_table"), "list": (f"{SCHEMAS}/shop/tables", "list_tables")}[question]
+    assert admin.get(asked).status == 200
+    assert not elsewhere
+    assert [admin.get(asked).status for _ in range(2)] == [200, 200]
+    assert other.calls(verb) == 1
+
+
+def test_a_clock_that_is_ahead_makes_no_answer_of_the_former_system_fresh(
+    sales: int, admin: Caller, other: World
+) -> None:
+    keep_for_a_day(admin)
+    assert names(admin.get(f"{SCHEMAS}/shop/tables")) == ["sales"]
+    ahead = timezone.now() + timedelta(seconds=30)
+    Mirror.objects.update(taken_at=ahead)
+    Listing.objects.update(taken_at=ahead)
+    point_to(admin, other)
+    assert columns(admin.get(SALES)) == ["zzz"]
+    assert names(admin.get(f"{SCHEMAS}/shop/tables")) == ["late", "sales"]
+
+
+def test_a_walk_of_the_former_system_ends(sales: int, admin: Caller, other: World) -> None:
+    keep_for_a_day(admin)
+    run = refresh.begin(Catalog.objects.get(name="deep").pk, here=True)
+    ended = refresh.carry_on(run.pk, lambda run: None if run.fence != 1 else _point_once(admin, other))
+    assert ended is not None
+    assert (ended.state, ended.error) == (
+        RefreshRun.State.FAILED,
+        "admin altered where the catalog leads; start the refresh again.",
+    )
+    assert walk().state == RefreshRun.State.DONE
+
+
+def _point_once(admin: Caller, other: World) -> None:
+    if Catalog.objects.get(name="deep").properties["world"] != str(other.path):
+        point_to(admin, other)
+
+
+def test_a_system_that_failed_says_nothing_of_the_one_that_takes_its_place(
+    sales: int, actor: Actor, admin: Caller, world: World, other: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_pause", lambda failure, attempt: 0.0)
+    world.fail("load_table", *["down"] * 20)
+    for _ in range(3):
+        with pytest.raises(ProviderUnavailable):
+            tables.load_table(actor, Ident("demo", "deep", "shop", "sales"))
+    assert remote.line_of(Catalog.objects.get(name="deep").pk).is_open
+    point_to(admin, other)
+    assert columns(admin.get(SALES)) == ["zzz"]
+
+
+def test_a_catalog_that_was_never_called_may_lead_elsewhere(actor: Actor, admin: Caller, other: World) -> None:
+    point_to(admin, other)
+    assert names(admin.get(SCHEMAS)) == ["new", "shop"]
+
+
+def test_what_only_says_how_long_answers_keep_leaves_them(sales: int, admin: Caller, world: World) -> None:
+    run = refresh.begin(Catalog.objects.get(name="deep").pk, here=True)
+    keep_for_a_day(admin)
+    run.refresh_from_db()
+    assert run.state == RefreshRun.State.RUNNING
