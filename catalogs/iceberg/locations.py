@@ -94,6 +94,17 @@ def is_inside(location: str, prefix: str) -> bool:
     return is_under(location, prefix) and not is_under(prefix, location)
 
 
+def overlap(location: str, other: str, *, within: bool = True) -> bool:
+    """Whether one holds the other; with `within` false not where `location` lies below the other.
+
+    A place that nobody could name overlaps nothing.
+    """
+    try:
+        return is_under(other, location) or (within and is_under(location, other))
+    except Invalid:
+        return False
+
+
 def check_allowed(location: str, allowed: Sequence[str], *, file_roots: Sequence[str]) -> str:
     """Return the normalised location, or raise Invalid unless it lies under one of `allowed`.
 

@@ -11,8 +11,9 @@ from authz import operations
 from authz.policy import Actor
 from catalogs import intents, lookup
 from catalogs.hierarchy import HierarchicalSchema
+from catalogs.iceberg import locations
 from catalogs.intents import Draft, Work, step
-from catalogs.lookup import Found, Ident
+from catalogs.lookup import Found, Ident, by_id
 from catalogs.models import Intent, Mirror, Schema
 from catalogs.providers.external import ExternalProvider, Remote
 from catalogs.services import chains
@@ -23,32 +24,48 @@ from catalogs.services.external.calls import pages, provider_at_external
 from catalogs.services.external.reading import (
     LOOKS,
     bury_if_gone,
-    bury_missing,
     catalog_of,
     current,
     kept_of,
     listed_since,
-    note_listing,
+    settled,
 )
 from catalogs.services.external.writing import again, alteration_work, drop_work, names_on, retried
-from metalake.errors import AlreadyExists, Conflict, NotEmpty, Unsupported
+from metalake.errors import AlreadyExists, Conflict, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.models import Securable, Slot, new_id
 from metalake.privileges import Kind
 
+ROOT_SCHEMA = "default"  # of a metastore: it lies where the folders of the others do
 
-def take_list(actor: Actor, container: Found, *, force: bool = False) -> datetime:
-    """Bring the rows of a catalog's schemas up to date, unless they are recent enough; as of when they are."""
+
+def take_list(actor: Actor, container: Found, *, force: bool = False) -> tuple[set[int], datetime]:
+    """Bring the rows of a catalog's schemas up to date, unless they are recent enough; as of when they are.
+
+    Also the rows that may not be shown: too many were missing to ask for each of them.
+    """
     catalog = catalog_of(container)
     provider = provider_at_external(catalog)
     if since := listed_since(catalog.id, catalog.id, provider, force):
-        return since
-    taken_at, names = timezone.now(), set()
+        return set(), since
+    taken_at, names = timezone.now(), set[str]()
     for page in pages(actor, catalog, provider, "list_schemas"):
         mirror.meet_schemas(catalog, provider, page, taken_at)
         names |= {remote.name for remote in page}
-    bury_missing(actor, catalog, provider, names, Kind.SCHEMA)
-    note_listing(catalog.id, provider, taken_at)
-    return taken_at
+    names = settled(actor, catalog, provider, names, Kind.SCHEMA, taken_at)
+    return _missing(catalog, names), taken_at
+
+
+def _missing(catalog: Found, names: set[str]) -> set[int]:
+    """The schemas with none of these names that are no way to one that has."""
+    known = mirror.of_schemas(catalog.id).values_list("pk", "wire_name")
+    missing = {pk for pk, name in known if name not in names}
+    if not missing:
+        return missing
+    above = dict(Schema.objects.filter(in_catalog_id=catalog.id).values_list("pk", "parent_id"))
+    for pk in above.keys() - missing:
+        while (pk := above[pk]) in missing:
+            missing.remove(pk)
+    return missing
 
 
 def loaded(
@@ -72,6 +89,7 @@ def loaded(
 def create(actor: Actor, ident: Ident, comment: str | None, properties: dict[str, str]) -> Found:
     """Make a schema outside, with the levels above it that are missing there and here."""
     _require_unspelt(actor, ident)
+    _require_place(chains.catalog_at(actor, ident), properties.get("location"))
 
     def decide(actor: Actor) -> Draft:
         catalog = chains.catalog_at(actor, ident)
@@ -86,7 +104,7 @@ def create(actor: Actor, ident: Ident, comment: str | None, properties: dict[str
             names=[(chain.parent.id, Slot.SCHEMA, chain.missing[0].leaf)],
             must_stay=names_on(chain.parent),
             steps=_creations(provider, chain.missing, provider.new_schema(comment, properties), str(marker)),
-            arguments={"ident": [ident.metalake, ident.catalog, chain.path.segments]},
+            arguments={"segments": chain.path.segments},  # the catalog may be renamed meanwhile
         )
 
     try:
@@ -94,7 +112,7 @@ def create(actor: Actor, ident: Ident, comment: str | None, properties: dict[str
     except AlreadyExists:  # there, where it may have another name
         name = lookup.logical(ident.schema or "")
         raise AlreadyExists(f"Schema {name} already exists.", kind=Kind.SCHEMA) from None
-    return lookup.find(actor, Ident(*intent.arguments["ident"]))
+    return _made(intent)
 
 
 def _require_unspelt(actor: Actor, ident: Ident) -> None:
@@ -106,6 +124,15 @@ def _require_unspelt(actor: Actor, ident: Ident) -> None:
         mirror.meet_schemas(catalog, provider, [there], asked_at)
         said = f"Schema {path.logical()} already exists: {provider.label} has it as {there.name}."
         raise AlreadyExists(said, kind=Kind.SCHEMA)
+
+
+def _require_place(catalog: Found, location: str | None) -> None:
+    """Raise Invalid where another schema's tables lie: a metastore deletes the folder of a managed table with it."""
+    known = mirror.of_schemas(catalog.id) if location else mirror.of_schemas(catalog.id).none()
+    for name, taken in known.values_list("wire_name", "definition__location"):
+        if location and taken and locations.overlap(location, taken, within=name != ROOT_SCHEMA):
+            said = f"properties.location: {location} overlaps the place of another schema; choose another"
+            raise Invalid(said, kind=Kind.SCHEMA)
 
 
 def _creations(
@@ -125,8 +152,26 @@ def _creations(
 
 
 def _chain(actor: Actor, intent: Intent) -> Chain:
-    metalake, catalog, segments = intent.arguments["ident"]
-    return chains.may_create(actor, chains.catalog_at(actor, Ident(metalake, catalog)), segments)
+    """In the catalog that it was promised in, whatever that is called by now."""
+    catalog = _catalog(intent)
+    chains.require_reach(actor, catalog)
+    return chains.may_create(actor, catalog, intent.arguments["segments"])
+
+
+def _catalog(intent: Intent) -> Found:
+    catalog = by_id(intent.in_catalog_id)
+    if catalog is None:
+        raise NotFound("The catalog was dropped meanwhile.", kind=Kind.CATALOG)
+    return catalog
+
+
+def _made(intent: Intent) -> Found:
+    path = chains.path_in(_catalog(intent), intent.arguments["segments"])
+    rows = Schema.objects.filter(in_catalog_id=intent.in_catalog_id, physical_name=path.physical)
+    found = next((found for pk in rows.values_list("pk", flat=True) if (found := by_id(pk))), None)
+    if found is None:
+        raise NotFound(f"Schema {path.logical()} was made, and dropped meanwhile.", kind=Kind.SCHEMA)
+    return found
 
 
 def _publish_creation(actor: Actor, intent: Intent) -> None:
