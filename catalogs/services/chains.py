@@ -51,10 +51,15 @@ def may_create(actor: Actor, catalog: Found, name: SchemaName) -> Chain:
 def catalog_at(actor: Actor, ident: Ident) -> Found:
     """The catalog of an address, in use and seen by the actor."""
     catalog = find(actor, Ident(ident.metalake, ident.catalog))
+    require_reach(actor, catalog)
+    return catalog
+
+
+def require_reach(actor: Actor, catalog: Found) -> None:
+    """Raise unless the catalog is in use and seen by the actor."""
     if not policy.sees(actor, catalog):
         raise policy.unseen(actor, catalog)
     require_enabled(catalog)
-    return catalog
 
 
 def check_cascade(found: Found, cascade: bool) -> None:
