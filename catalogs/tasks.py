@@ -159,7 +159,7 @@ def carry_on_refresh(run_id: int) -> None:
 
 @shared_task(name="metalake.scheduled_refresh")
 def scheduled_refresh(catalog_id: int) -> None:
-    refresh.begin(catalog_id)
+    schedule.begin(catalog_id)
 
 
 def begin_refresh(payload: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ from catalogs.services.external import mirror
 from catalogs.services.external.calls import PATIENCE, SYSTEM, is_external, pages, provider_at_external, system_actor
 from catalogs.services.external.mirror import Tally
 from catalogs.services.external.reading import bury_if_gone
-from metalake.errors import MetalakeError, NotFound, Unsupported
+from metalake.errors import Conflict, MetalakeError, NotFound, Unsupported
 from metalake.events import follow_up
 from metalake.privileges import Kind
 
@@ -54,25 +54,37 @@ def start(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = Fal
 
 
 def begin(catalog_id: int, requested_by: str = SYSTEM, *, accept_drops: bool = False, here: bool = False) -> RefreshRun:
-    """A run in the row, which whoever drains the outbox begins unless the caller carries it on `here`."""
+    """A run in the row, which whoever drains the outbox begins unless the caller carries it on `here`.
+
+    Raises NotFound where the catalog is gone.
+    """
     known = Mirror.objects.filter(in_catalog_id=catalog_id).count()
-    try:
-        with transaction.atomic():
-            run = RefreshRun.objects.create(
-                in_catalog_id=catalog_id,
-                requested_by=requested_by,
-                accept_drops=accept_drops,
-                expected=known,
-                lease_until=timezone.now(),
-            )
-            if not here:
-                follow_up(TOPIC, [{"run": run.pk}])
-    except IntegrityError:
-        running = RefreshRun.objects.filter(in_catalog_id=catalog_id, state=RefreshRun.State.RUNNING)
-        if accept_drops:
-            running.update(accept_drops=True)
-        return running.get()
-    return run
+    for _ in range(2):  # the run that is in the way may end before it is looked for
+        try:
+            with transaction.atomic():
+                run = RefreshRun.objects.create(
+                    in_catalog_id=catalog_id,
+                    requested_by=requested_by,
+                    accept_drops=accept_drops,
+                    expected=known,
+                    lease_until=timezone.now(),
+                )
+                if not here:
+                    follow_up(TOPIC, [{"run": run.pk}])
+            return run
+        except IntegrityError:
+            if there := _running(catalog_id, accept_drops):
+                return there
+            if not Catalog.objects.filter(pk=catalog_id).exists():
+                raise NotFound("The catalog was dropped.", kind=Kind.CATALOG) from None
+    raise Conflict("Refreshes of this catalog end as fast as they begin; try again.", kind=Kind.CATALOG)
+
+
+def _running(catalog_id: int, accept_drops: bool) -> RefreshRun | None:
+    running = RefreshRun.objects.filter(in_catalog_id=catalog_id, state=RefreshRun.State.RUNNING)
+    if accept_drops:
+        running.update(accept_drops=True)
+    return running.first()
 
 
 def can_refresh(row: Catalog) -> bool:

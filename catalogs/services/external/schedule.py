@@ -17,12 +17,14 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from catalogs.models import Catalog
 from catalogs.providers.external import REFRESH_INTERVAL, seconds_of
 from catalogs.services.external import refresh
+from metalake.errors import NotFound
 from metalake.privileges import Kind
 
 log = logging.getLogger(__name__)
 
 TASK = "metalake.scheduled_refresh"
 LONGEST_NAME = 200  # of a row of django-celery-beat
+OURS = r"^\[[0-9]+\]$"  # what `_arguments` writes; operators may write otherwise
 
 
 def schedule_of(catalog_id: int) -> QuerySet[PeriodicTask]:
@@ -34,8 +36,10 @@ def _arguments(catalog_id: int) -> str:
 
 
 def follow(event: dict[str, Any]) -> None:
-    """After a catalog was made, altered, enabled, disabled or dropped."""
-    if event["kind"] == Kind.CATALOG and event["name"].startswith("catalog."):
+    """After a catalog was made, altered, enabled, disabled or dropped, be it with its metalake."""
+    if event["name"] == "metalake.dropped":
+        forget_gone()
+    elif event["kind"] == Kind.CATALOG and event["name"].startswith("catalog."):
         row = Catalog.objects.filter(pk=event["object_id"]).first()
         if row is None:
             schedule_of(event["object_id"]).delete()
@@ -59,6 +63,21 @@ def keep(row: Catalog) -> None:
         PeriodicTask.objects.create(task=TASK, args=_arguments(row.pk), **kept)
 
 
+def forget_gone() -> None:
+    """Drop the schedules of catalogs that are no more: a dropped metalake does not say which it held."""
+    tasks = list(PeriodicTask.objects.filter(task=TASK, args__regex=OURS).values_list("pk", "args"))
+    there = {_arguments(pk) for pk in Catalog.objects.values_list("pk", flat=True)}  # read last: it comes first
+    PeriodicTask.objects.filter(pk__in=[pk for pk, arguments in tasks if arguments not in there]).delete()
+
+
+def begin(catalog_id: int) -> None:
+    """A scheduled run; the schedule ends with its catalog."""
+    try:
+        refresh.begin(catalog_id)
+    except NotFound:
+        schedule_of(catalog_id).delete()
+
+
 def begin_due() -> int:
     """Begin what is due, where no beat does it; returns how many runs began."""
     if settings.METALAKE_BROKER_URL:
@@ -80,5 +99,5 @@ def _begin_if_due(task: PeriodicTask) -> bool:
     mine = PeriodicTask.objects.filter(pk=task.pk, last_run_at=task.last_run_at)
     begins = is_due and mine.update(last_run_at=timezone.now(), total_run_count=F("total_run_count") + 1)
     if begins:
-        refresh.begin(catalog_id)
+        begin(catalog_id)
     return bool(begins)
