@@ -57,13 +57,14 @@ def list_schemas(
     if found.kind == Kind.SCHEMA and not found.nested:
         raise Unsupported(chains.FLAT, kind=Kind.SCHEMA)
     require_enabled(found)
-    taken_at = external.take_list(actor, found, force=refresh) if is_external(found) else None
+    missing, taken_at = external.take_list(actor, found, force=refresh) if is_external(found) else (set(), None)
     children = Securable.objects.filter(parent_id=found.id, slot=Slot.SCHEMA)
     if after is not None:
         children = children.filter(name__gt=after)
-    names = policy.visible_schemas(actor, found, children).order_by("name").values_list("name", flat=True)[:limit]
+    rows = policy.visible_schemas(actor, found, children).order_by("name").values_list("pk", "name")
+    shown = [row for row in rows if row[0] not in missing][:limit] if missing else rows[:limit]
     above = found.path.segments
-    return SchemaList([HierarchicalSchema((*above, name)) for name in names], taken_at)
+    return SchemaList([HierarchicalSchema((*above, name)) for _, name in shown], taken_at)
 
 
 def _check_parent(actor: Actor, container: Ident) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import orjson
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -73,22 +72,6 @@ def wire_name_at(securable_id: int) -> str:
     return name
 
 
-def _plain(definition: dict[str, Any]) -> dict[str, Any]:
-    """Without NUL characters, which PostgreSQL does not keep in JSON."""
-    return _without_nul(definition) if b"\\u0000" in orjson.dumps(definition) else definition
-
-
-def _without_nul(value: Any) -> Any:
-    match value:
-        case str():
-            return value.replace("\0", "")
-        case dict():
-            return {_without_nul(key): _without_nul(held) for key, held in value.items()}
-        case list():
-            return [_without_nul(held) for held in value]
-    return value
-
-
 def keep(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at: datetime) -> Mirror:
     """What the system said of an object, whatever it said before."""
     mirror, _ = Mirror.objects.update_or_create(
@@ -99,7 +82,7 @@ def keep(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at
             "identity": remote.identity,
             "version": remote.version,
             "formats": remote.formats,
-            "definition": _plain(remote.definition),
+            "definition": remote.definition,
             "taken_at": taken_at,
         },
     )
@@ -212,7 +195,7 @@ def is_another(identity: str, remote: Remote) -> bool:
 
 def _take_over(mirror: Mirror, remote: Remote, taken_at: datetime) -> None:
     mirror.identity, mirror.version = remote.identity, remote.version
-    mirror.formats, mirror.definition, mirror.taken_at = remote.formats, _plain(remote.definition), taken_at
+    mirror.formats, mirror.definition, mirror.taken_at = remote.formats, remote.definition, taken_at
 
 
 def _changed(mirror: Mirror, container: Found) -> Event:
@@ -249,7 +232,7 @@ def _insert_tables(schema: Found, remotes: list[Remote], taken_at: datetime) -> 
             identity=remote.identity,
             version=remote.version,
             formats=remote.formats,
-            definition=_plain(remote.definition),
+            definition=remote.definition,
             taken_at=taken_at,
         )
         for row, remote in zip(rows, remotes, strict=True)
@@ -392,8 +375,8 @@ def _found(catalog: Found, row: Schema) -> Event:
     return event_of(actor, "schema.found_outside", Kind.SCHEMA, row.id, full_name, catalog.metalake.id, facts)
 
 
-def just_made(schema_id: int, asked_at: datetime) -> set[str]:
-    """Tables that a listing does not know yet: made here lately, or seen by that name since it was asked for."""
-    names = Mirror.objects.filter(securable__parent_id=schema_id).values_list("wire_name", flat=True)
+def just_made(known: QuerySet[Mirror], asked_at: datetime) -> set[str]:
+    """Names that a listing does not know yet: made here lately, or seen by that name since it was asked for."""
+    names = known.values_list("wire_name", flat=True)
     made = names.filter(securable__create_time__gte=timezone.now() - GRACE).exclude(securable__creator=SYSTEM)
     return {*made, *names.filter(taken_at__gt=asked_at)}  # two questions: an "or" over two tables uses no index

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from django.db import IntegrityError
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from authz import policy
@@ -89,10 +89,28 @@ def _walked_since(catalog_id: int, oldest: datetime) -> datetime | None:
     return runs.order_by("-started_at").values_list("started_at", flat=True).first()
 
 
-def note_listing(container_id: int, provider: ExternalProvider, taken_at: datetime) -> None:
+def settled(
+    actor: Actor, container: Found, provider: ExternalProvider, listed: set[str], kind: Kind, taken_at: datetime
+) -> set[str]:
+    """The names that may be shown: what was listed, what the listing left out but is there, and what was just made.
+
+    It counts as fresh only where no other rows are left, which all would show.
+    """
+    known = mirror.of_tables(container.id) if kind == Kind.TABLE else mirror.of_schemas(container.catalog.id)
+    names = listed | _bury_missing(actor, container, provider, known, listed)
+    names |= mirror.just_made(known, taken_at)
     if provider.freshness:
-        with suppress(IntegrityError):  # the container was dropped meanwhile
-            Listing.objects.update_or_create(pk=container_id, defaults={"taken_at": taken_at})
+        is_whole = names.issuperset(known.values_list("wire_name", flat=True))
+        _note_listing(container.id, taken_at if is_whole else None)
+    return names
+
+
+def _note_listing(container_id: int, taken_at: datetime | None) -> None:
+    if taken_at is None:
+        Listing.objects.filter(pk=container_id).delete()
+        return
+    with suppress(IntegrityError):  # the container was dropped meanwhile
+        Listing.objects.update_or_create(pk=container_id, defaults={"taken_at": taken_at})
 
 
 def kept_of(found: Found) -> Mirror:
@@ -153,9 +171,10 @@ def _load_table(actor: Actor, found: Found, provider: ExternalProvider, schema_i
     return remote
 
 
-def bury_missing(actor: Actor, container: Found, provider: ExternalProvider, names: set[str], kind: Kind) -> set[str]:
+def _bury_missing(
+    actor: Actor, container: Found, provider: ExternalProvider, known: QuerySet[Mirror], names: set[str]
+) -> set[str]:
     """What a listing leaves out is asked for, one by one, before it is taken for dropped; what is there after all."""
-    known = mirror.of_tables(container.id) if kind == Kind.TABLE else mirror.of_schemas(container.catalog.id)
     missing = [pk for pk, name in known.values_list("pk", "wire_name") if name not in names][:MANY]
     rows = Mirror.objects.select_related("securable").defer("definition").filter(pk__in=missing)
     rows = rows.filter(securable__create_time__lt=timezone.now() - mirror.GRACE)[:LOOKS] if missing else rows.none()

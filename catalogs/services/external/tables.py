@@ -21,7 +21,7 @@ from catalogs.services import chains, naming
 from catalogs.services.changes import hold, keeping
 from catalogs.services.external import finding, mirror, nesting
 from catalogs.services.external.calls import pages, provider_at_external
-from catalogs.services.external.reading import bury_missing, current, fetch, kept_of, listed_since, note_listing
+from catalogs.services.external.reading import current, fetch, kept_of, listed_since, settled
 from catalogs.services.external.writing import again, alteration_work, drop_work, names_on, retried
 from catalogs.services.pointers import require_unclaimed
 from catalogs.table_wire import CreateTableRequest
@@ -83,9 +83,7 @@ def _fetch_names(
     except NotFound:
         fetch(actor, schema, provider, kept_of(schema))
         raise
-    names |= bury_missing(actor, schema, provider, names, Kind.TABLE)
-    note_listing(schema.id, provider, taken_at)
-    return names | mirror.just_made(schema.id, taken_at)
+    return settled(actor, schema, provider, names, Kind.TABLE, taken_at)
 
 
 def _shown(schema: Found, provider: ExternalProvider, iceberg: bool) -> set[str]:

@@ -19,7 +19,7 @@ from catalogs.models import Catalog, Listing, Mirror, RefreshRun, Tombstone
 from catalogs.providers import remote
 from catalogs.providers.external import Page, Remote
 from catalogs.services import schemas, tables
-from catalogs.services.external import mirror, refresh
+from catalogs.services.external import mirror, reading, refresh
 from metalake.errors import Forbidden, NotFound, ProviderUnavailable
 from metalake.models import Securable
 from metalake.privileges import Kind, Privilege
@@ -315,3 +315,64 @@ def test_what_only_says_how_long_answers_keep_leaves_them(sales: int, admin: Cal
     keep_for_a_day(admin)
     run.refresh_from_db()
     assert run.state == RefreshRun.State.RUNNING
+
+
+def age() -> None:
+    """As if all that is known had been known for long."""
+    Securable.objects.update(create_time=timezone.now() - timedelta(hours=1))
+
+
+@pytest.mark.parametrize("kind", ["schemas", "tables"])
+def test_many_that_were_dropped_outside_are_shown_no_more(actor: Actor, admin: Caller, world: World, kind: str) -> None:
+    """More than one request asks for by name."""
+    keep_for_a_day(admin)
+    listing, above = (SCHEMAS, []) if kind == "schemas" else (f"{SCHEMAS}/shop/tables", ["shop"])
+    put = world.put_schema if kind == "schemas" else world.put_table
+    world.put_schema("shop")
+    for number in range(40):
+        put(*above, f"one{number:02}")
+    assert len(names(admin.get(listing))) == 40 + (kind == "schemas")
+    age()
+    for number in range(1, 40):
+        world.drop(*above, f"one{number:02}")
+    left = ["one00", "shop"] if kind == "schemas" else ["one00"]
+    assert names(admin.get(f"{listing}?refresh=true")) == left
+    for _ in range(4):
+        assert names(admin.get(listing)) == left
+    assert Tombstone.objects.count() == 39
+    asked = world.calls(f"list_{kind}")
+    assert names(admin.get(listing)) == left
+    assert world.calls(f"list_{kind}") == asked, "all that is gone is buried, so the listing counts"
+
+
+def test_what_leads_to_schemas_that_are_there_and_what_was_just_made_is_shown(
+    actor: Actor, admin: Caller, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "LOOKS", 0)
+    for levels in (("a",), ("a", "b"), ("a", "b", "c"), ("gone",), ("gone", "too")):
+        world.put_schema(*levels)
+    assert names(admin.get(SCHEMAS)) == ["a", "gone"]
+    age()
+    admin.post(SCHEMAS, {"name": "made"})
+    admin.post(SCHEMAS, {"name": "way:made"})
+    for levels in (("a",), ("a", "b"), ("gone",), ("gone", "too"), ("made",), ("way",), ("way", "made")):
+        world.drop(*levels)
+    Mirror.objects.update(taken_at=timezone.now() - timedelta(minutes=10))
+    assert names(admin.get(SCHEMAS)) == ["a", "made", "way"]
+    assert names(admin.get(f"{SCHEMAS}?parentSchema=a")) == ["a:b"]
+    assert names(admin.get(f"{SCHEMAS}?parentSchema=a:b")) == ["a:b:c"]
+    assert names(admin.get(f"{SCHEMAS}?parentSchema=gone")) == []
+
+
+def test_a_listing_that_hides_rows_is_cut_after_it_hid_them(
+    actor: Actor, admin: Caller, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c", "d"):
+        world.put_schema(name)
+    assert names(admin.get(SCHEMAS)) == ["a", "b", "c", "d"]
+    age()
+    monkeypatch.setattr(reading, "LOOKS", 0)
+    world.drop("a")
+    world.drop("b")
+    listed = schemas.list_schemas(actor, Ident("demo", "deep"), limit=1)
+    assert [path.leaf for path in listed.paths] == ["c"]
