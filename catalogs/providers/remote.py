@@ -20,6 +20,7 @@ from typing import Any
 from django.conf import settings
 from prometheus_client import Counter, Gauge, Histogram
 
+from catalogs.providers import nul
 from catalogs.providers.deadline import until
 from catalogs.providers.external import READS, ExternalProvider
 from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
@@ -245,7 +246,10 @@ def _once(
     def work() -> Any:
         try:
             with until(deadline):
-                return getattr(provider, verb)(**arguments)
+                return getattr(provider, verb)(**_as_sent(arguments))
+        except MetalakeError as failure:
+            failure.message = failure.message.replace(nul.NUL, "")  # it is kept with the write that it ended
+            raise
         finally:
             line.leave(ticket)
 
@@ -286,4 +290,9 @@ def _wait(future: Future[Any], seconds: float, label: str, verb: str) -> Any:
 
 
 def _as_json(answer: Any) -> Any:
-    return answer.as_json() if hasattr(answer, "as_json") else answer
+    return nul.as_kept(answer.as_json()) if hasattr(answer, "as_json") else answer
+
+
+def _as_sent(arguments: dict[str, Any]) -> dict[str, Any]:
+    definition = arguments.get("definition")
+    return arguments if definition is None else arguments | {"definition": nul.as_sent(definition)}
