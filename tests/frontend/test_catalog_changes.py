@@ -108,7 +108,7 @@ def test_a_form_from_before_another_s_change_saves_nothing(
         assert send(admin, path, again | {"name": "station", "act": "keep"})[0] == 422, "and it is still of before"
     anew = opened(admin, path) | {"comment": "Weather"}
     assert send(admin, path, anew)[0] == 200
-    assert kept() == ("Weather", {"world": new, "s3-secret-key": CANARY, "owner-team": "met"})
+    assert kept() == ("Weather", {"world": new, "team-secret-key": CANARY, "owner-team": "met"})
 
 
 @pytest.mark.parametrize("version", [None, "", "1 ", "one", "0"])
