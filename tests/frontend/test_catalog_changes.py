@@ -93,7 +93,7 @@ def test_a_form_from_before_another_s_change_saves_nothing(
     path = settings_of("station")
     form = opened(admin, path)
     new = str(World(tmp_path / "new.json").path)
-    alter(world=new, s3_secret_key=CANARY, owner_team="met")
+    alter(world=new, team_secret_key=CANARY, owner_team="met")
     before = kept()
     typed = form | {"comment": "Weather", "others": "mine=yes", "name": "no way!", "act": act}
     status, page, _ = send(admin, path, typed, part=part)
