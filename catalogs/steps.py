@@ -15,7 +15,7 @@ from catalogs import vault
 from catalogs.models import Intent
 from catalogs.providers import outcomes, remote
 from catalogs.providers.external import ExternalProvider
-from catalogs.providers.outcomes import CREATIONS, DROPS, SECOND_TRY, Outcome
+from catalogs.providers.outcomes import ALTERATIONS, CREATIONS, DROPS, SECOND_TRY, Outcome
 from catalogs.providers.registry import provider_for
 from metalake.errors import AlreadyExists, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 
@@ -89,7 +89,11 @@ def _apply(provider: ExternalProvider, intent: Intent, number: int) -> None:
     except MetalakeError as refusal:
         outcome = Outcome.NOT_DONE
         if isinstance(refusal, SECOND_TRY.get(each["verb"], ())):  # the first may have done it
-            outcome, each["result"] = _look(provider, each, intent)
+            try:
+                outcome, each["result"] = _look(provider, each, intent)
+            except Unsettled:
+                if each["verb"] not in ALTERATIONS:
+                    raise
         if outcome is Outcome.NOT_DONE or (outcome is Outcome.OTHERS and not each["may_adopt"]):
             each["result"] = None
             mark(intent, number, PLANNED)  # it certainly did nothing

@@ -94,6 +94,14 @@ def is_inside(location: str, prefix: str) -> bool:
     return is_under(location, prefix) and not is_under(prefix, location)
 
 
+def are_one(location: str, other: str) -> bool:
+    """Whether both are one place; one that nobody could name is none."""
+    try:
+        return canonical(location) == canonical(other)
+    except Invalid:
+        return False
+
+
 def overlap(location: str, other: str, *, within: bool = True) -> bool:
     """Whether one holds the other; with `within` false not where `location` lies below the other.
 

@@ -15,6 +15,9 @@ from metalake.privileges import CatalogType
 from metalake.wire import complaint
 
 # What begins so is a storage's property, however much it is like one of a catalog's own.
+SPELT_BY_GRAVITINO = frozenset(
+    f"s3-{name}" for name in ("access-key-id", "secret-access-key", "session-token", "region", "endpoint", "role-arn")
+)
 STORAGES = frozenset({"s3", "s3a", "gcs", "adls", "abfs", "hdfs", "oss", "client"})
 
 
@@ -86,7 +89,7 @@ class Provider:
             if key in declared or key.partition(".")[0] in STORAGES:
                 continue
             near = get_close_matches(key.lower().replace("_", "-"), declared, n=1, cutoff=0.85)
-            if key.startswith("s3-"):  # as Gravitino spells it; kept like that it would do nothing
+            if key in SPELT_BY_GRAVITINO:  # kept like that it would do nothing
                 near = [key.replace("-", ".", 1)]
             if near:
                 raise Invalid(f"Unknown property {key!r}; did you mean {near[0]!r}?", kind="catalog")

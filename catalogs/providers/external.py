@@ -123,6 +123,7 @@ class ExternalProvider(Provider):
 
     settings: ClassVar[type[Settings]] = ExternalSettings
     longest_name: ClassVar[int] = 255
+    deletes_folders: ClassVar[bool] = False  # where a table of its own is dropped, whoever else's files are in them
 
     @property
     def freshness(self) -> int:
@@ -225,6 +226,10 @@ class ExternalProvider(Provider):
     def metadata_location(self, definition: dict[str, Any]) -> str | None:
         """Where an Iceberg table's metadata is; None for another table."""
         return None
+
+    def is_named(self, location: str) -> bool:
+        """Whether a location lies where the catalog's properties say that its tables may."""
+        return False
 
     def metadata_files(self, *places: str) -> MetadataFiles:
         """The files of an Iceberg table that lies in these places, or in others that the catalog allows."""

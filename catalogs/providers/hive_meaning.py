@@ -44,6 +44,7 @@ class HiveSettings(PlacedSettings, ExternalSettings):
 
 class HiveMeaning(HiveLike):
     label = "Hive Metastore"
+    deletes_folders = True
     settings = HiveSettings
     longest_name = HIVE.longest
     names = iceberg_names = HIVE
@@ -94,15 +95,9 @@ class HiveMeaning(HiveLike):
     def home_of(self, schema: Remote) -> str | None:
         """The database's own place, which it always has, where the catalog names it or has no warehouse."""
         own = schema.definition["location"]
-        if own and (not self.warehouse or self._is_named(own)):
+        if own and (not self.warehouse or self.is_named(own)):
             return str(own)
         return f"{self.warehouse.removesuffix('/')}/{schema.name}.db" if self.warehouse else None
-
-    def _is_named(self, location: str) -> bool:
-        try:
-            return any(locations.is_under(location, place) for place in self.allowed)
-        except Invalid:
-            return False  # a place that only the metastore knows
 
     # Tables
 
@@ -125,8 +120,9 @@ class HiveMeaning(HiveLike):
             return asked.properties
         place = self.hive_place(location, own)
         wanted = {"table-type": EXTERNAL_TABLE} | asked.properties | {"location": place}
-        is_its_own = own and locations.canonical(place) == locations.canonical(f"{own.removesuffix('/')}/{asked.name}")
-        if wanted["table-type"].upper() == EXTERNAL_TABLE or is_its_own:
+        if wanted["table-type"].upper() == EXTERNAL_TABLE:
+            return wanted
+        if own and locations.are_one(place, f"{own.removesuffix('/')}/{asked.name}"):
             return wanted
         raise Invalid(f"properties.location: {MANAGED_STAYS}; {TO_NAME_ONE}", kind=Kind.TABLE)
 

@@ -12,8 +12,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 from uuid import uuid4
 
-from django.conf import settings
-
 from catalogs.hive.names import NameRule, folded_name
 from catalogs.hive.partitions import escape
 from catalogs.hive.properties import PLACES, SERDE_PARAMETER
@@ -57,8 +55,7 @@ class IcebergEntries(Placed, ExternalProvider):
         return parameters.get(POINTER) if parameters.get("table_type", "").upper() == "ICEBERG" else None
 
     def metadata_files(self, *places: str) -> MetadataFiles:
-        """Raises Invalid where one of the places is none for outside tables."""
-        others = [self.outside_place(place) for place in places]
+        others = [place for place in places if self.is_open_place(place)]
         return MetadataFiles(self.catalog_id, lambda: self.io, self.allowed, self.file_roots, places=others)
 
     # Where tables go
@@ -90,8 +87,8 @@ class IcebergEntries(Placed, ExternalProvider):
         """A location in its one spelling. Raises Invalid unless it is in a place of the catalog, or in an `own` one."""
         if self.is_named(location):
             return locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
-        others = [self.outside_place(place) for place in own if place]
-        return locations.check_allowed(location, others, file_roots=settings.METALAKE_FILE_LOCATIONS)
+        others = [place for place in own if place and self.is_open_place(place)]
+        return locations.check_allowed(location, others, file_roots=self.outside_roots)
 
     # New tables
 

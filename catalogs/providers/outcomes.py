@@ -14,11 +14,12 @@ READ_BACK = 10.0  # seconds for one look
 CREATIONS = frozenset({"create_schema", "create_table"})
 PARTITIONS = frozenset({"add_partition", "drop_partition"})
 DROPS = frozenset({"drop_schema", "drop_table"})
+ALTERATIONS = frozenset({"alter_schema", "alter_table"})  # which leave nothing to take back
 # What a system or provider that itself tried twice may say of the second try, though the first was made. Only of calls
 # whose work is told by marker, identity or pointer: a partition is told by its name alone.
 SECOND_TRY: dict[str, tuple[type[MetalakeError], ...]] = {
     **dict.fromkeys(CREATIONS | DROPS | {"rename_table"}, (AlreadyExists, NotFound)),
-    **dict.fromkeys(("alter_schema", "alter_table"), (Conflict,)),
+    **dict.fromkeys(ALTERATIONS, (Conflict,)),
     "commit_table": (AlreadyExists, Conflict, Invalid, NotFound),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -80,23 +81,30 @@ class Placed(Provider):
         """The places that the catalog names for tables."""
         return named_places(self.properties)
 
-    def outside_place(self, place: str) -> str:
-        """A place that only the outside system names: nowhere that is this server's own. Raises Invalid."""
+    def is_open_place(self, place: str) -> bool:
+        """Whether tables may lie where only the outside system says: nowhere that is this server's own."""
         if self.is_named(place):
-            return place
-        require_no_metadata_host(place)
-        if locations.normalise(place).startswith("file:"):
-            locations.check_allowed(place, [place], file_roots=settings.METALAKE_FILE_LOCATIONS)
-            require_not_ours(place)
-            if locations.is_under(locations.real_path(place), locations.real_path(f"file://{settings.METALAKE_HOME}")):
-                raise Invalid(
-                    f"{place} is this server's own; the catalog's allowed-locations may name it.", kind="location"
-                )
-        return place
+            return True
+        try:
+            require_no_metadata_host(place)
+            if locations.normalise(place).startswith("file:"):
+                locations.check_allowed(place, [place], file_roots=self.outside_roots)
+                require_not_ours(place)
+        except Invalid:
+            return False
+        return not locations.is_under(locations.real_path(place), f"file://{os.path.realpath(settings.METALAKE_HOME)}")
 
     def is_named(self, location: str) -> bool:
-        """Whether a location lies where the catalog itself says. Raises Invalid."""
-        return any(locations.is_under(location, place) for place in self.allowed)
+        """Whether a location lies where the catalog itself says; one that nobody could name does not."""
+        try:
+            return any(locations.is_under(location, place) for place in self.allowed)
+        except Invalid:
+            return False
+
+    @property
+    def outside_roots(self) -> Sequence[str]:
+        """As `file_roots`, for places that the catalog does not name: our home has tables of other catalogs."""
+        return [root for root in self.file_roots if root != str(settings.METALAKE_HOME)]
 
     @property
     def warehouse(self) -> str:

@@ -20,6 +20,7 @@ from authz.writing import write
 from catalogs.iceberg import files, locations
 from catalogs.lookup import Found, Ident, does_not_exist, find
 from catalogs.models import Catalog, LocationClaim, Table
+from catalogs.providers.external import ExternalProvider
 from catalogs.providers.iceberg import IcebergProvider
 from catalogs.providers.metadata_files import METADATA, MetadataFiles
 from catalogs.services.changes import require_enabled
@@ -181,11 +182,23 @@ def claim(store: MetadataFiles, table_id: int, places: list[str]) -> None:
     LocationClaim.objects.bulk_create(LocationClaim(table_id=table_id, location=place) for place in places)
 
 
-def require_unclaimed(*places: str | None) -> None:
-    """Raise Invalid where a table that a catalog keeps here has one of these places, for a catalog that keeps none."""
+def require_unclaimed(provider: ExternalProvider, *places: str | None) -> None:
+    """Raise Invalid where a catalog keeps a table here in one of these places, which only an outside system names."""
     for place in places:
-        if place and overlapping([locations.canonical(place)]).exists():
-            raise Invalid(f"{place} is the place of a table that another catalog keeps here.", kind="location")
+        if not place or provider.is_named(place):
+            continue
+        place = locations.canonical(place)
+        above = overlapping([place]).values_list("table__lineage", flat=True)
+        owners = Catalog.objects.filter(
+            pk__in={int(level) for lineage in above for level in lineage.split("/") if level}
+        )
+        if any(_storage(row.properties, place) == _storage(provider.properties, place) for row in owners):
+            raise Invalid(f"Location {place!r:.200} is not usable: this catalog does not allow it.", kind="location")
+
+
+def _storage(properties: dict[str, str], place: str) -> str:
+    """Who keeps the bucket: names of buckets are each storage's own."""
+    return properties.get("s3.endpoint", "").rstrip("/") if place.startswith("s3") else ""
 
 
 def overlapping(places: list[str]) -> QuerySet[LocationClaim]:

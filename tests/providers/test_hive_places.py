@@ -140,13 +140,21 @@ def test_what_lies_elsewhere_already_stays_and_is_shown() -> None:
 def test_what_a_metastore_says_of_a_place_does_not_open_the_server(settings: Any, place: str) -> None:
     settings.METALAKE_FILE_LOCATIONS = ["/srv/lake", "/var/lib"]
     for provider in (catalog(), catalog(warehouse="s3://lake/tables")):
-        with pytest.raises(Invalid):
-            provider.metadata_files(place)
+        assert place not in provider.metadata_files(place).allowed
         with pytest.raises(Invalid):
             provider.allowed_place(f"{place}/delays", place)
     assert catalog().metadata_files("file:///srv/lake/hr").allowed == ["file:///srv/lake/hr"]
     named = catalog(warehouse="file:///var/lib/metalake/warehouse/7")
     assert named.metadata_files("file:///var/lib/metalake/warehouse/7/t").allowed
+
+
+@pytest.mark.parametrize("own", ["/user/hive/warehouse", "ofs://service/volume", "dbfs:/lake", "s3a://lake//x"])
+def test_a_place_that_nobody_could_name_keeps_no_table_from_a_place_that_is_named(own: str) -> None:
+    provider = catalog(warehouse="s3://lake/tables")
+    made = provider.new_table(database(own), asked(location="s3://lake/tables/delays", table_type="EXTERNAL_TABLE"))
+    assert made["location"] == "s3://lake/tables/delays"
+    pointer = "s3://lake/tables/delays/metadata/0.metadata.json"
+    assert provider.metadata_files(own).allowed_place(pointer) == pointer
 
 
 # Iceberg tables, whose files are ours to read and write

@@ -162,3 +162,21 @@ def test_a_crash_between_the_file_and_the_entry_leaves_nothing(
     assert Intent.objects.get().state == Intent.State.ABORTED
     create(database)
     assert held(hms, database) == ["delays"]
+
+
+def test_schemas_do_not_share_a_place(caller: Caller, hms: HiveMetastore, database: str) -> None:
+    """A metastore deletes the folder of a managed table that is dropped, whoever's it is."""
+    register(caller, hms, "placed", warehouse=hms.warehouse.as_uri())
+    schemas, own = f"{CATALOGS}/placed/schemas", (hms.warehouse / f"{database}.db").as_uri()
+    assert caller.get(schemas).status == 200
+
+    def made(place: str) -> Any:
+        return caller.post(schemas, {"name": f"spies_of_{database}", "properties": {"location": place}})
+
+    for place in (own, f"{own}/staff"):
+        refused = made(place)
+        assert refused.error[:2] == (400, 1001) and "overlaps the place of another schema" in refused.message
+    with hms.client() as client:
+        client.drop_database(database, False, False)
+    assert made(own).status == 200, "nobody is there any more"
+    assert caller.delete(f"{schemas}/spies_of_{database}").status == 200

@@ -61,7 +61,7 @@ def _files(table: ExternalTable) -> MetadataFiles:
     """Where the system itself says the table lies is allowed beside what the catalog names."""
     place = table.shown()["properties"].get("location")  # as the entry says
     store = table.provider.metadata_files(*([place] if place else []))
-    require_unclaimed(place)
+    require_unclaimed(table.provider, place)
     return store
 
 

@@ -89,7 +89,7 @@ def loaded(
 def create(actor: Actor, ident: Ident, comment: str | None, properties: dict[str, str]) -> Found:
     """Make a schema outside, with the levels above it that are missing there and here."""
     _require_unspelt(actor, ident)
-    _require_place(chains.catalog_at(actor, ident), properties.get("location"))
+    _require_place(actor, chains.catalog_at(actor, ident), properties.get("location"))
 
     def decide(actor: Actor) -> Draft:
         catalog = chains.catalog_at(actor, ident)
@@ -126,11 +126,16 @@ def _require_unspelt(actor: Actor, ident: Ident) -> None:
         raise AlreadyExists(said, kind=Kind.SCHEMA)
 
 
-def _require_place(catalog: Found, location: str | None) -> None:
-    """Raise Invalid where another schema's tables lie: a metastore deletes the folder of a managed table with it."""
-    known = mirror.of_schemas(catalog.id) if location else mirror.of_schemas(catalog.id).none()
-    for name, taken in known.values_list("wire_name", "definition__location"):
-        if location and taken and locations.overlap(location, taken, within=name != ROOT_SCHEMA):
+def _require_place(actor: Actor, catalog: Found, location: str | None) -> None:
+    """Raise Invalid where another schema's tables lie, if the system deletes the folders of tables that are dropped."""
+    provider = provider_at_external(catalog)
+    if not (location and provider.deletes_folders):
+        return
+    for kept in mirror.of_schemas(catalog.id).select_related("securable"):
+        taken, within = kept.definition["location"], kept.wire_name != ROOT_SCHEMA
+        if not (taken and locations.overlap(location, taken, within=within)):
+            continue
+        if not bury_if_gone(actor, catalog, provider, kept):
             said = f"properties.location: {location} overlaps the place of another schema; choose another"
             raise Invalid(said, kind=Kind.SCHEMA)
 

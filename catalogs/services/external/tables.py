@@ -140,7 +140,7 @@ def make(
     schema = place or _home_there(actor, home, provider)
     levels = mirror.provider_levels(schema)
     definition = defined(provider, schema)
-    require_unclaimed(definition.get("location"), provider.metadata_location(definition))
+    require_unclaimed(provider, definition.get("location"), provider.metadata_location(definition))
 
     def decide(actor: Actor) -> Draft:
         fresh = again(actor, home, operations.CREATE_TABLE)

@@ -200,7 +200,7 @@ class Metastore(Outside):
 
     def put_iceberg(self, schema: str, name: str) -> None:
         """Made by somebody else, in a place where this server may read and write files."""
-        pointer, parameters = _iceberg_files(f"file://{settings.METALAKE_HOME}/{schema}/{name}")
+        pointer, parameters = _iceberg_files(f"{self._lake.as_uri()}/{schema}/{name}")
         table = _hive_table(schema, name)
         table.tableType, table.sd.location = "EXTERNAL_TABLE", pointer.rpartition("/metadata/")[0]
         table.parameters = {"EXTERNAL": "TRUE", **parameters}
