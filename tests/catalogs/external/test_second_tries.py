@@ -17,7 +17,15 @@ from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.services import catalogs, commits, schemas, tables
 from catalogs.services.changes import Alteration
 from catalogs.table_wire import AddColumn
-from metalake.errors import AlreadyExists, Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown
+from metalake.errors import (
+    AlreadyExists,
+    Conflict,
+    Invalid,
+    MetalakeError,
+    NotFound,
+    OutcomeUnknown,
+    ProviderUnavailable,
+)
 from metalake.privileges import Kind
 from tests.catalogs.conftest import give
 from tests.catalogs.external.crashes import settle_all
@@ -244,3 +252,20 @@ def test_an_alteration_of_others_is_still_a_conflict(bench: Bench, monkeypatch: 
         there = state["tables"][PLACE]["definition"]
     assert there["comment"] == "by others"
     assert [one["name"] for one in there["columns"]] == ["delay", "carrier", "gate"]
+
+
+def test_an_alteration_is_refused_at_once_where_nobody_can_say_more(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It leaves nothing to take back, so its table is not held for an answer."""
+    bench.make_schema("flights")
+
+    def refused(*_: object, **__: object) -> Remote:
+        bench.world.fail("load_schema", *["denied"] * 9)
+        raise Conflict("Schema flights was changed meanwhile.", kind=Kind.SCHEMA)
+
+    monkeypatch.setattr(MemoryProvider, "alter_schema", refused)
+    with pytest.raises(ProviderUnavailable):  # the Conflict led to one more try, which asks for the schema
+        alter_a_schema(bench)
+    assert Intent.objects.latest("created_at").state == Intent.State.ABORTED
+    assert not Reservation.objects.exists()
