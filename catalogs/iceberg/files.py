@@ -52,6 +52,7 @@ REFUSALS = frozenset(
     {"ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "INVALID_CLIENT_TOKEN_ID", "NO_SUCH_BUCKET", "SIGNATURE_DOES_NOT_MATCH"}
 )
 
+# Those that end with new keys, so that what they keep from being removed is removed then.
 EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
 
 METADATA_FILE = re.compile(r"(?:v(\d{1,9})|(\d{1,9})-[^/]*?)(?:\.gz)?\.metadata\.json(?:\.gz)?")
@@ -347,7 +348,7 @@ def _storage_errors(location: str) -> Iterator[None]:
         if reason in EXPIRED:
             advice = "its credentials have expired; give the catalog new ones."
             message = f"The storage refused access to {location}: {advice}"
-        raise ProviderUnavailable(message, kind="storage", retryable=reason not in REFUSALS | EXPIRED) from None
+        raise ProviderUnavailable(message, kind="storage", retryable=reason not in REFUSALS) from None
 
 
 def _reason(error: Exception) -> str:

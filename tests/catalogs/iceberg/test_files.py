@@ -180,7 +180,7 @@ class TestRead:
                 "ExpiredToken Message: The provided token has expired.",
                 "The storage refused access to s3://bucket/t/a.json: its credentials have expired; "
                 "give the catalog new ones.",
-                False,
+                True,
             ),
             (
                 "AWS Error UNKNOWN (HTTP status 400) during HeadObject operation: No response body.",
