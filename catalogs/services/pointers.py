@@ -187,7 +187,10 @@ def require_unclaimed(provider: ExternalProvider, *places: str | None) -> None:
     for place in places:
         if not place or provider.is_named(place):
             continue
-        place = locations.canonical(place)
+        try:
+            place = locations.canonical(place)
+        except Invalid:
+            continue  # a place that nobody could name opens nothing
         above = overlapping([place]).values_list("table__lineage", flat=True)
         owners = Catalog.objects.filter(
             pk__in={int(level) for lineage in above for level in lineage.split("/") if level}

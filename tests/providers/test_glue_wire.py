@@ -337,3 +337,19 @@ def test_a_catalog_does_not_reach_the_tables_that_another_keeps_here(caller: Cal
     glue.client().create_table(DatabaseName="flights", TableInput=entry)
     with pytest.raises(Invalid, match="this catalog does not allow it"):
         load_iceberg_table(actor_of(User.objects.get(username="admin")), Ident("demo", "aws", "flights", "spy"))
+
+
+@pytest.mark.parametrize("odd", ["ofs://service/volume", "/user/hive/warehouse/spots", "s3a://lake//spots"])
+def test_a_table_whose_entry_names_an_odd_place_is_read_where_its_metadata_is(
+    caller: Caller, glue: Glue, odd: str
+) -> None:
+    made = caller.post(TABLES, {"name": "spots", "columns": COLUMNS, "properties": {"table_type": "ICEBERG"}})["table"]
+    entry = {
+        "Name": "odd",
+        "TableType": "EXTERNAL_TABLE",
+        "Parameters": {"table_type": "ICEBERG", "metadata_location": made["properties"]["metadata_location"]},
+        "StorageDescriptor": {"Location": odd, "Columns": []},
+    }
+    glue.client().create_table(DatabaseName="flights", TableInput=entry)
+    admin_user = actor_of(User.objects.get(username="admin"))
+    assert load_iceberg_table(admin_user, Ident("demo", "aws", "flights", "odd")).metadata["schemas"]
