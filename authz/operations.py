@@ -88,6 +88,8 @@ ALTER_CATALOG = _add("alter_catalog", CATALOG, NOBODY, _CATALOG_UP)
 DROP_CATALOG = _add("drop_catalog", CATALOG, NOBODY, _CATALOG_UP)
 ENABLE_CATALOG = _add("enable_catalog", CATALOG, NOBODY, _CATALOG_UP)
 REFRESH_CATALOG = _add("refresh_catalog", CATALOG, NOBODY, _CATALOG_UP)
+# Where a catalog's schemas lie, and its tables beside their schema's folder.
+CHOOSE_PLACES = _add("choose_places", CATALOG, NOBODY, _CATALOG_UP)
 
 LIST_SCHEMAS = _add("list_schemas", CATALOG, ANYONE, _CATALOG_UP, Traversal.CATALOG)
 LIST_CHILD_SCHEMAS = _add("list_child_schemas", SCHEMA, ANYONE, _SCHEMA_UP, Traversal.SCHEMA)
@@ -118,6 +120,8 @@ COMMIT_TABLE = _add("commit_table", Kind.TABLE, any_of(P.MODIFY_TABLE), _ALL, Tr
 # To another schema, where it asks to create; a new name in the same schema is an alteration.
 MOVE_TABLE = _add("move_table", Kind.TABLE, NOBODY, _ALL, Traversal.SCHEMA)
 DROP_TABLE = _add("drop_table", Kind.TABLE, NOBODY, _ALL, Traversal.SCHEMA)
+# The places that a table had before, which nobody else may have until then.
+RELEASE_PLACES = _add("release_places", Kind.TABLE, NOBODY, _ALL, Traversal.SCHEMA)
 
 LIST_VIEWS = _add("list_views", SCHEMA, ANYONE, _SCHEMA_UP, Traversal.SCHEMA)
 CREATE_VIEW = _add("create_view", SCHEMA, any_of(P.CREATE_VIEW), _SCHEMA_UP, Traversal.SCHEMA)

@@ -14,7 +14,7 @@ from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Found, Ident, nearest
 from catalogs.models import Schema
 from catalogs.secrets import require_values
-from catalogs.services import chains
+from catalogs.services import chains, places
 from catalogs.services.changes import Alteration, event, hold, remove, require_enabled, row_of, save
 from catalogs.services.external import schemas as external
 from catalogs.services.external.calls import is_external
@@ -88,6 +88,7 @@ def create_schema(actor: Actor, ident: Ident, comment: str | None, properties: d
 
     def act(actor: Actor) -> SchemaRecord | None:
         catalog = chains.catalog_at(actor, ident)
+        places.require_choice(actor, catalog, {}, properties)  # before the name, which may be a hidden schema's
         if is_external(catalog):
             return None
         chain = chains.may_create(actor, catalog, ident.schema or "")
@@ -141,6 +142,7 @@ def alter_schema(actor: Actor, ident: Ident, alteration: Alteration) -> tuple[Sc
         row = row_of(Schema, found)
         before = dict(row.properties)
         fields = alteration.apply_to(row)
+        places.require_choice(actor, found, before, row.properties)
         if fields:
             save(row, actor, fields)
             changed = sorted(set(before) ^ set(row.properties)) or sorted(fields)

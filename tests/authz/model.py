@@ -25,15 +25,16 @@ ALLOW, DENY = "allow", "deny"
 NEEDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("set_owner", "alter_metalake", "drop_metalake", "enable_metalake"), ()),
     **dict.fromkeys(
-        ("alter_catalog", "drop_catalog", "enable_catalog", "refresh_catalog", "alter_schema", "drop_schema"), ()
+        ("alter_catalog", "drop_catalog", "enable_catalog", "refresh_catalog", "choose_places"), ()
     ),
+    **dict.fromkeys(("alter_schema", "drop_schema"), ()),
     "load_catalog": ("use_catalog",),
     "load_schema": ("use_schema",),
     **dict.fromkeys(("create_table", "register_table"), ("create_table",)),  # in a schema that is loaded
     "load_table": ("select_table", "modify_table"),
     **dict.fromkeys(("alter_table", "commit_table"), ("modify_table",)),
     # A move to another schema; its target is asked with create_table. Choice: a rename in place is an alter_table.
-    **dict.fromkeys(("drop_table", "rename_table"), ()),
+    **dict.fromkeys(("drop_table", "rename_table", "release_places"), ()),
     "vend_credentials": ("select_table",),  # readable ones, for a table's files
     "load_view": ("select_view", "alter_view"),  # choice: ALTER_VIEW loads a view as MODIFY_TABLE loads a table
     **{name: (name,) for name in ("create_catalog", "create_role", "manage_users", "manage_groups")},

@@ -42,12 +42,14 @@ ASKED_ON: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("load_metalake", "alter_metalake", "drop_metalake", "enable_metalake"), _M),
     **dict.fromkeys(("create_catalog", "list_catalogs", "create_role", "manage_users", "manage_groups"), _M),
     **dict.fromkeys(
-        ("load_catalog", "alter_catalog", "drop_catalog", "enable_catalog", "refresh_catalog"), ("catalog",)
+        ("load_catalog", "alter_catalog", "drop_catalog", "enable_catalog", "refresh_catalog", "choose_places"),
+        ("catalog",),
     ),
     **dict.fromkeys(("list_schemas", "create_schema"), ("catalog", "schema")),
     **dict.fromkeys(("load_schema", "alter_schema", "drop_schema"), ("schema",)),
     **dict.fromkeys(("list_tables", "create_table", "register_table", "list_views", "create_view"), ("schema",)),
     **dict.fromkeys(("load_table", "alter_table", "drop_table", "commit_table", "rename_table"), ("table",)),
+    "release_places": ("table",),
     "vend_credentials": ("table",),
     **dict.fromkeys(("load_view", "alter_view", "drop_view"), ("view",)),
     **dict.fromkeys(("set_owner", "load_owner"), (*_ALL, "role")),

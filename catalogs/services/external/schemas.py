@@ -16,7 +16,7 @@ from catalogs.intents import Draft, Work, step
 from catalogs.lookup import Found, Ident, by_id
 from catalogs.models import Intent, Mirror, Schema
 from catalogs.providers.external import ExternalProvider, Remote
-from catalogs.services import chains
+from catalogs.services import chains, places
 from catalogs.services.chains import Chain
 from catalogs.services.changes import Alteration, hold, row_of
 from catalogs.services.external import mirror, nesting
@@ -93,6 +93,7 @@ def create(actor: Actor, ident: Ident, comment: str | None, properties: dict[str
 
     def decide(actor: Actor) -> Draft:
         catalog = chains.catalog_at(actor, ident)
+        places.require_choice(actor, catalog, {}, properties)
         chain = chains.may_create(actor, catalog, ident.schema or "")
         hold(chain.parent)
         provider, marker = provider_at_external(catalog), new_id()
@@ -212,6 +213,7 @@ def alter(actor: Actor, found: Found, alteration: Alteration) -> dict[str, str]:
         row.comment, row.properties = shown["comment"], dict(shown["properties"])
         before = dict(row.properties)
         fields = alteration.apply_to(row)
+        places.require_choice(actor, found, before, row.properties)
         if fields:
             wanted = provider.altered_schema(kept.definition, row.comment, row.properties)
             intents.carry(actor, lambda actor: _alteration(actor, found, provider, kept, wanted, sorted(fields)))
