@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import gzip
 import logging
+import os
 import re
 import threading
 import zlib
@@ -24,7 +25,7 @@ from uuid import uuid4
 import orjson
 
 from catalogs.iceberg.guard import loads_class
-from catalogs.iceberg.locations import normalise
+from catalogs.iceberg.locations import normalise, real_path, require_deletable
 from metalake.errors import AlreadyExists, Invalid, MetalakeError, NotFound, ProviderUnavailable, TooLarge
 
 if TYPE_CHECKING:
@@ -194,13 +195,50 @@ def read_bytes(io: FileIO, location: str, max_bytes: int) -> bytes:
 
 
 def delete_file(io: FileIO, location: str) -> int:
-    """Delete a file and return how many went: 0 if there was none. Raises ProviderUnavailable."""
+    """Delete a file and return how many went: 0 if there was none.
+
+    Raises ProviderUnavailable, and Invalid for one of the server's own.
+    """
+    require_deletable(location)
     try:
         with _storage_errors(location):
             io.delete(_address(location))
     except NotFound:
         return 0
     return 1
+
+
+def look(io: FileIO, location: str) -> None:
+    """See that a folder can be reached, writing nothing: the first file tells whether it takes files.
+
+    Of this machine the folder, or the nearest above it that is there, must be one that this server may write to; of a
+    bucket that holds nothing there yet, the bucket must be there. Raises ProviderUnavailable.
+    """
+    local = real_path(location)
+    if local.startswith("/"):
+        _look_here(location, local)
+        return
+    with _storage_errors(location):
+        if io.new_input(_address(location)).exists():
+            return
+    scheme, _, rest = _address(location).partition("://")
+    bucket = f"{scheme}://{rest.partition('/')[0]}"
+    try:
+        with _storage_errors(bucket):
+            if io.new_input(bucket).exists():
+                return
+    except ProviderUnavailable as refusal:
+        if not refusal.retryable:  # these keys may see a part of the bucket only
+            return
+        raise
+    raise ProviderUnavailable(f"There is no {bucket} in the storage.", kind="storage", retryable=False)
+
+
+def _look_here(location: str, path: str) -> None:
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    if not (os.path.isdir(path) and os.access(path, os.W_OK | os.X_OK)):
+        raise ProviderUnavailable(f"This server may not write to {location}.", kind="storage", retryable=False)
 
 
 def delete_quietly(io: FileIO, locations: Iterable[str]) -> None:

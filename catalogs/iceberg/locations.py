@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from catalogs.protected import is_protected, meets_protected
 from metalake.errors import Invalid
 
 MAX_LENGTH = 2_048
@@ -116,7 +117,8 @@ def overlap(location: str, other: str, *, within: bool = True) -> bool:
 def check_allowed(location: str, allowed: Sequence[str], *, file_roots: Sequence[str]) -> str:
     """Return the normalised location, or raise Invalid unless it lies under one of `allowed`.
 
-    A `file:` location must, with its symbolic links followed, also lie under one of `file_roots`.
+    A `file:` location must, with its symbolic links followed, also lie under one of `file_roots`, and neither hold a
+    file of this server itself nor lie at one.
     """
     spelled = normalise(location)
     if spelled.startswith("file:"):
@@ -299,8 +301,17 @@ def _check_local(location: str, allowed: Sequence[str], file_roots: Sequence[str
     real = real_path(location)
     if not any(is_under(real, real_path(root)) for root in file_roots):
         raise _invalid(location, "local files are not allowed there on this server")
+    if meets_protected(real):  # told to nobody about other folders than an operator opened
+        raise _invalid(location, "it holds the server's own data; choose another folder")
     if not any(is_under(real, real_path(prefix)) for prefix in allowed):
         raise _invalid(location, "it is not under a location this catalog allows")
+
+
+def require_deletable(location: str) -> None:
+    """Raise Invalid for a file of this server itself, whoever wants it deleted and whyever."""
+    real = real_path(location)
+    if real.startswith("/") and is_protected(real):
+        raise _invalid(location, "it is the server's own and is never deleted")
 
 
 def real_path(location: str) -> str:

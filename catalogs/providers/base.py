@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -76,6 +76,8 @@ class Provider:
     capabilities: ClassVar[Capabilities]
     # Declared properties that cannot change once the catalog exists, with the reason.
     immutable: ClassVar[Mapping[str, str]] = {}
+    # Places that the catalog has already, in the spelling to compare: what is asked of new ones is not asked of them.
+    kept: Collection[str] = ()
 
     def __init__(self, catalog_id: int, properties: Mapping[str, str]) -> None:
         self.catalog_id = catalog_id

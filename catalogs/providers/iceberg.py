@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from typing import ClassVar, Literal
-from uuid import uuid4
 
 from django.conf import settings
 from pydantic import Field
@@ -14,7 +13,6 @@ from catalogs.iceberg import files
 from catalogs.providers.base import Capabilities, Offers, Storage
 from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.providers.places import Placed, PlacedSettings
-from metalake.errors import MetalakeError, ProviderUnavailable
 
 
 class IcebergSettings(PlacedSettings):
@@ -46,16 +44,6 @@ class IcebergProvider(Placed):
         return MetadataFiles(self.catalog_id, lambda: self.io, self.allowed, self.file_roots, self.warehouse)
 
     def test_connection(self) -> None:
-        """Write and delete a small file in the warehouse."""
+        """See that the warehouse can be reached; nothing is written."""
         self.check_locations()
-        probe = f"{self.warehouse.removesuffix('/')}/.metalake-probe-{uuid4()}"
-        try:
-            with self.io.new_output(probe).create() as stream:
-                stream.write(b"probe")
-            files.delete_file(self.io, probe)
-        except MetalakeError:
-            raise
-        except Exception as failure:
-            raise ProviderUnavailable(
-                f"The warehouse {self.warehouse} cannot be written ({type(failure).__name__}).", kind="catalog"
-            ) from failure
+        files.look(self.io, self.warehouse)

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
 
-# Of the server, in its home
-OWN_DATA = ("secret_key", "secrets.keys", "static", "metalake.sqlite3", "metalake.sqlite3-wal", "metalake.sqlite3-shm")
-
-
 class PlacedSettings(Settings):
     warehouse: str | None = Field(
         None,
@@ -41,15 +37,16 @@ def named_places(properties: Mapping[str, str]) -> list[str]:
     return [place.strip() for place in named if place.strip()]
 
 
-def require_not_ours(location: str) -> None:
-    """Raise Invalid for a place that holds this server's own data."""
+def require_no_home(location: str) -> None:
+    """Raise Invalid for a place in this server's home that is not below its `warehouse` folder."""
     real = locations.real_path(location)
-    home, keys = (
-        locations.real_path(f"file://{place}") for place in (settings.METALAKE_HOME, settings.METALAKE_SECRET_KEYS_FILE)
-    )
-    inside_own = any(locations.is_under(real, f"{home}/{name}") for name in OWN_DATA)
-    if inside_own or any(locations.is_under(place, real) for place in (home, keys)):
-        raise Invalid(f"{location} holds the server's own data; choose another folder.", kind="catalog")
+    home = os.path.realpath(settings.METALAKE_HOME)
+    if locations.is_under(real, home) and not locations.is_inside(real, f"{home}/warehouse"):
+        raise Invalid(
+            f"{location} is in this server's home folder, where places of catalogs lie below "
+            f"file://{settings.METALAKE_HOME}/warehouse.",
+            kind="catalog",
+        )
 
 
 def require_no_metadata_host(location: str) -> None:
@@ -89,7 +86,6 @@ class Placed(Provider):
             require_no_metadata_host(place)
             if locations.normalise(place).startswith("file:"):
                 locations.check_allowed(place, [place], file_roots=self.outside_roots)
-                require_not_ours(place)
         except Invalid:
             return False
         return not locations.is_under(locations.real_path(place), f"file://{os.path.realpath(settings.METALAKE_HOME)}")
@@ -112,7 +108,7 @@ class Placed(Provider):
 
     @property
     def file_roots(self) -> Sequence[str]:
-        """The folders of this machine below which a catalog may name places."""
+        """The folders of this machine below which a catalog's places may lie; new ones ask more (`check_locations`)."""
         return [str(settings.METALAKE_HOME), *settings.METALAKE_FILE_LOCATIONS]
 
     @cached_property
@@ -125,11 +121,12 @@ class Placed(Provider):
         return [locations.canonical(location) for location in self.allowed]
 
     def check_locations(self) -> None:
-        """Raises Invalid for a place that is malformed, outside what this server allows, or holds our own data.
+        """Raises Invalid for a new place that is malformed, outside what this server allows, or holds its own data.
 
         Also for a storage's host that is unknown or that the server does not connect to.
         """
         check_storage(self.properties)
         for location in self.allowed:
-            locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
-            require_not_ours(location)
+            if locations.canonical(location) not in self.kept:
+                locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
+                require_no_home(location)

@@ -220,9 +220,12 @@ def _altered(actor: Actor, metalake: str, name: str, alteration: Alteration) -> 
     policy.require(actor, operations.ALTER_CATALOG, found)
     require_enabled(found)
     row = row_of(Catalog, found)
+    kept = _locations(row.pk, row.provider, row.properties)
     with transaction.atomic():
         _, opened = _apply(alteration, row)
-    return provider_for(row.provider, row.pk, opened or vault.opened(row.pk, row.properties))
+    altered = provider_for(row.provider, row.pk, opened or vault.opened(row.pk, row.properties))
+    altered.kept = kept
+    return altered
 
 
 def set_catalog_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> None:

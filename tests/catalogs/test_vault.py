@@ -224,14 +224,14 @@ def test_a_trial_uses_the_secrets_and_keeps_nothing(
 
 
 def test_a_location_that_is_masked_still_belongs_to_its_catalog(actor: Actor, settings: Any) -> None:
-    place = f"file://{settings.METALAKE_HOME}/places/token=7"
+    place = f"file://{settings.METALAKE_HOME}/warehouse/places/token=7"
     made = create(actor, "flights", {"warehouse": place})
     assert made.properties["warehouse"] == MASK
     with pytest.raises(Invalid, match="overlaps"):
         create(actor, "airports", {"warehouse": f"{place}/below"})
     assert alter(actor, "flights", {"team": "flights"}).properties["warehouse"] == MASK
     with pytest.raises(Invalid, match="cannot change"):
-        alter(actor, "flights", {"warehouse": f"file://{settings.METALAKE_HOME}/places/elsewhere"})
+        alter(actor, "flights", {"warehouse": f"file://{settings.METALAKE_HOME}/warehouse/places/elsewhere"})
 
 
 # What went wrong
