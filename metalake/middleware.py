@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any
-from urllib.parse import quote
 from uuid import uuid4
 
 from django.conf import settings
@@ -17,22 +16,18 @@ from django.utils.module_loading import import_string
 from prometheus_client import Counter, Histogram
 
 from metalake.context import request_id
+from metalake.errors import Invalid, MetalakeError, TooLarge
+from metalake.rest import told_to_both
+from metalake.targets import read_target, require_host, require_one_wire, wire_of
 
-WIRES = frozenset({"api", "iceberg", "configs", "health", "metrics"})
 REQUESTS = Counter("metalake_requests", "Requests answered", ["wire", "method", "status"])
 SECONDS = Histogram("metalake_request_seconds", "Time to answer", ["wire"])
 
 Next = Callable[[HttpRequest], HttpResponse]
 
 
-def wire_of(path: str) -> str:
-    """ "api", "iceberg" and the like; "page" for everything people look at."""
-    first = path.removeprefix("/").partition("/")[0]
-    return first if first in WIRES else "page"
-
-
 class Wire:
-    """Outermost: names the request, keeps its path as it was sent, and counts it."""
+    """Outermost: names the request, asks whether it is for us, keeps its path as it was sent, and counts it."""
 
     def __init__(self, get_response: Next) -> None:
         from iceberg_rest.urls import answer
@@ -43,17 +38,10 @@ class Wire:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
-        # The native Python client says goodbye with this method and wants a 200.
-        if request.method == "CLOSE":
-            return JsonResponse({"code": 0})
-        wire = request.wire = wire_of(request.path_info)  # type: ignore[attr-defined]
         given = request.META.get("HTTP_X_REQUEST_ID", "")
         token = request_id.set(given if _REQUEST_ID.fullmatch(given) else uuid4().hex)
         try:
-            if wire in ("api", "iceberg"):
-                request.path_info = raw_path(request.META)
-            door = self.iceberg if wire == "iceberg" else self.get_response
-            response = self._too_large(request, wire) or door(request)
+            response = self._answer(request)
             response["X-Request-Id"] = request_id.get()
             if not response.streaming:
                 response.setdefault("Content-Length", str(len(response.content)))
@@ -61,21 +49,44 @@ class Wire:
                     response.content = b""
         finally:
             request_id.reset(token)
+        wire = request.wire  # type: ignore[attr-defined]
         answered, took = _meters(wire, request.method if request.method in _METHODS else "other", response.status_code)
         answered.inc()
         took.observe(time.perf_counter() - started)
         return response
 
-    @staticmethod
-    def _too_large(request: HttpRequest, wire: str) -> HttpResponse | None:
-        limit = _limit(request, wire)
-        length = str(request.META.get("CONTENT_LENGTH") or "")
-        if not length.isdecimal() or int(length) <= limit:
-            return None
-        from metalake.errors import TooLarge
-        from metalake.urls import render_for
+    def _answer(self, request: HttpRequest) -> HttpResponse:
+        request.wire = "page"  # type: ignore[attr-defined]
+        try:
+            path = read_target(request.META)
+            require_one_wire(path, request.path_info)
+        except Invalid as unreadable:
+            return told_to_both(unreadable)
+        wire = request.wire = wire_of(path)  # type: ignore[attr-defined]
+        if wire in ("api", "iceberg"):
+            request.path_info = path
+        try:
+            require_host(request.META, wire)
+            _require_size(request, wire)
+        except MetalakeError as refusal:
+            return _render(request, refusal)
+        # The native Python client says goodbye with this method and wants a 200.
+        if request.method == "CLOSE":
+            return JsonResponse({"code": 0})
+        return (self.iceberg if wire == "iceberg" else self.get_response)(request)
 
-        return render_for(request, TooLarge(f"The request body may take {limit} bytes."))
+
+def _render(request: HttpRequest, refusal: MetalakeError) -> HttpResponse:
+    from metalake.urls import render_for
+
+    return render_for(request, refusal)
+
+
+def _require_size(request: HttpRequest, wire: str) -> None:
+    limit = _limit(request, wire)
+    length = str(request.META.get("CONTENT_LENGTH") or "")
+    if length.isdecimal() and int(length) > limit:
+        raise TooLarge(f"The request body may take {limit} bytes.")
 
 
 def _limit(request: HttpRequest, wire: str) -> int:
@@ -95,18 +106,6 @@ def _meters(wire: str, method: str | None, status: int) -> tuple[Counter, Histog
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/=+;,@-]{1,64}")
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-
-
-def raw_path(meta: dict[str, Any]) -> str:
-    """The path as it was sent, still encoded; servers that decode it away get it re-encoded, which loses %2F."""
-    target = meta.get("RAW_URI") or meta.get("REQUEST_URI")
-    if not target:
-        return quote(meta["PATH_INFO"], safe="/:@!$&'()*+,;=~")
-    if not target.startswith("/"):
-        _, _, target = target.partition("://")
-        target = "/" + target.partition("/")[2]
-    # What a client did not encode arrives byte by byte.
-    return re.sub(r"[^\x00-\x7f]", lambda byte: quote(byte[0], encoding="latin-1"), target.partition("?")[0])
 
 
 class PagesOnly:

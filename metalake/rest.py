@@ -296,6 +296,14 @@ def error_response(error: MetalakeError) -> HttpResponse:
     return response
 
 
+def told_to_both(error: MetalakeError) -> HttpResponse:
+    """A refusal of what may have been meant for either wire: the clients of both take it for an error."""
+    status, _, _ = shape_of(error)
+    one = told(error)
+    both = one | {"error": {"message": one["message"], "type": "BadRequestException", "code": status}}
+    return HttpResponse(orjson.dumps(both), status=status, content_type=JSON)
+
+
 def render_error(error: Exception, context: Any = None) -> HttpResponse:
     """Any failure in the wire's shape; what we did not foresee is logged and told as such."""
     if isinstance(error, errors.Forbidden) and context and (actor := context["view"].actor):

@@ -1,16 +1,17 @@
 """Settings, all from the environment; the defaults need no service at all (docs/operations.md lists every variable)."""
 
-import ipaddress
 import secrets
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
+from django.http.request import split_domain_port
 
 from catalogs.hierarchy import SeparatorPolicy, check_separator
 from catalogs.providers.reaching.addresses import parse_allowed
 from metalake.errors import Invalid
+from metalake.targets import in_url, is_address, is_loopback
 
 env = environ.Env()
 
@@ -37,15 +38,6 @@ METALAKE_MAX_BODY = env.int("METALAKE_MAX_BODY", 2 * 1024 * 1024)
 METALAKE_MAX_COMMIT_BODY = env.int("METALAKE_MAX_COMMIT_BODY", 16 * 1024 * 1024)
 METALAKE_MAX_PLAN_BODY = env.int("METALAKE_MAX_PLAN_BODY", 10 * 1024 * 1024)
 METALAKE_METADATA_CACHE = env.int("METALAKE_METADATA_CACHE", 64 * 1024 * 1024)
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def refuse(message: str) -> None:
@@ -137,10 +129,26 @@ SECRET_KEY = secret_key()
 if env.str("METALAKE_SECRET_KEYS_FILE", "") and not METALAKE_SECRET_KEYS_FILE.is_file():
     refuse(f"METALAKE_SECRET_KEYS_FILE: there is no file {METALAKE_SECRET_KEYS_FILE}.")
 DEBUG = env.bool("METALAKE_DEBUG", False)
-ALLOWED_HOSTS = env.list(
-    "METALAKE_ALLOWED_HOSTS",
-    default=["*"] if not is_loopback(METALAKE_HOST) else ["127.0.0.1", "localhost", "[::1]", "testserver"],
-)
+
+
+def hosts(given: list[str]) -> list[str]:
+    """The names that this server answers to; where none are given, this machine's own."""
+    if not given:
+        return sorted({"127.0.0.1", "localhost", "[::1]", in_url(METALAKE_HOST)} - {"", "0.0.0.0", "[::]"})  # noqa: S104
+    names = [name.strip() for name in given]
+    for name in names:
+        bare = name.removeprefix(".").strip("[]")
+        if name != "*" and not (is_address(bare) or (":" not in bare and split_domain_port(bare)[0])):
+            refuse(f"METALAKE_ALLOWED_HOSTS: {name!r} is no name or address; write it without scheme, port and path.")
+    return [in_url(name.strip("[]")) for name in names]
+
+
+ALLOWED_HOSTS = hosts(env.list("METALAKE_ALLOWED_HOSTS", default=[]))
+if "simple" in METALAKE_AUTHENTICATORS and "*" in ALLOWED_HOSTS:
+    refuse(
+        "METALAKE_AUTHENTICATORS=simple believes any name it is told, so METALAKE_ALLOWED_HOSTS must list the names of "
+        "this server: with * every web page that somebody here opens could act as anybody."
+    )
 CSRF_TRUSTED_ORIGINS = env.list("METALAKE_CSRF_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [

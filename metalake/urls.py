@@ -10,8 +10,8 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 from iceberg_rest.errors import render_error as iceberg_error
 from metalake import health
 from metalake.errors import Invalid, MetalakeError, NotFound
-from metalake.middleware import wire_of
 from metalake.rest import render_error as native_error
+from metalake.rest import shape_of
 
 urlpatterns = [
     path("iceberg/", include("iceberg_rest.urls")),  # the hot reads first
@@ -30,8 +30,14 @@ urlpatterns = [
 
 
 def render_for(request: HttpRequest, error: MetalakeError) -> HttpResponse:
-    """A failure outside every endpoint, in the shape of the wire it came by."""
-    return (iceberg_error if wire_of(request.path) == "iceberg" else native_error)(error)
+    """A failure outside every endpoint, in the shape of the wire it came by; on pages a sentence."""
+    match request.wire:  # type: ignore[attr-defined]
+        case "iceberg":
+            return iceberg_error(error)
+        case "page":
+            status, _, _ = shape_of(error)
+            return HttpResponse(error.message, status=status, content_type="text/plain; charset=utf-8")
+    return native_error(error)
 
 
 def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -39,7 +45,7 @@ def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if wire_of(request.path) == "page":
+    if request.wire == "page":  # type: ignore[attr-defined]
         from django.views.defaults import page_not_found
 
         return page_not_found(request, exception)
@@ -47,7 +53,7 @@ def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def handler500(request: HttpRequest) -> HttpResponse:
-    if wire_of(request.path) == "page":
+    if request.wire == "page":  # type: ignore[attr-defined]
         from django.views.defaults import server_error
 
         return server_error(request)

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client, RequestFactory
 from prometheus_client import REGISTRY
 
-from metalake.middleware import raw_path, wire_of
+from metalake.targets import read_target, wire_of
 
 
 @pytest.mark.parametrize(
@@ -54,16 +54,17 @@ def test_nobody_can_add_to_the_labels_of_the_counters() -> None:
         ("/api/a?b=c%2F", "/api/a"),
         ("http://host:8090/api/a%3Fb?c", "/api/a%3Fb"),
         ("http://host", "/"),
+        ("HTTPS://host?c/d", "/"),
         ("/api/\u00c3\u00a9", "/api/%C3%A9"),  # bytes that a client did not encode, as a server passes them on
         ("/api/%C3%A9", "/api/%C3%A9"),
     ],
 )
 def test_the_path_is_kept_as_it_was_sent(sent: str, path: str) -> None:
-    assert raw_path({"RAW_URI": sent}) == path
+    assert read_target({"RAW_URI": sent}) == path
 
 
 def test_a_decoded_path_is_encoded_again() -> None:
-    assert raw_path(RequestFactory().get("/api/%C3%A9%20%25").META) == "/api/%C3%A9%20%25"
+    assert read_target(RequestFactory().get("/api/%C3%A9%20%25").META) == "/api/%C3%A9%20%25"
 
 
 @pytest.mark.parametrize("given", ["", "a b", "a\x00b", "a\x1b[31m", "é", "x" * 65, '"', "a\\b"])

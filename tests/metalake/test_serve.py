@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from metalake.management.commands.serve import hint_of_hosts
 from tests.catalogs.racing import NATIVE, Client
 from tests.servers import ADMIN_PASSWORD, REPOSITORY, MetalakeServer, StartMetalake, prepare
 
@@ -106,6 +107,7 @@ def refused(folder: Path, *command: str, **environment: str) -> str:
         ({"METALAKE_AUTHENTICATORS": "basic,kerberos"}, "METALAKE_AUTHENTICATORS names ['kerberos']; known are"),
         ({"METALAKE_AUTHENTICATORS": "simple", "METALAKE_HOST": "0.0.0.0"}, "METALAKE_HOST must be a loopback address"),
         ({"METALAKE_AUTHENTICATORS": "simple,basic"}, "simple and basic read the same header"),
+        ({"METALAKE_AUTHENTICATORS": "simple", "METALAKE_ALLOWED_HOSTS": "*"}, "METALAKE_ALLOWED_HOSTS must list"),
         ({"METALAKE_AUTHORIZATION": "maybe"}, "METALAKE_AUTHORIZATION is 'on' or 'off'"),
         ({"METALAKE_AUTHORIZATION": "off", "METALAKE_HOST": "0.0.0.0"}, "on a loopback address only"),
         ({"METALAKE_BROKER_URL": "redis://127.0.0.1:1/0"}, "needs PostgreSQL: set METALAKE_DATABASE_URL"),
@@ -117,6 +119,18 @@ def refused(folder: Path, *command: str, **environment: str) -> str:
 )
 def test_a_bad_setting_stops_the_start(tmp_path: Path, environment: dict[str, str], sentence: str) -> None:
     assert sentence in refused(tmp_path, **environment)
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed", "hints"),
+    [("127.0.0.1", "", 0), ("10.1.2.3", "", 1), ("0.0.0.0", "", 1), ("::", "a.example", 0)],
+)
+def test_a_server_for_others_says_which_names_it_knows(
+    monkeypatch: pytest.MonkeyPatch, settings: Any, host: str, allowed: str, hints: bool
+) -> None:
+    monkeypatch.setenv("METALAKE_ALLOWED_HOSTS", allowed)
+    settings.METALAKE_HOST = host
+    assert hint_of_hosts().count("set METALAKE_ALLOWED_HOSTS") == hints
 
 
 def test_a_worker_needs_a_broker(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
 from metalake import settings
 
@@ -18,6 +19,32 @@ def test_loopback(host: str) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "10.0.0.1", "localhost.example", "127.0.0.1.example"])
 def test_not_loopback(host: str) -> None:
     assert not settings.is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    ("listens_on", "given", "answers_to"),
+    [
+        ("127.0.0.1", [], {"127.0.0.1", "localhost", "[::1]"}),
+        ("127.9.9.9", [], {"127.0.0.1", "localhost", "[::1]", "127.9.9.9"}),
+        ("fd00::7", [], {"127.0.0.1", "localhost", "[::1]", "[fd00::7]"}),
+        ("0.0.0.0", [], {"127.0.0.1", "localhost", "[::1]"}),
+        ("::", [], {"127.0.0.1", "localhost", "[::1]"}),
+        ("0.0.0.0", ["lake.example", " .lake.corp", "fd00::7", "[fd00::8]", "10.0.0.1"],
+         {"lake.example", ".lake.corp", "[fd00::7]", "[fd00::8]", "10.0.0.1"}),
+        ("0.0.0.0", ["*"], {"*"}),
+    ],
+)  # fmt: skip
+def test_the_hosts_that_it_answers_to(
+    monkeypatch: pytest.MonkeyPatch, listens_on: str, given: list[str], answers_to: set[str]
+) -> None:
+    monkeypatch.setattr(settings, "METALAKE_HOST", listens_on)
+    assert set(settings.hosts(given)) == answers_to
+
+
+@pytest.mark.parametrize("given", ["http://lake.example", "lake.example:8090", "[::1]:8090", "lake.example/x", "a b"])
+def test_a_host_that_no_request_can_name_is_refused(given: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=r"METALAKE_ALLOWED_HOSTS: .* without scheme, port and path"):
+        settings.hosts([given])
 
 
 def test_processes_that_start_together_agree_on_the_secret_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import socket
 import sys
 from typing import Any
@@ -18,6 +19,7 @@ from gunicorn.app.base import BaseApplication
 
 from metalake.errors import Invalid
 from metalake.outbox import Drainer, Rounds
+from metalake.targets import in_url, is_loopback
 
 
 class Command(BaseCommand):
@@ -31,7 +33,7 @@ class Command(BaseCommand):
         _check_names()
         call_command("bootstrap", stdout=self.stdout)
         workers = settings.METALAKE_WORKERS or (1 if settings.ON_SQLITE else 2)
-        base = f"http://{settings.METALAKE_HOST}:{settings.METALAKE_PORT}"
+        base = f"http://{in_url(settings.METALAKE_HOST)}:{settings.METALAKE_PORT}"
         self.stdout.write(
             f"Metalake serves on {base} ({workers} x {settings.METALAKE_THREADS} threads)\n"
             f"  pages         {base}/\n"
@@ -40,6 +42,8 @@ class Command(BaseCommand):
             f"  operators     {base}/admin/\n"
             f"Next: 'make demo' in another terminal. Stop with Ctrl-C."
         )
+        if hint := hint_of_hosts():
+            self.stdout.write(hint)
         sys.stdout.flush()
         connections.close_all()
         util.write_error = write_error  # its own is an HTML page
@@ -63,6 +67,17 @@ def _check_names() -> None:
         raise CommandError(wrong.message) from None
 
 
+def hint_of_hosts() -> str:
+    """What to do where it listens for others but knows no name that they could call it by."""
+    if is_loopback(settings.METALAKE_HOST) or os.environ.get("METALAKE_ALLOWED_HOSTS"):
+        return ""
+    names = ", ".join(settings.ALLOWED_HOSTS)
+    return (
+        f"It answers to the names {names} alone: set METALAKE_ALLOWED_HOSTS to a comma list of the names and "
+        f"addresses that clients and proxies call it by."
+    )
+
+
 def write_error(sock: socket.socket, status: int, reason: str, message: str) -> None:
     """What gunicorn says of a request that it cannot read, as JSON that the clients of both wires take for an error."""
     told = f"The request cannot be read: {reason}. {message}".replace("%", " percent ").strip()
@@ -81,7 +96,7 @@ class Server(BaseApplication):
         super().__init__(prog="metalake")
 
     def load_config(self) -> None:
-        self.cfg.set("bind", f"{settings.METALAKE_HOST}:{settings.METALAKE_PORT}")
+        self.cfg.set("bind", f"{in_url(settings.METALAKE_HOST)}:{settings.METALAKE_PORT}")
         self.cfg.set("workers", self.workers)
         self.cfg.set("threads", settings.METALAKE_THREADS)
         self.cfg.set("worker_class", "gthread")
@@ -92,6 +107,7 @@ class Server(BaseApplication):
         self.cfg.set("limit_request_field_size", 17 * 1024)  # an issuer's token may take 16 KiB
         # gunicorn's heartbeat is a file; on a slow disk it would stall the workers.
         self.cfg.set("worker_tmp_dir", "/dev/shm" if sys.platform == "linux" else None)  # noqa: S108
+        self.cfg.set("forwarder_headers", "")  # no header says which part of the path is ours
         self.cfg.set("loglevel", "warning")
         self.cfg.set("control_socket_disable", True)
         self.cfg.set("post_worker_init", start_draining)

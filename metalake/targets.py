@@ -1,0 +1,87 @@
+"""What a request asks for and of whom: its path as it was sent, and the host that it names.
+
+Source: RFC 9112, sections 3.2 (request target) and 3.2.2 (an absolute one stands for the Host header, too).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Any
+from urllib.parse import quote as encode
+
+from django.conf import settings
+from django.http.request import split_domain_port, validate_host
+
+from metalake.errors import Invalid
+from metalake.wire import quote
+
+WIRES = frozenset({"api", "iceberg", "configs", "health", "metrics"})
+# Asked by address of one machine, as load balancers, Kubernetes and Prometheus do.
+PROBED = frozenset({"health", "metrics"})
+
+_ABSOLUTE = re.compile(r"https?://([^/?#]*)", re.IGNORECASE)
+
+
+def wire_of(path: str) -> str:
+    """ "api", "iceberg" and the like; "page" for everything people look at."""
+    first = path.removeprefix("/").partition("/")[0]
+    return first if first in WIRES else "page"
+
+
+def read_target(meta: dict[str, Any]) -> str:
+    """The path as it was sent, still encoded; servers that decode it away get it re-encoded, which loses %2F.
+
+    The host of an absolute target takes the place of the Host header. Raises Invalid for every other target that is
+    no path from the root.
+    """
+    target = meta.get("RAW_URI") or meta.get("REQUEST_URI")
+    if not target:
+        return encode(meta["PATH_INFO"], safe="/:@!$&'()*+,;=~")
+    if absolute := _ABSOLUTE.match(target):
+        meta["HTTP_HOST"] = absolute[1]
+        target = target[absolute.end() :]
+        if not target.startswith("/"):
+            target = "/" + target
+    path = target.partition("?")[0]
+    if not path.startswith("/") or path.startswith("//") or "#" in path:
+        raise Invalid("The target of a request is a path that begins with one slash, or the URL of this server.")
+    # What a client did not encode arrives byte by byte.
+    return re.sub(r"[^\x00-\x7f]", lambda byte: encode(byte[0], encoding="latin-1"), path)
+
+
+def require_one_wire(sent: str, decoded: str) -> None:
+    """Raises Invalid where a path leads elsewhere once it is decoded, so that no check is made for another door."""
+    if wire_of(sent) != wire_of(decoded):
+        raise Invalid("The first part of this path is written without percent signs.")
+
+
+def require_host(meta: dict[str, Any], wire: str) -> None:
+    """Raises Invalid where the Host is none of ours: a name that another site points here brings its pages along.
+
+    No such site is called by an address, so whoever only asks whether the server lives may use any. A request without
+    a Host, which no browser sends, is taken to mean the address that it came to.
+    """
+    host = meta["HTTP_HOST"] if "HTTP_HOST" in meta else in_url(meta["SERVER_NAME"])
+    domain, _ = split_domain_port(host)
+    if domain and validate_host(domain, settings.ALLOWED_HOSTS):
+        return
+    if wire in PROBED and is_address(domain.strip("[]")):
+        return
+    raise Invalid(f"This server does not answer to the host {quote(host)}: METALAKE_ALLOWED_HOSTS lists its names.")
+
+
+def in_url(host: str) -> str:
+    """A host as URLs and the Host header write it: IPv6 addresses stand in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
+def is_loopback(host: str) -> bool:
+    return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def is_address(host: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(host))
+    except ValueError:
+        return False

@@ -1,0 +1,193 @@
+"""Whom a request is for and what it asks for: foreign hosts and odd targets, through the server itself."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import nullcontext
+from typing import Any
+
+import orjson
+import pytest
+from django.test import Client
+from django.test.client import RequestFactory
+
+from authz.models import User
+from benchmarks.http import basic
+from metalake.errors import Invalid
+from metalake.targets import read_target, require_host, require_one_wire, wire_of
+from tests.servers import MetalakeServer
+
+DOORS = {
+    "page": "/login",
+    "admin": "/admin/login/",
+    "static": "/static/frontend/pages.css",
+    "api": "/api/metalakes",
+    "described": "/api/schema/ui/",
+    "iceberg": "/iceberg/demo/v1/config?warehouse=lake",
+    "configs": "/configs",
+    "health": "/health/ready",
+    "native health": "/api/health",
+    "metrics": "/metrics",
+}
+PROBES = {"health", "metrics"}
+every_door = pytest.mark.parametrize("door", DOORS)
+
+
+def ask(server: MetalakeServer, target: str, *lines: str, method: str = "GET") -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of what the server answers to exactly these lines."""
+    given = [f"{method} {target} HTTP/1.1", *lines, "Connection: close"]
+    given.append(f"Authorization: {basic('admin', server.admin_password)}")
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        connection.sendall(("\r\n".join(given) + "\r\n\r\n").encode("latin-1"))
+        answer = b""
+        while some := connection.recv(65536):
+            answer += some
+    head, _, body = answer.partition(b"\r\n\r\n")
+    status, *headers = head.decode("latin-1").split("\r\n")
+    return int(status.split()[1]), dict(line.split(": ", 1) for line in headers), body
+
+
+def is_foreign(answer: tuple[int, dict[str, str], bytes], door: str) -> None:
+    """A refusal that names the setting, in the shape of its wire."""
+    status, headers, body = answer
+    assert status == 400, (status, body)
+    assert b"METALAKE_ALLOWED_HOSTS" in body
+    if door in ("page", "admin", "static"):
+        assert headers["Content-Type"].startswith("text/plain")
+    elif door == "iceberg":
+        assert orjson.loads(body)["error"]["type"] == "BadRequestException"
+    else:
+        assert orjson.loads(body)["type"] == "IllegalArgumentException"
+
+
+# Hosts
+
+
+@every_door
+def test_no_door_opens_to_a_foreign_host(metalake_server: MetalakeServer, door: str) -> None:
+    own = f"127.0.0.1:{metalake_server.port}"
+    for hosts in (
+        ["Host: rebound.example"],
+        ["Host: rebound.example:8090", f"X-Forwarded-Host: {own}", f"Forwarded: host={own}"],
+        ["Host: 127.0.0.1.rebound.example"],
+        ["Host: rebound.example@127.0.0.1"],
+        ["Host: localhost, rebound.example"],
+        ["Host: "],
+    ):
+        is_foreign(ask(metalake_server, DOORS[door], *hosts), door)
+    assert ask(metalake_server, DOORS[door], f"Host: {own}")[0] == 200
+    assert ask(metalake_server, DOORS[door], "Host: LocalHost.:1")[0] == 200
+
+
+@every_door
+def test_only_probes_may_call_it_by_any_address(metalake_server: MetalakeServer, door: str) -> None:
+    for host in ("10.1.2.3:8090", "[fd00::7]:8090"):
+        answer = ask(metalake_server, DOORS[door], f"Host: {host}")
+        if door in PROBES:
+            assert answer[0] == 200
+        else:
+            is_foreign(answer, door)
+
+
+def test_a_probe_without_a_host_is_answered(metalake_server: MetalakeServer) -> None:
+    assert ask(metalake_server, "/health/ready")[0] == 200
+
+
+@pytest.mark.store
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/api/metalakes", "/iceberg/demo/v1/config?warehouse=lake"])
+def test_a_page_of_a_rebound_name_is_nobody_in_simple_mode(settings: Any, path: str) -> None:
+    settings.METALAKE_AUTHENTICATORS = ("simple",)
+    User.objects.create_superuser("admin", "correct horse battery")
+    headers = {"Authorization": basic("admin", "dummy")}
+    client = Client(raise_request_exception=False)
+    assert client.get(path, headers={**headers, "Host": "localhost:8090"}).status_code in (200, 404)
+    refused = client.get(path, headers={**headers, "Host": "rebound.example:8090"})
+    assert (refused.status_code, "METALAKE_ALLOWED_HOSTS" in refused.content.decode()) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "host", "opens"),
+    [
+        (["lake.example"], "lake.example", True),
+        (["lake.example"], "LAKE.example.:443", True),
+        (["lake.example"], "a.lake.example", False),
+        (["lake.example"], "127.0.0.1", False),
+        ([".lake.example"], "a.lake.example:8090", True),
+        (["[fd00::1]"], "[fd00::1]:8090", True),
+        (["*"], "whatever.example", True),
+    ],
+)
+def test_the_setting_says_which_hosts_are_ours(settings: Any, allowed: list[str], host: str, opens: bool) -> None:
+    settings.ALLOWED_HOSTS = allowed
+    asked = RequestFactory().get("/api/metalakes", headers={"Host": host}).META
+    with nullcontext() if opens else pytest.raises(Invalid, match="METALAKE_ALLOWED_HOSTS"):
+        require_host(asked, "api")
+
+
+# Targets
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "x:/api/://h/admin/",
+        "http:/api/://h/admin/",
+        "x://h/api/metalakes",
+        "ftp://127.0.0.1/api/metalakes",
+        "//127.0.0.1/api/metalakes",
+        "//admin/",
+        "/api/metalakes#x",
+        "/%61pi/metalakes",
+        "/api%2Fmetalakes",
+        "/iceberg%2Fdemo/v1/config",
+        "/%69ceberg/demo/v1/config",
+        "127.0.0.1:80",
+        "api/metalakes",
+    ],
+)
+def test_a_target_that_is_no_path_of_ours_is_refused(metalake_server: MetalakeServer, target: str) -> None:
+    for method in ("GET", "OPTIONS", "CLOSE"):
+        status, headers, body = ask(
+            metalake_server, target, f"Host: 127.0.0.1:{metalake_server.port}", "X-Request-Id: odd", method=method
+        )
+        told = orjson.loads(body)
+        assert (status, headers["Content-Type"]) == (400, "application/json"), (method, body)
+        assert (told["code"], told["error"]["type"]) == (1001, "BadRequestException")
+    assert '"request_id":"odd"' not in metalake_server.log.read_text(), "it is the caller's mistake"
+
+
+@pytest.mark.parametrize(("method", "target"), [("OPTIONS", "*"), ("CONNECT", "127.0.0.1:8090"), ("CONNECT", "/api")])
+def test_targets_of_other_methods_lead_nowhere(metalake_server: MetalakeServer, method: str, target: str) -> None:
+    status, headers, body = ask(metalake_server, target, "Host: localhost", method=method)
+    assert (status, headers["Content-Type"]) in ((400, "application/json"), (404, "application/json")), body
+
+
+@every_door
+def test_an_absolute_target_that_names_us_is_served_as_its_path(metalake_server: MetalakeServer, door: str) -> None:
+    own = f"127.0.0.1:{metalake_server.port}"
+    for scheme in ("http", "HTTPS"):
+        assert ask(metalake_server, f"{scheme}://{own}{DOORS[door]}", f"Host: {own}")[0] == 200
+    # The target's host stands for the header (RFC 9112, 3.2.2), whichever of the two is ours.
+    assert ask(metalake_server, f"http://{own}{DOORS[door]}", "Host: rebound.example")[0] == 200
+    for foreign in ("rebound.example", f"rebound.example@{own}", f"{own}@rebound.example", ""):
+        is_foreign(ask(metalake_server, f"http://{foreign}{DOORS[door]}", f"Host: {own}"), door)
+
+
+def test_names_of_an_absolute_target_stay_encoded(metalake_server: MetalakeServer) -> None:
+    own = f"http://127.0.0.1:{metalake_server.port}"
+    _, _, body = ask(metalake_server, f"{own}/api/metalakes/demo/catalogs/a%2Fb?details=true", "Host: localhost")
+    assert orjson.loads(body)["type"] == "NoSuchCatalogException"
+
+
+def test_no_header_says_which_part_of_the_path_is_ours(metalake_server: MetalakeServer) -> None:
+    for name in ("SCRIPT_NAME", "PATH_INFO"):
+        status, _, body = ask(metalake_server, "/api/version", "Host: localhost", f"{name}: /admin")
+        assert (status, b"version" in body) == (200, True)
+
+
+@pytest.mark.parametrize("path", ["/api/a", "/apis", "/iceberg/demo%2Fv1", "/login", "/%6Cogin", "/", "/a%2Fapi/x"])
+def test_one_path_says_which_wire_it_is_and_what_is_asked(path: str) -> None:
+    meta = RequestFactory().get(path, RAW_URI=path).META
+    require_one_wire(read_target(meta), meta["PATH_INFO"])
+    assert wire_of(read_target(meta)) == wire_of(meta["PATH_INFO"])
