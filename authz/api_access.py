@@ -9,7 +9,7 @@ from django.http import StreamingHttpResponse
 
 from authz import wire_access as wire
 from authz.policy import Actor
-from authz.services import explaining, reaching
+from authz.services import explaining, links, reaching
 from authz.services.reaching import Place, Whom
 from authz.wire import ObjectReply, present
 from metalake.errors import Invalid
@@ -117,3 +117,10 @@ class Check(Endpoint):
         """Answer up to 1,000 questions in order, about the caller or about others where one may read their access."""
         allowed = reaching.check(actor, metalake, body.asked(), body.as_of)
         return {"answers": [{"allowed": one} for one in allowed]}
+
+
+class FormerMembers(Endpoint):
+    @answers("read_roles", reply={"formerMembers": list[wire.FormerMemberReply]}, id="listFormerMembers")
+    def get(self, actor: Actor, metalake: str) -> dict[str, Any]:
+        """List former members with the roles and groups that are kept, since these carry a DENY to them."""
+        return {"formerMembers": [kept._asdict() for kept in links.list_former_members(actor, metalake)]}

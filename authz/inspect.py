@@ -161,11 +161,14 @@ def _holders(role_ids: Collection[int]) -> dict[int, Holders]:
     if not role_ids:
         return {}
     holders = {role_id: Holders() for role_id in role_ids}
-    direct = _first_few(User.groups.through.objects.filter(group__role__in=role_ids), "group_id", "user__username")
+    # Former members may be kept in a role or a group for a DENY; they hold nothing until they are added again.
+    members = User.groups.through.objects.filter(user__memberships__metalake=F("group__role__parent"))
+    direct = _first_few(members.filter(group__role__in=role_ids), "group_id", "user__username")
     for role_id, name, total in direct.values_list("group__role", "user__username", "total"):
         of_role = holders[role_id]
         holders[role_id] = replace(of_role, users=(*of_role.users, name), user_count=total)
-    people = Group.users.through.objects.filter(group_id=OuterRef("group_id")).order_by()
+    members = Group.users.through.objects.filter(user__memberships__metalake=F("group__metalake"))
+    people = members.filter(group_id=OuterRef("group_id")).order_by()
     sizes = people.values("group_id").annotate(size=Count("pk")).values("size")  # type: ignore[misc]
     stored = _first_few(Group.roles.through.objects.filter(role_id__in=role_ids), "role_id", "group__name")
     stored = stored.annotate(size=Subquery(sizes))

@@ -90,7 +90,7 @@ class State(Protocol):
         """At most so many lineages of what the actor owns at or below an object, in order, from one on."""
 
     def actor(self, name: str, policy: Snapshot) -> Actor:
-        """The member of that name; for who is none, an actor without any right."""
+        """The member of that name, or today's former one who kept something; else an actor without any right."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,10 @@ class Now:
         return sorted(lineage for rows in found for lineage in rows.values_list("lineage", flat=True)[:size])[:size]
 
     def actor(self, name: str, policy: Snapshot) -> Actor:
-        user_id = User.objects.filter(username=name, memberships__metalake=self.top.id).values_list("pk", flat=True)
+        belongs = Q(memberships__metalake=self.top.id)
+        # Former members, whom links that carry a DENY have outlived.
+        belongs |= Q(groups__role__parent=self.top.id) | Q(metalake_groups__metalake=self.top.id)
+        user_id = User.objects.filter(belongs, username=name).values_list("pk", flat=True)
         return Actor(user_id.first() or NOBODY, name, policy)
 
 

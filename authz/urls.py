@@ -29,6 +29,7 @@ urlpatterns = [
     route(f"{BULK}/groups/add", api_bulk.AddGroups),
     route(f"{BULK}/groups/remove", api_bulk.RemoveGroups),
     route(f"{METALAKE}/access/explain", api_access.Explain),
+    route(f"{METALAKE}/access/former-members", api_access.FormerMembers),
     route(f"{METALAKE}/access/check", api_access.Check),
     route(f"{METALAKE}/access/objects/{OBJECT}", api_access.WhoReaches),
     route(f"{METALAKE}/access/users/<user>", api_access.ReachedByUser),

@@ -140,12 +140,13 @@ class UserReply(Reply):
 
 
 class GroupReply(Reply):
-    """A stored group; `users` is our extension, for those who manage groups."""
+    """A stored group. Our extension, for those who manage groups: its users, and former ones whom a DENY keeps in it."""
 
     name: str
     external_id: str | None = None
     roles: list[str]
     users: list[str] | None = None
+    former_users: list[str] | None = None
     audit: AuditReply
 
 
@@ -215,6 +216,7 @@ def group_reply(person: Person) -> dict[str, Any]:
         externalId=person.row.external_id,
         roles=person.roles,
         users=person.users,
+        formerUsers=person.former or None,
         audit=audit_of(person.row),
     )
 

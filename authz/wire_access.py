@@ -256,3 +256,14 @@ class AnswerReply(Reply):
     """A missing or hidden object is answered like one where it is not allowed."""
 
     allowed: bool
+
+
+# Former members
+
+
+class FormerMemberReply(Reply):
+    """A former member, with the roles and groups that carry a DENY to them and are theirs again when they are added."""
+
+    name: str
+    roles: list[str]
+    groups: list[str]

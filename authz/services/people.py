@@ -18,6 +18,7 @@ from authz.policy import Actor
 from authz.services import publishing
 from authz.services.authority import require_lift_of_roles
 from authz.services.changing import change, enter, event, tell
+from authz.services.links import end_free_links, former_users
 from authz.services.naming import check_name, check_user_name
 from authz.services.owners import hand_over, require_owner
 from authz.services.publishing import GroupRole, GroupUser, UserRole
@@ -27,12 +28,16 @@ from metalake.models import Securable
 
 @dataclass(frozen=True)
 class Person:
-    """A user or a group as doors show it: its row, its name and the roles it holds itself."""
+    """A user or a group as doors show it: its row, its name and the roles it holds itself.
+
+    A group's `users` are members; `former` are former ones who are kept in it for the DENY that it carries.
+    """
 
     row: Member | Group
     name: str
     roles: list[str]
     users: list[str] | None = None
+    former: list[str] | None = None
 
 
 # Users
@@ -60,7 +65,10 @@ def get_user(actor: Actor, metalake: str, name: str) -> Person:
 
 
 def add_user(actor: Actor, metalake: str, name: str, external_id: str | None = None, enabled: bool = True) -> Person:
-    """Makes the account if there is none, which cannot sign in until it is given a password (decision 23)."""
+    """Makes the account if there is none, which cannot sign in until it is given a password (decision 23).
+
+    A former member has the links again that carry a DENY to them.
+    """
     check_user_name(name)
 
     def act(actor: Actor, top: Located) -> Person:
@@ -71,15 +79,19 @@ def add_user(actor: Actor, metalake: str, name: str, external_id: str | None = N
         row = Member.objects.create(
             metalake_id=top.id, user=user, external_id=external_id, enabled=enabled, creator=actor.name
         )
-        facts = [snapshot.member_change(top.id, user.pk, enabled)]
-        tell(event(actor, top, "user.added", "user", user.pk, [name], facts, enabled=enabled))
-        return Person(row, name, [])
+        kept = end_free_links(top, user.pk, actor.moment)
+        facts = [snapshot.member_change(top.id, user.pk, enabled), *_links_of(user.pk)]
+        tell(event(actor, top, "user.added", "user", user.pk, [name], facts, enabled=enabled, **kept))
+        return Person(row, name, kept.get("roles", []))
 
     return change(actor, metalake, act, kind="user")
 
 
 def remove_user(actor: Actor, metalake: str, name: str) -> bool:
-    """False where there is none. What the user owns goes to the metalake's owner, who cannot be removed."""
+    """False where there is none. What the user owns goes to the metalake's owner, who cannot be removed.
+
+    Roles and groups that carry a DENY to the user are kept for the day that they are added again (services.links).
+    """
 
     def act(actor: Actor, top: Located) -> bool:
         policy.require(actor, operations.MANAGE_USERS, top)
@@ -90,22 +102,21 @@ def remove_user(actor: Actor, metalake: str, name: str) -> bool:
         owns_metalake = _owns(top, user_id)
         # What the user is creating right now is waited for, so that it is handed over too.
         User.objects.select_for_update().get(pk=user_id)
-        UserRole.objects.filter(user_id=user_id, group__role__parent_id=top.id).delete()
-        GroupUser.objects.filter(user_id=user_id, group__metalake_id=top.id).delete()
+        kept = end_free_links(top, user_id, actor.moment)
         member.delete()
         if owns_metalake:
             require_owner(top.id)
         handed = hand_over(top, user_id=user_id)
-        facts = [
-            *handed,
-            snapshot.member_change(top.id, user_id, False),
-            *publishing.roles_of_users([user_id]),
-            *publishing.groups_of_users([user_id]),
-        ]
-        tell(event(actor, top, "user.removed", "user", user_id, [name], facts, objects_handed_over=len(handed)))
+        facts = [*handed, snapshot.member_change(top.id, user_id, False), *_links_of(user_id)]
+        details = {"objects_handed_over": len(handed), **kept}
+        tell(event(actor, top, "user.removed", "user", user_id, [name], facts, **details))
         return True
 
     return change(actor, metalake, act, kind="user")
+
+
+def _links_of(user_id: int) -> publishing.Changes:
+    return [*publishing.roles_of_users([user_id]), *publishing.groups_of_users([user_id])]
 
 
 def find_user(top: Located, name: str) -> Member:
@@ -156,10 +167,10 @@ def get_group(actor: Actor, metalake: str, name: str) -> Person:
     top = enter(actor, metalake)
     row = find_group(top, name)
     if policy.permits(actor, operations.MANAGE_GROUPS, top):
-        return group_record(row, with_users=True)
+        return group_record(top, row, with_users=True)
     if row.pk not in actor.groups:
         raise _no_group(name)
-    return group_record(row)
+    return group_record(top, row)
 
 
 def add_group(actor: Actor, metalake: str, name: str, external_id: str | None = None) -> Person:
@@ -209,7 +220,8 @@ def set_group_users(
     """Put users into a group and take others out; who is in or out already stays so.
 
     A group that holds roles or owns something is changed by those who assign roles, the others by those who manage
-    groups (decision e). Raises NotFound for who is not in the metalake.
+    groups (decision e). A former member who is kept in it is taken out like everybody else. Raises NotFound for who is
+    added and is not in the metalake.
     """
     if both := set(add) & set(remove):
         raise Invalid(f"{', '.join(sorted(both))} cannot be both added and removed.", kind="group")
@@ -221,7 +233,7 @@ def set_group_users(
         roles = list(GroupRole.objects.filter(group_id=row.pk).values_list("role_id", flat=True))
         _require_membership_of(actor, top, row, roles)
         present = dict(User.objects.filter(metalake_groups=row).values_list("username", "pk"))
-        fresh = _member_ids(top, [user for user in add if user not in present])
+        fresh = {user: id for user, id in _member_ids(top, add).items() if user not in present}
         gone = {user: present[user] for user in remove if user in present}
         if gone:
             require_lift_of_roles(actor, roles)
@@ -229,7 +241,7 @@ def set_group_users(
         GroupUser.objects.filter(group_id=row.pk, user_id__in=gone.values()).delete()
         if gone and row.pk == top.metalake.owner_group_id:
             require_owner(top.id)
-        shown = group_record(row, with_users=True)
+        shown = group_record(top, row, with_users=True)
         if fresh or gone:
             details = {"added": sorted(fresh), "removed": sorted(gone)}
             facts = publishing.groups_of_users([*fresh.values(), *gone.values()])
@@ -246,9 +258,12 @@ def find_group(top: Located, name: str) -> Group:
     return row
 
 
-def group_record(row: Group, *, with_users: bool = False) -> Person:
-    users = list(row.users.order_by("username").values_list("username", flat=True)) if with_users else None
-    return Person(row, row.name, list(row.roles.order_by("name").values_list("name", flat=True)), users)
+def group_record(top: Located, row: Group, *, with_users: bool = False) -> Person:
+    roles = list(row.roles.order_by("name").values_list("name", flat=True))
+    if not with_users:
+        return Person(row, row.name, roles)
+    members = row.users.filter(memberships__metalake_id=top.id).order_by("username")
+    return Person(row, row.name, roles, list(members.values_list("username", flat=True)), former_users(top, row.pk))
 
 
 def _no_group(name: str) -> NotFound:

@@ -11,13 +11,14 @@ from django.db.models import Q
 from django.utils import timezone
 
 from authz import operations, policy, snapshot
-from authz.models import Role
+from authz.models import Member, Role
 from authz.objects import Located, by_ids, find_object, find_objects
 from authz.policy import Actor, Node
 from authz.services import entries, publishing
 from authz.services.authority import require, require_give, require_lift_of_roles, require_seen
 from authz.services.changing import change, enter, event, tell
 from authz.services.entries import Ask, Entries
+from authz.services.links import former_holder
 from authz.services.naming import check_properties, check_role_name
 from authz.services.people import Person, find_group, find_user, group_record, user_record
 from authz.services.publishing import GroupRole, UserRole
@@ -151,11 +152,14 @@ def assign_roles(actor: Actor, metalake: str, holder: str, name: str, roles: Seq
 
 
 def unassign_roles(actor: Actor, metalake: str, holder: str, name: str, roles: Sequence[str]) -> Person:
-    """Take roles from a user or group; asks authority to lift every DENY in those it holds."""
+    """Take roles from a user or group; asks authority to lift every DENY in those it holds.
+
+    A former member who still holds a role is found as well.
+    """
 
     def act(actor: Actor, top: Located) -> Person:
         policy.require(actor, operations.ASSIGN_ROLES, top)
-        of = _Holder(top, holder, name)
+        of = _Holder(top, holder, name, former_holder(top, name) if holder == "user" else None)
         taken = [row for row in _named(top, roles) if row.pk in of.role_ids]
         require_lift_of_roles(actor, [row.pk for row in taken])
         of.remove(taken)
@@ -175,9 +179,9 @@ def _assigned(actor: Actor, top: Located, holder: _Holder, name: str, rows: list
 class _Holder:
     """A user or a group with the roles of one metalake that it holds itself. Raises NotFound where there is none."""
 
-    def __init__(self, top: Located, kind: str, name: str) -> None:
+    def __init__(self, top: Located, kind: str, name: str, former: Member | None = None) -> None:
         self.top, self.kind, self.name = top, kind, name
-        self.member = find_user(top, name) if kind == "user" else None
+        self.member = former or find_user(top, name) if kind == "user" else None
         self.group = find_group(top, name) if kind == "group" else None
         held = Role.objects.filter(parent_id=top.id)
         held = held.filter(group__user=self.member.user_id) if self.member else held.filter(groups=self.group)
@@ -196,7 +200,11 @@ class _Holder:
             self.group.roles.remove(*(row.pk for row in rows))
 
     def shown(self) -> Person:
-        return user_record(self.top, self.member) if self.member else group_record(find_group(self.top, self.name))
+        return (
+            user_record(self.top, self.member)
+            if self.member
+            else group_record(self.top, find_group(self.top, self.name))
+        )
 
     def changes(self) -> publishing.Changes:
         if self.member:

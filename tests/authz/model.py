@@ -11,12 +11,15 @@ The whole of it rests on five sentences:
 - Past the gate, an operation takes ownership or one of the privileges it names.
 - A grant counts from its start until before its end, and a group of the request's token as one that the actor is stored
   in; a request may narrow the roles whose ALLOWs count, and never a DENY, ownership or membership.
+
+One more is about change: leaving ends the roles and groups of a member that carry no DENY to them. Those that do are
+kept, count for nothing while the user is no member, and again from when they are added, as far as they carry one then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -128,6 +131,19 @@ class World:
             line.append(parent)
         return line
 
+    def carries_deny(self, role: int, now: int) -> bool:
+        """A DENY that is still to come counts; one that has ended is as good as gone."""
+        return any(g.role == role and g.effect == DENY and not g.has_ended(now) for g in self.grants)
+
+    def without_free_links(self, metalake: int, user: int, now: int = 0) -> World:
+        """Without the roles and groups of the metalake that carry no DENY to the user."""
+        denying = {(role, holder) for role, holder in self.assignments if self.carries_deny(role, now)}
+        inside = {holder.id for _, holder in denying if holder.kind == "group"}
+        free = {g.id for g in self.groups.values() if g.metalake == metalake} - inside
+        groups = {id: replace(g, members=g.members - {user}) if id in free else g for id, g in self.groups.items()}
+        of_user = {(r, h) for r, h in self.assignments if h == Party("user", user) and self.lineage(r)[-1] == metalake}
+        return replace(self, groups=groups, assignments=self.assignments - (of_user - denying))
+
     def gate(self, obj: int) -> int:
         """What must be loadable before the object can be acted on: the nearest ancestor of another kind."""
         return next(above for above in self.lineage(obj) if self.kind(above) != self.kind(obj))
@@ -216,7 +232,7 @@ class Actor:
         return self.acts(obj) if parent is None else self.acts(parent, "manage_grants")
 
     def drops_role(self, role: int) -> bool:
-        # Choice: a DENY that is still to come has to be lifted too; one that has ended is as good as gone.
+        # Choice: a DENY that is still to come has to be lifted too.
         denies = [g for g in self.world.grants if g.role == role and g.effect == DENY and not g.has_ended(self.now)]
         return self.acts(role) and all(self.lifts_deny(deny.obj) for deny in denies)
 

@@ -221,10 +221,11 @@ class Twin(Mirror):
 
     def add_user(self, user: int, metalake: int, added: int, enabled: bool = True) -> None:
         def change(_: Any) -> World:
+            back = self.world.without_free_links(metalake, added)
             if enabled:
-                return replace(self.world, members=self.world.members | {(metalake, added)})
+                return replace(back, members=back.members | {(metalake, added)})
             self.disabled |= {(metalake, added)}
-            return self.world
+            return back
 
         name = self.accounts[added].username
         self.step(
@@ -237,19 +238,8 @@ class Twin(Mirror):
 
     def remove_user(self, user: int, metalake: int, removed: int) -> None:
         name, out = self.accounts[removed].username, {(metalake, removed)}
-        party = Party("user", removed)
-        left = self._handed_over(metalake, party)
-        left = replace(
-            left,
-            members=left.members - out,
-            groups={
-                id: replace(group, members=group.members - {removed}) if group.metalake == metalake else group
-                for id, group in left.groups.items()
-            },
-            assignments=frozenset(
-                (role, to) for role, to in left.assignments if to != party or self.metalake(role) != metalake
-            ),
-        )
+        left = self._handed_over(metalake, Party("user", removed)).without_free_links(metalake, removed)
+        left = replace(left, members=left.members - out)
 
         def change(_: bool) -> World:
             self.disabled -= out

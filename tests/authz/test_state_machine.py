@@ -199,7 +199,8 @@ class Histories(RuleBasedStateMachine):
         if groups := list(self.twin.world.groups.values()):
             group = groups[n % len(groups)]
             users = self.twin.belonging(group.metalake)
-            added, removed = ([users[i % len(users)] for i in some] for some in (add, remove))
+            inside = sorted({*users, *group.members})  # former members too
+            added, removed = ([of[i % len(of)] for i in some] for of, some in ((users, add), (inside, remove)))
             self.twin.set_group_users(self.user(who, group.metalake), group.id, added, removed)
 
 
