@@ -167,8 +167,8 @@ def _holders(role_ids: Collection[int]) -> dict[int, Holders]:
     for role_id, name, total in direct.values_list("group__role", "user__username", "total"):
         of_role = holders[role_id]
         holders[role_id] = replace(of_role, users=(*of_role.users, name), user_count=total)
-    members = Group.users.through.objects.filter(user__memberships__metalake=F("group__metalake"))
-    people = members.filter(group_id=OuterRef("group_id")).order_by()
+    inside = Group.users.through.objects.filter(user__memberships__metalake=F("group__metalake"))
+    people = inside.filter(group_id=OuterRef("group_id")).order_by()
     sizes = people.values("group_id").annotate(size=Count("pk")).values("size")  # type: ignore[misc]
     stored = _first_few(Group.roles.through.objects.filter(role_id__in=role_ids), "role_id", "group__name")
     stored = stored.annotate(size=Subquery(sizes))

@@ -140,7 +140,7 @@ class UserReply(Reply):
 
 
 class GroupReply(Reply):
-    """A stored group. Our extension, for those who manage groups: its users, and former ones whom a DENY keeps in it."""
+    """A stored group; its users, and former ones whom a DENY keeps in it, are told to those who manage groups."""
 
     name: str
     external_id: str | None = None

@@ -1,4 +1,4 @@
-"""A DENY is not shed by leaving: what carries one to a removed member is kept, and is there again when they are added."""
+"""A DENY is not shed by leaving: what carries one to a removed member is kept, and theirs again when they are added."""
 
 from __future__ import annotations
 
