@@ -9,7 +9,9 @@ class CatalogsConfig(AppConfig):
 
         from authz.objects import register_finder
         from catalogs import metrics, securables, tasks
+        from metalake.health import NAMES
 
         register_finder(securables)
         tasks.register()
         REGISTRY.register(metrics.OutsideCatalogs())
+        NAMES.register(metrics.OutsideNames())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from django.db import DatabaseError
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Max, Q, QuerySet
 from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -18,7 +18,7 @@ LABELS = ["catalog"]
 
 
 class OutsideCatalogs(Collector):
-    """By a catalog's id, as the other metrics of remote calls; `metalake_outside_catalog` says its names."""
+    """By a catalog's id, as the other metrics of remote calls."""
 
     def describe(self) -> list[GaugeMetricFamily]:
         return []  # so that registering asks nothing of a database that may not be there yet
@@ -30,23 +30,41 @@ class OutsideCatalogs(Collector):
             return
 
 
+class OutsideNames(Collector):
+    """Which names belong to an id; for scrapers that may know them."""
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        return []
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        names = GaugeMetricFamily("metalake_outside_catalog", "Its names", labels=["catalog", "metalake", "name"])
+        try:
+            for pk, metalake, name in _outside().values_list("pk", "parent__name", "name"):
+                names.add_metric([str(pk), metalake, name], 1)
+        except DatabaseError:
+            return
+        yield names
+
+
+def _outside() -> QuerySet[Catalog]:
+    outside = [name for name in PROVIDERS if issubclass(provider_class(name), ExternalProvider)]
+    return Catalog.objects.filter(provider__in=outside)
+
+
 def _walks() -> Iterator[GaugeMetricFamily]:
-    names = GaugeMetricFamily("metalake_outside_catalog", "Its names", labels=["catalog", "metalake", "name"])
     age = GaugeMetricFamily("metalake_refresh_age_seconds", "Since the last whole walk began", labels=LABELS)
     failed = GaugeMetricFamily("metalake_refresh_failed", "Whether the newest walk that ended failed", labels=LABELS)
     done, broken = (
         Max("refreshes__started_at", filter=Q(refreshes__state=state))
         for state in (RefreshRun.State.DONE, RefreshRun.State.FAILED)
     )
-    outside = [name for name in PROVIDERS if issubclass(provider_class(name), ExternalProvider)]
-    rows = Catalog.objects.filter(provider__in=outside).annotate(done=done, broken=broken)
-    for pk, metalake, name, walked, broke in rows.values_list("pk", "parent__name", "name", "done", "broken"):
-        names.add_metric([str(pk), metalake, name], 1)
+    rows = _outside().annotate(done=done, broken=broken)
+    for pk, walked, broke in rows.values_list("pk", "done", "broken"):
         if walked:
             age.add_metric([str(pk)], (timezone.now() - walked).total_seconds())
         if walked or broke:
             failed.add_metric([str(pk)], bool(broke and (walked is None or broke > walked)))
-    yield from (names, age, failed)
+    yield from (age, failed)
 
 
 def _writes() -> Iterator[GaugeMetricFamily]:

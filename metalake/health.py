@@ -1,7 +1,11 @@
-"""What monitors and clients ask before anything else: version, configuration, health, metrics. None needs a caller."""
+"""What monitors and clients ask before anything else: version, configuration, health, metrics.
+
+None needs a caller, and none names a person or an object to whoever gives no credential.
+"""
 
 from __future__ import annotations
 
+import hmac
 import json
 import subprocess
 from functools import lru_cache
@@ -11,13 +15,16 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
 
+from metalake.errors import Unauthenticated
 from metalake.models import Outbox
-from metalake.rest import Endpoint, answers
+from metalake.rest import Endpoint, answers, error_response
 
 WIRE_VERSION = "1.3.1"  # of the native wire: its clients refuse a server older than themselves
 OUTBOX_ROWS = Gauge("metalake_outbox_rows", "Follow-ups that wait")
+NAMES = CollectorRegistry()
+"""Metrics that say which names belong to the ids of the others: for scrapers with the token alone."""
 
 
 @lru_cache
@@ -76,9 +83,13 @@ class Ready(Endpoint):
 
 
 class Configs(Endpoint):
-    """Flat, without the envelope."""
+    """Flat, without the envelope; who gives a credential is also told who the service administrators are."""
 
     anonymous = True
+
+    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        self.anonymous = "HTTP_AUTHORIZATION" not in request.META
+        super().initial(request, *args, **kwargs)
 
     @answers("anyone", id="getConfigs")
     def get(self, actor: None) -> HttpResponse:
@@ -89,12 +100,25 @@ class Configs(Endpoint):
             "gravitino.authorization.enable": authorization,
             "gravitino.schema.separator": settings.METALAKE_SCHEMA_SEPARATOR,
         }
-        if authorization:
+        if authorization and self.actor:
             body["gravitino.authorization.serviceAdmins"] = ",".join(sorted(settings.METALAKE_SERVICE_ADMINS))
         return HttpResponse(json.dumps(body), content_type="application/json")
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Counters of this process, for Prometheus."""
+    """Counters of this process, for Prometheus: by ids, and their names for who has the token."""
+    given = request.META.get("HTTP_AUTHORIZATION")
+    if given is not None and not _is_scraper(given):
+        refusal = error_response(Unauthenticated("Send METALAKE_METRICS_TOKEN as a bearer token, or no credential."))
+        refusal["WWW-Authenticate"] = 'Bearer realm="Metalake metrics"'
+        return refusal
     OUTBOX_ROWS.set(Outbox.objects.count())
-    return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
+    told = generate_latest() if given is None else generate_latest() + generate_latest(NAMES)
+    return HttpResponse(told, content_type=CONTENT_TYPE_LATEST)
+
+
+def _is_scraper(header: str) -> bool:
+    scheme, _, token = header.partition(" ")
+    expected = settings.METALAKE_METRICS_TOKEN
+    matches = hmac.compare_digest(token.strip().encode(), expected.encode())
+    return bool(expected) and scheme.lower() == "bearer" and matches

@@ -37,6 +37,7 @@ METALAKE_PROVIDERS = env.dict("METALAKE_PROVIDERS", default={})  # more of them,
 METALAKE_MAX_BODY = env.int("METALAKE_MAX_BODY", 2 * 1024 * 1024)
 METALAKE_MAX_COMMIT_BODY = env.int("METALAKE_MAX_COMMIT_BODY", 16 * 1024 * 1024)
 METALAKE_MAX_PLAN_BODY = env.int("METALAKE_MAX_PLAN_BODY", 10 * 1024 * 1024)
+METALAKE_METRICS_TOKEN = env.str("METALAKE_METRICS_TOKEN", "")
 METALAKE_METADATA_CACHE = env.int("METALAKE_METADATA_CACHE", 64 * 1024 * 1024)
 
 
@@ -57,6 +58,9 @@ try:
     parse_allowed(METALAKE_REMOTE_ALLOW)
 except Invalid as bad:
     raise ImproperlyConfigured(f"METALAKE_REMOTE_ALLOW: {bad.message}.") from None
+
+if METALAKE_METRICS_TOKEN and len(METALAKE_METRICS_TOKEN) < 20:
+    refuse("METALAKE_METRICS_TOKEN must have 20 characters or more: openssl rand -hex 20 makes one.")
 
 KNOWN_AUTHENTICATORS = {"basic", "token", "oauth", "simple"}
 if unknown := set(METALAKE_AUTHENTICATORS) - KNOWN_AUTHENTICATORS:
