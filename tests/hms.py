@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import processes
-from tests.confined import confined
+from tests.confined import confined, give
 from tests.jars import jars, needs_jars, only_one, pyspark_jars
 from tests.parts import needs
 from tests.ports import free_port
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hive_metastore.ThriftHiveMetastore import Client
 
 NEW, OLD = "2.3.10", "2.3.9"
-JAVA = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+JAVA = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]
 DERBY = ["-Dderby.stream.error.file=derby.log"]
 SETTINGS = {
     "javax.jdo.option.ConnectionURL": "jdbc:derby:metastore_db;create=true",
@@ -47,7 +47,10 @@ SETTINGS = {
 
 @dataclass
 class HiveMetastore:
-    """A metastore in a process group of its own; `folder` keeps its database, warehouse and log (hms.log)."""
+    """A metastore in a process group of its own; `folder` keeps its database, warehouse and log (hms.log).
+
+    It can change nothing beside that folder, whatever it is told to delete: tests/confined.py.
+    """
 
     version: str
     folder: Path
@@ -103,7 +106,7 @@ class HiveMetastore:
         command += ["org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(self.port)]
         log = self.folder / "hms.log"
         self.process = processes.start(
-            "the metastore", confined(*command), log, self.is_ready, timeout, cwd=self.folder
+            "the metastore", confined([self.folder], *command), log, self.is_ready, timeout, cwd=self.folder
         )
 
     def is_ready(self) -> bool:
@@ -157,20 +160,15 @@ def _prepare(folder: Path, classpath: str) -> None:
         f"<property><name>{name}</name><value>{value}</value></property>\n" for name, value in settings.items()
     )
     (folder / "hive-site.xml").write_text(f"<configuration>\n{properties}</configuration>\n")
-    (folder / "warehouse").mkdir()
+    (folder / "warehouse").mkdir(exist_ok=True)
+    give(folder, folder / "warehouse")
     script = folder / "locks.sql"
     script.write_text(
         "connect 'jdbc:derby:metastore_db;create=true';\n" + Path(__file__).with_name("hms.sql").read_text()
     )
+    command = [*JAVA, *DERBY, "-cp", f"{pyspark_jars()}/*", "org.apache.derby.tools.ij", str(script)]
     made = subprocess.run(
-        [
-            *JAVA,
-            "-Dderby.stream.error.file=derby.log",
-            "-cp",
-            f"{pyspark_jars()}/*",
-            "org.apache.derby.tools.ij",
-            script,
-        ],
+        confined([folder], *command),
         cwd=folder,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -186,16 +184,16 @@ def _prepare(folder: Path, classpath: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def hms() -> Iterator[HiveMetastore]:
+def hms(metastores: Path) -> Iterator[HiveMetastore]:
     """Hive Metastore 2.3.10, shared by all tests of a run: keep to databases of your own, and do not stop it."""
-    with _shared_hms(NEW) as server:
+    with _shared_hms(NEW, metastores) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def old_hms() -> Iterator[HiveMetastore]:
+def old_hms(metastores: Path) -> Iterator[HiveMetastore]:
     """Hive Metastore 2.3.9, shared like `hms`."""
-    with _shared_hms(OLD) as server:
+    with _shared_hms(OLD, metastores) as server:
         yield server
 
 
@@ -218,19 +216,31 @@ def start_hms() -> Iterator[Callable[..., HiveMetastore]]:
         yield start
 
 
+@pytest.fixture(scope="session")
+def metastores() -> Iterator[Path]:
+    """Where the metastores of this run of the suite, or of this process where nothing is shared, have their folders."""
+    with ExitStack() as kept:
+        base = shared_folder()
+        if base is None:
+            base = Path(tempfile.mkdtemp(prefix="metalake-hms-"))
+            kept.callback(shutil.rmtree, base, ignore_errors=True)
+        base.chmod(0o711)  # access(2), which Java asks, knows nothing of the right to read all that they keep
+        for version in (NEW, OLD):
+            (base / f"hms-{version}" / "warehouse").mkdir(parents=True, exist_ok=True)
+        yield base
+
+
 @contextmanager
-def _shared_hms(version: str) -> Iterator[HiveMetastore]:
+def _shared_hms(version: str, base: Path) -> Iterator[HiveMetastore]:
     """The metastore of this run of the suite, or one of this process where nothing is shared."""
     needs_hms(version)
-    shared = shared_folder()
-    if shared is None:
-        with running_hms(version) as server:
+    folder, port = base / f"hms-{version}", base / f"hms-{version}.port"
+    if shared_folder() is None:
+        with running_hms(version, folder) as server:
             yield server
         return
-    folder, port = shared / f"hms-{version}", shared / f"hms-{version}.port"
-    with only_one(shared / f"hms-{version}.lock"):
+    with only_one(base / f"hms-{version}.lock"):
         if not port.exists():
-            folder.mkdir()
             server = HiveMetastore(version, folder, free_port())
             server.start()
             assert server.process is not None
@@ -243,5 +253,6 @@ def needs_hms(version: str) -> None:
     """Skip the running test, saying what to install, where a part of this version is missing."""
     needs("java")
     needs("spark")
+    needs("confinement")
     if version == OLD:
         needs_jars(f"hive-{OLD}")

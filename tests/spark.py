@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pytest
 
 from tests import processes
 from tests.confined import confined
-from tests.hms import HiveMetastore
+from tests.hms import NEW, OLD, HiveMetastore
 from tests.jars import jars, needs_jars
 from tests.parts import needs
 
@@ -29,7 +29,7 @@ SETTINGS = {
     "spark.driver.host": LOOPBACK,
     "spark.driver.bindAddress": LOOPBACK,
     "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData",
     "spark.sql.shuffle.partitions": "1",
 }
 ICEBERG = "org.apache.iceberg.spark"
@@ -44,10 +44,10 @@ class SparkError(Exception):
 
 
 class Spark:
-    """A running Spark session; see `sql`."""
+    """A running Spark session; see `sql`. It can change nothing but `folder` and the warehouses it was given."""
 
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
-        self.process, self.log = process, log
+        self.process, self.log, self.folder = process, log, log.parent
         self.version: str = self._answer(timeout=90)["version"]
 
     def sql(self, *statements: str, settings: dict[str, str] | None = None, timeout: float = 90) -> list[Rows]:
@@ -81,7 +81,9 @@ def iceberg_catalog(name: str, **properties: str) -> dict[str, str]:
 
 
 @contextmanager
-def running_spark(hms: HiveMetastore | None = None, *, iceberg: bool = False) -> Iterator[Spark]:
+def running_spark(
+    hms: HiveMetastore | None = None, *, iceberg: bool = False, warehouses: Sequence[Path] = ()
+) -> Iterator[Spark]:
     """Start Spark in some 5 s, its `spark_catalog` on the given metastore; with Iceberg's runtime when asked for.
 
     Raises AssertionError with its log when it does not start, JarsMissing when Iceberg's jar cannot be had.
@@ -98,12 +100,16 @@ def running_spark(hms: HiveMetastore | None = None, *, iceberg: bool = False) ->
         settings["spark.jars"] = ",".join(map(str, jars("iceberg-spark")))
         settings["spark.sql.extensions"] = f"{ICEBERG}.extensions.IcebergSparkSessionExtensions"
     log = folder / "spark.log"
+    program = [sys.executable, Path(__file__).with_name("spark_program.py"), json.dumps(settings)]
+    own = {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_LOCAL_DIRS": str(folder)}
+    own["JAVA_TOOL_OPTIONS"] = f"-Djava.io.tmpdir={folder}"
     try:
         with log.open("w") as errors:
             process = subprocess.Popen(
-                confined(sys.executable, str(Path(__file__).with_name("spark_program.py")), json.dumps(settings)),
+                # It writes beside the server of a test into the same folders, so it is of the same user.
+                confined([folder, *warehouses], *map(str, program), as_user=False),
                 cwd=folder,
-                env=os.environ | {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_LOCAL_DIRS": str(folder)},
+                env=os.environ | own,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -125,15 +131,25 @@ def running_spark(hms: HiveMetastore | None = None, *, iceberg: bool = False) ->
 @pytest.fixture(scope="session")
 def spark(hms: HiveMetastore) -> Iterator[Spark]:
     """Spark on `hms`; keep to databases of your own."""
-    needs("spark")
-    with running_spark(hms) as session:
+    needs_spark()
+    with running_spark(hms, warehouses=[hms.warehouse]) as session:
         yield session
 
 
 @pytest.fixture(scope="session")
-def iceberg_spark(hms: HiveMetastore) -> Iterator[Spark]:
-    """Spark on `hms` with Iceberg's runtime; name the catalogs by sql(..., settings=iceberg_catalog(...))."""
-    needs("spark")
+def iceberg_spark(hms: HiveMetastore, metastores: Path) -> Iterator[Spark]:
+    """Spark on `hms` with Iceberg's runtime, which may also write into the warehouse of `old_hms`.
+
+    Name the catalogs by sql(..., settings=iceberg_catalog(...)).
+    """
+    needs_spark()
     needs_jars("iceberg-spark")
-    with running_spark(hms, iceberg=True) as session:
+    warehouses = [metastores / f"hms-{version}" / "warehouse" for version in (NEW, OLD)]
+    with running_spark(hms, iceberg=True, warehouses=warehouses) as session:
         yield session
+
+
+def needs_spark() -> None:
+    """Skip the running test, saying what to install, where a part of it is missing."""
+    needs("spark")
+    needs("confinement")
