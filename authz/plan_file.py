@@ -18,6 +18,7 @@ from yaml import events
 from authz.services.differing import MAX_GRANTS, Wanted, WantedGrant, WantedRole
 from authz.services.entries import Entries, Given, read_entries
 from authz.wire import Moment, written
+from metalake.bodies import require_few_values, too_many_values
 from metalake.errors import Invalid, TooLarge, at
 from metalake.privileges import Effect, Kind
 from metalake.rest import kind_of
@@ -108,11 +109,15 @@ def read_yaml(raw: bytes) -> Wanted:
 
 def read_json(raw: bytes) -> Wanted:
     """As read_yaml."""
-    return _read(_parse_json(_text(raw)))
+    text = _text(raw)
+    require_few_values(raw, settings.METALAKE_MAX_PLAN_VALUES)
+    return _read(_parse_json(text))
 
 
 def _read(data: Any) -> Wanted:
-    return read(AccessFile, data).wanted()
+    file = read(AccessFile, data)
+    del data  # three forms of a file at once would be too many
+    return file.wanted()
 
 
 def _text(raw: bytes) -> str:
@@ -138,11 +143,11 @@ def _parse_json(text: str) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise Invalid(f"The key {quote(twice)} is said twice in one object; say it once.")
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise Invalid(f"The key {quote(name)} is said twice in one object; say it once.")
+        found[name] = value
     return found
 
 
@@ -190,6 +195,7 @@ class _Builder:
         self.keys: list[str | None] = []
         self.result: Any = None
         self.documents = 0
+        self.room = settings.METALAKE_MAX_PLAN_VALUES
 
     def build(self, parsed: Iterator[events.Event]) -> Any:
         for event in parsed:
@@ -234,10 +240,12 @@ class _Builder:
             return
         container = self.open[-1]
         if isinstance(container, list):
+            self._count()
             container.append(value)
             return
         key = self.keys[-1]
         if key is not None:
+            self._count()
             container[key] = value
             self.keys[-1] = None
         elif not isinstance(value, str):
@@ -246,6 +254,11 @@ class _Builder:
             raise _wrong(f"the key {quote(value)} is said twice; say it once", event)
         else:
             self.keys[-1] = value
+
+    def _count(self) -> None:
+        self.room -= 1
+        if self.room < 0:
+            raise too_many_values(settings.METALAKE_MAX_PLAN_VALUES)
 
 
 def _wrong(what: str, event: Any) -> Invalid:

@@ -6,7 +6,8 @@ Both states answer alike, so that one evaluator decides on either; the past read
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -21,7 +22,7 @@ from django.utils import timezone
 from authz import objects, snapshot
 from authz.history import newest
 from authz.models import Fact, Grant, Group, Member, Role, User, unended
-from authz.objects import Located, address_of, finder, unknown
+from authz.objects import Address, Located, address_of, finder, unknown
 from authz.policy import NOBODY, Actor, Node
 from authz.snapshot import Snapshot
 from metalake.errors import Invalid, NotFound
@@ -65,6 +66,9 @@ class State(Protocol):
     def locate(self, kind: Kind, full_name: str) -> Located:
         """Raises NotFound and Invalid of kind "object"."""
 
+    def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
+        """What is at these addresses, in as many statements as one takes; misses are left out."""
+
     def policy_on(self, object_ids: Collection[int] | None = None) -> Snapshot:
         """Who holds what; with the grants on these objects at least, or on all."""
 
@@ -100,6 +104,9 @@ class Now:
 
     def locate(self, kind: Kind, full_name: str) -> Located:
         return objects.find_object(self.top.name, kind, full_name)
+
+    def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
+        return objects.locate_all(self.top, addresses)
 
     def policy_on(self, object_ids: Collection[int] | None = None) -> Snapshot:
         return snapshot.latest()
@@ -182,30 +189,52 @@ class Past:
 
     def locate(self, kind: Kind, full_name: str) -> Located:
         address = address_of(kind, full_name)
-        nodes: Sequence[Node] | None
-        if address.kind is Kind.METALAKE:
-            nodes = self.top.nodes if address.names == (self.top.name,) else None
-        elif address.kind is Kind.ROLE:
-            nodes = self._down(address.kind, [address.names[0]])
-        else:
-            nodes = next(filter(None, (self._down(address.kind, names) for names in _readings(address.names))), None)
-        if nodes is None:
+        found = self.locate_all([address])
+        if address not in found:
             raise unknown(*address)
-        return Located(tuple(nodes))
+        return found[address]
 
-    def _down(self, kind: Kind, names: Iterable[str]) -> list[Node] | None:
-        """Step by step from the metalake: what had the name there, and still had it at the moment."""
-        nodes = list(self.top.nodes)
-        for name in names:
-            ids = self.facts.filter(topic="object", holder=nodes[-1].id, name=name).values("about").distinct()
-            found = self._standing(self.facts.filter(topic="object", about__in=ids))
-            wanted = [fact for fact in found if (fact.holder, fact.name) == (nodes[-1].id, name)]
-            if kind is Kind.ROLE or len(nodes) == 1:
-                wanted = [fact for fact in wanted if (_node(fact).kind == Kind.ROLE) == (kind is Kind.ROLE)]
-            if not wanted:
-                return None
-            nodes.append(_node(wanted[-1]))
-        return nodes if nodes[-1].kind == kind else None
+    def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
+        waiting, found = {address: self._readings(address) for address in addresses}, dict[Address, Located]()
+        while waiting:
+            found |= self._down({address: paths[0] for address, paths in waiting.items()})
+            left = {address: paths[1:] for address, paths in waiting.items() if address not in found}
+            waiting = {address: paths for address, paths in left.items() if paths}
+        return found
+
+    def _readings(self, address: Address) -> list[list[str]]:
+        """Where an address may lead: a schema's name is read as levels first, and as one name of a flat catalog."""
+        kind, names = address
+        if kind is Kind.METALAKE:
+            return [[] if names == (self.top.name,) else [*names]]
+        plain = [*names]
+        if kind is Kind.ROLE or len(names) == 1:
+            return [plain]
+        return [[names[0], *finder().levels(names[1]), *names[2:]], plain]
+
+    def _down(self, paths: Mapping[Address, list[str]]) -> dict[Address, Located]:
+        """Step by step from the metalake, all at once: what had the name there, and still had it at the moment."""
+        ways = dict.fromkeys(paths, self.top.nodes)
+        for depth in range(max(map(len, paths.values()))):
+            steps = {
+                at: (ways[at][-1].id, path[depth]) for at, path in paths.items() if at in ways and depth < len(path)
+            }
+            children = self._children(set(steps.values()))
+            for at, step in steps.items():
+                # A role and a catalog may have one name.
+                fit = [node for node in children[step] if (node.kind == Kind.ROLE) == (at.kind is Kind.ROLE)]
+                if fit:
+                    ways[at] = (*ways[at], fit[-1])
+                else:
+                    del ways[at]
+        return {at: Located(nodes) for at, nodes in ways.items() if nodes[-1].kind == at.kind}
+
+    def _children(self, steps: Collection[tuple[int, str]]) -> Mapping[tuple[int, str], list[Node]]:
+        """What had these names below these parents, in two statements."""
+        found: defaultdict[tuple[int, str], list[Node]] = defaultdict(list)
+        for fact in self._standing(self.facts.filter(topic="object", about__in=_ever_called(steps))):
+            found[fact.holder, fact.name].append(_node(fact))
+        return found
 
     @staticmethod
     def _standing(facts: QuerySet[Fact]) -> list[Fact]:
@@ -292,11 +321,18 @@ class Past:
 _EMPTY = Snapshot(epoch=0, stamp="", members={}, user_roles={}, user_groups={}, group_roles={}, grants={})
 
 
-def _readings(names: tuple[str, ...]) -> Iterator[list[str]]:
-    """Where a full name may lead: a schema's name is read as levels first, and as one name of a flat catalog."""
-    if len(names) > 1:
-        yield [names[0], *finder().levels(names[1]), *names[2:]]
-    yield list(names)
+def _ever_called(steps: Collection[tuple[int, str]]) -> list[int]:
+    """The objects that have had these names below these parents, by pairs: each name below each would be a million."""
+    if not steps:
+        return []
+    values = ", ".join(["(%s, %s)"] * len(steps))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"WITH wanted(holder, name) AS (VALUES {values}) SELECT DISTINCT f.about FROM wanted "  # noqa: S608
+            "JOIN authz_fact f ON f.topic = 'object' AND f.holder = wanted.holder AND f.name = wanted.name",
+            [part for step in steps for part in step],
+        )
+        return [about for (about,) in cursor.fetchall()]
 
 
 def _node(fact: Fact) -> Node:

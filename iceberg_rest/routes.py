@@ -15,12 +15,14 @@ from authz.callers import authenticate
 from authz.operations import Operation
 from authz.policy import Actor
 from catalogs.lookup import Ident
+from catalogs.services.admission import admit_to
 from iceberg_rest import names
 from iceberg_rest.errors import Subject, error_response, render_error
 from iceberg_rest.names import Levels, dotted
+from metalake.bodies import before_reading
 from metalake.errors import Forbidden, Invalid, Unsupported
+from metalake.events import refused
 from metalake.privileges import Kind
-from metalake.refusals import refused
 from metalake.rest import JSON, parse, taken
 
 T = TypeVar("T", bound=BaseModel)
@@ -138,6 +140,9 @@ def _answer(asked: Route, request: HttpRequest, raw: dict[str, str]) -> HttpResp
     call: Call | None = None
     try:
         call = _read(request, **raw)
+        if asked.verb == "POST":
+            with before_reading(request):
+                admit_to(call.actor, asked.operation.name, call.ident())
         response = asked.endpoint(call)
         taken(response, call.taken_at)
         return response

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote, unquote_plus
 
 import orjson
+from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.http.response import HttpResponseBase
@@ -25,10 +26,11 @@ from rest_framework.exceptions import APIException
 from rest_framework.views import APIView
 
 from metalake import errors
+from metalake.bodies import before_reading, holds_nul, require_few_values
 from metalake.errors import Invalid, MetalakeError
+from metalake.events import refused
 from metalake.logs import note_failure
 from metalake.privileges import Kind
-from metalake.refusals import refused
 from metalake.wire import AnyBody, Reply, explain, quote, read
 
 log = logging.getLogger(__name__)
@@ -57,6 +59,7 @@ def answers(
     id: str | None = None,
     body_is_optional: bool = False,
     reader: Callable[[HttpRequest], Any] | None = None,
+    asks: Callable[[Any], None] | None = None,
 ) -> Callable:
     """Declare an endpoint method: it gets the actor, its decoded path names and its body, and returns the payload.
 
@@ -65,6 +68,7 @@ def answers(
     `reply` maps each payload key to its type, one that may be None to a key that may be left out; None is a reply
     without the envelope. `query` names the parameters it reads, `id` the operation in the API's description. An
     optional body that is not sent is None. `reader` reads a body that may be more than JSON; its model describes it.
+    Before a body is read, whom the operation on the path's object is not for is refused, and whom `asks` refuses.
     """
 
     def declare(method: Callable) -> Callable:
@@ -73,6 +77,10 @@ def answers(
             given: dict[str, Any] = {name: decode(value) for name, value in raw.items()}
             if body is not None:
                 sent = request._request
+                with before_reading(sent):
+                    _admission[0](self.actor, operation, given)
+                    if asks is not None:
+                        asks(self.actor)
                 left_out = body_is_optional and not sent.body
                 given["body"] = None if left_out else reader(sent) if reader else parse(sent, body)
             return taken(envelope(method(self, self.actor, **given)), self.taken_at)
@@ -90,6 +98,15 @@ _authenticators: list[Authenticate] = []
 def authenticate_with(authenticate: Authenticate) -> None:
     """Set what makes an actor of two headers and the metalake of the path; authz does at start."""
     _authenticators[:] = [authenticate]
+
+
+Admit = Callable[[Any, str, dict[str, str]], None]
+_admission: list[Admit] = []
+
+
+def admit_with(admit: Admit) -> None:
+    """Set what refuses an actor an operation by the names in the path, before a body is read; catalogs does so."""
+    _admission[:] = [admit]
 
 
 _VERSIONED = re.compile(r"application/vnd\.gravitino\.v(\d+)\+json")
@@ -160,16 +177,14 @@ def decode(raw: str, *, form: bool = False) -> str:
     return name
 
 
-_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
-
-
 def read_json(request: HttpRequest) -> Any:
-    """The body as data. Raises Invalid for what is not JSON, and for NUL, which no database keeps."""
+    """The body as data. Raises TooLarge for too many values, Invalid for no JSON and NUL, which no database keeps."""
+    require_few_values(request.body, settings.METALAKE_MAX_BODY_VALUES)
     try:
         data = orjson.loads(request.body)
     except orjson.JSONDecodeError as wrong:
         raise Invalid(f"The request body is not JSON: {wrong}.") from None
-    if _NUL.search(request.body):
+    if holds_nul(request.body):
         raise Invalid("The request body holds a NUL character.")
     return data
 
@@ -248,8 +263,6 @@ def shape_of(error: MetalakeError) -> tuple[int, int, str]:
     match error:
         case errors.Unauthenticated():
             return 401, 1100 if kind in _OLD_CODES else 1011, "UnauthorizedException"
-        case errors.TooManyRequests():
-            return 429, 1000, "TooManyRequestsException"
         case errors.Forbidden():
             return 403, 1008, "ForbiddenException"
         case errors.NotFound():
@@ -293,7 +306,7 @@ def error_response(error: MetalakeError) -> HttpResponse:
     response = HttpResponse(orjson.dumps(told(error)), status=status, content_type=JSON)
     if status == 401:
         response["WWW-Authenticate"] = 'Basic realm="Metalake"'
-    if isinstance(error, errors.ProviderUnavailable | errors.OutcomeUnknown | errors.TooManyRequests):
+    if isinstance(error, errors.ProviderUnavailable | errors.OutcomeUnknown):
         response["Retry-After"] = str(error.retry_after)
     return response
 

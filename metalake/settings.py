@@ -10,7 +10,6 @@ from django.http.request import split_domain_port
 
 from catalogs.hierarchy import SeparatorPolicy, check_separator
 from catalogs.providers.reaching.addresses import parse_allowed
-from metalake.addresses import parse_proxies
 from metalake.errors import Invalid
 from metalake.targets import in_url, is_address, is_loopback
 
@@ -38,6 +37,8 @@ METALAKE_PROVIDERS = env.dict("METALAKE_PROVIDERS", default={})  # more of them,
 METALAKE_MAX_BODY = env.int("METALAKE_MAX_BODY", 2 * 1024 * 1024)
 METALAKE_MAX_COMMIT_BODY = env.int("METALAKE_MAX_COMMIT_BODY", 16 * 1024 * 1024)
 METALAKE_MAX_PLAN_BODY = env.int("METALAKE_MAX_PLAN_BODY", 10 * 1024 * 1024)
+METALAKE_MAX_BODY_VALUES = env.int("METALAKE_MAX_BODY_VALUES", 200_000)
+METALAKE_MAX_PLAN_VALUES = env.int("METALAKE_MAX_PLAN_VALUES", 250_000)
 METALAKE_METRICS_TOKEN = env.str("METALAKE_METRICS_TOKEN", "")
 METALAKE_METADATA_CACHE = env.int("METALAKE_METADATA_CACHE", 64 * 1024 * 1024)
 
@@ -62,11 +63,6 @@ except Invalid as bad:
 
 if METALAKE_METRICS_TOKEN and len(METALAKE_METRICS_TOKEN) < 20:
     refuse("METALAKE_METRICS_TOKEN must have 20 characters or more: openssl rand -hex 20 makes one.")
-
-try:
-    METALAKE_TRUSTED_PROXIES = parse_proxies(env.list("METALAKE_TRUSTED_PROXIES", default=[]))
-except Invalid as bad:
-    raise ImproperlyConfigured(f"METALAKE_TRUSTED_PROXIES: {bad.message}.") from None
 
 KNOWN_AUTHENTICATORS = {"basic", "token", "oauth", "simple"}
 if unknown := set(METALAKE_AUTHENTICATORS) - KNOWN_AUTHENTICATORS:
@@ -242,7 +238,7 @@ elif _default["ENGINE"] != "django.db.backends.postgresql":
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "authz.User"
-AUTHENTICATION_BACKENDS = ["authz.passwords.PasswordBackend", "authz.backends.PolicyBackend"]
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend", "authz.backends.PolicyBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},

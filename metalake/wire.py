@@ -5,6 +5,7 @@ Null and absent mean the same for every optional field (the clients send both), 
 
 from __future__ import annotations
 
+from json import JSONDecoder
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -97,9 +98,11 @@ def _items(value: object) -> list[object]:
 
 def explain(error: ValidationError, body: object = None) -> str:
     """The first mistake in words, with its place in the body if that is given, and how many more there are."""
-    mistakes = error.errors(include_url=False)
-    text = _sentence(mistakes[0], body)
-    return text if len(mistakes) == 1 else f"{text} (and {len(mistakes) - 1} more)"
+    # As text and of that the first alone: a body may make a hundred thousand mistakes, each a dozen objects.
+    told = error.json(include_url=False, include_input=False)
+    first, _ = JSONDecoder().raw_decode(told, 1)
+    text, count = _sentence(first, body), error.error_count()
+    return text if count == 1 else f"{text} (and {count - 1} more)"
 
 
 def _sentence(mistake: ErrorDetails, body: object) -> str:

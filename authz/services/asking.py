@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from authz import operations, policy
@@ -35,14 +36,14 @@ def subject(actor: Actor, state: State, found: Located, user: str | None, held: 
 
 def require_reader(actor: Actor, state: State, found: Located) -> None:
     """Raise NotFound or Forbidden unless the caller may grant on the object today, or where it was if it is gone."""
-    at = standing(found) if state.at is not None else found
+    at = standing([found])[0] if state.at is not None else found
     require(actor, operations.read_access(at.kind), at)
 
 
-def standing(found: Located) -> Located:
-    """The object of the past as it is today, or what is left of the way to it."""
-    today = by_ids(node.id for node in found.nodes)
-    return next(today[node.id] for node in reversed(found.nodes) if node.id in today)
+def standing(found: Sequence[Located]) -> list[Located]:
+    """Each object of the past as it is today, or what is left of the way to it; two statements for all of them."""
+    today = by_ids(node.id for each in found for node in each.nodes)
+    return [next(today[node.id] for node in reversed(each.nodes) if node.id in today) for each in found]
 
 
 def _knows(actor: Actor, myself: Actor, state: State, found: Located) -> bool:
@@ -51,5 +52,5 @@ def _knows(actor: Actor, myself: Actor, state: State, found: Located) -> bool:
         return policy.sees(actor, found) or policy.permits(actor, operations.read_access(found.kind), found)
     if found.kind is Kind.METALAKE or policy.permits(myself, operations.load_of(found.kind), found):
         return True
-    today = standing(found)
+    (today,) = standing([found])
     return today.id == found.id and policy.sees(actor, today)

@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import NamedTuple
 
 from authz import policy, reach
-from authz.objects import Address, Located, address_of, finder, locate_all
-from authz.operations import FAMILIES
+from authz.objects import Address, Located, address_of, finder
+from authz.operations import FAMILIES, read_access
 from authz.policy import NOBODY, Actor
 from authz.reach import Access, Reached
-from authz.services.asking import open_state, require_reader, subject
+from authz.services.asking import open_state, require_reader, standing, subject
+from authz.services.authority import require
 from authz.services.explaining import Wanted
 from authz.snapshot import Snapshot
 from authz.state import State
@@ -116,13 +117,14 @@ def check(actor: Actor, metalake: str, questions: Sequence[Question], as_of: dat
     members = state.members() if any(question.user not in (None, actor.name) for question in questions) else {}
     subjects = {None: myself, actor.name: myself}
     may_read: dict[int, bool] = {}
+    today = _today(state, questions, located, actor)
     types = _types(questions, located)
     answers = []
     for place, (user, wanted, on) in enumerate(questions):
         found = located.get(on)
         if found is not None and user not in (None, actor.name):
             if found.id not in may_read:
-                may_read[found.id] = _may_read(actor, state, found, place)
+                may_read[found.id] = _may_read(actor, today[found.id], place)
             if not may_read[found.id]:
                 found = None
         if user not in subjects:
@@ -137,17 +139,8 @@ def _locate_all(state: State, questions: Sequence[Question]) -> dict[Place, Loca
         if question.on not in addresses:
             with at(f"questions[{place}]"):
                 addresses[question.on] = address_of(*question.on)
-    if state.at is not None:
-        return {on: found for on in addresses if (found := _standing(state, on))}
-    located = locate_all(state.top, addresses.values())
+    located = state.locate_all(addresses.values())
     return {on: located[address] for on, address in addresses.items() if address in located}
-
-
-def _standing(state: State, on: Place) -> Located | None:
-    try:
-        return state.locate(*on)
-    except NotFound:
-        return None
 
 
 def _types(questions: Sequence[Question], located: Mapping[Place, Located]) -> dict[int, str]:
@@ -157,10 +150,20 @@ def _types(questions: Sequence[Question], located: Mapping[Place, Located]) -> d
     return finder().catalog_types(ids) if ids else {}
 
 
-def _may_read(actor: Actor, state: State, found: Located, place: int) -> bool:
+def _today(
+    state: State, questions: Sequence[Question], located: Mapping[Place, Located], actor: Actor
+) -> dict[int, Located]:
+    """Where it is asked who may read access to what questions about others are about."""
+    about_others = [on for user, _, on in questions if on in located and user not in (None, actor.name)]
+    found = [located[on] for on in dict.fromkeys(about_others)]
+    stands = found if state.at is None else standing(found)
+    return {each.id: now for each, now in zip(found, stands, strict=True)}
+
+
+def _may_read(actor: Actor, today: Located, place: int) -> bool:
     try:
         with at(f"questions[{place}]"):
-            require_reader(actor, state, found)
+            require(actor, read_access(today.kind), today)
     except NotFound:
         return False
     return True

@@ -17,7 +17,7 @@ class Metalakes(Endpoint):
         """List the metalakes that the caller belongs to."""
         return {"metalakes": [metalake_reply(row) for row in metalakes.list_metalakes(actor)]}
 
-    @answers("caller", body=CreateMetalakeRequest, reply={"metalake": MetalakeReply})
+    @answers("caller", body=CreateMetalakeRequest, reply={"metalake": MetalakeReply}, asks=metalakes.require_maker)
     def post(self, actor: Actor, body: CreateMetalakeRequest) -> dict[str, Any]:
         """Create a metalake; service administrators may."""
         row = metalakes.create_metalake(actor, body.name, body.comment, body.properties)

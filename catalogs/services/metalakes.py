@@ -27,8 +27,7 @@ def list_metalakes(actor: Actor) -> QuerySet[Metalake]:
 
 def create_metalake(actor: Actor, name: str, comment: str | None, properties: dict[str, str]) -> Metalake:
     """Its maker becomes its owner and first member."""
-    if not actor.service_admin:
-        raise Forbidden(f"{actor.name} is no service administrator, and only they create metalakes.")
+    require_maker(actor)
     check_strict(name, Kind.METALAKE)
     check_limits(properties)
     require_values(properties, kind=Kind.METALAKE)
@@ -54,6 +53,12 @@ def create_metalake(actor: Actor, name: str, comment: str | None, properties: di
         return row
 
     return write(actor, act, kind=Kind.METALAKE)
+
+
+def require_maker(actor: Actor) -> None:
+    """Raise Forbidden for whoever may not create metalakes."""
+    if not actor.service_admin:
+        raise Forbidden(f"{actor.name} is no service administrator, and only they create metalakes.")
 
 
 def _check_unreserved(properties: dict[str, str]) -> None:

@@ -65,6 +65,10 @@ def test_a_privilege_on_what_cannot_hold_it(world: World, wire: Wire, door: Door
     for kind, name in NAMES.items():
         unbindable = [privilege for privilege in Privilege if kind not in privilege.grantable_on]
         assert unbindable or kind is Kind.METALAKE
+        if kind is Kind.VIEW and door in (grant, revoke):
+            # What the path names is looked for before the body is read, and there is no view.
+            assert refused(wire, door(kind, name, allow(unbindable[0]))).status == 404
+            continue
         for number, privilege in enumerate(unbindable):
             given = deny(privilege.upper()) if number % 2 else allow(privilege)
             where = ", ".join(sorted(privilege.grantable_on))

@@ -16,6 +16,8 @@ from authz.services import roles
 from authz.services.explaining import Wanted
 from authz.services.reaching import Place, Question, check
 from authz.state import Now
+from catalogs.lookup import Ident
+from catalogs.services import schemas
 from metalake.errors import Forbidden
 from metalake.privileges import Kind, Privilege
 from tests.authz.history import History, now
@@ -198,6 +200,21 @@ def test_a_check_in_the_past(past: History, wire: Wire) -> None:
     assert wire("POST", CHECK, body, user="nils") == (200, {"code": 0, "answers": [{"allowed": False}]})
     for bad in ("yesterday", "2999-01-01T00:00:00Z", 7):
         assert wire("POST", CHECK, {"questions": [load], "asOf": bad}, user="mia")[0] == 400
+
+
+def test_a_thousand_questions_about_the_past_take_as_many_statements_as_ten(past: History) -> None:
+    for number in range(30):
+        schemas.create_schema(past.olga, Ident("acme", "lake", f"wide:s{number}"), None, {})
+    operation, moment, taken = use_of(Privilege.USE_SCHEMA, Kind.SCHEMA), now(), []
+    for many in (10, 30):
+        places = [Place(Kind.SCHEMA, f"lake.wide:s{number}") for number in range(many)]
+        users = [None, "mia", "nils", "nobody"]
+        asked = [Question(user, Wanted(operation, Privilege.USE_SCHEMA), place) for place in places for user in users]
+        with CaptureQueriesContext(connection) as captured:
+            allowed = check(past.olga, "acme", asked, moment)
+        assert allowed == [True, False, False, False] * many
+        taken.append(len(captured))
+    assert taken[0] == taken[1] <= 30
 
 
 def test_the_service_names_the_question_too(flights: World) -> None:

@@ -259,13 +259,16 @@ REQUESTS: list[tuple[str, str, Any]] = [
 
 
 def told(caller: Caller, namespace: str) -> list[tuple[int, dict[str, str], bytes]]:
-    """What every request about a namespace is answered with, the namespace's name apart."""
+    """What every request about a namespace is answered with, the names in its path apart."""
+    warehouse = f"{caller.catalog} in metalake {caller.metalake}".encode()
     answers = []
     for verb, path, body in REQUESTS:
         sent = orjson.dumps(body).replace(b"{ns}", namespace.encode()) if body is not None else b""
         answer = caller.ask(verb, path.format(ns=namespace), sent)
         headers = {key: value for key, value in answer.headers.items() if key != "X-Request-Id"}
-        answers.append((answer.status, headers, answer.content.replace(namespace.encode(), b"NS")))
+        content = answer.content.replace(namespace.encode(), b"NS").replace(warehouse, b"W")
+        headers["Content-Length"] = str(len(content))
+        answers.append((answer.status, headers, content))
     return answers
 
 

@@ -162,3 +162,21 @@ def test_the_server_answers_a_goodbye_and_goes_on(metalake_server: MetalakeServe
 def test_the_server_refuses_a_large_body_before_it_is_sent(metalake_server: MetalakeServer) -> None:
     status, body = told(metalake_server, "POST", "/api/metalakes", "Content-Length: 10000000000")
     assert (status, body["code"]) == (413, 1001)
+
+
+def test_a_refusal_reaches_who_still_sends_the_body(metalake_server: MetalakeServer) -> None:
+    """Closed with bytes unread, the connection would be reset before its client reads the answer."""
+    size = 12 * 1024 * 1024
+    for _ in range(2):
+        with socket.create_connection(("127.0.0.1", metalake_server.port), timeout=60) as connection:
+            lines = ["POST /iceberg/gone/v1/lake/namespaces/a/tables/t HTTP/1.1", "Host: 127.0.0.1"]
+            lines += [f"Content-Length: {size}", "Content-Type: application/json", "Connection: close"]
+            lines.append(f"Authorization: {basic('admin', metalake_server.admin_password)}")
+            connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+            for _ in range(size // 65536):
+                connection.sendall(b" " * 65536)
+            answer = b""
+            while some := connection.recv(65536):
+                answer += some
+        assert answer.startswith(b"HTTP/1.1 404"), answer[:100]
+        assert b"NoSuchTableException" in answer

@@ -1,0 +1,111 @@
+"""What path and caller decide, asked before the body of a request is read.
+
+It lets nobody in: the service asks everything again, in its transaction, and a refusal here is the one that it would
+give. What also depends on the body is left to it: where that may ask one of two rights, either is enough here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from authz import operations, policy
+from authz.objects import find_object
+from authz.operations import FAMILIES, OPERATIONS
+from authz.policy import Actor
+from authz.services.authority import may_lift, require
+from authz.services.changing import enter
+from catalogs.lookup import Ident
+from catalogs.services import chains
+from catalogs.services.external import finding
+from catalogs.services.pointers import a_table, meet_home
+from metalake.errors import Forbidden, MetalakeError, NotFound
+from metalake.privileges import Kind
+from metalake.rest import kind_of
+
+# Rights on a metalake that its rights and people are changed by: none of it while the metalake is disabled.
+_OF_PEOPLE = frozenset({"load_metalake", "manage_users", "manage_groups", "create_role", "assign_roles"})
+
+
+def admit(actor: Actor, asked: str, names: Mapping[str, str]) -> None:
+    """Raise what the service would where the names in the path and the caller suffice; `asked` is as in `answers`."""
+    if "metalake" not in names:
+        return
+    if asked in FAMILIES:
+        _admit_to_any(actor, asked, names)
+    elif asked in _OF_PEOPLE:
+        _admit_to_people(actor, asked, names)
+    else:
+        ident = Ident(*(names.get(part) for part in ("metalake", "catalog", "schema", "table")))  # type: ignore[arg-type]
+        admit_to(actor, asked, ident)
+
+
+def admit_to(actor: Actor, asked: str, ident: Ident) -> None:
+    """The same for the object of an address, or for what is to be made below it. Not for use in a transaction."""
+    _FURTHER.get(asked, _require)(actor, asked, ident)
+
+
+def _require(actor: Actor, asked: str, ident: Ident) -> None:
+    operation = OPERATIONS[asked]
+    found = finding.find(actor, ident)
+    if ident.kind == Kind.TABLE:
+        found = a_table(actor, found)
+    if found.kind in operation.on:
+        policy.require(actor, operation, found)
+    elif not policy.sees(actor, found):  # the body names the object
+        raise policy.unseen(actor, found)
+
+
+def _reach(actor: Actor, asked: str, ident: Ident) -> None:
+    """Which schema is asked depends on the new one's name."""
+    chains.catalog_at(actor, ident)
+
+
+def _create(actor: Actor, asked: str, ident: Ident) -> None:
+    meet_home(actor, ident, OPERATIONS[asked])
+
+
+def _commit(actor: Actor, asked: str, ident: Ident) -> None:
+    """To the table, or what makes it: the requirements say which, and so what a missing one is told as."""
+    try:
+        _require(actor, asked, ident)
+    except Forbidden:
+        if not _may_create(actor, ident._replace(leaf=None)):
+            raise
+    except NotFound as miss:
+        if miss.kind not in (Kind.SCHEMA, Kind.TABLE):
+            raise
+
+
+def _may_create(actor: Actor, ident: Ident) -> bool:
+    try:
+        meet_home(actor, ident)
+    except MetalakeError:
+        return False
+    return True
+
+
+_FURTHER: dict[str, Callable[[Actor, str, Ident], None]] = {
+    "create_schema": _reach,
+    "create_table": _create,
+    "register_table": _create,
+    "commit_table": _commit,
+}
+
+
+def _admit_to_people(actor: Actor, asked: str, names: Mapping[str, str]) -> None:
+    top = enter(actor, names["metalake"])
+    # The users of a group are changed by either right (decision e).
+    if "group" in names and policy.permits(actor, operations.ASSIGN_ROLES, top):
+        return
+    policy.require(actor, OPERATIONS[asked], top)
+
+
+def _admit_to_any(actor: Actor, asked: str, names: Mapping[str, str]) -> None:
+    """Where a DENY is lifted, authority above the object is asked instead of authority on it."""
+    enter(actor, names["metalake"])
+    kind = kind_of(names["type"])
+    if kind not in FAMILIES[asked]:
+        return
+    found = find_object(names["metalake"], kind, names["full_name"])
+    if not (asked == "grant_on" and may_lift(actor, found)):
+        require(actor, FAMILIES[asked][kind], found)

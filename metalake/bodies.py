@@ -1,0 +1,63 @@
+"""Bodies before anything is made of them: how many values JSON holds, and what is not read at all.
+
+A byte may become a hundred, so a limit on bytes alone bounds no memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.http import HttpRequest, UnreadablePostError
+
+from metalake.errors import MetalakeError, TooLarge
+
+_ESCAPED_BACKSLASH = rb"\\"
+_STRINGS_AND_MARKS = re.compile(rb'"[^"]*+"|[,\[{]')
+
+
+def require_few_values(body: bytes, limit: int) -> None:
+    """Raise TooLarge where a JSON body holds more than so many values: members of objects, items of arrays.
+
+    Linear, and without a copy of what is small; what is no JSON passes or is refused, whichever comes first.
+    """
+    if sum(map(body.count, (b",", b"[", b"{"))) <= limit:
+        return
+    # A comma in a string divides nothing. Each value has a mark before it, and a string or two.
+    marks = strings = 0
+    for found in _STRINGS_AND_MARKS.finditer(body.replace(_ESCAPED_BACKSLASH, b"").replace(rb"\"", b"")):
+        if found[0].startswith(b'"'):
+            strings += 1
+        else:
+            marks += 1
+        if marks > limit or strings > 2 * limit + 2:
+            raise too_many_values(limit)
+
+
+def too_many_values(limit: int) -> TooLarge:
+    return TooLarge(f"The request body holds too many values; {limit} may be sent at once.")
+
+
+def holds_nul(body: bytes) -> bool:
+    """Whether a text in a body that is JSON holds a NUL, which JSON can only escape."""
+    return rb"\u0000" in body and rb"\u0000" in body.replace(_ESCAPED_BACKSLASH, b"")
+
+
+PIECE = 64 * 1024
+
+
+@contextmanager
+def before_reading(request: HttpRequest) -> Iterator[None]:
+    """What is refused here is answered without its body, which is let pass by: a client that is still sending when the
+    connection closes would not hear the answer.
+    """
+    try:
+        yield
+    except MetalakeError:
+        try:
+            while request.read(PIECE):
+                pass
+        except UnreadablePostError:
+            pass
+        raise
