@@ -28,6 +28,7 @@ from authz.models import (
     Plan,
     PolicyChange,
     PolicyEpoch,
+    Remembered,
     Role,
     Token,
     User,
@@ -228,6 +229,13 @@ class PlanAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     search_fields = ("user__username", "metalake_id__exact")
     exclude = ("digest",)
+
+
+@admin.register(Remembered)
+class RememberedAdmin(ReadOnlyAdmin):
+    """Which failures count now; the rows say how often, not whose they are."""
+
+    list_display = ("digest", "count", "until")
 
 
 @admin.register(PolicyEpoch)

@@ -1,47 +1,38 @@
 """Who calls: Basic with a verified password, personal tokens, tokens of an OAuth issuer, `simple` on loopback, or a
 page's session; and with which of their roles.
 
-Identity and policy epoch are read in one statement. The slow password hash is paid once per process and credential;
-what is remembered is bound to the stored hash, so a changed password or a disabled account is out at once.
+Identity and policy epoch are read in one statement, so a changed password or a disabled account is out at once.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import hmac
 import secrets
-import threading
-from collections import OrderedDict
 from dataclasses import replace
 from datetime import datetime
 
 from django.conf import settings
-from django.contrib.auth.hashers import check_password, make_password
 from django.db import connection
 from django.db.models import FilteredRelation, Q
 from django.utils import timezone
 
 from authz import snapshot
 from authz.models import Group, Token, User
+from authz.passwords import verify
 from authz.policy import NOBODY, Actor
 from metalake.errors import Forbidden, Invalid, Unauthenticated
 from metalake.models import Securable, Slot
 
 TOKEN_PREFIX = "mlk_"  # noqa: S105 (by which scanners find a leaked one)
 
-_process_key = secrets.token_bytes(32)
-_verified: OrderedDict[bytes, str] = OrderedDict()
-_verified_lock = threading.Lock()
-_VERIFIED_MAX = 10_000
-_unknown_hash: list[str] = []
-
 
 def authenticate(authorization: str | None, active_roles: str | None = None, metalake: str | None = None) -> Actor:
     """The actor named by an Authorization header, with the roles that X-Gravitino-Active-Roles leaves in force.
 
-    `metalake` is the one that the path names. Raises Unauthenticated, ProviderUnavailable where an issuer's keys cannot
-    be had, Invalid for a list of roles that is malformed, and Forbidden for one that names a role not held.
+    `metalake` is the one that the path names. Raises Unauthenticated, TooManyRequests after too many wrong passwords,
+    ProviderUnavailable where an issuer's keys cannot be had, Invalid for a list of roles that is malformed, and
+    Forbidden for one that names a role not held.
     """
     actor = _authenticated(authorization)
     return actor if active_roles is None else _narrowed(actor, active_roles, metalake)
@@ -100,8 +91,7 @@ def _is_past(moment: datetime | str | None) -> bool:
 
 def _by_password(name: str, password: str) -> Actor:
     user_id, username, stored, is_active, epoch, stamp = _account(name)
-    if not _password_is_right(username or name, password, stored) or not is_active:
-        raise Unauthenticated("The user name or the password is wrong.")
+    verify(name, password, stored if is_active else None)
     return _actor(user_id, username, snapshot.at(epoch, stamp))
 
 
@@ -169,26 +159,6 @@ def _account(name: str) -> tuple:
             [name],
         )
         return cursor.fetchone()
-
-
-def _password_is_right(name: str, password: str, stored: str | None) -> bool:
-    if stored is None:
-        # An unknown name takes as long as a wrong password.
-        if not _unknown_hash:
-            _unknown_hash.append(make_password(secrets.token_hex()))
-        check_password(password, _unknown_hash[0])
-        return False
-    key = hmac.digest(_process_key, f"{name}\0{password}".encode(errors="surrogatepass"), "sha256")
-    if hmac.compare_digest(_verified.get(key, ""), stored):
-        return True
-    if not check_password(password, stored):
-        return False
-    with _verified_lock:
-        _verified[key] = stored
-        _verified.move_to_end(key)
-        if len(_verified) > _VERIFIED_MAX:
-            _verified.popitem(last=False)
-    return True
 
 
 def _actor(user_id: int | None, name: str, policy: snapshot.Snapshot) -> Actor:

@@ -131,6 +131,17 @@ class Token(models.Model):
         return f"{self.name} of {self.user}"
 
 
+class Remembered(models.Model):
+    """What is known for a while under a keyed digest, which tells neither whom nor what (authz.throttling)."""
+
+    digest = models.CharField(max_length=64, primary_key=True, editable=False)
+    count = models.PositiveIntegerField(help_text="How often it failed; 0 for what is only known.")
+    until = models.BigIntegerField(db_index=True, help_text="Seconds since 1970.")
+
+    class Meta:
+        verbose_name_plural = "remembered"
+
+
 class PolicyEpoch(models.Model):
     """The one row that every change of rights moves, in its own transaction; requests compare theirs with it."""
 

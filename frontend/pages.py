@@ -1,4 +1,4 @@
-"""The pages of people who grant: the tree, one object with its grants, personal tokens, signing in and out.
+"""The pages of people who grant: the tree, one object with its grants, personal tokens.
 
 One function a page: the part that changes when htmx asks, the whole page otherwise. They decide nothing; what an
 account may not see is answered like what is not there.
@@ -8,13 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import auth
-from django.contrib.auth.forms import AuthenticationForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.cache import never_cache
-from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from authz import inspect, operations, policy
@@ -23,7 +18,7 @@ from authz.services import tokens as personal_tokens
 from catalogs.services import browsing
 from catalogs.services.external import watching
 from frontend.forms import TokenForm
-from frontend.guarding import HOME, is_partial, signed_in
+from frontend.guarding import is_partial, signed_in
 from frontend.outside_pages import watched
 from metalake.errors import MetalakeError, NotFound
 from metalake.models import Slot
@@ -117,31 +112,3 @@ def revoke_token(request: HttpRequest, actor: Actor, token_id: int) -> HttpRespo
         return redirect("/tokens")
     context = {"form": TokenForm(), "tokens": personal_tokens.list_tokens(actor)[:200]}
     return render(request, "frontend/tokens_part.html", context)
-
-
-@sensitive_post_parameters("password")
-@never_cache
-@require_http_methods(["GET", "POST"])
-def login(request: HttpRequest) -> HttpResponse:
-    """Sign in with a password, then on to `next` where that is a page of ours."""
-    next_ = local_path(request.POST.get("next") or request.GET.get("next"))
-    if request.user.is_authenticated:
-        return redirect(next_)
-    form = AuthenticationForm(request, data=request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        auth.login(request, form.get_user())
-        return redirect(next_)
-    return render(request, "frontend/login.html", {"form": form, "next": next_}, status=400 if form.errors else 200)
-
-
-@require_POST
-def logout(request: HttpRequest) -> HttpResponse:
-    auth.logout(request)
-    return redirect("/login")
-
-
-def local_path(path: str | None) -> str:
-    """The path, if it leads to a page of this server and nowhere else; the first page otherwise."""
-    if not path or not path.startswith("/") or path.startswith("//") or not path.isprintable():
-        return HOME
-    return path if url_has_allowed_host_and_scheme(path, allowed_hosts=None) else HOME

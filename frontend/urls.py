@@ -1,6 +1,6 @@
 from django.urls import path
 
-from frontend import catalog_pages, outside_pages, pages
+from frontend import catalog_pages, outside_pages, pages, sign_in
 
 app_name = "frontend"
 
@@ -20,6 +20,6 @@ urlpatterns = [
     path("catalogs/<int:catalog_id>/writes/<int:intent_id>/give-up", outside_pages.give_up, name="give-up"),
     path("tokens", pages.tokens, name="tokens"),
     path("tokens/<int:token_id>/revoke", pages.revoke_token, name="revoke"),
-    path("login", pages.login, name="login"),
-    path("logout", pages.logout, name="logout"),
+    path("login", sign_in.login, name="login"),
+    path("logout", sign_in.logout, name="logout"),
 ]

@@ -61,7 +61,7 @@ def render_error(error: Exception, *, commits: bool = False) -> HttpResponse:
     response = error_response(status, type_, known.message)
     if status == 401:
         response["WWW-Authenticate"] = CHALLENGE
-    if isinstance(known, errors.ProviderUnavailable) and status == 503:
+    if status in (429, 503) and isinstance(known, errors.ProviderUnavailable | errors.TooManyRequests):
         response["Retry-After"] = str(known.retry_after)
     return response
 
@@ -92,6 +92,8 @@ def shape_of(error: MetalakeError, *, commits: bool = False) -> tuple[int, str]:
     match error:
         case errors.Unauthenticated():
             return 401, "NotAuthorizedException"
+        case errors.TooManyRequests():
+            return 429, "TooManyRequestsException"
         case errors.Forbidden() | errors.NotInUse():
             return 403, "ForbiddenException"
         case errors.NotFound():

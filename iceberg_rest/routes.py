@@ -21,8 +21,8 @@ from iceberg_rest.errors import Subject, error_response, render_error
 from iceberg_rest.names import Levels, dotted
 from metalake.bodies import before_reading
 from metalake.errors import Forbidden, Invalid, Unsupported
-from metalake.events import refused
 from metalake.privileges import Kind
+from metalake.refusals import refused
 from metalake.rest import JSON, parse, taken
 
 T = TypeVar("T", bound=BaseModel)

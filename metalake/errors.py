@@ -2,6 +2,7 @@
 
 MetalakeError
 ├── Unauthenticated      nobody we know
+├── TooManyRequests      it failed too often of late: wait
 ├── Forbidden            seen, but not allowed
 ├── NotFound             absent, or unseen by the caller
 ├── AlreadyExists        the name is taken
@@ -37,6 +38,14 @@ class MetalakeError(Exception):
 
 class Unauthenticated(MetalakeError):
     """The caller did not prove who they are."""
+
+
+class TooManyRequests(MetalakeError):
+    """The caller tried and failed too often, or too many try at this moment: again in `retry_after` seconds."""
+
+    def __init__(self, message: str, *, kind: str | None = None, retry_after: int = 60) -> None:
+        super().__init__(message, kind=kind)
+        self.retry_after = retry_after
 
 
 class Forbidden(MetalakeError):

@@ -6,23 +6,16 @@ subscribers that may wait are called when the outbox is drained, at least once.
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from cachetools import TTLCache
-from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from metalake.context import request_id
-from metalake.errors import Forbidden
 from metalake.models import Outbox, Securable
 from metalake.names import dotted
-
-log = logging.getLogger(__name__)
 
 TOPIC = "event"
 
@@ -114,35 +107,6 @@ def record(*events: Event) -> None:
     for subscriber in _in_transaction:
         subscriber(list(events))
     follow_up(TOPIC, [event.as_json() for event in events])
-
-
-def refused(actor: str, asked: str, refusal: Forbidden) -> None:
-    """Note that a caller was refused what they asked for, a verb and a path, in a transaction of its own.
-
-    A caller who repeats it is noted once a minute. Never raises: an answer does not fail for its note.
-    """
-    with _refusals_lock:
-        if (actor, asked, refusal.message) in _refusals:
-            return
-        _refusals[actor, asked, refusal.message] = True
-    event = Event(
-        name="access.refused",
-        actor=actor,
-        kind=refusal.kind or "",
-        object_id=0,
-        full_name=asked,
-        metalake_id=None,
-        details={"why": refusal.message},
-    )
-    try:
-        with transaction.atomic():
-            record(event)
-    except DatabaseError:
-        log.exception("a refusal could not be noted")
-
-
-_refusals: TTLCache[tuple[str, str, str], bool] = TTLCache(maxsize=10_000, ttl=60)
-_refusals_lock = threading.Lock()
 
 
 def follow_up(topic: str, payloads: Iterable[dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""What every request passes: its id, the raw path for the wires, size limits; sessions and CSRF for pages alone."""
+"""What every request passes: its id, address and raw path, size limits; sessions and CSRF for pages alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.module_loading import import_string
 from prometheus_client import Counter, Histogram
 
-from metalake.context import request_id
+from metalake.addresses import client_of
+from metalake.context import address, request_id
 from metalake.errors import Invalid, MetalakeError, TooLarge
 from metalake.rest import told_to_both
 from metalake.targets import read_target, require_host, require_one_wire, wire_of
@@ -40,6 +41,7 @@ class Wire:
         started = time.perf_counter()
         given = request.META.get("HTTP_X_REQUEST_ID", "")
         token = request_id.set(given if _REQUEST_ID.fullmatch(given) else uuid4().hex)
+        came_from = address.set(client_of(request.META, settings.METALAKE_TRUSTED_PROXIES))
         try:
             response = self._answer(request)
             response["X-Request-Id"] = request_id.get()
@@ -48,6 +50,7 @@ class Wire:
                 if request.method == "HEAD":
                     response.content = b""
         finally:
+            address.reset(came_from)
             request_id.reset(token)
         wire = request.wire  # type: ignore[attr-defined]
         answered, took = _meters(wire, request.method if request.method in _METHODS else "other", response.status_code)

@@ -117,19 +117,25 @@ def _handle(row: Outbox) -> bool:
 
 
 class Drainer(threading.Thread):
-    """The thread of a server that drains or, with a broker, tells a worker to: no request waits for either."""
+    """The thread of a server that drains or, with a broker, tells a worker to: no request waits for either.
+
+    It also tells the audit what its own process refused.
+    """
 
     def __init__(self, every: float = 1.0) -> None:
         super().__init__(name="outbox", daemon=True)
         self.every = every
 
     def run(self) -> None:
+        from metalake import refusals
+
         while True:
             woken = _wake.wait(self.every)
             _wake.clear()
             try:
+                close_old_connections()
+                refusals.tell()
                 if not settings.METALAKE_BROKER_URL:
-                    close_old_connections()
                     drain()
                 elif woken:
                     _tell_worker()

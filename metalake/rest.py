@@ -28,9 +28,9 @@ from rest_framework.views import APIView
 from metalake import errors
 from metalake.bodies import before_reading, holds_nul, require_few_values
 from metalake.errors import Invalid, MetalakeError
-from metalake.events import refused
 from metalake.logs import note_failure
 from metalake.privileges import Kind
+from metalake.refusals import refused
 from metalake.wire import AnyBody, Reply, explain, quote, read
 
 log = logging.getLogger(__name__)
@@ -263,6 +263,8 @@ def shape_of(error: MetalakeError) -> tuple[int, int, str]:
     match error:
         case errors.Unauthenticated():
             return 401, 1100 if kind in _OLD_CODES else 1011, "UnauthorizedException"
+        case errors.TooManyRequests():
+            return 429, 1000, "TooManyRequestsException"
         case errors.Forbidden():
             return 403, 1008, "ForbiddenException"
         case errors.NotFound():
@@ -306,7 +308,7 @@ def error_response(error: MetalakeError) -> HttpResponse:
     response = HttpResponse(orjson.dumps(told(error)), status=status, content_type=JSON)
     if status == 401:
         response["WWW-Authenticate"] = 'Basic realm="Metalake"'
-    if isinstance(error, errors.ProviderUnavailable | errors.OutcomeUnknown):
+    if isinstance(error, errors.ProviderUnavailable | errors.OutcomeUnknown | errors.TooManyRequests):
         response["Retry-After"] = str(error.retry_after)
     return response
 

@@ -10,6 +10,7 @@ from django.http.request import split_domain_port
 
 from catalogs.hierarchy import SeparatorPolicy, check_separator
 from catalogs.providers.reaching.addresses import parse_allowed
+from metalake.addresses import parse_proxies
 from metalake.errors import Invalid
 from metalake.targets import in_url, is_address, is_loopback
 
@@ -63,6 +64,11 @@ except Invalid as bad:
 
 if METALAKE_METRICS_TOKEN and len(METALAKE_METRICS_TOKEN) < 20:
     refuse("METALAKE_METRICS_TOKEN must have 20 characters or more: openssl rand -hex 20 makes one.")
+
+try:
+    METALAKE_TRUSTED_PROXIES = parse_proxies(env.list("METALAKE_TRUSTED_PROXIES", default=[]))
+except Invalid as bad:
+    raise ImproperlyConfigured(f"METALAKE_TRUSTED_PROXIES: {bad.message}.") from None
 
 KNOWN_AUTHENTICATORS = {"basic", "token", "oauth", "simple"}
 if unknown := set(METALAKE_AUTHENTICATORS) - KNOWN_AUTHENTICATORS:
@@ -238,7 +244,7 @@ elif _default["ENGINE"] != "django.db.backends.postgresql":
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "authz.User"
-AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend", "authz.backends.PolicyBackend"]
+AUTHENTICATION_BACKENDS = ["authz.passwords.PasswordBackend", "authz.backends.PolicyBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},

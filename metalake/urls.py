@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from frontend import sign_in
 from iceberg_rest.errors import render_error as iceberg_error
 from metalake import health
 from metalake.errors import Invalid, MetalakeError, NotFound
@@ -24,6 +25,7 @@ urlpatterns = [
     re_path(r"^(?:api/)?health/ready$", health.Ready.as_view()),
     path("configs", health.Configs.as_view()),
     path("metrics", health.metrics),
+    path("admin/login/", sign_in.admin_login),
     path("admin/", admin.site.urls),
     path("", include("frontend.urls")),
 ]

@@ -12,7 +12,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
-from uuid import UUID
 
 from catalogs.protected import is_protected, meets_protected
 from metalake.errors import Invalid
@@ -95,6 +94,11 @@ def is_inside(location: str, prefix: str) -> bool:
     return is_under(location, prefix) and not is_under(prefix, location)
 
 
+def steps_below(location: str, folder: str) -> tuple[str, ...]:
+    """The segments that lead from a folder to what lies in it. Raises Invalid for a malformed one."""
+    return _take_apart(location).segments[len(_take_apart(folder).segments) :]
+
+
 def are_one(location: str, other: str) -> bool:
     """Whether both are one place; one that nobody could name is none."""
     try:
@@ -141,6 +145,12 @@ def effective_locations(metadata: Mapping[str, Any]) -> list[str]:
     return [str(location) for location in dict.fromkeys(found)]
 
 
+def added_locations(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """The effective locations of a table's new metadata that do not lie in those of the metadata before."""
+    had = effective_locations(before)
+    return [place for place in effective_locations(after) if not any(is_under(place, other) for other in had)]
+
+
 def check_metadata_locations(metadata: Mapping[str, Any], allowed: Sequence[str], file_roots: Sequence[str]) -> None:
     """Raise Invalid unless every effective location is allowed; for every create, commit and register.
 
@@ -175,21 +185,6 @@ def referenced_files(metadata: Mapping[str, Any]) -> Iterator[str]:
         yield from (path for path in (snapshot.get("manifest-list"), *(snapshot.get("manifests") or ())) if path)
     for field, key in FILE_FIELDS:
         yield from (entry[key] for entry in metadata.get(field) or () if entry.get(key))
-
-
-def default_table_location(warehouse: str, levels: Sequence[str], name: str, uuid: str | UUID) -> str:
-    """`<warehouse>/<levels>/<name>-<uuid>`: the names are for people, the uuid keeps two tables apart.
-
-    Only a table's own segment holds a dash, so no schema can be named to lie inside another table.
-    """
-    longest = min(64, 512 // max(1, len(levels)))
-    folders = [_folder(level, longest) for level in levels]
-    return "/".join([normalise(warehouse), *folders, f"{_folder(name, 64)}-{UUID(str(uuid))}"])
-
-
-def _folder(name: str, longest: int) -> str:
-    # A leading dot or underscore would make engines take the folder for a hidden one.
-    return re.sub(r"[^A-Za-z0-9_.]+", "_", name).strip("._")[:longest].rstrip(".") or "x"
 
 
 def _take_apart(location: str) -> Location:

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from django.conf import settings
 
-from catalogs.hierarchy import HierarchicalSchema
 from catalogs.iceberg import files, guard, locations
+from catalogs.iceberg.folders import table_folder
 from catalogs.iceberg.purge import purge
 from metalake.errors import Invalid, NotFound
 
@@ -46,10 +46,9 @@ class MetadataFiles:
     def io(self) -> FileIO:
         return self._open_io()
 
-    def place(self, path: HierarchicalSchema, name: str, uuid: UUID, asked: str | None) -> str:
-        """Where a new table goes. Raises Invalid for a place the catalog does not allow."""
-        if not asked:
-            return locations.default_table_location(self.warehouse, path.segments, name, uuid)
+    def place(self, folder: str, name: str, uuid: UUID, asked: str | None) -> str:
+        """Where a new table of a schema with this folder goes. Raises Invalid for a place that is not allowed."""
+        asked = asked or table_folder(folder, name, uuid)
         return locations.check_allowed(asked, self.allowed, file_roots=self.file_roots)
 
     def check_metadata(self, metadata: Mapping[str, Any]) -> None:

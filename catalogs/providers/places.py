@@ -11,6 +11,7 @@ from django.conf import settings
 from pydantic import Field
 
 from catalogs.iceberg import files, locations
+from catalogs.iceberg.folders import divided
 from catalogs.providers.base import Provider, Settings
 from catalogs.providers.reaching.addresses import METADATA, METADATA_NAMES, kind_of, literal, parse_host
 from catalogs.providers.reaching.storage import check_storage, parse_storage, reach_storage
@@ -33,8 +34,8 @@ class PlacedSettings(Settings):
 
 def named_places(properties: Mapping[str, str]) -> list[str]:
     """The places that a catalog's properties name for its tables, the warehouse first."""
-    named = [properties.get("warehouse") or "", *properties.get("allowed-locations", "").split(",")]
-    return [place.strip() for place in named if place.strip()]
+    warehouse = (properties.get("warehouse") or "").strip()
+    return [*([warehouse] if warehouse else []), *divided(properties.get("allowed-locations"))]
 
 
 def require_no_home(location: str) -> None:

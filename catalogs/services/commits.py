@@ -16,22 +16,23 @@ from catalogs.iceberg.requirements import check_requirements
 from catalogs.lookup import Found, Ident, by_id, nearest
 from catalogs.models import LocationClaim, Table
 from catalogs.providers.metadata_files import MetadataFiles
+from catalogs.services import places
 from catalogs.services.changes import event, require_enabled
+from catalogs.services.claims import claim
 from catalogs.services.external import finding
 from catalogs.services.external import iceberg as external_iceberg
 from catalogs.services.external.calls import is_external
 from catalogs.services.pointers import (
     TableRecord,
     a_table,
-    claim,
     current_record,
     find_table,
     insert_table,
     meet_home,
     now_ms,
     or_discard,
-    store_of,
 )
+from catalogs.services.providers import store_of
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound
 from metalake.events import record
 from metalake.models import Securable
@@ -86,6 +87,8 @@ def _commit_once(
         return current
     store = store_of(found)
     store.check_metadata(metadata)
+    if added := locations.added_locations(base, metadata):
+        places.require_ground_of(actor, found, store, added)
     if metadata.get("table-uuid") != base.get("table-uuid"):
         raise Invalid("A table's uuid cannot change.", kind=Kind.TABLE)
     written, content = store.write(metadata, current.metadata_location)
@@ -158,6 +161,8 @@ def _create_by_commit(actor: Actor, ident: Ident, requirements: list, updates: l
             return external_iceberg.create_from(actor, ident, home, metadata)
         store = store_of(home)
         store.check_metadata(metadata)
+        ground = places.folder_of(home, store).ground
+        places.require_ground(actor, home, ground, locations.effective_locations(metadata))
         return insert_table(actor, ident, store, metadata, "table.created")
     except AlreadyExists:
         raise Conflict("Requirement failed: table already exists", kind=Kind.TABLE) from None

@@ -1,16 +1,28 @@
-"""Who may choose a place: those of schemas are for whoever owns the catalog."""
+"""Who may choose a place: those of schemas are for whoever owns the catalog, and those of tables outside their schema's
+folder; below that, whoever may create a table says where it lies (decision 24).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from authz import operations, policy
 from authz.policy import Actor
+from catalogs.hierarchy import HierarchicalSchema
+from catalogs.iceberg import locations
+from catalogs.iceberg.folders import Ground, divided, has_dash, schema_folder
 from catalogs.lookup import Found
-from metalake.errors import Forbidden
+from catalogs.models import Catalog, LocationClaim, Schema
+from catalogs.providers.metadata_files import MetadataFiles
+from catalogs.services import claims
+from catalogs.services.providers import store_of
+from metalake.errors import Forbidden, Invalid
+from metalake.models import Securable
 from metalake.privileges import Kind
 
 LOCATION, OPENED = "location", "allowed-locations"  # properties of a schema
+Places = Mapping[str, str]
 
 
 def chooses(actor: Actor, found: Found) -> bool:
@@ -18,8 +30,11 @@ def chooses(actor: Actor, found: Found) -> bool:
     return policy.permits(actor, operations.CHOOSE_PLACES, found)
 
 
-def require_choice(actor: Actor, found: Found, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Raise Forbidden where a schema's places differ and the actor may not choose any (decision 24).
+# Schemas
+
+
+def require_choice(actor: Actor, found: Found, before: Places, after: Places) -> None:
+    """Raise Forbidden where a schema's places differ and the actor may not choose any.
 
     `found` is anything in the catalog; nothing else is looked at, so the refusal tells nothing of what is hidden.
     """
@@ -30,3 +45,109 @@ def require_choice(actor: Actor, found: Found, before: Mapping[str, str], after:
             f"{found.catalog.name}, who may create the schema with them, or set them.",
             kind=Kind.SCHEMA,
         )
+
+
+def check_choice(found: Found, path: HierarchicalSchema, was: Places, now: Places) -> None:
+    """Raise Invalid for places that cannot be those of a schema of ours, in the caller's transaction.
+
+    `found` is the schema, or the catalog of one that is to be made.
+
+    One schema's folder is no other's, and not in a table. What is opened may be opened for several schemas.
+    """
+    if all(was.get(key) == now.get(key) for key in (LOCATION, OPENED)):
+        return
+    store = store_of(found)
+    default = schema_folder(store.warehouse, path.segments)
+    chosen, opened = _places_in(now)
+    for place in (*chosen, *opened):
+        if reason := unfit(place, default, store):
+            raise Invalid(reason, kind=Kind.SCHEMA)
+    # One choice at a time in a catalog: two could each miss the other's.
+    list(Catalog.objects.select_for_update(no_key=True).filter(pk=found.catalog.id).values_list("pk"))
+    others = Schema.objects.filter(in_catalog_id=found.catalog.id, properties__has_any_keys=[LOCATION, OPENED])
+    for other in others.exclude(pk=found.id):
+        theirs, open_to_them = _places_in(other.properties)
+        for place in chosen:
+            _require_apart(place, (*theirs, *open_to_them), other)
+        for place in opened:
+            _require_apart(place, theirs, other)
+    if chosen and (above := claims.around(locations.canonical(chosen[0]))):
+        raise Invalid(f"Location {chosen[0]!r:.200} lies in the place of a table, {above}.", kind=Kind.SCHEMA)
+
+
+def _places_in(properties: Places) -> tuple[list[str], list[str]]:
+    return [place for place in [properties.get(LOCATION)] if place], divided(properties.get(OPENED))
+
+
+def _require_apart(place: str, others: Iterable[str], schema: Schema) -> None:
+    if any(locations.overlap(place, other) for other in others):
+        raise Invalid(f"Location {place!r:.200} overlaps a place of schema {schema.path.logical()}.", kind=Kind.SCHEMA)
+
+
+@dataclass(frozen=True)
+class SchemaFolder:
+    """Of a schema of ours: tables that name no place go into `folder`, tables that do lie on `ground`."""
+
+    folder: str
+    ground: Ground
+
+
+def folder_of(schema: Found, store: MetadataFiles) -> SchemaFolder:
+    """One statement. What a schema's properties say counts as far as it could be chosen; nothing is inherited."""
+    default = schema_folder(store.warehouse, schema.path.segments)
+    said = Securable.objects.filter(pk=schema.id).values_list("properties", flat=True).first() or {}
+    opened = tuple(place for place in divided(said.get(OPENED)) if unfit(place, default, store) is None)
+    chosen = said.get(LOCATION) or ""
+    if chosen and unfit(chosen, default, store) is None and not locations.are_one(chosen, default):
+        return SchemaFolder(chosen, Ground(own=(chosen,), opened=opened))
+    if schema.nested:
+        return SchemaFolder(default, Ground(shared=(default,), opened=opened))
+    return SchemaFolder(default, Ground(own=(default,), opened=opened))
+
+
+def unfit(place: str, default: str, store: MetadataFiles) -> str | None:
+    """Why a place cannot be chosen for a schema whose folder is `default`; None where it can.
+
+    In the warehouse every other folder without a dash may be another schema's, now or later.
+    """
+    try:
+        locations.check_allowed(place, store.allowed, file_roots=store.file_roots)
+        if locations.is_under(store.warehouse, place):
+            return f"Location {place!r:.200} holds the warehouse, where all schemas have their folders."
+        if not locations.is_under(place, store.warehouse) or locations.are_one(place, default):
+            return None
+    except Invalid as refusal:
+        return refusal.message
+    if has_dash(place, store.warehouse):
+        return None
+    return (
+        f"Location {place!r:.200} may be another schema's folder: in the warehouse choose one whose first name has a "
+        f"dash, such as {store.warehouse.removesuffix('/')}/of-sales, or the schema's own, {default}."
+    )
+
+
+# Tables
+
+
+def require_ground_of(actor: Actor, table: Found, store: MetadataFiles, places: Iterable[str]) -> None:
+    """`require_ground` for places that are new to a table, but for those that it had before."""
+    had = list(LocationClaim.objects.filter(table_id=table.id).values_list("location", flat=True))
+    new = [place for place in places if not any(locations.is_under(place, other) for other in had)]
+    if new:
+        schema = table.above()
+        require_ground(actor, schema, folder_of(schema, store).ground, new)
+
+
+def require_ground(actor: Actor, schema: Found, ground: Ground, places: Iterable[str]) -> None:
+    """Raise Forbidden for a place that is not on the ground of a table's schema, except to who may choose any.
+
+    Before it is looked at what lies there, so that the refusal tells nothing of that.
+    """
+    for place in places:
+        if not ground.holds(place) and not chooses(actor, schema):
+            raise Forbidden(
+                f"{actor.name} may not choose {place!r:.200}: a table of schema {schema.path.logical()} lies {ground}; "
+                f"any other place is for the owner of catalog {schema.catalog.name}, who may also open it for the "
+                f"schema by its property {OPENED}.",
+                kind=Kind.TABLE,
+            )

@@ -11,23 +11,20 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
-
 from authz import operations, policy
 from authz.operations import Operation
 from authz.policy import Actor
 from authz.writing import write
-from catalogs.iceberg import files, locations
+from catalogs.iceberg import files
 from catalogs.lookup import Found, Ident, does_not_exist, find
-from catalogs.models import Catalog, LocationClaim, Table
-from catalogs.providers.external import ExternalProvider
-from catalogs.providers.iceberg import IcebergProvider
+from catalogs.models import Table
 from catalogs.providers.metadata_files import METADATA, MetadataFiles
 from catalogs.services.changes import require_enabled
+from catalogs.services.claims import claim
 from catalogs.services.external import finding
 from catalogs.services.naming import require_free
-from catalogs.services.providers import provider_at
-from metalake.errors import Invalid, NotFound, OutcomeUnknown, Unsupported
+from catalogs.services.providers import store_of
+from metalake.errors import Invalid, NotFound, OutcomeUnknown
 from metalake.events import event_of, record, stands
 from metalake.models import Slot, new_id
 from metalake.privileges import Kind
@@ -88,13 +85,6 @@ def current_record(found: Found) -> TableRecord:
     if content is None:
         content = store_of(found).read(location)
     return TableRecord(found, location, content)
-
-
-def store_of(found: Found) -> MetadataFiles:
-    provider = provider_at(found)
-    if not isinstance(provider, IcebergProvider):
-        raise Unsupported(f"{provider.label} catalogs keep no tables here.", kind=Kind.TABLE)
-    return provider.files
 
 
 def require_home(actor: Actor, ident: Ident, asks: Operation = operations.CREATE_TABLE) -> Found:
@@ -171,47 +161,6 @@ def or_discard(store: MetadataFiles, written: str, publish: Callable[[], Any]) -
     except Exception:
         store.discard(written)
         raise
-
-
-def claim(store: MetadataFiles, table_id: int, places: list[str]) -> None:
-    """Raise Invalid where another table has one of these places, or a part of it."""
-    # One claim at a time in a catalog, whose places no other catalog has: two could each miss the other's.
-    list(Catalog.objects.select_for_update(no_key=True).filter(pk=store.catalog_id).values_list("pk"))
-    if overlapping(places).exclude(table_id=table_id).exists():
-        raise Invalid(f"A location of the table overlaps another table's: {', '.join(places)}.", kind=Kind.TABLE)
-    LocationClaim.objects.bulk_create(LocationClaim(table_id=table_id, location=place) for place in places)
-
-
-def require_unclaimed(provider: ExternalProvider, *places: str | None) -> None:
-    """Raise Invalid where a catalog keeps a table here in one of these places, which only an outside system names."""
-    for place in places:
-        if not place or provider.is_named(place):
-            continue
-        try:
-            place = locations.canonical(place)
-        except Invalid:
-            continue  # a place that nobody could name opens nothing
-        above = overlapping([place]).values_list("table__lineage", flat=True)
-        owners = Catalog.objects.filter(
-            pk__in={int(level) for lineage in above for level in lineage.split("/") if level}
-        )
-        if any(_storage(row.properties, place) == _storage(provider.properties, place) for row in owners):
-            raise Invalid(f"Location {place!r:.200} is not usable: this catalog does not allow it.", kind="location")
-
-
-def _storage(properties: dict[str, str], place: str) -> str:
-    """Who keeps the bucket: names of buckets are each storage's own."""
-    return properties.get("s3.endpoint", "").rstrip("/") if place.startswith("s3") else ""
-
-
-def overlapping(places: list[str]) -> QuerySet[LocationClaim]:
-    """The claims of one of these places, of a part of one, or of what one is a part of."""
-    overlaps = Q(pk__in=[])
-    for place in places:
-        levels = place.split("/")
-        overlaps |= Q(location__in=["/".join(levels[:depth]) for depth in range(3, len(levels) + 1)])
-        overlaps |= Q(location__gt=f"{place}/", location__lt=f"{place}0")
-    return LocationClaim.objects.filter(overlaps)
 
 
 def now_ms() -> int:

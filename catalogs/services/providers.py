@@ -6,9 +6,11 @@ from catalogs import vault
 from catalogs.lookup import Found, does_not_exist
 from catalogs.models import Catalog
 from catalogs.providers.base import Provider
+from catalogs.providers.iceberg import IcebergProvider
+from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.providers.registry import provider_for
 from catalogs.secrets import MASK
-from metalake.errors import NotFound
+from metalake.errors import NotFound, Unsupported
 from metalake.privileges import Kind
 
 
@@ -24,3 +26,11 @@ def provider_at(found: Found) -> Provider:
         return provider_for(found.provider or "", found.catalog.id, vault.properties_of(found.catalog.id))
     except NotFound:
         raise NotFound(does_not_exist(Kind.CATALOG, [found.catalog.name]), kind=Kind.CATALOG) from None
+
+
+def store_of(found: Found) -> MetadataFiles:
+    """The metadata files of a catalog whose tables are ours. Raises Unsupported for another; one statement."""
+    provider = provider_at(found)
+    if not isinstance(provider, IcebergProvider):
+        raise Unsupported(f"{provider.label} catalogs keep no tables here.", kind=Kind.TABLE)
+    return provider.files

@@ -92,6 +92,7 @@ def create_schema(actor: Actor, ident: Ident, comment: str | None, properties: d
         if is_external(catalog):
             return None
         chain = chains.may_create(actor, catalog, ident.schema or "")
+        places.check_choice(catalog, chain.path, {}, properties)
         return SchemaRecord(chain.path, chains.insert(actor, chain, comment, properties)[-1])
 
     made = write(actor, act, kind=Kind.SCHEMA)
@@ -143,6 +144,7 @@ def alter_schema(actor: Actor, ident: Ident, alteration: Alteration) -> tuple[Sc
         before = dict(row.properties)
         fields = alteration.apply_to(row)
         places.require_choice(actor, found, before, row.properties)
+        places.check_choice(found, found.path, before, row.properties)
         if fields:
             save(row, actor, fields)
             changed = sorted(set(before) ^ set(row.properties)) or sorted(fields)

@@ -17,13 +17,15 @@ from authz.writing import Stale, write
 from catalogs.hierarchy import check_segment
 from catalogs.iceberg import builder, files
 from catalogs.iceberg.alterations import updates_for
+from catalogs.iceberg.locations import effective_locations
 from catalogs.iceberg.translate import from_iceberg, to_iceberg
 from catalogs.lookup import Found, Ident, find
 from catalogs.models import Catalog, Table
 from catalogs.providers.iceberg import IcebergProvider
 from catalogs.secrets import require_values
-from catalogs.services import commits
+from catalogs.services import commits, places
 from catalogs.services.changes import event, keeping, remove, require_enabled
+from catalogs.services.claims import overlapping
 from catalogs.services.external import finding
 from catalogs.services.external import iceberg as external_iceberg
 from catalogs.services.external import tables as external
@@ -40,11 +42,9 @@ from catalogs.services.pointers import (
     insert_table,
     meet_home,
     now_ms,
-    overlapping,
     publish_table,
-    store_of,
 )
-from catalogs.services.providers import provider_of
+from catalogs.services.providers import provider_of, store_of
 from catalogs.table_wire import CreateTableRequest
 from metalake.errors import Invalid, NotFound, Unsupported
 from metalake.events import event_of, follow_up, gone, record, stands
@@ -203,10 +203,11 @@ def create_table(actor: Actor, ident: Ident, draft: TableDraft, *, stage: bool =
         return external_iceberg.create(actor, ident, home, draft, stage=stage)
     require_free(home, name)
     store = store_of(home)
+    lies = places.folder_of(home, store)
     uuid = uuid4()
     metadata = builder.new_table_metadata(
         table_uuid=str(uuid),
-        location=store.place(home.path, name, uuid, draft.location),
+        location=store.place(lies.folder, name, uuid, draft.location),
         schema=draft.schema,
         partition_spec=draft.partition_spec,
         sort_order=draft.sort_order,
@@ -214,6 +215,7 @@ def create_table(actor: Actor, ident: Ident, draft: TableDraft, *, stage: bool =
         now_ms=now_ms(),
     )
     store.check_metadata(metadata)
+    places.require_ground(actor, home, lies.ground, effective_locations(metadata))
     if stage:
         return TableRecord(None, None, files.dump(metadata))
     return insert_table(actor, ident, store, metadata, "table.created")
@@ -229,11 +231,15 @@ def register_table(actor: Actor, ident: Ident, metadata_location: str, *, overwr
         return external_iceberg.register(actor, ident, home, metadata_location)
     require_free(home, ident.leaf or "")
     store = store_of(home)
-    if overlapping([store.allowed_place(metadata_location)]).exists():
+    ground = places.folder_of(home, store).ground
+    place = store.allowed_place(metadata_location)
+    places.require_ground(actor, home, ground, [place])
+    if overlapping([place]).exists():
         raise Invalid("The metadata file lies in a place of another table.", kind=Kind.TABLE)
     content = store.read_foreign(metadata_location)
     metadata = files.parse_metadata(content)
     store.check_metadata(metadata)
+    places.require_ground(actor, home, ground, effective_locations(metadata))
     found = publish_table(actor, ident, store, metadata, metadata_location, "table.registered")
     return TableRecord(found, metadata_location, content)
 

@@ -13,6 +13,7 @@ from authz.services import grants, owners, people, roles
 from catalogs.lookup import Found, find
 from catalogs.services import catalogs, metalakes, pointers, schemas, tables
 from catalogs.services.changes import Alteration
+from catalogs.services.providers import store_of
 from metalake.models import Securable
 from metalake.privileges import Kind
 from tests.authz.mirror import FORBIDDEN, OK, Mirror, first
@@ -71,7 +72,7 @@ class Twin(Mirror):
         uuid = uuid4()
 
         def publish(actor: Actor) -> Found:
-            store = pointers.store_of(find(actor, self.ident(schema)))
+            store = store_of(find(actor, self.ident(schema)))
             place = f"{store.warehouse}/{uuid}"
             metadata = {"table-uuid": str(uuid), "location": place}
             return pointers.publish_table(actor, ident, store, metadata, f"{place}/metadata/1.json", "table.created")

@@ -19,10 +19,11 @@ from catalogs.intents import Draft
 from catalogs.lookup import Found, Ident
 from catalogs.providers.external import ExternalProvider, Remote
 from catalogs.providers.metadata_files import MetadataFiles
+from catalogs.services.claims import require_unclaimed
 from catalogs.services.external import mirror
 from catalogs.services.external.tables import ExternalTable, loaded, make
 from catalogs.services.external.writing import again, alteration_work, names_on
-from catalogs.services.pointers import TableDraft, TableRecord, now_ms, require_unclaimed
+from catalogs.services.pointers import TableDraft, TableRecord, now_ms
 from catalogs.steps import step
 from metalake.errors import Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 from metalake.models import new_id

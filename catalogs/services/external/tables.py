@@ -19,11 +19,11 @@ from catalogs.models import Intent, Mirror
 from catalogs.providers.external import METADATA_FILE, ExternalProvider, Remote
 from catalogs.services import chains, naming
 from catalogs.services.changes import hold, keeping
+from catalogs.services.claims import require_unclaimed
 from catalogs.services.external import finding, mirror, nesting
 from catalogs.services.external.calls import pages, provider_at_external
 from catalogs.services.external.reading import current, fetch, kept_of, listed_since, settled
 from catalogs.services.external.writing import again, alteration_work, drop_work, names_on, retried
-from catalogs.services.pointers import require_unclaimed
 from catalogs.table_wire import CreateTableRequest
 from metalake.errors import Conflict, Invalid, NotFound, Unsupported
 from metalake.events import event_of, record, stands

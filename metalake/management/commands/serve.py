@@ -17,6 +17,7 @@ from django.db.migrations.executor import MigrationExecutor
 from gunicorn import util
 from gunicorn.app.base import BaseApplication
 
+from metalake import refusals
 from metalake.errors import Invalid
 from metalake.outbox import Drainer, Rounds
 from metalake.targets import in_url, is_loopback
@@ -111,6 +112,7 @@ class Server(BaseApplication):
         self.cfg.set("loglevel", "warning")
         self.cfg.set("control_socket_disable", True)
         self.cfg.set("post_worker_init", start_draining)
+        self.cfg.set("worker_exit", tell_what_was_refused)
 
     def load(self) -> Any:
         from metalake.wsgi import application
@@ -123,3 +125,8 @@ def start_draining(worker: Any) -> None:
     Drainer().start()
     Rounds().start()
     logging.getLogger(__name__).info("worker %s is ready", worker.pid)
+
+
+def tell_what_was_refused(server: Any, worker: Any) -> None:
+    """In each process that ends in order: what it has counted since its last row."""
+    refusals.tell(everything=True)

@@ -12,7 +12,6 @@ from catalogs.iceberg.locations import (
     canonical,
     check_allowed,
     check_metadata_locations,
-    default_table_location,
     effective_locations,
     is_under,
     normalise,
@@ -282,36 +281,3 @@ def test_referenced_files():
     }
     assert list(referenced_files(metadata)) == ["a", "b", "c", "d", "e", "f"]
     assert list(referenced_files({"snapshots": None})) == []
-
-
-class TestDefaultTableLocation:
-    def test_names_are_readable(self):
-        location = default_table_location("s3://b/w/", ["sales", "eu.west"], "orders", UUID)
-        assert location == f"s3://b/w/sales/eu.west/orders-{UUID}"
-        assert default_table_location("/srv", [], "orders", UUID) == f"file:///srv/orders-{UUID}"
-
-    @given(st.lists(st.text(min_size=1, max_size=255), max_size=16), st.text(min_size=1, max_size=255))
-    def test_any_name_gives_a_location_that_is_allowed(self, levels, name):
-        location = default_table_location("s3://b/w", levels, name, UUID)
-        assert check_allowed(location, ["s3://b/w"], file_roots=[]) == location
-        assert len(location.split("/")) == 4 + len(levels) + 1
-        assert len(location) <= 720 and location.endswith(UUID)
-
-    @pytest.mark.parametrize(
-        "name", ["..", ".", "_", "", "a/b", "../x", "*", "${x}", "'", "a\0b", "\u202e", "%2e%2e", "._."]
-    )
-    def test_no_name_is_a_path_or_a_policy(self, name):
-        folder = default_table_location("s3://b", [name], "t", UUID).split("/")[3]
-        assert folder and set(folder) <= set("abx2e_")
-        assert folder not in ("..", ".") and folder[0] not in "._"
-
-    def test_no_schema_can_be_named_to_lie_inside_a_table(self):
-        table = default_table_location("s3://b", ["s"], "t", UUID)
-        other = default_table_location("s3://b", ["s", f"t-{UUID}"], "t", "7f1e2b1c-1111-4222-8333-444455556666")
-        assert not is_under(other, table) and not is_under(table, other)
-
-    def test_the_uuid_keeps_equal_names_apart_and_must_be_one(self):
-        locations = {default_table_location("s3://b", [level], "t", UUID) for level in ("a b", "a_b", "a/b")}
-        assert len(locations) == 1
-        with pytest.raises(ValueError):
-            default_table_location("s3://b", [], "t", "../../x")

@@ -1,0 +1,122 @@
+"""What fails is counted, for all processes and nodes together, and refused for a while once it failed too often.
+
+A count is a row that says neither who nor where: its key is a digest keyed by METALAKE_SECRET_KEY. It begins with the
+first failure and ends WINDOW seconds later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from threading import BoundedSemaphore
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import F
+
+from authz.models import Remembered
+from metalake.errors import TooManyRequests
+
+WINDOW = 15 * 60
+DAY = 24 * 60 * 60
+
+Rows = dict[str, Remembered]
+
+
+class Count(NamedTuple):
+    """What is counted, by its digest, and how often it may fail in a window."""
+
+    digest: str
+    limit: int
+
+
+def count_of(limit: int, *of: str) -> Count:
+    return Count(digest(*of), limit)
+
+
+def digest(*of: str) -> str:
+    """Keyed, so that nothing can be guessed from it without the key; no part may hold a NUL but the last one."""
+    return hmac.digest(_key(settings.SECRET_KEY), "\0".join(of).encode(errors="surrogatepass"), "sha256").hex()
+
+
+@cache
+def _key(secret: str) -> bytes:
+    return hashlib.sha256(b"metalake throttling\0" + secret.encode()).digest()
+
+
+def read(*digests: str) -> Rows:
+    """What is known now; one statement."""
+    return Remembered.objects.filter(until__gt=int(time.time())).in_bulk(digests)
+
+
+def require(counts: Sequence[Count], rows: Rows, message: str) -> None:
+    """Raise TooManyRequests where one of them has failed as often as it may; the message goes on with how long."""
+    _refuse([rows[digest].until for digest, limit in counts if digest in rows and rows[digest].count >= limit], message)
+
+
+def add(counts: Sequence[Count], message: str) -> None:
+    """Count one more of each, in one statement. Raises TooManyRequests where it is too many by now."""
+    now = int(time.time())
+    ordered = sorted(counts)  # two processes that lock the same rows lock them in the same order
+    values = ", ".join(["(%s, 1, %s)"] * len(ordered))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO authz_remembered (digest, count, until) VALUES {values} ON CONFLICT (digest) DO UPDATE SET "  # noqa: S608
+            "count = CASE WHEN authz_remembered.until <= %s THEN 1 ELSE authz_remembered.count + 1 END, "
+            "until = CASE WHEN authz_remembered.until <= %s THEN excluded.until ELSE authz_remembered.until END "
+            "RETURNING digest, count, until",
+            [*(value for each in ordered for value in (each.digest, now + WINDOW)), now, now],
+        )
+        found = {digest: (count, until) for digest, count, until in cursor.fetchall()}
+    _refuse([found[digest][1] for digest, limit in counts if found[digest][0] > limit], message)
+
+
+def take_back(counts: Sequence[Count]) -> None:
+    """What was counted before its outcome was known did not fail."""
+    Remembered.objects.filter(digest__in=[each.digest for each in counts], count__gt=0).update(count=F("count") - 1)
+
+
+def remember(digest: str, seconds: int) -> None:
+    """Know it for that long from now on."""
+    row = Remembered(digest=digest, count=0, until=int(time.time()) + seconds)
+    Remembered.objects.bulk_create([row], update_conflicts=True, unique_fields=["digest"], update_fields=["until"])
+
+
+def prune() -> None:
+    Remembered.objects.filter(until__lte=int(time.time())).delete()
+
+
+def _refuse(ends: Sequence[int], message: str) -> None:
+    if ends:
+        wait = max(1, max(ends) - int(time.time()))
+        minutes = -(-wait // 60)
+        raise TooManyRequests(f"{message} Try again in {minutes} minute{'s' if minutes > 1 else ''}.", retry_after=wait)
+
+
+class Bulkhead:
+    """Lets `size` through at once and as many wait for a moment, so that the threads of the server stay free."""
+
+    def __init__(self, size: int, patience: float, message: str) -> None:
+        self.patience, self.message = patience, message
+        self._inside = BoundedSemaphore(size)
+        self._line = BoundedSemaphore(2 * size)
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Raises TooManyRequests where none gets free in time."""
+        if not self._line.acquire(blocking=False):
+            raise TooManyRequests(self.message, retry_after=1)
+        try:
+            if not self._inside.acquire(timeout=self.patience):
+                raise TooManyRequests(self.message, retry_after=1)
+            try:
+                yield
+            finally:
+                self._inside.release()
+        finally:
+            self._line.release()

@@ -1,0 +1,71 @@
+"""Signing in and out, on the pages and to the admin: who failed too often is told how long to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+
+from django.contrib import admin, auth
+from django.contrib.auth.forms import AuthenticationForm
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from frontend.guarding import HOME
+from metalake.errors import TooManyRequests
+
+Page = Callable[[HttpRequest], HttpResponse]
+
+
+def throttled(page: Page) -> Page:
+    """Say as a page that too many tries failed."""
+
+    @wraps(page)
+    def calm(request: HttpRequest) -> HttpResponse:
+        try:
+            return page(request)
+        except TooManyRequests as refusal:
+            context = {"title": "Please wait", "message": refusal.message}
+            response = render(request, "frontend/error.html", context, status=429)
+            response["Retry-After"] = str(refusal.retry_after)
+            return response
+
+    return calm
+
+
+@sensitive_post_parameters("password")
+@never_cache
+@require_http_methods(["GET", "POST"])
+@throttled
+def login(request: HttpRequest) -> HttpResponse:
+    """Sign in with a password, then on to `next` where that is a page of ours."""
+    next_ = local_path(request.POST.get("next") or request.GET.get("next"))
+    if request.user.is_authenticated:
+        return redirect(next_)
+    form = AuthenticationForm(request, data=request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        auth.login(request, form.get_user())
+        return redirect(next_)
+    return render(request, "frontend/login.html", {"form": form, "next": next_}, status=400 if form.errors else 200)
+
+
+@throttled
+def admin_login(request: HttpRequest) -> HttpResponse:
+    """The admin's own form, which asks for an operator."""
+    return admin.site.login(request)
+
+
+@require_POST
+def logout(request: HttpRequest) -> HttpResponse:
+    auth.logout(request)
+    return redirect("/login")
+
+
+def local_path(path: str | None) -> str:
+    """The path, if it leads to a page of this server and nowhere else; the first page otherwise."""
+    if not path or not path.startswith("/") or path.startswith("//") or not path.isprintable():
+        return HOME
+    return path if url_has_allowed_host_and_scheme(path, allowed_hosts=None) else HOME
