@@ -20,6 +20,7 @@ class Catalog(Securable):
     enabled = models.BooleanField(default=True)
     nested = models.BooleanField(default=False, editable=False)
     folds_case = models.BooleanField(default=False, editable=False)
+    systems = models.JSONField(null=True, editable=False)  # words of its outside system; None: not looked up yet
 
 
 class CatalogSecrets(models.Model):

@@ -33,6 +33,7 @@ METALAKE_OAUTH_AUDIENCE = tuple(env.list("METALAKE_OAUTH_AUDIENCE", default=[]))
 METALAKE_OAUTH_USER_CLAIM = env.str("METALAKE_OAUTH_USER_CLAIM", "sub")
 METALAKE_OAUTH_GROUPS_CLAIM = env.str("METALAKE_OAUTH_GROUPS_CLAIM", "groups")
 METALAKE_FILE_LOCATIONS = tuple(env.list("METALAKE_FILE_LOCATIONS", default=[]))
+METALAKE_SHARED_SYSTEMS = tuple(env.list("METALAKE_SHARED_SYSTEMS", default=[]))
 METALAKE_EVENT_LOG = env.str("METALAKE_EVENT_LOG", "")
 METALAKE_PROVIDERS = env.dict("METALAKE_PROVIDERS", default={})  # more of them, name=module:Class
 METALAKE_MAX_BODY = env.int("METALAKE_MAX_BODY", 2 * 1024 * 1024)
@@ -69,6 +70,9 @@ try:
     METALAKE_TRUSTED_PROXIES = parse_proxies(env.list("METALAKE_TRUSTED_PROXIES", default=[]))
 except Invalid as bad:
     raise ImproperlyConfigured(f"METALAKE_TRUSTED_PROXIES: {bad.message}.") from None
+
+if odd := [system for system in METALAKE_SHARED_SYSTEMS if "://" not in system]:
+    refuse(f"METALAKE_SHARED_SYSTEMS: write thrift://host:port or glue://account/region instead of {odd[0]!r}.")
 
 KNOWN_AUTHENTICATORS = {"basic", "token", "oauth", "simple"}
 if unknown := set(METALAKE_AUTHENTICATORS) - KNOWN_AUTHENTICATORS:

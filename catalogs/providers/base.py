@@ -111,6 +111,11 @@ class Provider:
         """Those of the tables that this catalog serves, as it is set."""
         return self.capabilities.table_formats
 
+    @property
+    def only_formats(self) -> frozenset[str] | None:
+        """The formats, of entries and of files, whose tables alone the catalog shows; None where it shows all."""
+        return None
+
     def locations(self) -> list[str]:
         """The places that belong to this catalog alone, in the spelling to compare."""
         return []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from catalogs.hive.partitions import partition_name, partition_values
@@ -28,6 +30,7 @@ from catalogs.providers.reaching.endpoints import check_endpoint
 from catalogs.providers.reaching.storage import reach_storage
 from metalake.errors import (
     Conflict,
+    MetalakeError,
     NotEmpty,
     NotFound,
     OutcomeUnknown,
@@ -75,6 +78,25 @@ class GlueProvider(GlueMeaning):
                     check_endpoint(url, SCHEMES)
         if self.given.role:
             check_role(self.given.role)
+
+    def system_names(self) -> list[str]:
+        """The account where it is known; keys and the server's identity have one each, which STS knows."""
+        given = self.given
+        if given.account:
+            return [f"glue://{given.account}/{given.region}"]
+        if not given.keys:
+            return [f"glue://server/{given.region}"]
+        key = sha256(given.keys.access_key_id.encode()).hexdigest()[:32]
+        return [f"glue://key-{key}/{given.region}/{given.glue_endpoint or ''}".rstrip("/")]
+
+    def system(self) -> list[str]:
+        """An endpoint of another address than AWS's knows accounts of its own, which AWS's STS is not asked for."""
+        names, given = self.system_names(), self.given
+        if given.account or (given.keys and given.glue_endpoint and not given.sts_endpoint):
+            return names
+        with suppress(MetalakeError):
+            names.append(f"glue://{self.glue.account()}/{given.region}")
+        return names
 
     def test_connection(self) -> None:
         """List one database."""

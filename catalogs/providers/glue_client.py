@@ -15,7 +15,7 @@ from botocore.credentials import ReadOnlyCredentials
 
 from catalogs.providers.deadline import require_time
 from catalogs.providers.glue_settings import GlueSettings
-from catalogs.providers.reaching.aws import Keys, Role, aws_client
+from catalogs.providers.reaching.aws import Keys, Role, aws_client, regions
 from metalake.errors import (
     AlreadyExists,
     Conflict,
@@ -63,6 +63,7 @@ class GlueClient:
 
     def __init__(self, given: GlueSettings) -> None:
         self._where = (given.region, given.glue_endpoint, given.keys, given.role)
+        self._sts = given.sts_endpoint if given.keys else None  # the server's own is asked about at AWS alone
         self._catalog = {"CatalogId": given.catalog_id} if given.catalog_id else {}
 
     def call(self, operation: str, place: Sequence[str] = (), /, **parameters: Any) -> dict[str, Any]:
@@ -84,6 +85,13 @@ class GlueClient:
             frozen: ReadOnlyCredentials = _client(*self._where)._get_credentials().get_frozen_credentials()
         return frozen
 
+    def account(self) -> str:
+        """The account of the keys in force, as STS says. Raises ProviderUnavailable."""
+        region, _, keys, role = self._where
+        with _answering("GetCallerIdentity", ()):
+            asked = _client(region, self._sts, keys, role, "sts").get_caller_identity()
+        return str(asked["Account"])
+
     def writable(self, shape: str) -> frozenset[str]:
         """The fields that a request's structure, such as TableInput, takes."""
         with _answering("GetCredentials", ()):
@@ -91,8 +99,12 @@ class GlueClient:
 
 
 @lru_cache(maxsize=64)
-def _client(region: str, endpoint: str | None, keys: Keys | None, role: Role | None) -> BaseClient:
-    client = aws_client("glue", region, endpoint, keys=keys, role=role)
+def _client(
+    region: str, endpoint: str | None, keys: Keys | None, role: Role | None, service: str = "glue"
+) -> BaseClient:
+    if service == "sts" and not endpoint and region not in regions(service):
+        region = "us-east-1"
+    client = aws_client(service, region, endpoint, keys=keys, role=role)
     if client._get_credentials() is None:
         raise aws.NoCredentialsError  # and look again next time
     return client

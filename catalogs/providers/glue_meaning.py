@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from catalogs.hive.names import GLUE, ICEBERG_IN_GLUE, folded_name
-from catalogs.hive.tables import EXTERNAL_TABLE, HiveTable, formats_of, passes
+from catalogs.hive.tables import EXTERNAL_TABLE, FILE_FORMATS, HiveTable, formats_of, passes
 from catalogs.providers import glue_iceberg as iceberg
 from catalogs.providers.external import CACHE_TTL, REFRESH_INTERVAL, Levels, Remote
 from catalogs.providers.glue_settings import GlueSettings
@@ -81,6 +81,13 @@ class GlueMeaning(HiveLike):
 
     def shows(self, table: Remote) -> bool:
         return not self.hides_some or passes(self._shown_formats, formats_of_remote(table))
+
+    @property
+    def only_formats(self) -> frozenset[str] | None:
+        """A table of Hive's has a file format, too."""
+        if not self.hides_some:
+            return None
+        return self._shown_formats.union(FILE_FORMATS.values() if "hive" in self._shown_formats else ())
 
     @property
     def table_formats(self) -> frozenset[str]:

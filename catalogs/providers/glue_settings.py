@@ -88,6 +88,11 @@ class GlueSettings(PlacedSettings, ExternalSettings):
         return Role(self.role_arn, external_id, self.role_session_name or "metalake", self.sts_endpoint)
 
     @property
+    def account(self) -> str | None:
+        """Whose Glue catalog it is, as far as the settings say: an id, or that of the role's account."""
+        return self.catalog_id or (self.role_arn.split(":")[4] if self.role_arn else None)
+
+    @property
     def shown_formats(self) -> frozenset[str]:
         return read_filter(self.table_type_filter or self.table_format_filter or "", "Property 'table-type-filter'")
 

@@ -45,7 +45,7 @@ from catalogs.providers.hive_objects import (
 )
 from catalogs.providers.iceberg_entries import POINTER
 from catalogs.providers.reaching.endpoints import Endpoint
-from catalogs.providers.reaching.metastores import check_metastores, parse_metastores
+from catalogs.providers.reaching.metastores import check_metastores, parse_metastores, systems_at, systems_named
 from metalake.errors import AlreadyExists, Conflict, NotFound, Unsupported
 from metalake.privileges import Kind
 
@@ -70,6 +70,12 @@ class HiveProvider(HiveMeaning):
     def check_locations(self) -> None:
         super().check_locations()
         check_metastores(self.properties[URIS])
+
+    def system_names(self) -> list[str]:
+        return systems_named(self.properties[URIS])
+
+    def system(self) -> list[str]:
+        return systems_at(self.properties[URIS])
 
     def test_connection(self) -> None:
         check_metastores(self.properties[URIS])

@@ -9,7 +9,6 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from authz import operations, policy
-from authz.models import PolicyEpoch
 from authz.policy import Actor
 from authz.writing import write
 from catalogs import vault
@@ -23,6 +22,7 @@ from catalogs.providers.base import Provider
 from catalogs.providers.external import ExternalProvider
 from catalogs.providers.registry import PROVIDERS, provider_class, provider_for
 from catalogs.secrets import MASK, mask, require_values
+from catalogs.services import systems
 from catalogs.services.changes import (
     Alteration,
     event,
@@ -37,6 +37,7 @@ from catalogs.services.changes import (
 from catalogs.services.external import nesting
 from catalogs.services.external.calls import is_external
 from catalogs.services.external.reading import forget_answers
+from catalogs.services.systems import System
 from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.events import event_of, gone, record, stands
 from metalake.models import Metalake, new_id
@@ -70,6 +71,7 @@ def create_catalog(
     # Hosts are looked up for nobody who may not register, and with no transaction open.
     registered = checked(catalog_id, opened)
     registered.check_locations()
+    system = systems.look_up(registered)
     nesting.require_no_clash(registered)
 
     def act(actor: Actor) -> Catalog:
@@ -89,7 +91,9 @@ def create_catalog(
         row.properties = mask(opened, checked.settings.secrets())
         row.nested = row.properties.get(nesting.PROPERTY) == "true"
         row.folds_case = bool(checked.capabilities.schemas and checked.capabilities.schemas.folds_case)
-        _claim_locations(checked(row.id, opened))
+        row.systems = sorted(system.words)
+        _claim_locations(row, registered, system)
+        systems.require_alone(actor, row.id, found.id, system)
         row.place_under(row_of(Metalake, found))
         row.save(force_insert=True)
         if secrets := _masked(row.properties, opened):
@@ -154,9 +158,11 @@ def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
 
 
 def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Catalog:
+    system = systems.NOWHERE
     if alteration.properties:
         altered = _altered(actor, metalake, name, alteration)
         altered.check_locations()
+        system = systems.look_up_again(altered)
         if altered.properties.get(nesting.PROPERTY) == "true":
             nesting.require_nestable(actor, find(actor, Ident(metalake, name)))
 
@@ -169,6 +175,9 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
         fields, opened = _apply(alteration, row)
         if elsewhere := _leads_elsewhere(before, row.properties):
             require_settled(found)
+        if opened is not None:
+            _claim_anew(row, before, opened, system)
+            _keep_system(actor, row, opened, system)
         if fields:
             save(row, actor, fields)
             Catalog.objects.filter(pk=row.pk).exclude(nested=row.nested).update(nested=row.nested)
@@ -181,6 +190,16 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
         return row
 
     return write(actor, act, kind=Kind.CATALOG)
+
+
+def _keep_system(actor: Actor, row: Catalog, opened: Mapping[str, str], system: System) -> None:
+    """Raise Forbidden where the catalog is to lead to a system of another's; pairs of before stay as they are."""
+    systems.require_as_seen(system, provider_for(row.provider, row.pk, opened))
+    if systems.has_moved(row, system):
+        systems.one_at_a_time()
+        systems.require_alone(actor, row.pk, row.lineage_ids[0], system)
+    if system is not systems.NOWHERE:
+        Catalog.objects.filter(pk=row.pk).update(systems=sorted(system.words))
 
 
 def _apply(alteration: Alteration, row: Catalog) -> tuple[set[str], dict[str, str] | None]:
@@ -211,7 +230,12 @@ def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: 
 
     Its secrets go wherever the altered properties point, so no lesser right will do.
     """
-    _try(_altered(actor, metalake, name, alteration))
+    altered = _altered(actor, metalake, name, alteration)
+    _try(altered)
+    system = systems.look_up_again(altered)
+    with transaction.atomic():
+        row = row_of(Catalog, find(actor, Ident(metalake, name)))
+        _claim_anew(row, row.properties, altered.properties, system)
 
 
 def _altered(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Provider:
@@ -318,8 +342,6 @@ def _check_new_properties(row: Catalog, before: dict[str, str]) -> dict[str, str
     nested = row.properties.get(nesting.PROPERTY) == "true"
     _check_nesting(row, nested)
     row.nested = nested
-    if chosen(row.pk, opened).locations() != _locations(row.pk, row.provider, before):
-        _claim_locations(chosen(row.pk, opened))
     return opened
 
 
@@ -340,21 +362,36 @@ def _check_nesting(row: Catalog, nested: bool) -> None:
 
 
 def _locations(catalog_id: int, provider: str, properties: Mapping[str, str]) -> list[str]:
-    """The places of a catalog as it is kept; its secrets are opened only where a location is one of them."""
+    return _as_kept(catalog_id, provider, properties).locations()
+
+
+def _as_kept(catalog_id: int, provider: str, properties: Mapping[str, str]) -> Provider:
+    """A catalog's provider that can say its locations; its secrets are opened only where a location is one of them."""
+    kept = provider_for(provider, catalog_id, properties)
     try:
-        return provider_for(provider, catalog_id, properties).locations()
+        kept.locations()
     except Invalid:
-        return provider_for(provider, catalog_id, vault.properties_of(catalog_id)).locations()
+        kept = provider_for(provider, catalog_id, vault.properties_of(catalog_id))
+    return kept
 
 
-def _claim_locations(provider: Provider) -> None:
+def _claim_anew(row: Catalog, before: Mapping[str, str], opened: Mapping[str, str], system: System) -> None:
+    """After an alteration of what keeps the catalog apart from others."""
+    former, altered = _as_kept(row.pk, row.provider, before), provider_for(row.provider, row.pk, opened)
+    claimed, claims = ((of.locations(), of.only_formats) for of in (former, altered))
+    if claimed != claims or systems.has_moved(row, system):
+        _claim_locations(row, altered, system)
+
+
+def _claim_locations(row: Catalog, provider: Provider, system: System) -> None:
     """Raise Invalid where another catalog has one of these places, or a part of it (decision j)."""
     mine = provider.locations()
-    # One registration at a time, so that two cannot claim the same place.
-    PolicyEpoch.objects.select_for_update().get(pk=1)
-    others = Catalog.objects.exclude(pk=provider.catalog_id).values_list("pk", "provider", "properties")
-    for other in others:
-        for theirs in _locations(*other):
+    systems.one_at_a_time()
+    for other in Catalog.objects.exclude(pk=provider.catalog_id):
+        kept = _as_kept(other.pk, other.provider, other.properties)
+        for theirs in kept.locations():
             for location in mine:
-                if is_under(location, theirs) or is_under(theirs, location):
+                if not (is_under(location, theirs) or is_under(theirs, location)):
+                    continue
+                if not systems.may_share_places(system, row, provider, other, kept):
                     raise Invalid(f"{location} overlaps a location of another catalog.", kind=Kind.CATALOG)

@@ -120,6 +120,9 @@ class MemoryProvider(ExternalProvider):
         is_read = verb.startswith(("list", "load"))
         return ProviderUnavailable(message, kind="catalog") if is_read else OutcomeUnknown(message, kind="catalog")
 
+    def system_names(self) -> list[str]:
+        return [f"memory://{self.properties['world']}"]
+
     def test_connection(self) -> None:
         self._call("test_connection", lambda state: None)
 

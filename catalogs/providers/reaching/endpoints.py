@@ -26,11 +26,13 @@ from catalogs.providers.reaching.addresses import (
     literal,
     parse_allowed,
     parse_host,
+    reached,
 )
 from metalake.errors import Invalid, ProviderUnavailable
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 10.0
+THIS_MACHINE = "localhost"
 
 MAX_URL = 2_048
 PORTS = {"http": 80, "https": 443, "thrift": 9083, "hdfs": 8020, "viewfs": 8020}
@@ -106,6 +108,39 @@ def resolve(host: str, port: int, *, seconds: float = CONNECT_SECONDS, trusted: 
         if kind == METADATA or not (kind == PUBLIC or trusted or _is_named(host, port, address)):
             raise _refused(host, kind)
     return addresses
+
+
+def told_apart(host: str, port: int) -> list[str]:
+    """Every `host:port` by which the same listener would be found: its name and its addresses, this machine's as one.
+
+    Raises what `resolve` raises. A system that is reached by two of its addresses, or through others' machines, has
+    more names than can be found out.
+    """
+    found = {_one_spelling(address) for address in resolve(host, port)}
+    return sorted(f"{each}:{port}" for each in {called(host), *found})
+
+
+def called(host: str) -> str:
+    """A host as it is told apart from others by itself: this machine by one name, whatever its address."""
+    address = literal(host)
+    return _one_spelling(address) if address else host
+
+
+def _one_spelling(address: Address) -> str:
+    return THIS_MACHINE if _is_here(address) else str(reached(address)[0])
+
+
+def _is_here(address: Address) -> bool:
+    """Whether it is this machine's: then that is where a connection to it would come from. Nothing is sent."""
+    plain = reached(address)[0]
+    if kind_of(address) in ("loopback", "unspecified"):
+        return True
+    with socket.socket(socket.AF_INET if plain.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((str(plain), 9))
+            return literal(str(probe.getsockname()[0])) == plain
+        except OSError:
+            return False
 
 
 def connect(host: str, port: int, *, seconds: float = CONNECT_SECONDS, trusted: bool = False) -> socket.socket:

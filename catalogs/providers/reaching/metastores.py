@@ -11,9 +11,11 @@ from catalogs.providers.reaching.endpoints import (
     CONNECT_SECONDS,
     READ_SECONDS,
     Endpoint,
+    called,
     check_endpoint,
     connect,
     parse_endpoint,
+    told_apart,
 )
 from metalake.errors import Invalid, at
 
@@ -28,6 +30,17 @@ def parse_metastores(uris: str) -> list[Endpoint]:
 def check_metastores(uris: str) -> list[Endpoint]:
     """The same, each looked up and allowed as it is to be registered. Raises Invalid or ProviderUnavailable."""
     return _each(uris, check_endpoint)
+
+
+def systems_named(uris: str) -> list[str]:
+    """What tells these metastores from others, looking nothing up."""
+    return sorted({f"thrift://{called(endpoint.host)}:{endpoint.port}" for endpoint in parse_metastores(uris)})
+
+
+def systems_at(uris: str) -> list[str]:
+    """The same, and where they lead. Raises Invalid or ProviderUnavailable."""
+    found = {f"thrift://{each}" for at in parse_metastores(uris) for each in told_apart(at.host, at.port)}
+    return sorted(found)
 
 
 class CheckedSocket(TSocket):

@@ -32,7 +32,7 @@ def scheduled(actor: Actor, world: World) -> Catalog:
     """A catalog in a metalake of its own, refreshed every minute; `deep` is refreshed, too."""
     metalakes.create_metalake(actor, "other", None, {})
     for metalake, name in (("other", "often"), ("demo", "too")):
-        properties = {"world": str(world.path), "refresh-interval": "60"}
+        properties = {"world": f"{world.path}-{metalake}", "refresh-interval": "60"}
         catalogs.create_catalog(actor.refreshed(), metalake, name, "relational", "memory", None, properties)
     outbox.drain()
     assert PeriodicTask.objects.filter(task=schedule.TASK).count() == 2
