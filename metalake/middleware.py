@@ -24,6 +24,15 @@ from metalake.targets import read_target, require_host, require_one_wire, wire_o
 REQUESTS = Counter("metalake_requests", "Requests answered", ["wire", "method", "status"])
 SECONDS = Histogram("metalake_request_seconds", "Time to answer", ["wire"])
 
+# What a browser may make of an answer that is no page of ours: nothing. Pages say for themselves what they run.
+HARMLESS = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
 Next = Callable[[HttpRequest], HttpResponse]
 
 
@@ -45,6 +54,8 @@ class Wire:
         try:
             response = self._answer(request)
             response["X-Request-Id"] = request_id.get()
+            for name, value in HARMLESS.items():
+                response.setdefault(name, value)
             if not response.streaming:
                 response.setdefault("Content-Length", str(len(response.content)))
                 if request.method == "HEAD":
@@ -135,7 +146,7 @@ class PagesOnly:
 
 
 class ContentSecurity:
-    """Pages run our own scripts and styles only."""
+    """Pages run our own scripts and styles only; around one view it makes a page of it."""
 
     policy = (
         "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "

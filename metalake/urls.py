@@ -5,14 +5,17 @@ from __future__ import annotations
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.urls import include, path, re_path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from frontend import sign_in
 from iceberg_rest.errors import render_error as iceberg_error
 from metalake import health
 from metalake.errors import Invalid, MetalakeError, NotFound
+from metalake.middleware import ContentSecurity
 from metalake.rest import render_error as native_error
 from metalake.rest import shape_of
+
+described = SpectacularSwaggerSplitView.as_view(url_name="schema")  # its script apart, so that none is inline
 
 urlpatterns = [
     path("iceberg/", include("iceberg_rest.urls")),  # the hot reads first
@@ -20,7 +23,7 @@ urlpatterns = [
     path("api/", include("catalogs.urls")),
     path("api/version", health.Version.as_view()),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
-    path("api/schema/ui/", SpectacularSwaggerView.as_view(url_name="schema"), name="schema-ui"),
+    path("api/schema/ui/", ContentSecurity(described), name="schema-ui"),
     re_path(r"^(?:api/)?health(?:/live)?$", health.Live.as_view()),
     re_path(r"^(?:api/)?health/ready$", health.Ready.as_view()),
     path("configs", health.Configs.as_view()),

@@ -221,3 +221,16 @@ def test_the_operators_pages_work_under_their_policy(desk: Page, shop: Shop) -> 
     desk.wait_for_url("**/admin/")
     desk.goto(f"{shop.server.url}/admin/authz/grant/")
     assert "select_table" in desk.locator("#result_list").inner_text()
+
+
+def test_the_api_is_described_by_our_own_scripts_alone(page: Page, metalake_server: MetalakeServer) -> None:
+    answer = page.goto(f"{metalake_server.url}/api/schema/ui/")
+    assert answer is not None
+    assert "script-src" not in (policy := answer.headers["content-security-policy"])
+    assert "default-src 'self'" in policy
+    assert not re.search(r"<script(?![^>]* src=)", answer.text())
+    operation = page.locator(".opblock", has_text="The version of the wire").first
+    operation.click()  # the description was fetched and drawn
+    operation.get_by_role("button", name="Try it out").click()
+    operation.get_by_role("button", name="Execute").click()
+    operation.locator(".live-responses-table", has_text="compileDate").wait_for()

@@ -36,7 +36,8 @@ every_door = pytest.mark.parametrize("door", DOORS)
 def ask(server: MetalakeServer, target: str, *lines: str, method: str = "GET") -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of what the server answers to exactly these lines."""
     given = [f"{method} {target} HTTP/1.1", *lines, "Connection: close"]
-    given.append(f"Authorization: {basic('admin', server.admin_password)}")
+    if not target.endswith("/metrics"):  # which knows no callers
+        given.append(f"Authorization: {basic('admin', server.admin_password)}")
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
         connection.sendall(("\r\n".join(given) + "\r\n\r\n").encode("latin-1"))
         answer = b""
@@ -123,6 +124,23 @@ def test_the_setting_says_which_hosts_are_ours(settings: Any, allowed: list[str]
     asked = RequestFactory().get("/api/metalakes", headers={"Host": host}).META
     with nullcontext() if opens else pytest.raises(Invalid, match="METALAKE_ALLOWED_HOSTS"):
         require_host(asked, "api")
+
+
+# What a browser may make of an answer
+
+
+@every_door
+def test_every_answer_says_what_a_browser_may_make_of_it(metalake_server: MetalakeServer, door: str) -> None:
+    for target, *host in ((DOORS[door], "Host: localhost"), (DOORS[door], "Host: a.example"), ("x://", "Host: a")):
+        _, headers, _ = ask(metalake_server, target, *host)
+        policy = dict(rule.split(" ", 1) for rule in headers["Content-Security-Policy"].split("; "))
+        assert (policy["frame-ancestors"], headers["X-Frame-Options"]) == ("'none'", "DENY")
+        assert (policy["base-uri"], headers["X-Content-Type-Options"]) == ("'none'", "nosniff")
+        assert headers["Referrer-Policy"] == headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        if door != "admin":
+            runs = policy.get("script-src", policy["default-src"])
+            assert runs == ("'self'" if headers["Content-Type"].startswith("text/html") else runs)
+            assert "unsafe" not in runs
 
 
 # Targets

@@ -6,7 +6,9 @@ import os
 import secrets
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from authz.callers import actor_of
@@ -23,6 +25,8 @@ class Command(BaseCommand):
         if User.objects.exists():
             return
         given = os.environ.get("METALAKE_ADMIN_PASSWORD", "")
+        if given:
+            _require_strong(given)
         password = given or secrets.token_urlsafe(15)
         with transaction.atomic():
             admin = User.objects.create_superuser(ADMIN, password)
@@ -33,3 +37,13 @@ class Command(BaseCommand):
         self.stdout.write("Made the metalake demo with the Iceberg catalog lake.")
         if not given:
             self.stdout.write(f"Made the user {ADMIN} with the password {password} - it is shown this once.")
+
+
+def _require_strong(password: str) -> None:
+    try:
+        validate_password(password)
+    except ValidationError as weak:
+        raise CommandError(
+            f"METALAKE_ADMIN_PASSWORD, the password of the first admin: {' '.join(weak.messages)} "
+            f"Set another, or unset it and one is made."
+        ) from None

@@ -19,6 +19,7 @@ from gunicorn.app.base import BaseApplication
 
 from metalake import refusals
 from metalake.errors import Invalid
+from metalake.middleware import HARMLESS
 from metalake.outbox import Drainer, Rounds
 from metalake.targets import in_url, is_loopback
 
@@ -85,8 +86,14 @@ def write_error(sock: socket.socket, status: int, reason: str, message: str) -> 
     kind = "BadRequestException" if status < 500 else "ServiceFailureException"
     error = {"message": told, "type": kind, "code": status}
     body = json.dumps({"code": 1001, "type": "IllegalArgumentException", "message": told, "error": error}).encode()
-    head = f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\n"
-    util.write_nonblock(sock, f"{head}Content-Length: {len(body)}\r\n\r\n".encode("latin-1") + body)
+    head = [
+        f"HTTP/1.1 {status} {reason}",
+        "Connection: close",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        *(f"{name}: {value}" for name, value in HARMLESS.items()),
+    ]
+    util.write_nonblock(sock, "\r\n".join(head).encode("latin-1") + b"\r\n\r\n" + body)
 
 
 class Server(BaseApplication):
