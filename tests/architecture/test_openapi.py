@@ -114,6 +114,8 @@ def test_its_page_loads_only_what_we_serve() -> None:
     assert "swagger-ui" in page
     assets = re.findall(r'(?:src|href)="([^"]+)"', page)
     assert assets
+    assets.remove(script := "/api/schema/ui/?script=")
+    assert Client().get(script)["Content-Type"] == "application/javascript"
     for asset in assets:
         assert asset.startswith("/static/"), asset
         assert find(asset.removeprefix("/static/")), asset
