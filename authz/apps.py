@@ -7,12 +7,13 @@ class AuthzConfig(AppConfig):
     verbose_name = "Authorization"
 
     def ready(self) -> None:
-        from authz import audit, callers, history, snapshot, throttling
+        from authz import audit, callers, doors, history, snapshot, throttling
         from metalake import events, outbox, rest
 
         events.subscribe_in_transaction(audit.write)
         events.subscribe_in_transaction(history.keep)
         events.subscribe(history.seal_after)
         outbox.every_round(throttling.prune)
+        doors.open_doors()
         rest.authenticate_with(callers.authenticate)
         post_migrate.connect(snapshot.begin, sender=self)

@@ -1,28 +1,60 @@
-"""Django's and guardian's `has_perm`, answered by our evaluator, so that a DENY row never reads as a permission."""
+"""What `user.has_perm` and its kin hear from us, on the policy as of now.
+
+metalake.<privilege>    on a securable: whether the privilege is in effect for the user (rule 2)
+authz.<operation>       on an object: whether they may do it there, by what they hold or own (authz.operations)
+metalake.see_pages      without an object: whether they may read the operators' pages, as staff may
+metalake.operate        likewise, to do what only an operator does; superusers alone, which Django answers itself
+"""
+
+from __future__ import annotations
 
 from typing import Any
 
-from authz import snapshot
+from django.contrib.auth.backends import BaseBackend
+
+from authz import policy
+from authz.callers import actor_of
 from authz.models import User
-from authz.policy import Actor
+from authz.objects import by_ids
+from authz.operations import FAMILIES, OPERATIONS, Operation
+from authz.permissions import privileges_of
+from authz.policy import Lineage
 from metalake.models import Securable
-from metalake.privileges import Privilege
+from metalake.privileges import Kind
+
+SEE_PAGES, OPERATE = "metalake.see_pages", "metalake.operate"
 
 
-class PolicyBackend:
-    def authenticate(self, request: Any, **credentials: Any) -> None:
-        """This backend knows rights, not passwords."""
+class PolicyBackend(BaseBackend):
+    def has_perm(self, user_obj: Any, perm: str, obj: Any = None) -> bool:
+        if not isinstance(user_obj, User) or not user_obj.is_active:
+            return False
+        if obj is None:
+            return perm == SEE_PAGES and user_obj.is_staff
+        app, _, name = perm.rpartition(".")
+        if app == "authz":
+            return _may(user_obj, name, obj)
+        return isinstance(obj, Securable) and app in ("", "metalake") and name in privileges_of(user_obj, obj)
 
-    def has_perm(self, user: Any, perm: str, obj: Any = None) -> bool:
-        """Whether the privilege `metalake.<name>` is effective on a securable for this user."""
-        name = perm.removeprefix("metalake.")
-        if not isinstance(obj, Securable) or not isinstance(user, User) or not user.is_active:
-            return False
-        if name not in set(Privilege):
-            return False
-        actor = Actor(user.pk, user.username, snapshot.latest())
-        if not actor.is_member(obj.lineage_ids[0]):
-            return False
-        mask = actor.mask(obj.lineage_ids)
-        bit = Privilege(name).bit
-        return bool(mask & bit) and not mask >> snapshot.DENY_SHIFT & bit
+    def get_group_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
+        """The privileges in effect on a securable; all of them come by roles."""
+        return {f"metalake.{name}" for name in privileges_of(user_obj, obj)} if isinstance(obj, Securable) else set()
+
+    def get_all_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
+        return self.get_group_permissions(user_obj, obj)
+
+
+def _may(user: User, name: str, obj: Securable | Lineage) -> bool:
+    """Whether the user may do an operation on a securable, or on what a page has located."""
+    found: Lineage | None = by_ids([obj.pk]).get(obj.pk) if isinstance(obj, Securable) else obj
+    if found is None:
+        return False
+    operation = _operation(name, Kind(found.nodes[-1].kind))
+    return operation is not None and policy.permits(actor_of(user), operation, found)
+
+
+def _operation(name: str, kind: Kind) -> Operation | None:
+    if name in FAMILIES:
+        return FAMILIES[name].get(kind)
+    row = OPERATIONS.get(name)
+    return row if row and kind in row.on else None

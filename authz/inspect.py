@@ -130,7 +130,7 @@ def standing(actor: Actor, lineage: Lineage) -> Standing:
     held = policy.rights(actor, lineage)
     kind = Kind(lineage.nodes[-1].kind)
     owns = next((node for node in lineage.nodes if actor.owns(node)), None) if held.member else None
-    privileges = [privilege for privilege in Privilege if kind in privilege.grantable_on and held.holds(privilege)]
+    privileges = [privilege for privilege in held.effective() if kind in privilege.grantable_on]
     return Standing(owns, tuple(privileges))
 
 

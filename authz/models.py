@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
+from django.contrib.auth import get_backends
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.contrib.auth.models import Group as GuardianGroup
 from django.db import models
@@ -13,8 +15,9 @@ from django.db.models import Q
 from django.utils import timezone
 from guardian.models import GroupObjectPermissionBase
 
+from authz.managers import RAW, GrantManager, refuse
 from metalake.models import AuditInfo, Metalake, Securable
-from metalake.privileges import Effect
+from metalake.privileges import Effect, Privilege
 
 
 class UserManager(BaseUserManager["User"]):
@@ -43,6 +46,18 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     def __str__(self) -> str:
         return self.username
+
+    def has_perm(self, perm: str, obj: Any = None) -> bool:
+        """`metalake.<privilege>` and `authz.<operation>` on an object, which a superuser is asked about like others.
+
+        Without an object it is Django's question; no privilege is held on nothing.
+        """
+        if obj is None:
+            return perm.removeprefix("metalake.") not in set(Privilege) and super().has_perm(perm)
+        return self.is_active and any(backend.has_perm(self, perm, obj) for backend in get_backends())
+
+    async def ahas_perm(self, perm: str, obj: Any = None) -> bool:
+        return await sync_to_async(self.has_perm)(perm, obj)
 
 
 class Member(AuditInfo):
@@ -103,6 +118,9 @@ class Grant(GroupObjectPermissionBase):
     starts_at = models.DateTimeField(null=True, blank=True, help_text="In force from then on; empty: at once.")
     ends_at = models.DateTimeField(null=True, blank=True, help_text="Dead from then on; empty: never.")
 
+    objects: ClassVar[GrantManager] = GrantManager()
+    rows: ClassVar[models.Manager[Grant]] = models.Manager()  # for the services that write grants
+
     class Meta(GroupObjectPermissionBase.Meta):
         constraints = [
             models.UniqueConstraint(fields=["group", "permission", "content_object"], name="grant_is_unique")
@@ -115,6 +133,12 @@ class Grant(GroupObjectPermissionBase):
 
     def __str__(self) -> str:
         return f"{self.effect} {self.permission.codename} on {self.content_object} to {self.group.name}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        refuse(RAW)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        refuse(RAW)
 
 
 class Token(models.Model):

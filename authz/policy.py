@@ -8,7 +8,7 @@ lists. The rules are data in `operations`; their meaning is docs/authorization.m
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -135,6 +135,10 @@ class Rights:
     def holds(self, privilege: Privilege) -> bool:
         return self.allows(privilege) and not self.denies(privilege)
 
+    def effective(self) -> list[Privilege]:
+        """All that is allowed and not denied (rule 2)."""
+        return [privilege for privilege in Privilege if self.holds(privilege)]
+
 
 def rights(actor: Actor, lineage: Lineage) -> Rights:
     nodes = lineage.nodes
@@ -144,6 +148,17 @@ def rights(actor: Actor, lineage: Lineage) -> Rights:
     if actor.owns(nodes[-1]):
         owned.add(operations.SELF)
     return Rights(member=True, mask=actor.mask([node.id for node in nodes]), owned=frozenset(owned))
+
+
+def effective(actor: Actor, lineage: Sequence[int]) -> list[Privilege]:
+    """The privileges in effect for the actor on the object of these ids, the metalake's first; of members alone."""
+    mask = actor.mask(lineage) if actor.is_member(lineage[0]) else 0
+    return Rights(member=True, mask=mask, owned=frozenset()).effective()
+
+
+def effective_alone(policy: Snapshot, roles: Iterable[int], lineage: Sequence[int]) -> list[Privilege]:
+    """What these roles bring there now, whoever holds them."""
+    return Rights(member=True, mask=policy.mask(roles, lineage, time.time()), owned=frozenset()).effective()
 
 
 def decide(operation: Operation, held: Rights, kind: str) -> bool:
@@ -189,8 +204,13 @@ def require(actor: Actor, operation: Operation, lineage: Lineage) -> None:
     if decide(operation, held, kind):
         return
     if sees(actor, lineage, held):
-        raise Forbidden(f"{actor.name} may not {_act(operation, lineage)}.", kind=kind)
+        raise refusal(actor.name, operation, lineage)
     raise unseen(actor, lineage)
+
+
+def refusal(name: str, operation: Operation, lineage: Lineage) -> Forbidden:
+    """What is told to somebody who sees the object and may not do this."""
+    return Forbidden(f"{name} may not {_act(operation, lineage)}.", kind=lineage.nodes[-1].kind)
 
 
 def unseen(actor: Actor, lineage: Lineage) -> NotFound:

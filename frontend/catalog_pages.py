@@ -12,14 +12,14 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
-from authz import operations, policy
+from authz import operations
 from authz.policy import Actor
 from catalogs.lookup import Found
 from catalogs.providers.registry import PROVIDERS, provider_class
 from catalogs.services import browsing, catalogs
 from catalogs.services.external import nesting
 from frontend.catalog_forms import PROPERTY, STALE, CatalogForm, choices
-from frontend.guarding import is_partial, signed_in
+from frontend.guarding import is_partial, require, signed_in
 from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound
 from metalake.privileges import Kind
 
@@ -34,7 +34,7 @@ UNNAMED = "untitled"  # a connection may be tried before the catalog has a name
 def register(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
     """A new catalog: first its provider, then what that declares."""
     found = located(actor, metalake_id, Kind.METALAKE)
-    policy.require(actor, operations.CREATE_CATALOG, found)
+    require(request, operations.CREATE_CATALOG, found)
     name = (request.POST or request.GET).get("provider", "")
     if name not in PROVIDERS:
         context = {"found": found, "choices": choices(), "unknown": name}
@@ -64,7 +64,7 @@ def register(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpRespon
 def change(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
     """The same form with what the catalog has; secrets that are left alone are kept."""
     found = located(actor, catalog_id, Kind.CATALOG)
-    policy.require(actor, operations.ALTER_CATALOG, found)
+    require(request, operations.ALTER_CATALOG, found)
     metalake, name = found.metalake.name, found.catalog.name
     row = catalogs.load_catalog(actor, metalake, name)
     form = CatalogForm(provider_class(row.provider), request.POST if request.method == "POST" else None, row)

@@ -13,7 +13,10 @@ from django.utils.cache import add_never_cache_headers, patch_vary_headers
 from django.utils.http import urlencode
 from django_htmx.http import HttpResponseClientRedirect
 
+from authz import policy
 from authz.callers import actor_of
+from authz.operations import Operation
+from authz.policy import Lineage
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.logs import note_failure
 from metalake.rest import shape_of
@@ -39,6 +42,18 @@ def signed_in(page: Page) -> Page:
         return response
 
     return guarded
+
+
+def permits(request: HttpRequest, operation: Operation, found: Lineage) -> bool:
+    """Pages ask as Django does; authz.backends has the evaluator's answer."""
+    user: Any = request.user
+    return user.has_perm(f"authz.{operation.name}", found)
+
+
+def require(request: HttpRequest, operation: Operation, found: Lineage) -> None:
+    """Raise Forbidden unless the user may do this on an object that they see."""
+    if not permits(request, operation, found):
+        raise policy.refusal(request.user.get_username(), operation, found)
 
 
 def is_partial(request: HttpRequest) -> bool:

@@ -12,13 +12,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from authz import inspect, operations, policy
+from authz import inspect, operations
 from authz.policy import Actor
 from authz.services import tokens as personal_tokens
 from catalogs.services import browsing
 from catalogs.services.external import watching
 from frontend.forms import TokenForm
-from frontend.guarding import is_partial, signed_in
+from frontend.guarding import is_partial, permits, signed_in
 from frontend.outside_pages import watched
 from metalake.errors import MetalakeError, NotFound
 from metalake.models import Slot
@@ -47,8 +47,8 @@ def show_object(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
         "about": browsing.describe(actor, found),
         "seen": inspect.grants_on(actor, found),
         "standing": inspect.standing(actor, found),
-        "may_register": found.kind == Kind.METALAKE and policy.permits(actor, operations.CREATE_CATALOG, found),
-        "may_change": found.kind == Kind.CATALOG and policy.permits(actor, operations.ALTER_CATALOG, found),
+        "may_register": found.kind == Kind.METALAKE and permits(request, operations.CREATE_CATALOG, found),
+        "may_change": found.kind == Kind.CATALOG and permits(request, operations.ALTER_CATALOG, found),
     }
     if watching.may_watch(actor, found):
         context |= watched(actor, found)

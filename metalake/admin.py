@@ -32,7 +32,7 @@ class ReadOnlyAdmin(ModelAdmin):
         return self.has_view_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(request.user.is_active and request.user.is_staff)
+        return request.user.has_perm("metalake.see_pages")
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -45,7 +45,7 @@ class ReadOnlyAdmin(ModelAdmin):
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         """Asked by the actions that declare it."""
-        return bool(request.user.is_active and request.user.is_superuser)
+        return request.user.has_perm("metalake.operate")
 
 
 class SecurableAdmin(ReadOnlyAdmin):

@@ -254,6 +254,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 GUARDIAN_GROUP_OBJ_PERMS_MODEL = "authz.Grant"
+GUARDIAN_GET_CONTENT_TYPE = "authz.permissions.content_type_of"
 ANONYMOUS_USER_NAME = None
 LOGIN_URL = "/login"
 LOGIN_REDIRECT_URL = "/"

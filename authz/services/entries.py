@@ -158,7 +158,7 @@ def insert(role: Role, wanted: Mapping[int, Entries], grantor: Actor) -> None:
             codename__in={privilege.value for entries in wanted.values() for privilege in entries},
         ).values_list("codename", "pk")
     )
-    Grant.objects.bulk_create(
+    Grant.rows.bulk_create(
         [
             Grant(
                 group_id=role.group_id,

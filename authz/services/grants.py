@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from django.db.models import Q
@@ -19,7 +19,7 @@ from authz.services.roles import GrantedOn, RoleRecord, find_role_row, located, 
 from metalake.errors import Forbidden, Invalid
 from metalake.models import below
 from metalake.names import dotted
-from metalake.privileges import Effect, Kind
+from metalake.privileges import Effect, Kind, Privilege
 
 
 def grant_privileges(
@@ -36,18 +36,9 @@ def grant_privileges(
         require_give(actor, found, wanted)
         entries.check_families([(found, wanted)])
         row = find_role_row(top, role)
-        held = entries.held_by(row, found.id)
-        standing = entries.by_object(entries.living(held, actor.moment)).get(found.id, {})
-        for privilege, given in wanted.items():
-            if (there := standing.get(privilege, given)).effect != given.effect:
-                raise Invalid(
-                    f"Role {role} holds {there.effect} {privilege} there: revoke it before you {given.effect} it.",
-                    kind="privilege",
-                )
-        fresh = _beyond(wanted, standing)
-        told = rewrite(actor, row, [(found, fresh)], [grant for grant in held if grant.privilege in fresh])
+        told = _give(actor, row, found, wanted)
         shown = _shown(actor, top, row, [GrantedOn(found.kind, dotted(found.full_name), wanted)])
-        _tell(actor, found, row, "privileges.granted", fresh, told)
+        _tell(actor, found, row, "privileges.granted", *told)
         return shown
 
     return change(actor, metalake, act, kind="object")
@@ -69,18 +60,77 @@ def revoke_privileges(
         if len(allowed) < len(wanted):
             require_lift(actor, found)
         row = find_role_row(top, role)
-        held = entries.living(entries.held_by(row, found.id), actor.moment)
-        gone = [
-            grant
-            for grant in held
-            if grant.privilege in wanted and wanted[grant.privilege].effect == grant.given.effect
-        ]
-        told = rewrite(actor, row, [(found, {})], gone)
+        told = _take(actor, row, found, wanted)
         shown = _shown(actor, top, row, [])
-        _tell(actor, found, row, "privileges.revoked", {grant.privilege: grant.given for grant in gone}, told)
+        _tell(actor, found, row, "privileges.revoked", *told)
         return shown
 
     return change(actor, metalake, act, kind="object")
+
+
+def allow_each(
+    actor: Actor, metalake: str, privilege: Privilege, role_ids: Collection[int], object_ids: Collection[int]
+) -> None:
+    """Allow each role a privilege on each object of the metalake, all or none. Raises as grant_privileges does."""
+    _each(actor, metalake, "privileges.granted", _give, privilege, role_ids, object_ids)
+
+
+def take_each(
+    actor: Actor, metalake: str, privilege: Privilege, role_ids: Collection[int], object_ids: Collection[int]
+) -> None:
+    """Take that ALLOW back where a role has it; a DENY stays. Raises as revoke_privileges does."""
+    _each(actor, metalake, "privileges.revoked", _take, privilege, role_ids, object_ids)
+
+
+Made = tuple[Entries, publishing.Changes]
+
+
+def _each(
+    actor: Actor,
+    metalake: str,
+    name: str,
+    make: Callable[[Actor, Role, Located, Entries], Made],
+    privilege: Privilege,
+    role_ids: Collection[int],
+    object_ids: Collection[int],
+) -> None:
+    def act(actor: Actor, top: Located) -> None:
+        on = by_ids(object_ids)
+        rows = Role.objects.filter(parent_id=top.id, pk__in=role_ids).order_by("pk")
+        if len(rows) < len(set(role_ids)) or any(id not in on or on[id].nodes[0].id != top.id for id in object_ids):
+            raise Invalid(f"Name roles and objects that metalake {top.name} has.", kind="object")
+        for found in on.values():
+            wanted = entries.read_entries(found.kind, [(privilege.value, Effect.ALLOW.value)])
+            require_give(actor, found, wanted)
+            entries.check_families([(found, wanted)])
+            for row in rows:
+                _tell(actor, found, row, name, *make(actor, row, found, wanted))
+
+    change(actor, metalake, act, kind="object")
+
+
+def _give(actor: Actor, row: Role, found: Located, wanted: Entries) -> Made:
+    """Give the role what it does not hold there yet; what was given, and what it holds now."""
+    held = entries.held_by(row, found.id)
+    standing = entries.by_object(entries.living(held, actor.moment)).get(found.id, {})
+    for privilege, given in wanted.items():
+        if (there := standing.get(privilege, given)).effect != given.effect:
+            raise Invalid(
+                f"Role {row.name} holds {there.effect} {privilege} there: revoke it before you {given.effect} it.",
+                kind="privilege",
+            )
+    fresh = _beyond(wanted, standing)
+    return fresh, rewrite(actor, row, [(found, fresh)], [grant for grant in held if grant.privilege in fresh])
+
+
+def _take(actor: Actor, row: Role, found: Located, wanted: Entries) -> Made:
+    """Take what the role holds there under the same condition; what was taken, and what it holds now."""
+    gone = [
+        grant
+        for grant in entries.living(entries.held_by(row, found.id), actor.moment)
+        if grant.privilege in wanted and wanted[grant.privilege].effect == grant.given.effect
+    ]
+    return {grant.privilege: grant.given for grant in gone}, rewrite(actor, row, [(found, {})], gone)
 
 
 def override_role(actor: Actor, metalake: str, role: str, overrides: Sequence[Ask]) -> RoleRecord:
@@ -134,7 +184,7 @@ def rewrite(
     if not all(may_lift(actor, found) for found in by_ids(lifted).values()):
         raise Forbidden(f"{actor.name} may not lift a DENY that role {row.name} carries.", kind="role")
     if gone:
-        Grant.objects.filter(pk__in=[grant.id for grant in gone]).delete()
+        Grant.rows.filter(pk__in=[grant.id for grant in gone]).delete()
     entries.insert(row, given, actor)
     changed = given.keys() | {grant.object_id for grant in gone}
     return publishing.grants_of(row, changed) if changed else []
@@ -150,7 +200,7 @@ def stays(denied: Held, given: dict[int, Entries], now: datetime) -> bool:
 def forget_grants_under(lineage: str) -> None:
     """Every grant on the object of this lineage and on all below it, in the caller's transaction."""
     on = "content_object__lineage"
-    grants = Grant.objects.filter(Q(**{on: lineage}) | below(lineage, on))
+    grants = Grant.rows.filter(Q(**{on: lineage}) | below(lineage, on))
     pairs = set(grants.values_list("group__role", "content_object_id"))
     if pairs:
         grants.delete()

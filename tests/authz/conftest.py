@@ -56,9 +56,9 @@ def filled(world: World) -> World:
     grants.grant_privileges(world.olga, "acme", "no", Kind.CATALOG, "lake", [("use_catalog", "allow", *span)])
     grants.grant_privileges(world.olga, "acme", "no", Kind.SCHEMA, "lake.A", [("use_schema", "deny", None, soon)])
     started = Grant.objects.get(group__role__name="no", permission__codename="use_catalog")
-    Grant.objects.filter(pk=started.pk).update(starts_at=timezone.now() - timedelta(days=1))
+    Grant.rows.filter(pk=started.pk).update(starts_at=timezone.now() - timedelta(days=1))
     ended = Grant.objects.get(group__role__name="r2", permission__codename="select_table")
-    Grant.objects.filter(pk=ended.pk).update(ends_at=timezone.now() - timedelta(hours=1))
+    Grant.rows.filter(pk=ended.pk).update(ends_at=timezone.now() - timedelta(hours=1))
     snapshot.forget()
     return world
 

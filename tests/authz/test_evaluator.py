@@ -104,7 +104,7 @@ class Stored:
             for w, r, p in assigned
             if p.kind == "group"
         )
-        Grant.objects.bulk_create(
+        Grant.rows.bulk_create(
             Grant(
                 group_id=self.id(w, g.role),
                 permission=permissions[g.privilege],
@@ -334,9 +334,9 @@ def test_following_all_grants_equals_loading_them() -> None:
     nothing = replace(stored.policy, grants={}, timed={})
     assert grants_in(stored.policy)["timed"]
     assert grants_in(followed(nothing)) == grants_in(stored.policy)
-    Grant.objects.filter(id__in=list(Grant.objects.values_list("id", flat=True))[::3]).delete()
-    Grant.objects.filter(starts_at=stored.moment(1)).update(starts_at=None)
-    Grant.objects.filter(ends_at=stored.moment(5)).update(starts_at=stored.moment(4), ends_at=None)
+    Grant.rows.filter(id__in=list(Grant.objects.values_list("id", flat=True))[::3]).delete()
+    Grant.rows.filter(starts_at=stored.moment(1)).update(starts_at=None)
+    Grant.rows.filter(ends_at=stored.moment(5)).update(starts_at=stored.moment(4), ends_at=None)
     changed = grants_in(snapshot.load())
     assert grants_in(followed(stored.policy)) == changed != grants_in(stored.policy)
     assert changed["timed"]

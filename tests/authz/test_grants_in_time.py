@@ -89,7 +89,7 @@ def test_a_grant_without_times_makes_one_with_times_lasting(world: World, reader
 def test_what_has_ended_is_as_good_as_gone(world: World, readers: str) -> None:
     grant(world, readers, "lake.A:B.t", "select_table", "deny")
     past = timezone.now() - HOUR
-    Grant.objects.filter(content_object=world.t.pk).update(ends_at=past)
+    Grant.rows.filter(content_object=world.t.pk).update(ends_at=past)
     snapshot.forget()
     assert "lake.A:B.t" not in world.role(readers)
     found = find(world.olga, Ident("acme", "lake", "A:B", "t"))
@@ -110,7 +110,7 @@ def test_shortening_a_deny_is_lifting_it(world: World, readers: str) -> None:
         (None, in_4): [(None, in_3), (in_1, in_4), (in_1, None)],
     }
     for (starts, ends), attempts in narrower.items():
-        Grant.objects.filter(content_object=world.t.pk, permission__codename="select_table").delete()
+        Grant.rows.filter(content_object=world.t.pk, permission__codename="select_table").delete()
         grant(world, readers, "lake.A:B.t", "select_table", "deny", starts, ends)
         for later, sooner in attempts:
             with pytest.raises(Forbidden, match="may not lift a DENY"):
@@ -156,7 +156,7 @@ def test_spans_that_make_no_sense_are_refused(
 def test_overriding_keeps_what_has_begun(world: World, readers: str) -> None:
     now = timezone.now()
     grant(world, readers, "lake", "create_schema", ends=now + HOUR)
-    Grant.objects.filter(permission__codename="create_schema").update(starts_at=now - HOUR)
+    Grant.rows.filter(permission__codename="create_schema").update(starts_at=now - HOUR)
     kept = Grant.objects.get(permission__codename="create_schema")
     said = Ask(Kind.CATALOG, "lake", [("create_schema", "allow", kept.starts_at, kept.ends_at)])
     grants.override_role(world.olga, "acme", readers, [said])

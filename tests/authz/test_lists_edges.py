@@ -121,8 +121,8 @@ def test_a_list_shows_what_is_granted_at_that_moment(world: World, monkeypatch: 
     monkeypatch.setattr(snapshot, "MOST_NAMED", named)
     world.give("mia", "use_catalog@lake", "use_schema@lake.A:B", "select_table@lake.A:B.t")
     now = datetime.now(UTC)
-    Grant.objects.filter(content_object=world.t.pk).update(starts_at=now + HOUR, ends_at=now + 2 * HOUR)
-    Grant.objects.filter(content_object=world.ab.pk).update(starts_at=now - HOUR, ends_at=now + 2 * HOUR)
+    Grant.rows.filter(content_object=world.t.pk).update(starts_at=now + HOUR, ends_at=now + 2 * HOUR)
+    Grant.rows.filter(content_object=world.ab.pk).update(starts_at=now - HOUR, ends_at=now + 2 * HOUR)
     snapshot.forget()
     mia = world.mia
     for later, tables, schemas in ((0, [], ["A"]), (1, ["t"], ["A"]), (2, [], [])):

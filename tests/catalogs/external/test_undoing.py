@@ -69,7 +69,7 @@ def test_a_drop_that_was_made_is_published_whoever_lost_the_right(bench: Bench, 
 
 def test_an_account_that_is_gone_makes_nothing(bench: Bench) -> None:
     killed_at("applied", lambda: bench.make_schema("sales"))
-    Grant.objects.all().delete()
+    Grant.rows.all().delete()
     Intent.objects.update(actor_id=10**15)
     settle_all()
     assert Intent.objects.get().state == Intent.State.ABORTED
