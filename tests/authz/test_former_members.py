@@ -118,7 +118,7 @@ def test_it_is_kept_in_its_own_metalake_alone(world: World) -> None:
 def test_a_deny_that_ended_keeps_nothing_and_one_ahead_does(world: World) -> None:
     today = timezone.now()
     ended, ahead, ends = (world.give("mia", BARS) for _ in range(3))
-    denied = Grant.objects.filter(effect="deny")
+    denied = Grant.rows.filter(effect="deny")
     denied.filter(group__role__name=ended).update(ends_at=today - timedelta(hours=1))
     denied.filter(group__role__name=ahead).update(starts_at=today + timedelta(days=1))
     people.remove_user(world.olga, "acme", "mia")

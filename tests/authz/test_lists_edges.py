@@ -234,7 +234,7 @@ def test_each_deny_that_is_left_behind_must_be_one_to_lift(mover: World) -> None
 def test_a_deny_to_come_is_shed_too_and_one_that_has_ended_is_none(mover: World) -> None:
     mover.give("mia", "deny select_table@lake.A:B")
     now = datetime.now(UTC)
-    held = Grant.objects.filter(content_object=mover.ab.pk)
+    held = Grant.rows.filter(content_object=mover.ab.pk)
     held.update(starts_at=now + HOUR)
     with pytest.raises(Forbidden, match=REFUSED):
         escape(mover)
