@@ -8,12 +8,14 @@ class CatalogsConfig(AppConfig):
         from prometheus_client import REGISTRY
 
         from authz.objects import register_finder
+        from authz.services.owners import hand_over_with
         from catalogs import metrics, securables, tasks
-        from catalogs.services import admission
+        from catalogs.services import admission, reserved
         from metalake import rest
         from metalake.health import NAMES
 
         register_finder(securables)
+        hand_over_with(reserved.hand_over)
         tasks.register()
         rest.admit_with(admission.admit)
         REGISTRY.register(metrics.OutsideCatalogs())

@@ -69,10 +69,33 @@ class Table(Tabular):
 
 
 class LocationClaim(models.Model):
-    """A place that one table writes to; no other table may have it, or a part of it."""
+    """A place that one table writes to, or wrote to before; no other table may have it, or a part of it."""
 
     table = models.ForeignKey(Table, models.CASCADE, related_name="claims")
     location = models.CharField(max_length=2048, unique=True)
+    former_since = models.DateTimeField(null=True)  # None while the table writes there
+
+    def __str__(self) -> str:
+        return self.location
+
+
+class ReservedPlace(models.Model):
+    """A place of a table, or a catalog, that was dropped and not purged: its former owner's and the catalog's owner's.
+
+    What it was is told as of the drop; nothing that goes away later takes it along.
+    """
+
+    location = models.CharField(max_length=2048, db_index=True)
+    kind = models.CharField(max_length=16)  # "table", or "catalog" with what lay in it outside our tables
+    full_name = models.CharField(max_length=2048)
+    metalake_name = models.CharField(max_length=255)
+    of_metalake = models.BigIntegerField(db_index=True)
+    of_catalog = models.BigIntegerField(db_index=True)
+    owner_user_id = models.BigIntegerField(null=True)
+    owner_group_id = models.BigIntegerField(null=True)
+    catalog_user_id = models.BigIntegerField(null=True)  # the owner of the catalog, where that is gone
+    catalog_group_id = models.BigIntegerField(null=True)
+    dropped_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:
         return self.location

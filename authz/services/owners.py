@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from django.db.models import F, Q
@@ -93,6 +94,16 @@ def require_owner(metalake_id: int) -> None:
         )
 
 
+Party = tuple[int | None, int | None]  # a user's id or a group's
+_more: list[Callable[[int, Party, Party], None]] = []
+
+
+def hand_over_with(move: Callable[[int, Party, Party], None]) -> None:
+    """Have this called when what somebody owns in a metalake goes to another: what is owned without being an object."""
+    if move not in _more:
+        _more.append(move)
+
+
 def hand_over(top: Located, *, user_id: int | None = None, group_id: int | None = None) -> list[list[Any]]:
     """What this user or group owns below the metalake goes to the metalake's owner; returns the facts."""
     owned = Securable.objects.filter(below(top.lineage))
@@ -102,4 +113,6 @@ def hand_over(top: Located, *, user_id: int | None = None, group_id: int | None 
     owned.update(owner_user_id=to.owner_user_id, owner_group_id=to.owner_group_id, version=F("version") + 1)
     for row in rows:
         row.owner_user_id, row.owner_group_id = to.owner_user_id, to.owner_group_id
+    for move in _more:
+        move(top.id, (user_id, group_id), (to.owner_user_id, to.owner_group_id))
     return [stands(row) for row in rows]

@@ -160,19 +160,22 @@ def check_metadata_locations(metadata: Mapping[str, Any], allowed: Sequence[str]
         check_allowed(location, allowed, file_roots=file_roots)
 
 
-def owned_by(metadata: Mapping[str, Any], allowed: Sequence[str], file_roots: Sequence[str]) -> Callable[[str], bool]:
+def owned_by(
+    places: Sequence[str], allowed: Sequence[str], file_roots: Sequence[str], spared: Sequence[str] = ()
+) -> Callable[[str], bool]:
     """Tell a table's own files from what its metadata merely names: the test to pass before anything is deleted.
 
-    A file is the table's if it lies under one of its effective locations that the catalog still allows. Metadata
-    is written by users and may name any file, so being under an allowed location alone proves nothing.
+    A file is the table's if it lies in one of its places that the catalog still allows, and in none of those that are
+    spared. Metadata is written by users and may name any file, so being under an allowed location alone proves nothing.
     """
-    own = [location for location in effective_locations(metadata) if _is_allowed(location, allowed, file_roots)]
-    prefixes = [real_path(location) for location in own]
+    prefixes = [real_path(place) for place in places if _is_allowed(place, allowed, file_roots)]
+    others = [real_path(place) for place in spared]
 
     def owns(file: str) -> bool:
         try:
             real = real_path(file)
-            return any(is_under(real, prefix) for prefix in prefixes)
+            is_spared = any(is_under(real, other) for other in others)
+            return not is_spared and any(is_under(real, prefix) for prefix in prefixes)
         except Invalid:
             return False
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.typedef import Record
 
+REMOVED = 2  # status of an entry
 MAX_BLOCK_BYTES = 64 * 1024 * 1024
 
 
@@ -36,6 +37,17 @@ def content_paths(manifest: bytes) -> Iterator[str]:
     file = StructType(NestedField(100, "file_path", StringType(), required=True))
     schema = Schema(NestedField(2, "data_file", file, required=True))
     return (record[0][0] for record in _records(manifest, schema))
+
+
+def live_paths(manifest: bytes) -> Iterator[str]:
+    """The data and delete files that a manifest names and does not say to be removed. Raises Invalid."""
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import IntegerType, NestedField, StringType, StructType
+
+    file = StructType(NestedField(100, "file_path", StringType(), required=True))
+    status = NestedField(0, "status", IntegerType(), required=True)
+    schema = Schema(status, NestedField(2, "data_file", file, required=True))
+    return (record[1][0] for record in _records(manifest, schema) if record[0] != REMOVED)
 
 
 def _records(content: bytes, schema: Schema) -> Iterator[Record]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from catalogs.iceberg.files import delete_file, read_bytes
-from catalogs.iceberg.locations import owned_by, referenced_files
+from catalogs.iceberg.locations import effective_locations, owned_by, referenced_files
 from catalogs.iceberg.manifests import content_paths, manifest_paths
 from metalake.errors import Invalid, NotFound
 
@@ -34,6 +35,15 @@ class Depth(IntEnum):
     MANIFEST_LIST = 2
 
 
+@dataclass
+class Purged:
+    """Files deleted, named ones that are not the table's and were left, and its own that were left all the same."""
+
+    deleted: int = 0
+    foreign: int = 0
+    kept: int = 0  # of data that may be shared (`gc.enabled=false`) not each file is counted
+
+
 def reachable_files(
     io: FileIO, metadata: Mapping[str, Any], allowed: Sequence[str], file_roots: Sequence[str]
 ) -> Iterator[str]:
@@ -43,7 +53,8 @@ def reachable_files(
     Only the table's own (`locations.owned_by`) are read or returned. With `gc.enabled=false` the data may be shared
     with another table and is left out, as in Iceberg's own catalogs. Raises ProviderUnavailable.
     """
-    for _, location in _walk(io, metadata, owned_by(metadata, allowed, file_roots)):
+    owns = owned_by(effective_locations(metadata), allowed, file_roots)
+    for _, location in _walk(io, metadata, owns, Purged()):
         yield location
 
 
@@ -51,43 +62,60 @@ def purge(
     io: FileIO,
     metadata: Mapping[str, Any],
     metadata_location: str,
-    allowed: Sequence[str],
-    file_roots: Sequence[str],
+    owns: Callable[[str], bool],
     progress: Callable[[int], None] | None = None,
-) -> int:
-    """Delete a dropped table's files, its metadata file last, and return how many there were.
+) -> Purged:
+    """Delete a dropped table's files that it owns, its metadata file last.
 
     Running it again after a crash finishes the work; files already gone are fine. Directories are not removed.
     Raises ProviderUnavailable if the storage stops answering.
     """
-    owns = owned_by(metadata, allowed, file_roots)
-    deleted = 0
+    outcome = Purged()
     with ThreadPoolExecutor(PURGE_THREADS, thread_name_prefix="purge") as pool:
-        for batch in _batches(_walk(io, metadata, owns)):
+        for batch in _batches(_walk(io, metadata, owns, outcome)):
             for depth in Depth:
                 ready = [location for level, location in batch if level is depth]
-                deleted += sum(pool.map(partial(_delete_own, io), ready))
+                _count(outcome, pool.map(partial(_delete_own, io), ready))
             if progress:
-                progress(deleted)
-    return deleted + (_delete_own(io, metadata_location) if owns(metadata_location) else 0)
+                progress(outcome.deleted)
+    if owns(metadata_location):
+        _count(outcome, [_delete_own(io, metadata_location)])
+    else:
+        outcome.foreign += 1
+    return outcome
 
 
-def _walk(io: FileIO, metadata: Mapping[str, Any], owns: Callable[[str], bool]) -> Iterator[tuple[Depth, str]]:
-    """Every file of the table once, what a file names before the file itself."""
+def _count(outcome: Purged, deletions: Iterable[int | None]) -> None:
+    for deleted in deletions:
+        outcome.deleted += deleted or 0
+        outcome.kept += deleted is None
+
+
+def _walk(
+    io: FileIO, metadata: Mapping[str, Any], owns: Callable[[str], bool], outcome: Purged
+) -> Iterator[tuple[Depth, str]]:
+    """Every file of the table once, what a file names before the file itself; what is left out is counted."""
     seen = _Seen()
     with_content = str((metadata.get("properties") or {}).get("gc.enabled", "true")).lower() != "false"
+    read = partial(_named_in, io, outcome)
 
     def is_new(location: str) -> bool:
-        return owns(location) and seen.add(location)
+        if not location or not seen.add(location):
+            return False
+        is_own = owns(location)
+        outcome.foreign += not is_own
+        return is_own
 
     for snapshot in metadata.get("snapshots") or ():
         manifest_list = snapshot.get("manifest-list") or ""
         new_list = is_new(manifest_list)
-        manifests = _named_in(io, manifest_list, manifest_paths) if new_list else snapshot.get("manifests") or ()
+        manifests = read(manifest_list, manifest_paths) if new_list else snapshot.get("manifests") or ()
         for manifest in filter(is_new, manifests):
             if with_content:
-                for file in filter(is_new, _named_in(io, manifest, content_paths)):
+                for file in filter(is_new, read(manifest, content_paths)):
                     yield Depth.CONTENT, file
+            else:
+                outcome.kept += 1
             yield Depth.MANIFEST, manifest
         if new_list:
             yield Depth.MANIFEST_LIST, manifest_list
@@ -95,23 +123,24 @@ def _walk(io: FileIO, metadata: Mapping[str, Any], owns: Callable[[str], bool]) 
         yield Depth.CONTENT, location
 
 
-def _named_in(io: FileIO, location: str, paths: Callable[[bytes], Iterator[str]]) -> Iterator[str]:
+def _named_in(io: FileIO, outcome: Purged, location: str, paths: Callable[[bytes], Iterator[str]]) -> Iterator[str]:
     """What a manifest or manifest list names; nothing if it is gone already or nobody can read it."""
     try:
         yield from paths(read_bytes(io, location, MAX_MANIFEST_BYTES))
     except NotFound:
         return
     except Invalid as error:
+        outcome.kept += 1
         log.warning("The purge leaves behind what %s names: %s", location, error.message)
 
 
-def _delete_own(io: FileIO, location: str) -> int:
-    """Delete what is a file; metadata that names a directory must not stop the purge."""
+def _delete_own(io: FileIO, location: str) -> int | None:
+    """Delete what is a file; metadata that names a directory must not stop the purge. None for what is left."""
     try:
         return delete_file(io, location)
     except Invalid as error:
         log.warning("The purge leaves something behind: %s", error.message)
-        return 0
+        return None
 
 
 def _batches(files: Iterator[tuple[Depth, str]]) -> Iterator[list[tuple[Depth, str]]]:

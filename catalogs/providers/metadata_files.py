@@ -14,7 +14,7 @@ from django.conf import settings
 
 from catalogs.iceberg import files, guard, locations
 from catalogs.iceberg.folders import table_folder
-from catalogs.iceberg.purge import purge
+from catalogs.iceberg.purge import Purged, purge
 from metalake.errors import Invalid, NotFound
 
 if TYPE_CHECKING:
@@ -108,11 +108,16 @@ class MetadataFiles:
         METADATA.forget(self.catalog_id, written)
         files.delete_file(self.io, written)
 
-    def purge(self, metadata_location: str) -> int:
-        """Delete every file the table owns, its metadata last; running it again goes on where it stopped."""
+    def purge(self, metadata_location: str, places: Sequence[str] | None = None, spared: Sequence[str] = ()) -> Purged:
+        """Delete every file of a table in these places, its metadata last, and nothing in a place that is spared.
+
+        Without `places` they are what its metadata says. Running it again goes on where it stopped.
+        """
         METADATA.forget(self.catalog_id, metadata_location)
         try:
             metadata = files.parse_metadata(files.read_metadata(self.io, metadata_location))
         except NotFound:
-            return 0
-        return purge(self.io, metadata, metadata_location, self.allowed, self.file_roots)
+            return Purged()
+        own = locations.effective_locations(metadata) if places is None else places
+        owns = locations.owned_by(own, self.allowed, self.file_roots, spared)
+        return purge(self.io, metadata, metadata_location, owns)

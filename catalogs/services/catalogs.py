@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from django.db import transaction
@@ -22,7 +22,7 @@ from catalogs.providers.base import Provider
 from catalogs.providers.external import ExternalProvider
 from catalogs.providers.registry import PROVIDERS, provider_class, provider_for
 from catalogs.secrets import MASK, mask, require_values
-from catalogs.services import systems
+from catalogs.services import reserved, systems
 from catalogs.services.changes import (
     Alteration,
     event,
@@ -37,6 +37,7 @@ from catalogs.services.changes import (
 from catalogs.services.external import nesting
 from catalogs.services.external.calls import is_external
 from catalogs.services.external.reading import forget_answers
+from catalogs.services.providers import kept_provider
 from catalogs.services.systems import System
 from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.events import event_of, gone, record, stands
@@ -92,7 +93,7 @@ def create_catalog(
         row.nested = row.properties.get(nesting.PROPERTY) == "true"
         row.folds_case = bool(checked.capabilities.schemas and checked.capabilities.schemas.folds_case)
         row.systems = sorted(system.words)
-        _claim_locations(row, registered, system)
+        _claim_locations(actor, row, registered, system)
         systems.require_alone(actor, row.id, found.id, system)
         row.place_under(row_of(Metalake, found))
         row.save(force_insert=True)
@@ -176,7 +177,7 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
         if elsewhere := _leads_elsewhere(before, row.properties):
             require_settled(found)
         if opened is not None:
-            _claim_anew(row, before, opened, system)
+            _claim_anew(actor, row, before, opened, system)
             _keep_system(actor, row, opened, system)
         if fields:
             save(row, actor, fields)
@@ -235,7 +236,8 @@ def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: 
     system = systems.look_up_again(altered)
     with transaction.atomic():
         row = row_of(Catalog, find(actor, Ident(metalake, name)))
-        _claim_anew(row, row.properties, altered.properties, system)
+        _claim_anew(actor, row, row.properties, altered.properties, system)
+        transaction.set_rollback(True)  # what is reserved for the actor is used by the alteration itself
 
 
 def _altered(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Provider:
@@ -244,7 +246,7 @@ def _altered(actor: Actor, metalake: str, name: str, alteration: Alteration) -> 
     policy.require(actor, operations.ALTER_CATALOG, found)
     require_enabled(found)
     row = row_of(Catalog, found)
-    kept = _locations(row.pk, row.provider, row.properties)
+    kept = kept_provider(row.pk, row.provider, row.properties).locations()
     with transaction.atomic():
         _, opened = _apply(alteration, row)
     altered = provider_for(row.provider, row.pk, opened or vault.opened(row.pk, row.properties))
@@ -361,37 +363,33 @@ def _check_nesting(row: Catalog, nested: bool) -> None:
             raise Invalid(f"{nesting.PROPERTY!r} cannot be switched off: {' '.join(spelt)}", kind=Kind.CATALOG)
 
 
-def _locations(catalog_id: int, provider: str, properties: Mapping[str, str]) -> list[str]:
-    return _as_kept(catalog_id, provider, properties).locations()
-
-
-def _as_kept(catalog_id: int, provider: str, properties: Mapping[str, str]) -> Provider:
-    """A catalog's provider that can say its locations; its secrets are opened only where a location is one of them."""
-    kept = provider_for(provider, catalog_id, properties)
-    try:
-        kept.locations()
-    except Invalid:
-        kept = provider_for(provider, catalog_id, vault.properties_of(catalog_id))
-    return kept
-
-
-def _claim_anew(row: Catalog, before: Mapping[str, str], opened: Mapping[str, str], system: System) -> None:
+def _claim_anew(
+    actor: Actor, row: Catalog, before: Mapping[str, str], opened: Mapping[str, str], system: System
+) -> None:
     """After an alteration of what keeps the catalog apart from others."""
-    former, altered = _as_kept(row.pk, row.provider, before), provider_for(row.provider, row.pk, opened)
+    former, altered = kept_provider(row.pk, row.provider, before), provider_for(row.provider, row.pk, opened)
     claimed, claims = ((of.locations(), of.only_formats) for of in (former, altered))
     if claimed != claims or systems.has_moved(row, system):
-        _claim_locations(row, altered, system)
+        _claim_locations(actor, row, altered, system, former.locations())
 
 
-def _claim_locations(row: Catalog, provider: Provider, system: System) -> None:
-    """Raise Invalid where another catalog has one of these places, or a part of it (decision j)."""
+def _claim_locations(
+    actor: Actor, row: Catalog, provider: Provider, system: System, before: Sequence[str] = ()
+) -> None:
+    """Raise Invalid where another catalog has one of these places, or a part of it (decision j).
+
+    Raises Forbidden for a place beside those of `before` that is reserved for somebody else.
+    """
     mine = provider.locations()
     systems.one_at_a_time()
     for other in Catalog.objects.exclude(pk=provider.catalog_id):
-        kept = _as_kept(other.pk, other.provider, other.properties)
+        kept = kept_provider(other.pk, other.provider, other.properties)
         for theirs in kept.locations():
             for location in mine:
                 if not (is_under(location, theirs) or is_under(theirs, location)):
                     continue
                 if not systems.may_share_places(system, row, provider, other, kept):
                     raise Invalid(f"{location} overlaps a location of another catalog.", kind=Kind.CATALOG)
+    # After the catalogs: what is dropped in between is reserved by the time that it is not another's any more.
+    added = [location for location in mine if not any(is_under(location, place) for place in before)]
+    reserved.take(actor, added, Kind.CATALOG, but_of=row.pk)

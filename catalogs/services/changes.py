@@ -25,11 +25,13 @@ from catalogs.models import (
     Mirror,
     RefreshRun,
     Reservation,
+    ReservedPlace,
     Schema,
     Table,
     Tombstone,
 )
 from catalogs.secrets import MASK, keeps
+from catalogs.services import reserved
 from catalogs.table_wire import KeepProperty, RemoveProperty, SetProperty
 from metalake.errors import InUse, NotFound, NotInUse
 from metalake.events import Event, event_of, stands
@@ -150,14 +152,19 @@ def require_settled(found: Found) -> None:
         )
 
 
-def remove(found: Found) -> None:
-    """Delete an object and all below it, with every grant on them, in the caller's transaction."""
+def remove(found: Found) -> list[ReservedPlace]:
+    """Delete an object and all below it, with every grant on them, in the caller's transaction.
+
+    The places of its tables stay reserved; they are returned.
+    """
+    places = reserved.keep(found)
     authz.forget_grants_under(found.lineage)
     gone = Securable.objects.filter(Q(pk=found.id) | below(found.lineage))
     ids = gone.values("pk")
     for of in (Mirror.objects.filter(pk__in=ids), Listing.objects.filter(pk__in=ids)):
         _raw_delete(of)
-    _raw_delete(LocationClaim.objects.filter(table_id__in=ids))
+    if places:
+        _raw_delete(LocationClaim.objects.filter(table_id__in=ids))
     if found.kind in (Kind.METALAKE, Kind.CATALOG):
         _raw_delete(CatalogSecrets.objects.filter(pk__in=ids))
         _raw_delete(Reservation.objects.filter(intent__in=Intent.objects.filter(in_catalog_id__in=ids)))
@@ -170,6 +177,7 @@ def remove(found: Found) -> None:
         _raw_delete(Role.objects.filter(pk__in=ids))
         _raw_delete(Metalake.objects.filter(pk__in=ids))
     _raw_delete(gone)
+    return places
 
 
 def _raw_delete(rows: QuerySet) -> None:

@@ -2,23 +2,60 @@
 
 from __future__ import annotations
 
-from django.db.models import Q, QuerySet
+from collections.abc import Collection
 
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from authz.policy import Actor
 from catalogs.iceberg import locations
-from catalogs.models import Catalog, LocationClaim
+from catalogs.lookup import Found
+from catalogs.models import Catalog, LocationClaim, ReservedPlace
 from catalogs.providers.external import ExternalProvider
 from catalogs.providers.metadata_files import MetadataFiles
+from catalogs.services import reserved
 from metalake.errors import Invalid
 from metalake.privileges import Kind
 
+MOST_FORMER = 16
 
-def claim(store: MetadataFiles, table_id: int, places: list[str]) -> None:
-    """Raise Invalid where another table has one of these places, or a part of it."""
+
+def claim(actor: Actor, store: MetadataFiles, table_id: int, places: list[str], *, fresh: Collection[str] = ()) -> None:
+    """Give a table these places. Raises Invalid where another table has one or a part of it, Forbidden for a reserved
+    one; what is reserved around a `fresh` folder, which nobody had before, is not asked about.
+    """
     # One claim at a time in a catalog, whose places no other catalog has: two could each miss the other's.
     list(Catalog.objects.select_for_update(no_key=True).filter(pk=store.catalog_id).values_list("pk"))
     if overlapping(places).exclude(table_id=table_id).exists():
         raise Invalid(f"A location of the table overlaps another table's: {', '.join(places)}.", kind=Kind.TABLE)
+    # After the claims: what is dropped in between is reserved by the time that it is not claimed any more.
+    if named := [place for place in places if place not in fresh]:
+        reserved.take(actor, named, Kind.TABLE)
     LocationClaim.objects.bulk_create(LocationClaim(table_id=table_id, location=place) for place in places)
+
+
+def move(actor: Actor, store: MetadataFiles, table: Found, places: list[str]) -> None:
+    """A table writes to these places from now on. Those it leaves stay its own: there may be live files in them.
+
+    Raises Invalid where it would leave one too many, and as `claim`. One statement where nothing changes.
+    """
+    held = dict(LocationClaim.objects.filter(table_id=table.id).values_list("location", "former_since"))
+    if sorted(place for place, since in held.items() if since is None) == places:
+        return
+    mine = LocationClaim.objects.filter(table_id=table.id)
+    if new := [place for place in places if place not in held]:
+        claim(actor, store, table.id, new)
+    mine.filter(location__in=places).update(former_since=None)
+    left = [place for place, since in held.items() if since is None and place not in places]
+    covered = [place for place in left if any(locations.is_under(place, other) for other in places)]
+    mine.filter(location__in=covered).delete()
+    mine.filter(location__in=set(left) - set(covered)).update(former_since=timezone.now())
+    if mine.filter(former_since__isnull=False).count() > MOST_FORMER:
+        raise Invalid(
+            f"Table {'.'.join(table.full_name)} had {MOST_FORMER} other places before, which are kept for it; release "
+            "one that holds none of its files any more: DELETE .../tables/{table}/places/{id} on the native wire.",
+            kind=Kind.TABLE,
+        )
 
 
 def require_unclaimed(provider: ExternalProvider, *places: str | None) -> None:
@@ -43,21 +80,25 @@ def _storage(properties: dict[str, str], place: str) -> str:
     return properties.get("s3.endpoint", "").rstrip("/") if place.startswith("s3") else ""
 
 
-def overlapping(places: list[str]) -> QuerySet[LocationClaim]:
+def overlapping(places: Collection[str]) -> QuerySet[LocationClaim]:
     """The claims of one of these places, of a part of one, or of what one is a part of."""
-    overlaps = Q(pk__in=[])
-    for place in places:
-        overlaps |= Q(location__in=_up_to(place))
-        overlaps |= Q(location__gt=f"{place}/", location__lt=f"{place}0")
-    return LocationClaim.objects.filter(overlaps)
+    return LocationClaim.objects.filter(reserved.overlaps(places))
 
 
 def around(place: str) -> str | None:
     """The place of a table that is this one or holds it."""
-    held = LocationClaim.objects.filter(location__in=_up_to(place)).values_list("location", flat=True)
-    return held.first()
+    held = LocationClaim.objects.filter(location__in=reserved.up_to(place))
+    return held.values_list("location", flat=True).first()
 
 
-def _up_to(place: str) -> list[str]:
-    levels = place.split("/")
-    return ["/".join(levels[:depth]) for depth in range(3, len(levels) + 1)]
+def of_others(places: Collection[str], reservations: Collection[int]) -> list[str]:
+    """What others have in these places of a table that is gone, whose own `reservations` are: claims, and reservations
+    that do not hold a place as a whole.
+    """
+    kept = ReservedPlace.objects.filter(reserved.overlaps(places), kind=Kind.TABLE).exclude(pk__in=reservations)
+    inside = (row for row in kept.values_list("location", flat=True) if not _hold(row, places))
+    return [*overlapping(places).values_list("location", flat=True), *inside]
+
+
+def _hold(place: str, others: Collection[str]) -> bool:
+    return any(locations.is_inside(other, place) for other in others)

@@ -14,11 +14,11 @@ from catalogs.hierarchy import check_segment
 from catalogs.iceberg import builder, locations
 from catalogs.iceberg.requirements import check_requirements
 from catalogs.lookup import Found, Ident, by_id, nearest
-from catalogs.models import LocationClaim, Table
+from catalogs.models import Table
 from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.services import places
 from catalogs.services.changes import event, require_enabled
-from catalogs.services.claims import claim
+from catalogs.services.claims import move
 from catalogs.services.external import finding
 from catalogs.services.external import iceberg as external_iceberg
 from catalogs.services.external.calls import is_external
@@ -111,10 +111,7 @@ def _swap(actor: Actor, found: Found, store: MetadataFiles, metadata: dict[str, 
         pointer = Table.objects.filter(pk=found.id, metadata_location=found.metadata_location)
         if not pointer.update(metadata_location=written):
             return False
-        claimed = LocationClaim.objects.filter(table_id=found.id)
-        if sorted(claimed.values_list("location", flat=True)) != claims:
-            claimed.delete()
-            claim(store, found.id, claims)
+        move(actor, store, fresh, claims)
         Securable.objects.filter(pk=found.id).update(last_modifier=actor.name, last_modified_time=timezone.now())
         record(event(actor, "table.committed", fresh, metadata_location=written))
         return True
@@ -136,7 +133,7 @@ def _forget_old_files(store: MetadataFiles, base: dict[str, Any], metadata: dict
         return
     kept = _logged_files(metadata)
     fell_off = [file for file in _logged_files(base) if file not in kept]
-    owns = locations.owned_by(metadata, store.allowed, store.file_roots)
+    owns = locations.owned_by(locations.effective_locations(metadata), store.allowed, store.file_roots)
     store.discard(*filter(owns, fell_off))
 
 

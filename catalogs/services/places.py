@@ -1,5 +1,5 @@
 """Who may choose a place: those of schemas are for whoever owns the catalog, and those of tables outside their schema's
-folder; below that, whoever may create a table says where it lies (decision 24).
+folder; below that, and in what a table of their own left, whoever may create a table says where it lies (decision 24).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from catalogs.iceberg.folders import Ground, divided, has_dash, schema_folder
 from catalogs.lookup import Found
 from catalogs.models import Catalog, LocationClaim, Schema
 from catalogs.providers.metadata_files import MetadataFiles
-from catalogs.services import claims
+from catalogs.services import claims, reserved
 from catalogs.services.providers import store_of
 from metalake.errors import Forbidden, Invalid
 from metalake.models import Securable
@@ -144,7 +144,7 @@ def require_ground(actor: Actor, schema: Found, ground: Ground, places: Iterable
     Before it is looked at what lies there, so that the refusal tells nothing of that.
     """
     for place in places:
-        if not ground.holds(place) and not chooses(actor, schema):
+        if not (ground.holds(place) or chooses(actor, schema) or reserved.is_left_to(actor, place)):
             raise Forbidden(
                 f"{actor.name} may not choose {place!r:.200}: a table of schema {schema.path.logical()} lies {ground}; "
                 f"any other place is for the owner of catalog {schema.catalog.name}, who may also open it for the "

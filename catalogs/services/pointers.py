@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -104,17 +104,25 @@ def meet_home(actor: Actor, ident: Ident, asks: Operation = operations.CREATE_TA
     return require_home(actor, ident, asks)
 
 
-def insert_table(actor: Actor, ident: Ident, store: MetadataFiles, metadata: dict[str, Any], fact: str) -> TableRecord:
+def insert_table(
+    actor: Actor, ident: Ident, store: MetadataFiles, metadata: dict[str, Any], fact: str, fresh: Collection[str] = ()
+) -> TableRecord:
     """Write the first metadata file, then the row that points to it."""
     written, content = store.write(metadata, None)
-    found = or_discard(store, written, lambda: publish_table(actor, ident, store, metadata, written, fact))
+    found = or_discard(store, written, lambda: publish_table(actor, ident, store, metadata, written, fact, fresh))
     return TableRecord(found, written, content)
 
 
 def publish_table(
-    actor: Actor, ident: Ident, store: MetadataFiles, metadata: dict[str, Any], metadata_location: str, fact: str
+    actor: Actor,
+    ident: Ident,
+    store: MetadataFiles,
+    metadata: dict[str, Any],
+    metadata_location: str,
+    fact: str,
+    fresh: Collection[str] = (),
 ) -> Found:
-    """The row with its owner, audit and event."""
+    """The row with its owner, audit and event; `fresh` are places that nobody can have had before."""
     name = ident.leaf or ""
 
     def act(actor: Actor) -> Found:
@@ -135,7 +143,7 @@ def publish_table(
         if Table.objects.filter(table_uuid=row.table_uuid).exists():
             raise Invalid("A table with this uuid is registered already.", kind=Kind.TABLE)
         row.save(force_insert=True)
-        claim(store, row.id, store.claims(metadata))
+        claim(actor, store, row.id, store.claims(metadata), fresh=fresh)
         full_name = [home.catalog.name, home.path.logical(), name]
         details = {"facts": [stands(row)], "uuid": metadata["table-uuid"]}
         record(event_of(actor, fact, Kind.TABLE, row.id, full_name, home.metalake.id, **details))

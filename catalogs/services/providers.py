@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from catalogs import vault
 from catalogs.lookup import Found, does_not_exist
 from catalogs.models import Catalog
@@ -10,7 +12,7 @@ from catalogs.providers.iceberg import IcebergProvider
 from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.providers.registry import provider_for
 from catalogs.secrets import MASK
-from metalake.errors import NotFound, Unsupported
+from metalake.errors import Invalid, NotFound, Unsupported
 from metalake.privileges import Kind
 
 
@@ -34,3 +36,13 @@ def store_of(found: Found) -> MetadataFiles:
     if not isinstance(provider, IcebergProvider):
         raise Unsupported(f"{provider.label} catalogs keep no tables here.", kind=Kind.TABLE)
     return provider.files
+
+
+def kept_provider(catalog_id: int, provider: str, properties: Mapping[str, str]) -> Provider:
+    """A catalog's provider that can say its locations; its secrets are opened only where a location is one of them."""
+    kept = provider_for(provider, catalog_id, properties)
+    try:
+        kept.locations()
+    except Invalid:
+        kept = provider_for(provider, catalog_id, vault.properties_of(catalog_id))
+    return kept

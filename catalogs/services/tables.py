@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.db import transaction
 from django.utils import timezone
 
-from authz import operations, policy
+from authz import operations, policy, snapshot
 from authz.policy import Actor
 from authz.writing import Stale, write
 from catalogs.hierarchy import check_segment
 from catalogs.iceberg import builder, files
 from catalogs.iceberg.alterations import updates_for
-from catalogs.iceberg.locations import effective_locations
+from catalogs.iceberg.locations import canonical, effective_locations
+from catalogs.iceberg.purge import Purged
 from catalogs.iceberg.translate import from_iceberg, to_iceberg
 from catalogs.lookup import Found, Ident, find
-from catalogs.models import Catalog, Table
+from catalogs.models import Catalog, ReservedPlace, Table
 from catalogs.providers.iceberg import IcebergProvider
 from catalogs.secrets import require_values
-from catalogs.services import commits, places
+from catalogs.services import claims, commits, places, reserved
 from catalogs.services.changes import event, keeping, remove, require_enabled
-from catalogs.services.claims import overlapping
 from catalogs.services.external import finding
 from catalogs.services.external import iceberg as external_iceberg
 from catalogs.services.external import tables as external
@@ -51,6 +53,8 @@ from metalake.events import event_of, follow_up, gone, record, stands
 from metalake.models import AuditInfo, Securable, Slot
 from metalake.names import dotted
 from metalake.privileges import Kind, Privilege
+
+log = logging.getLogger(__name__)
 
 PURGE = "table.purge"
 
@@ -218,7 +222,8 @@ def create_table(actor: Actor, ident: Ident, draft: TableDraft, *, stage: bool =
     places.require_ground(actor, home, lies.ground, effective_locations(metadata))
     if stage:
         return TableRecord(None, None, files.dump(metadata))
-    return insert_table(actor, ident, store, metadata, "table.created")
+    fresh = [] if draft.location else [canonical(metadata["location"])]
+    return insert_table(actor, ident, store, metadata, "table.created", fresh)
 
 
 def register_table(actor: Actor, ident: Ident, metadata_location: str, *, overwrite: bool = False) -> TableRecord:
@@ -234,8 +239,9 @@ def register_table(actor: Actor, ident: Ident, metadata_location: str, *, overwr
     ground = places.folder_of(home, store).ground
     place = store.allowed_place(metadata_location)
     places.require_ground(actor, home, ground, [place])
-    if overlapping([place]).exists():
+    if claims.overlapping([place]).exists():
         raise Invalid("The metadata file lies in a place of another table.", kind=Kind.TABLE)
+    reserved.require_open(actor, [place])
     content = store.read_foreign(metadata_location)
     metadata = files.parse_metadata(content)
     store.check_metadata(metadata)
@@ -301,10 +307,10 @@ def drop_table(actor: Actor, ident: Ident, *, purge: bool = False, iceberg: bool
         policy.require(actor, operations.DROP_TABLE, found)
         require_enabled(found)
         uuid = _hold_pointer(found)
-        remove(found)
+        kept = remove(found)
         record(event(actor, "table.dropped", found, [gone(found.id)], purge=purge))
         if purge:
-            follow_up(PURGE, [_purge_of(found, uuid)])
+            follow_up(PURGE, [_purge_of(actor, found, uuid, kept)])
 
     write(actor, act, kind=Kind.TABLE)
 
@@ -320,17 +326,40 @@ def _hold_pointer(found: Found) -> UUID:
     raise Stale
 
 
-def _purge_of(found: Found, uuid: UUID) -> dict[str, Any]:
-    return {"catalog_id": found.catalog.id, "metadata_location": found.metadata_location, "table_uuid": str(uuid)}
+def _purge_of(actor: Actor, found: Found, uuid: UUID, kept: Sequence[ReservedPlace]) -> dict[str, Any]:
+    """What is to be deleted: the table's files in the places that it has, or had before."""
+    return {
+        "catalog_id": found.catalog.id,
+        "metadata_location": found.metadata_location,
+        "table_uuid": str(uuid),
+        "places": [row.location for row in kept],
+        "reserved": [row.pk for row in kept],
+        "table": {"id": found.id, "full_name": found.full_name, "metalake_id": found.metalake.id, "by": actor.name},
+    }
 
 
 def purge_table(payload: dict[str, Any]) -> int:
     """Delete the files of a dropped table; safe to run again. One that was registered anew, at any of its metadata
-    files, keeps them.
+    files, keeps them. Its places are free once no file of its own is left.
     """
     catalog = Catalog.objects.filter(pk=payload["catalog_id"]).first()
     if catalog is None or Table.objects.filter(table_uuid=payload["table_uuid"]).exists():
         return 0
     provider = provider_of(catalog)
     assert isinstance(provider, IcebergProvider)
-    return provider.files.purge(payload["metadata_location"])
+    own, kept = payload.get("places"), payload.get("reserved") or []  # an older message has neither
+    purged = provider.files.purge(payload["metadata_location"], own, claims.of_others(own or [], kept))
+    if "table" in payload:
+        _note_purge(payload["table"], purged, kept)
+    return purged.deleted
+
+
+def _note_purge(table: dict[str, Any], purged: Purged, kept: Sequence[int]) -> None:
+    """Also what the purge leaves: files that are not the table's, and its own that it could not or must not delete."""
+    log.info("Purged %s: %s", dotted(table["full_name"]), purged)
+    by = Actor(policy.NOBODY, table["by"], snapshot.latest())
+    with transaction.atomic():
+        if not purged.kept:
+            ReservedPlace.objects.filter(pk__in=kept).delete()
+        name, metalake_id = table["full_name"], table["metalake_id"]
+        record(event_of(by, "table.purged", Kind.TABLE, table["id"], name, metalake_id, **asdict(purged)))

@@ -48,7 +48,8 @@ def warehouse() -> str:
 
 def claims(name: str) -> list[str]:
     table = Table.objects.get(name=name)
-    return sorted(LocationClaim.objects.filter(table=table).values_list("location", flat=True))
+    present = LocationClaim.objects.filter(table=table, former_since=None)
+    return sorted(present.values_list("location", flat=True))
 
 
 def set_location(location: str) -> dict[str, Any]:
@@ -113,10 +114,11 @@ def test_claims_follow_the_location(actor: Actor) -> None:
     made(actor, "t", f"{warehouse()}/one")
     commits.commit_table(actor, at("t"), [], [set_location(f"{warehouse()}/two")])
     assert claims("t") == [f"{warehouse()}/two"]
-    made(actor, "u", f"{warehouse()}/one")
-    with pytest.raises(Invalid, match="overlaps"):
-        commits.commit_table(actor, at("u"), [], [set_location(f"{warehouse()}/two/below")])
-    assert claims("u") == [f"{warehouse()}/one"]
+    made(actor, "u", f"{warehouse()}/three")
+    for taken in ("one", "two/below"):
+        with pytest.raises(Invalid, match="overlaps"):
+            commits.commit_table(actor, at("u"), [], [set_location(f"{warehouse()}/{taken}")])
+    assert claims("u") == [f"{warehouse()}/three"]
 
 
 def test_a_location_whose_metadata_files_would_be_too_long_is_refused(actor: Actor) -> None:

@@ -258,7 +258,7 @@ class TestEffectiveLocations:
 def test_owned_by_looks_at_the_table_not_at_the_warehouse():
     paths = {"write.data.path": "s3://b/w/d", "write.metadata.path": "s3://c/m"}
     metadata = {"location": "s3://b/w/t1", "properties": paths}
-    owns = owned_by(metadata, ["s3://b/w"], [])
+    owns = owned_by(effective_locations(metadata), ["s3://b/w"], [])
     assert owns("s3://b/w/t1/x") and owns("s3a://b/w/d/p=a%2Fb/*.parquet")
     for file in (
         "s3://b/w/t10/x",

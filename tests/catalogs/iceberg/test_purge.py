@@ -18,6 +18,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from catalogs.iceberg import manifests, purge
 from catalogs.iceberg.files import file_io, parse_metadata, read_metadata
+from catalogs.iceberg.locations import effective_locations, owned_by
 from catalogs.iceberg.purge import reachable_files
 from metalake.errors import Invalid, NotFound, ProviderUnavailable
 from tests.catalogs.iceberg.folder_catalog import FolderCatalog
@@ -54,7 +55,12 @@ def metadata_of(io, table) -> dict:
 
 def purge_table(io, table, warehouse, metadata=None, **options) -> int:
     roots = [str(warehouse)]
-    return purge.purge(io, metadata or metadata_of(io, table), table.metadata_location, roots, roots, **options)
+    metadata = metadata or metadata_of(io, table)
+    return purge.purge(io, metadata, table.metadata_location, owner(metadata, roots, roots), **options).deleted
+
+
+def owner(metadata, allowed, roots):
+    return owned_by(effective_locations(metadata), allowed, roots)
 
 
 def test_everything_of_the_table_goes_and_nothing_else(io, warehouse):
@@ -126,7 +132,7 @@ def test_a_purge_cut_short_anywhere_can_be_finished(io, warehouse, monkeypatch, 
 def test_what_names_others_is_never_deleted_with_them(io, warehouse):
     """Files of one depth are deleted side by side; a manifest must not be of the depth of what it names."""
     table = new_table(warehouse)
-    walked = list(purge._walk(io, metadata_of(io, table), lambda location: True))
+    walked = list(purge._walk(io, metadata_of(io, table), lambda location: True, purge.Purged()))
     depth_of = {location: depth for depth, location in walked}
     assert [location for _, location in walked] == list(depth_of)
     for snapshot in table.metadata.snapshots:
@@ -226,7 +232,9 @@ class TestWhatIsNotTheTables:
         table = new_table(warehouse)
         before = files_under(warehouse)
         for allowed, roots in (([str(warehouse / "other")], [str(warehouse)]), ([str(warehouse)], [])):
-            assert purge.purge(io, metadata_of(io, table), table.metadata_location, allowed, roots) == 0
+            metadata = metadata_of(io, table)
+            outcome = purge.purge(io, metadata, table.metadata_location, owner(metadata, allowed, roots))
+            assert (outcome.deleted, outcome.kept) == (0, 0) and outcome.foreign >= 5
         assert files_under(warehouse) == before
 
     def test_a_manifest_outside_is_not_even_read(self, io, warehouse, victim, monkeypatch):

@@ -1,0 +1,169 @@
+"""Places of what was dropped and not purged: kept from everybody but its former owner and the catalog's owner."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+
+from authz import operations, policy
+from authz.policy import Actor
+from authz.services.owners import Party
+from catalogs.iceberg import locations
+from catalogs.lookup import Found, by_id
+from catalogs.models import Catalog, LocationClaim, ReservedPlace, Schema
+from catalogs.services.providers import kept_provider
+from metalake.errors import Forbidden, MetalakeError
+from metalake.models import Securable, below
+from metalake.names import dotted
+from metalake.privileges import Kind
+
+
+def keep(found: Found) -> list[ReservedPlace]:
+    """Reserve the places of what is about to be removed, in the transaction that does; returns those of tables."""
+    gone = Q(pk=found.id) | below(found.lineage)
+    of_tables = list(_places_of_tables(found, Securable.objects.filter(gone).values("pk")))
+    of_catalogs: list[ReservedPlace] = []
+    if found.kind in (Kind.METALAKE, Kind.CATALOG):
+        catalogs = Catalog.objects.filter(gone)
+        of_catalogs = list(_places_of_catalogs(found, catalogs))
+        owners = Securable.objects.filter(pk=OuterRef("of_catalog"))
+        ReservedPlace.objects.filter(of_catalog__in=catalogs.values("pk")).update(
+            catalog_user_id=Subquery(owners.values("owner_user_id")),
+            catalog_group_id=Subquery(owners.values("owner_group_id")),
+        )
+    ReservedPlace.objects.bulk_create([*of_tables, *of_catalogs])
+    return of_tables
+
+
+def _places_of_tables(found: Found, ids: QuerySet) -> Iterator[ReservedPlace]:
+    held = LocationClaim.objects.filter(table_id__in=ids).values_list(
+        "location",
+        "table__name",
+        "table__lineage",
+        "table__owner_user_id",
+        "table__owner_group_id",
+        "table__parent__schema__physical_name",
+    )
+    catalogs: dict[int, Catalog] = {}
+    for location, name, lineage, user_id, group_id, physical in held:
+        metalake_id, catalog_id = (int(part) for part in lineage.split("/")[1:3])
+        if catalog_id not in catalogs:
+            catalogs[catalog_id] = Catalog.objects.get(pk=catalog_id)
+        catalog = catalogs[catalog_id]
+        path = Schema(physical_name=physical).path
+        is_gone = found.kind in (Kind.METALAKE, Kind.CATALOG)
+        yield ReservedPlace(
+            location=location,
+            kind=Kind.TABLE,
+            full_name=dotted([catalog.name, path.logical(), name])[:2048],
+            metalake_name=found.metalake.name,
+            of_metalake=metalake_id,
+            of_catalog=catalog_id,
+            owner_user_id=user_id,
+            owner_group_id=group_id,
+            catalog_user_id=catalog.owner_user_id if is_gone else None,
+            catalog_group_id=catalog.owner_group_id if is_gone else None,
+        )
+
+
+def _places_of_catalogs(found: Found, catalogs: QuerySet[Catalog]) -> Iterator[ReservedPlace]:
+    """Those of catalogs that hold anything: what an outside system keeps in them has no claims here."""
+    for row in catalogs.filter(Exists(Schema.objects.filter(in_catalog_id=OuterRef("pk")))):
+        try:
+            places = kept_provider(row.pk, row.provider, row.properties).locations()
+        except MetalakeError:
+            continue  # its provider is there no more, so nothing told where it lies
+        for place in dict.fromkeys(places):
+            yield ReservedPlace(
+                location=place,
+                kind=Kind.CATALOG,
+                full_name=row.name,
+                metalake_name=found.metalake.name,
+                of_metalake=found.metalake.id,
+                of_catalog=row.pk,
+                owner_user_id=row.owner_user_id,
+                owner_group_id=row.owner_group_id,
+                catalog_user_id=row.owner_user_id,
+                catalog_group_id=row.owner_group_id,
+            )
+
+
+def overlaps(places: Collection[str]) -> Q:
+    """Rows whose `location` is one of these places, a part of one, or what one is a part of."""
+    found = Q(pk__in=[])
+    for place in places:
+        found |= Q(location__in=up_to(place)) | Q(location__gt=f"{place}/", location__lt=f"{place}0")
+    return found
+
+
+def up_to(place: str) -> list[str]:
+    """The place and all that hold it, outermost first."""
+    levels = place.split("/")
+    return ["/".join(levels[:depth]) for depth in range(3, len(levels) + 1)]
+
+
+def take(actor: Actor, places: Collection[str], kind: Kind, *, but_of: int = 0) -> None:
+    """Use places for a new table or catalog: what is reserved in them is not any more.
+
+    A table meets what tables left, a catalog all that was, but for what the catalog `but_of` itself left.
+    Raises Forbidden where the actor may not, in words that name nobody.
+    """
+    rows = list(_met(places, kind).exclude(of_catalog=but_of))
+    _require(actor, rows, places, kind)
+    whole = [row.pk for row in rows if row.kind == kind and any(locations.is_under(row.location, p) for p in places)]
+    if whole:
+        ReservedPlace.objects.filter(pk__in=whole).delete()
+
+
+def require_open(actor: Actor, places: Collection[str]) -> None:
+    """As `take` of a table, taking nothing."""
+    _require(actor, _met(places, Kind.TABLE), places, Kind.TABLE)
+
+
+def _met(places: Collection[str], kind: Kind) -> QuerySet[ReservedPlace]:
+    met = ReservedPlace.objects.filter(overlaps(places))
+    return met.filter(kind=kind) if kind == Kind.TABLE else met
+
+
+def _require(actor: Actor, rows: Iterable[ReservedPlace], places: Collection[str], kind: Kind) -> None:
+    for row in rows:
+        if not may_use(actor, row):
+            raise Forbidden(
+                f"{', '.join(places)} is reserved: something was dropped there and not purged. Who owned that, or its "
+                "catalog, may use the place or release it; where the catalog is gone an operator may.",
+                kind=kind,
+            )
+
+
+def is_left_to(actor: Actor, place: str) -> bool:
+    """Whether a place is in one that is reserved for the actor as its former owner."""
+    mine = Q(owner_user_id=actor.id) | Q(owner_group_id__in=actor.groups)
+    return ReservedPlace.objects.filter(mine, location__in=up_to(locations.canonical(place)), kind=Kind.TABLE).exists()
+
+
+def may_use(actor: Actor, row: ReservedPlace) -> bool:
+    """Its former owner, and who owns the catalog or the metalake now; where the catalog is gone, who owned that."""
+    if _is_owner(actor, row.owner_user_id, row.owner_group_id):
+        return True
+    above = by_id(row.of_catalog)
+    if above is not None:
+        return policy.permits(actor, operations.CHOOSE_PLACES, above)
+    if _is_owner(actor, row.catalog_user_id, row.catalog_group_id):
+        return True
+    above = by_id(row.of_metalake)
+    return above is not None and policy.permits(actor, operations.ALTER_METALAKE, above)
+
+
+def _is_owner(actor: Actor, user_id: int | None, group_id: int | None) -> bool:
+    return user_id == actor.id if user_id is not None else group_id is not None and group_id in actor.groups
+
+
+def hand_over(metalake_id: int, was: Party, to: Party) -> None:
+    """What is reserved for who leaves a metalake goes where the objects go that they owned."""
+    mine = ReservedPlace.objects.filter(of_metalake=metalake_id)
+    user_id, group_id = was
+    by_owner = mine.filter(owner_user_id=user_id) if user_id else mine.filter(owner_group_id=group_id)
+    by_owner.update(owner_user_id=to[0], owner_group_id=to[1])
+    by_catalog = mine.filter(catalog_user_id=user_id) if user_id else mine.filter(catalog_group_id=group_id)
+    by_catalog.update(catalog_user_id=to[0], catalog_group_id=to[1])

@@ -1,0 +1,244 @@
+"""What was dropped without purge is nobody else's, and what a table left behind stays its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from authz.callers import actor_of
+from authz.models import AuditEntry, User
+from authz.policy import Actor
+from catalogs.models import Catalog, LocationClaim, ReservedPlace
+from catalogs.services import catalogs, metalakes, tables
+from metalake.errors import Forbidden
+from metalake.models import Outbox
+from metalake.privileges import Kind
+from tests.catalogs.callers import Caller
+from tests.catalogs.conftest import give
+from tests.iceberg_rest.world import COLUMNS
+from tests.iceberg_rest.world import Caller as IcebergCaller
+
+pytestmark = [pytest.mark.store, pytest.mark.django_db]
+
+M = "metalakes/demo"
+C = f"{M}/catalogs/lake"
+
+
+@pytest.fixture
+def owner(admin: Caller) -> IcebergCaller:
+    """Owns the catalog and the schemas `own` and `hr`."""
+    for name in ("own", "hr"):
+        assert admin.post(f"{C}/schemas", {"name": name}).status == 200
+    return IcebergCaller("admin")
+
+
+@pytest.fixture
+def ola(owner: IcebergCaller, mia: Caller) -> IcebergCaller:
+    """Creates tables in `own`, where mia does so too."""
+    User.objects.create_user("ola", "correct horse battery")
+    Caller("admin").post(f"{M}/users", {"name": "ola"})
+    for user in ("ola", "mia"):
+        give(user, Kind.CATALOG, "lake", "use_catalog")
+        give(user, Kind.SCHEMA, "lake.own", "use_schema", "create_table", "select_table")
+    return IcebergCaller("ola")
+
+
+def account(name: str) -> Actor:
+    return actor_of(User.objects.get(username=name))
+
+
+def warehouse() -> str:
+    return str(Catalog.objects.get(name="lake").properties["warehouse"])
+
+
+def left() -> list[str]:
+    return sorted(ReservedPlace.objects.values_list("location", flat=True))
+
+
+def register(caller: IcebergCaller, pointer: str, name: str = "again") -> Any:
+    return caller.post("namespaces/own/register", {"name": name, "metadata-location": pointer})
+
+
+def purged() -> int:
+    return sum(tables.purge_table(row.payload) for row in Outbox.objects.filter(topic=tables.PURGE))
+
+
+def dropped(caller: IcebergCaller, location: str | None = None) -> str:
+    """The metadata file of a table that was dropped without purge."""
+    made = caller.make_table("own", "t", **({"location": location} if location else {}))
+    assert caller.delete("namespaces/own/tables/t").status == 204
+    return str(made["metadata-location"])
+
+
+# What was dropped
+
+
+def test_a_former_reader_does_not_adopt_a_dropped_table(ola: IcebergCaller) -> None:
+    mia = IcebergCaller("mia")
+    pointer = dropped(ola)
+    place = pointer.rpartition("/metadata/")[0]
+    assert left() == [place]
+    status, kind, message = register(mia, pointer).error
+    assert (status, kind) == (403, "ForbiddenException")
+    assert "is reserved" in message and "ola" not in message
+    for asked in (place, f"{place}/below"):
+        assert mia.post("namespaces/own/tables", {"name": "u", "schema": COLUMNS, "location": asked}).status == 403
+    assert mia.make_table("own", "t"), "default folders are fresh"
+    assert register(ola, pointer).status == 200
+    assert left() == []
+    assert LocationClaim.objects.filter(location=place, table__name="again").exists()
+
+
+def test_the_catalogs_owner_may_use_what_was_left(owner: IcebergCaller, ola: IcebergCaller) -> None:
+    assert register(owner, dropped(ola)).status == 200
+    assert left() == []
+
+
+def test_its_former_owner_finds_it_where_the_schema_lay_before(owner: IcebergCaller, ola: IcebergCaller) -> None:
+    pointer = dropped(ola)
+    owner.post("namespaces/own/properties", {"updates": {"location": f"{warehouse()}/team-own"}})
+    assert register(IcebergCaller("mia"), pointer).status == 403
+    assert register(ola, pointer).status == 200
+
+
+def test_what_was_a_removed_users_is_the_metalakes_owners(ola: IcebergCaller) -> None:
+    dropped(ola)
+    owners = ReservedPlace.objects.values_list("owner_user_id", flat=True)
+    assert list(owners) == [account("ola").id]
+    Caller("admin").delete(f"{M}/users/ola")
+    assert list(owners.all()) == [account("admin").id]
+
+
+def test_a_purge_ends_what_it_reserved(ola: IcebergCaller) -> None:
+    made = ola.make_table("own", "t")
+    assert ola.delete("namespaces/own/tables/t?purgeRequested=true").status == 204
+    place = made["metadata"]["location"]
+    assert left() == [place]
+    assert register(IcebergCaller("mia"), made["metadata-location"]).status == 403, "until the files are gone"
+    assert purged() == 1
+    assert left() == []
+    told = AuditEntry.objects.get(event="table.purged")
+    assert (told.actor, told.details["deleted"], told.details["foreign"], told.details["kept"]) == ("ola", 1, 0, 0)
+
+
+def test_what_a_purge_must_keep_stays_reserved(ola: IcebergCaller) -> None:
+    made = ola.make_table("own", "t")
+    folder = Path(made["metadata"]["location"].removeprefix("file://"))
+    (folder / "folder").mkdir()
+    statistics = {"snapshot-id": 1, "statistics-path": f"{folder}/folder", "file-size-in-bytes": 1}
+    statistics |= {"file-footer-size-in-bytes": 1, "blob-metadata": []}
+    body = {"requirements": [], "updates": [{"action": "set-statistics", "snapshot-id": 1, "statistics": statistics}]}
+    answer = ola.post("namespaces/own/tables/t", body)
+    assert answer.status == 200, answer.content
+    ola.delete("namespaces/own/tables/t?purgeRequested=true")
+    assert purged() == 2
+    assert left() == [made["metadata"]["location"]]
+
+
+@pytest.mark.parametrize("force", ["catalog", "metalake"])
+def test_what_a_forced_drop_leaves_is_reserved_in_every_metalake(
+    admin: Caller, ola: IcebergCaller, tmp_path: Path, settings: Any, force: str
+) -> None:
+    settings.METALAKE_FILE_LOCATIONS = [str(tmp_path)]
+    lake = {"warehouse": f"file://{tmp_path}/lake"}
+    actor, taker = account("admin"), account("mia")
+    catalogs.create_catalog(actor, "demo", "shared", "relational", "lakehouse-iceberg", None, lake)
+    shared = IcebergCaller("admin", catalog="shared")
+    shared.make_namespace("own")
+    pointer = shared.make_table("own", "t")["metadata-location"]
+    if force == "catalog":
+        catalogs.drop_catalog(actor, "demo", "shared", force=True)
+    else:
+        metalakes.drop_metalake(actor, "demo", force=True)
+    assert set(left()) >= {f"file://{tmp_path}/lake", pointer.rpartition("/metadata/")[0]}
+    User.objects.filter(username="mia").update(is_superuser=True)
+    taker = replace(taker, service_admin=True)
+    metalakes.create_metalake(taker, "other", None, {})
+    taker = taker.refreshed()
+    for place in (f"{tmp_path}/lake", str(tmp_path), pointer.rpartition("/metadata/")[0].removeprefix("file://")):
+        with pytest.raises(Forbidden, match="is reserved") as refusal:
+            catalogs.create_catalog(
+                taker, "other", "taken", "relational", "lakehouse-iceberg", None, {"warehouse": f"file://{place}"}
+            )
+        assert "admin" not in refusal.value.message
+    fresh = catalogs.create_catalog(taker, "other", "fresh", "relational", "lakehouse-iceberg", None, {})
+    assert fresh.name == "fresh"
+    metalakes.create_metalake(replace(actor, service_admin=True), "mine", None, {})
+    catalogs.create_catalog(actor.refreshed(), "mine", "back", "relational", "lakehouse-iceberg", None, lake)
+    back = IcebergCaller("admin", metalake="mine", catalog="back")
+    back.make_namespace("own")
+    assert register(back, pointer).status == 200
+    assert not [place for place in left() if place.startswith(f"file://{tmp_path}")]
+
+
+def test_no_catalog_is_altered_onto_what_was_left(
+    admin: Caller, ola: IcebergCaller, tmp_path: Path, settings: Any
+) -> None:
+    settings.METALAKE_FILE_LOCATIONS = [str(tmp_path)]
+    lake = {"warehouse": f"file://{tmp_path}/lake"}
+    catalogs.create_catalog(account("admin"), "demo", "shared", "relational", "lakehouse-iceberg", None, lake)
+    IcebergCaller("admin", catalog="shared").make_namespace("own")
+    catalogs.drop_catalog(account("admin"), "demo", "shared", force=True)
+    give("mia", Kind.METALAKE, "demo", "create_catalog")
+    mia = Caller("mia")
+    body = {"name": "hers", "type": "relational", "provider": "lakehouse-iceberg", "properties": {}}
+    assert mia.post(f"{M}/catalogs", body).status == 200
+    wider = {"@type": "setProperty", "property": "allowed-locations", "value": f"file://{tmp_path}/lake/own"}
+    assert mia.put(f"{M}/catalogs/hers", wider).error[:2] == (403, 1008)
+    assert admin.put(f"{M}/catalogs/hers", wider).status == 200
+
+
+# What a table left
+
+
+def move(caller: IcebergCaller, place: str) -> Any:
+    return caller.post(
+        "namespaces/own/tables/t", {"requirements": [], "updates": [{"action": "set-location", "location": place}]}
+    )
+
+
+def test_a_place_that_a_table_left_is_still_its_own(ola: IcebergCaller) -> None:
+    mia, first = IcebergCaller("mia"), ola.make_table("own", "t")["metadata"]["location"]
+    assert move(ola, f"{warehouse()}/own/t-2").status == 200
+    for asked in (first, f"{first}/data"):
+        answer = mia.post("namespaces/own/tables", {"name": "u", "schema": COLUMNS, "location": asked})
+        assert answer.status == 400 and "overlaps" in answer.error[2]
+    held = dict(LocationClaim.objects.values_list("location", "former_since"))
+    assert held[first] is not None and held[f"{warehouse()}/own/t-2"] is None
+    assert move(ola, first).status == 200, "it may return"
+    assert LocationClaim.objects.get(location=first).former_since is None
+    ola.delete("namespaces/own/tables/t")
+    assert left() == sorted([first, f"{warehouse()}/own/t-2"])
+
+
+def test_a_purge_takes_along_what_the_table_had_before(ola: IcebergCaller) -> None:
+    first = ola.make_table("own", "t")
+    assert move(ola, f"{warehouse()}/own/t-2").status == 200
+    ola.delete("namespaces/own/tables/t?purgeRequested=true")
+    assert purged() == 2
+    assert not Path(first["metadata-location"].removeprefix("file://")).exists()
+    assert left() == []
+
+
+def test_a_purge_spares_what_is_anothers(owner: IcebergCaller, ola: IcebergCaller) -> None:
+    """Claimed in its places by whatever means, as when its former owner uses one before the purge has begun."""
+    made = ola.make_table("own", "t")
+    ola.delete("namespaces/own/tables/t?purgeRequested=true")
+    taken = ola.make_table("own", "u", location=made["metadata"]["location"])
+    assert purged() == 0
+    assert Path(made["metadata-location"].removeprefix("file://")).exists()
+    assert ola.get("namespaces/own/tables/u").json["metadata-location"] == taken["metadata-location"]
+    assert AuditEntry.objects.get(event="table.purged").details["foreign"] == 1
+
+
+def test_a_table_keeps_at_most_16_places(ola: IcebergCaller) -> None:
+    ola.make_table("own", "t")
+    for number in range(16):
+        assert move(ola, f"{warehouse()}/own/t-{number}").status == 200
+    answer = move(ola, f"{warehouse()}/own/t-16")
+    assert answer.status == 400 and "release" in answer.error[2]
+    assert LocationClaim.objects.filter(former_since__isnull=False).count() == 16
+    assert ola.get("namespaces/own/tables/t").json["metadata"]["location"] == f"{warehouse()}/own/t-15"
