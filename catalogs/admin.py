@@ -19,11 +19,13 @@ from catalogs.models import (
     Mirror,
     RefreshRun,
     Reservation,
+    ReservedPlace,
     Schema,
     Table,
     Tombstone,
 )
 from catalogs.secrets import mask
+from catalogs.services import releasing
 from catalogs.services.external import watching
 from metalake.admin import ReadOnlyAdmin, SecurableAdmin
 from metalake.models import Securable
@@ -78,11 +80,26 @@ class TableAdmin(CatalogObjectAdmin):
 
 @admin.register(LocationClaim)
 class LocationClaimAdmin(ReadOnlyAdmin):
-    """Which table a place belongs to."""
+    """Which table a place belongs to, and since when it is a former one."""
 
-    list_display = ("location", "table")
+    list_display = ("location", "table", "former_since")
     list_select_related = ("table",)
     search_fields = ("location", "table__name")
+
+
+@admin.register(ReservedPlace)
+class ReservedPlaceAdmin(ReadOnlyAdmin):
+    """Places of what was dropped without purge; where the catalog is gone too, an operator may release them."""
+
+    list_display = ("location", "kind", "full_name", "metalake_name", "dropped_at")
+    list_filter = ("kind",)
+    search_fields = ("location", "full_name", "metalake_name")
+    actions = ("release",)
+
+    @admin.action(description="Release those whose catalog is gone", permissions=["operate"])
+    def release(self, request: HttpRequest, rows: QuerySet[ReservedPlace]) -> None:
+        released = len(releasing.release_for_operator(request.user.get_username(), rows))
+        self.message_user(request, f"{released} released.", messages.SUCCESS if released else messages.WARNING)
 
 
 # Catalogs that lie in other systems

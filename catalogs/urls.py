@@ -3,6 +3,7 @@
 from catalogs.api.catalogs import Catalog, CatalogConnection, Catalogs, NewCatalogConnection
 from catalogs.api.metalakes import Metalake, Metalakes
 from catalogs.api.partitions import Partition, Partitions
+from catalogs.api.places import ReservedPlace, ReservedPlaces, TablePlace, TablePlaces
 from catalogs.api.refreshes import Refresh, Refreshes
 from catalogs.api.schemas import Schema, Schemas
 from catalogs.api.tables import Table, Tables
@@ -22,10 +23,14 @@ urlpatterns = [
     route(f"{CATALOGS}/<catalog>/testConnection", CatalogConnection),
     route(f"{CATALOGS}/<catalog>/refreshes", Refreshes),
     route(f"{CATALOGS}/<catalog>/refreshes/<refresh_id>", Refresh),
+    route(f"{CATALOGS}/<catalog>/reserved-places", ReservedPlaces),
+    route(f"{CATALOGS}/<catalog>/reserved-places/<place_id>", ReservedPlace),
     route(SCHEMAS, Schemas),
     route(f"{SCHEMAS}/<schema>", Schema),
     route(TABLES, Tables),
     route(f"{TABLES}/<table>", Table),
+    route(f"{TABLES}/<table>/places", TablePlaces),
+    route(f"{TABLES}/<table>/places/<place_id>", TablePlace),
     route(PARTITIONS, Partitions),
     route(f"{PARTITIONS}/<partition>", Partition),
 ]

@@ -142,11 +142,11 @@ def is_left_to(actor: Actor, place: str) -> bool:
     return ReservedPlace.objects.filter(mine, location__in=up_to(locations.canonical(place)), kind=Kind.TABLE).exists()
 
 
-def may_use(actor: Actor, row: ReservedPlace) -> bool:
+def may_use(actor: Actor, row: ReservedPlace, catalog: Found | None = None) -> bool:
     """Its former owner, and who owns the catalog or the metalake now; where the catalog is gone, who owned that."""
     if _is_owner(actor, row.owner_user_id, row.owner_group_id):
         return True
-    above = by_id(row.of_catalog)
+    above = catalog or by_id(row.of_catalog)
     if above is not None:
         return policy.permits(actor, operations.CHOOSE_PLACES, above)
     if _is_owner(actor, row.catalog_user_id, row.catalog_group_id):

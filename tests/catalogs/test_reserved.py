@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry,
+    ManifestEntryStatus,
+    write_manifest,
+    write_manifest_list,
+)
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema as PySchema
+from pyiceberg.typedef import Record
+from pyiceberg.types import LongType, NestedField
 
 from authz.callers import actor_of
 from authz.models import AuditEntry, User
@@ -242,3 +259,112 @@ def test_a_table_keeps_at_most_16_places(ola: IcebergCaller) -> None:
     assert answer.status == 400 and "release" in answer.error[2]
     assert LocationClaim.objects.filter(former_since__isnull=False).count() == 16
     assert ola.get("namespaces/own/tables/t").json["metadata"]["location"] == f"{warehouse()}/own/t-15"
+
+
+# Releasing
+
+
+def places(caller: str) -> dict[str, str]:
+    shown = Caller(caller).get(f"{C}/schemas/own/tables/t/places")["places"]
+    return {each["location"]: each["id"] for each in shown if "formerSince" in each}
+
+
+def release(caller: str, location: str) -> Any:
+    return Caller(caller).delete(f"{C}/schemas/own/tables/t/places/{places('admin').get(location, '0')}")
+
+
+def test_a_table_releases_what_it_left(ola: IcebergCaller) -> None:
+    first = ola.make_table("own", "t")["metadata"]["location"]
+    assert move(ola, f"{warehouse()}/own/t-2").status == 200
+    assert set(places("ola")) == {first}
+    assert Caller("mia").get(f"{C}/schemas/own/tables/t/places").error[:2] == (403, 1008)
+    assert release("mia", first).error[:2] == (403, 1008)
+    assert release("ola", f"{warehouse()}/own/t-2").error[0] == 404
+    assert release("ola", first)["released"] is True
+    assert places("ola") == {}
+    assert AuditEntry.objects.get(event="table.place_released").details["location"] == first
+    assert IcebergCaller("mia").make_table("own", "u", location=first)
+
+
+def test_no_place_is_released_while_live_files_lie_there(ola: IcebergCaller) -> None:
+    """A data file that an older snapshot names, at a place that the table has left."""
+    first = ola.make_table("own", "t")["metadata"]["location"]
+    snapshot = live_snapshot(first, f"{warehouse()}/own/t-2/metadata")
+    for update in ({"action": "set-location", "location": f"{warehouse()}/own/t-2"}, snapshot):
+        answer = ola.post("namespaces/own/tables/t", {"requirements": [], "updates": [update]})
+        assert answer.status == 200, answer.content
+    refused = release("ola", first)
+    assert refused.error[0] == 409 and "holds live files" in refused.message, refused.body
+    assert set(places("ola")) == {first}
+    removal = {"action": "remove-snapshots", "snapshot-ids": [7]}
+    assert ola.post("namespaces/own/tables/t", {"requirements": [], "updates": [removal]}).status == 200
+    assert release("ola", first)["released"] is True
+
+
+def test_nor_while_what_is_there_cannot_be_known(ola: IcebergCaller) -> None:
+    first = ola.make_table("own", "t")["metadata"]["location"]
+    assert move(ola, f"{warehouse()}/own/t-2").status == 200
+    foreign = live_snapshot(first, f"{warehouse()}/elsewhere")
+    assert ola.post("namespaces/own/tables/t", {"requirements": [], "updates": [foreign]}).status == 200
+    assert release("ola", first).error[0] == 400
+    assert set(places("ola")) == {first}
+
+
+def live_snapshot(data: str, metadata: str) -> dict[str, Any]:
+    """A snapshot with one data file in a folder, its manifests in another."""
+    folder = Path(metadata.removeprefix("file://"))
+    folder.mkdir(parents=True, exist_ok=True)
+    schema, io = PySchema(NestedField(1, "id", LongType(), required=False)), PyArrowFileIO()
+    file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=f"{data}/data/1.parquet",
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=1,
+        file_size_in_bytes=1,
+    )
+    entry = ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=7, data_file=file)
+    with write_manifest(2, PartitionSpec(), schema, io.new_output(f"{metadata}/m.avro"), 7, "deflate") as writer:
+        writer.add_entry(entry)
+    with write_manifest_list(2, io.new_output(f"{metadata}/l.avro"), 7, None, 1, "deflate") as listing:
+        listing.add_manifests([writer.to_manifest_file()])
+    snapshot: dict[str, Any] = {
+        "snapshot-id": 7,
+        "sequence-number": 1,
+        "timestamp-ms": 9_999_999_999_999,
+        "schema-id": 0,
+    }
+    snapshot |= {"manifest-list": f"{metadata}/l.avro", "summary": {"operation": "append"}}
+    return {"action": "add-snapshot", "snapshot": snapshot}
+
+
+def reserved_in(caller: str) -> dict[str, str]:
+    return {each["fullName"]: each["id"] for each in Caller(caller).get(f"{C}/reserved-places")["places"]}
+
+
+def test_what_was_dropped_is_released_by_whose_it_was(ola: IcebergCaller) -> None:
+    pointer = dropped(ola)
+    assert reserved_in("mia") == {}
+    assert set(reserved_in("ola")) == set(reserved_in("admin")) == {"lake.own.t"}
+    where = f"{C}/reserved-places/{reserved_in('ola')['lake.own.t']}"
+    assert Caller("mia").delete(where).error[0] == Caller("mia").delete(f"{C}/reserved-places/0").error[0] == 404
+    assert Caller("ola").delete(where)["released"] is True
+    assert left() == []
+    assert register(IcebergCaller("mia"), pointer).status == 200
+
+
+def test_an_operator_releases_what_no_catalog_has(ola: IcebergCaller) -> None:
+    dropped(ola)
+    row = ReservedPlace.objects.get()
+    with pytest.raises(CommandError, match="their owners release them"):
+        call_command("reserved_places", "--release", str(row.pk))
+    catalogs.drop_catalog(account("admin"), "demo", "lake", force=True)
+    told = StringIO()
+    call_command("reserved_places", "demo", stdout=told)
+    assert f"{row.pk}  demo  table lake.own.t  {row.location}" in told.getvalue()
+    every = [str(pk) for pk in ReservedPlace.objects.values_list("pk", flat=True)]
+    call_command("reserved_places", "--release", *every, stdout=told)
+    assert left() == []
+    assert AuditEntry.objects.filter(event="place.released", actor="manage.py").count() == len(every)
+    with pytest.raises(CommandError, match="none with the ids"):
+        call_command("reserved_places", "--release", every[0])

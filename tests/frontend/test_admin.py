@@ -22,7 +22,7 @@ from authz.models import AuditEntry, Grant, PolicyChange, Token, User
 from authz.services import people, planning
 from authz.services.differing import Wanted, WantedRole
 from catalogs.lookup import Ident
-from catalogs.models import Intent, Reservation, Tombstone
+from catalogs.models import Intent, Reservation, ReservedPlace, Tombstone
 from catalogs.services import schemas
 from catalogs.services.external import refresh
 from metalake.models import Outbox
@@ -62,6 +62,7 @@ def full(ids: dict[str, int], world: World) -> dict[str, int]:
     schemas.list_schemas(actor("admin"), Ident("demo", "station"))
     refresh.carry_on(refresh.begin(station.id, here=True).pk)
     add_stuck_intent(station)
+    ReservedPlace.objects.create(location="s3://lake/t", kind="table", full_name="a.b.c", of_metalake=1, of_catalog=2)
     Tombstone.objects.create(in_catalog_id=station.id, kind="table", full_name="a.b.c", securable_id=1, owner="admin")
     return ids
 

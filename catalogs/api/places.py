@@ -1,0 +1,77 @@
+"""Places that are kept for what was there before, as resources of their own. Not part of upstream's wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from authz.policy import Actor
+from catalogs.lookup import Ident
+from catalogs.services import releasing
+from metalake.rest import Endpoint, answers, moment_text
+from metalake.wire import Reply
+
+
+class TablePlaceReply(Reply):
+    """A place of a table, and since when it is a former one; the table writes to the others."""
+
+    id: str
+    location: str
+    former_since: str | None = None
+
+
+class ReservedPlaceReply(Reply):
+    """A place of what was dropped without purge, by the name that it had."""
+
+    id: str
+    location: str
+    type: str
+    full_name: str
+    dropped_at: str
+
+
+class TablePlaces(Endpoint):
+    @answers("release_places", id="listTablePlaces", reply={"places": list[TablePlaceReply]})
+    def get(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str) -> dict[str, Any]:
+        """List the places of a table, those that it had before too."""
+        rows = releasing.places_of(actor, Ident(metalake, catalog, schema, table))
+        shown: list[dict[str, Any]] = [{"id": str(row.pk), "location": row.location} for row in rows]
+        for row, each in zip(rows, shown, strict=True):
+            if row.former_since:
+                each["formerSince"] = moment_text(row.former_since)
+        return {"places": shown}
+
+
+class TablePlace(Endpoint):
+    @answers("release_places", id="releaseTablePlace", reply={"released": bool})
+    def delete(
+        self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, place_id: str
+    ) -> dict[str, Any]:
+        """Release a place that a table had before and has no live files in."""
+        releasing.release_former(actor, Ident(metalake, catalog, schema, table), place_id)
+        return {"released": True}
+
+
+class ReservedPlaces(Endpoint):
+    @answers("load_catalog", id="listReservedPlaces", reply={"places": list[ReservedPlaceReply]})
+    def get(self, actor: Actor, metalake: str, catalog: str) -> dict[str, Any]:
+        """List the places of what was dropped without purge: all to the catalog's owner, to others what was theirs."""
+        return {
+            "places": [
+                {
+                    "id": str(row.pk),
+                    "location": row.location,
+                    "type": row.kind,
+                    "fullName": row.full_name,
+                    "droppedAt": moment_text(row.dropped_at),
+                }
+                for row in releasing.reserved_in(actor, metalake, catalog)
+            ]
+        }
+
+
+class ReservedPlace(Endpoint):
+    @answers("load_catalog", id="releaseReservedPlace", reply={"released": bool})
+    def delete(self, actor: Actor, metalake: str, catalog: str, place_id: str) -> dict[str, Any]:
+        """Release a reserved place: the catalog's owner any, others what was theirs."""
+        releasing.release_reserved(actor, metalake, catalog, place_id)
+        return {"released": True}

@@ -1,0 +1,140 @@
+"""Places that are kept though nothing is written there any more: told, and released, to whoever they are kept for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db import transaction
+
+from authz import operations, policy, snapshot
+from authz.policy import Actor
+from authz.writing import Stale, write
+from catalogs.iceberg.live import live_files
+from catalogs.iceberg.locations import owned_by
+from catalogs.lookup import Found, Ident, by_id, find
+from catalogs.models import LocationClaim, ReservedPlace, Table
+from catalogs.services import reserved
+from catalogs.services.changes import event, require_enabled
+from catalogs.services.external.calls import is_external
+from catalogs.services.pointers import current_record, find_table
+from catalogs.services.providers import store_of
+from metalake.errors import Conflict, InUse, NotFound, Unsupported
+from metalake.events import event_of, record
+from metalake.privileges import Kind
+
+ATTEMPTS = 3
+PLACE = "place"
+
+
+# Of a table
+
+
+def places_of(actor: Actor, ident: Ident) -> list[LocationClaim]:
+    """The places of a table, those that it writes to first, then those that it had before."""
+    found = _table(actor, ident)
+    rows = LocationClaim.objects.filter(table_id=found.id).order_by("former_since", "location")
+    return sorted(rows, key=lambda row: row.former_since is not None)
+
+
+def _table(actor: Actor, ident: Ident) -> Found:
+    found = find_table(actor, ident)
+    policy.require(actor, operations.RELEASE_PLACES, found)
+    require_enabled(found)
+    if is_external(found):
+        raise Unsupported("What an outside table had before is its own system's to say.", kind=Kind.TABLE)
+    return found
+
+
+def release_former(actor: Actor, ident: Ident, place_id: str) -> None:
+    """Let others have a place that a table had before; the manifests of all its snapshots are read for that.
+
+    Raises InUse while a live file of the table lies there, Conflict where others keep committing to the table.
+    """
+    for _ in range(ATTEMPTS):
+        if _release_as_read(actor, ident, place_id):
+            return
+    raise Conflict("Others keep committing to the table; try again.", kind=Kind.TABLE)
+
+
+def _release_as_read(actor: Actor, ident: Ident, place_id: str) -> bool:
+    found = _table(actor, ident)
+    rows = LocationClaim.objects.filter(table_id=found.id)
+    place = next((row for row in rows if str(row.pk) == place_id), None)
+    if place is None:
+        raise NotFound(f"Place {place_id} of the table does not exist.", kind=PLACE)
+    if place.former_since is None:
+        raise InUse(f"The table writes to {place.location}; set another location first.", kind=PLACE)
+    _require_left(found, place, [row.location for row in rows])
+
+    def act(actor: Actor) -> bool:
+        fresh = _table(actor, ident)
+        pointer = Table.objects.select_for_update().filter(pk=found.id, metadata_location=found.metadata_location)
+        if fresh.id != found.id or not pointer.values_list("pk"):
+            return False
+        if not LocationClaim.objects.filter(pk=place.pk, former_since=place.former_since).delete()[0]:
+            raise Stale
+        record(event(actor, "table.place_released", fresh, location=place.location))
+        return True
+
+    return write(actor, act, kind=Kind.TABLE)
+
+
+def _require_left(found: Found, place: LocationClaim, places: list[str]) -> None:
+    """Raise InUse while a live file lies there."""
+    current, store = current_record(found), store_of(found)
+    owns = owned_by(places, store.allowed, store.file_roots)
+    if current.metadata_location and owned_by([place.location], store.allowed, store.file_roots)(
+        current.metadata_location
+    ):
+        raise InUse(f"{place.location} holds the table's metadata.", kind=PLACE)
+    for file in live_files(store.io, current.metadata, owns, place.location):
+        raise InUse(
+            f"{place.location} holds live files of the table, such as {file!r:.300}: rewrite its data and expire the "
+            "snapshots that name them, or purge the table.",
+            kind=PLACE,
+        )
+
+
+# Of what was dropped
+
+
+def reserved_in(actor: Actor, metalake: str, catalog: str) -> list[ReservedPlace]:
+    """What is reserved in a catalog and the actor may use: all for its owner, for others what was theirs."""
+    found = _catalog(actor, metalake, catalog)
+    rows = ReservedPlace.objects.filter(of_catalog=found.id).order_by("location", "pk")
+    return [row for row in rows if reserved.may_use(actor, row, found)]
+
+
+def _catalog(actor: Actor, metalake: str, catalog: str) -> Found:
+    found = find(actor, Ident(metalake, catalog))
+    policy.require(actor, operations.LOAD_CATALOG, found)
+    require_enabled(found)
+    return found
+
+
+def release_reserved(actor: Actor, metalake: str, catalog: str, place_id: str) -> None:
+    """Let others have a place that is reserved."""
+
+    def act(actor: Actor) -> None:
+        found = _catalog(actor, metalake, catalog)
+        rows = ReservedPlace.objects.filter(of_catalog=found.id)
+        row = next((row for row in rows if str(row.pk) == place_id), None)
+        if row is None or not reserved.may_use(actor, row, found):
+            raise NotFound(f"Reserved place {place_id} does not exist.", kind=PLACE)
+        row.delete()
+        record(event(actor, "place.released", found, location=row.location, of=row.full_name))
+
+    write(actor, act, kind=Kind.CATALOG)
+
+
+def release_for_operator(by: str, rows: Iterable[ReservedPlace]) -> list[ReservedPlace]:
+    """Those released, since their catalog is gone; of one that is there, its owner says."""
+    released = [row for row in rows if by_id(row.of_catalog) is None]
+    with transaction.atomic():
+        for row in released:
+            who = Actor(policy.NOBODY, by, snapshot.latest())
+            name = [row.full_name.partition(".")[0]]
+            told = (Kind.CATALOG, row.of_catalog, name, row.of_metalake)
+            record(event_of(who, "place.released", *told, location=row.location, of=row.full_name))
+        ReservedPlace.objects.filter(pk__in=[row.pk for row in released]).delete()
+    return released
