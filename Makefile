@@ -10,17 +10,22 @@ RUN_READY := $(VENV)/.run-$(shell cksum < requirements.txt | cut -d' ' -f1)
 DEV_READY := $(VENV)/.dev-$(shell cksum < requirements-dev.txt | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
-.PHONY: help run worker demo test test-long check fix bench lock clean
+.PHONY: help run install worker demo test test-long check fix bench lock clean
 MAKEFLAGS += --no-print-directory
 
 # uv is fast where it works; it trusts the certificates that the system trusts. pip does the same work without it.
 with_uv = UV_SYSTEM_CERTS=1
+# The hashes are of every file of a release: a package that differs from what was locked is not installed.
+pinned = --quiet --no-deps --require-hashes
+compile = $(with_uv) $(VENV)/bin/uv pip compile --quiet --no-header --python-version 3.11 --generate-hashes
 
 help: ## Show these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 run: $(RUN_READY) ## Start Metalake (http://127.0.0.1:8090 unless METALAKE_HOST and METALAKE_PORT say otherwise)
 	@exec $(PY) manage.py serve
+
+install: $(RUN_READY) ## Make the environment that run and worker use, and start nothing
 
 worker: $(RUN_READY) ## Start a Celery worker; needs METALAKE_BROKER_URL and METALAKE_DATABASE_URL
 	@exec $(PY) manage.py worker
@@ -51,12 +56,12 @@ bench: $(DEV_READY) ## Run every program in benchmarks/; ARGS go to each of them
 		echo "== $$program"; $(PY) -m "benchmarks.$$(basename $$program .py)" $(ARGS); \
 	done
 
-lock: $(DEV_READY) ## Resolve requirements*.in into exact pins; what runs gets the pins that are tested
-	@$(VENV)/bin/uv --version >/dev/null 2>&1 || $(PY) -m pip install --quiet uv
-	@$(VENV)/bin/uv pip compile --quiet --no-header --python-version 3.11 $(ARGS) \
-		--override requirements-overrides.txt requirements-dev.in -o requirements-dev.txt
+lock: $(DEV_READY) ## Resolve requirements*.in into exact pins with their hashes; what runs gets the pins that are tested
+	@$(VENV)/bin/uv --version >/dev/null 2>&1 || $(PY) -m pip install $(pinned) -r requirements-uv.txt
+	@$(compile) $(ARGS) --override requirements-overrides.txt requirements-dev.in -o requirements-dev.txt
 	@cp requirements-dev.txt requirements.txt # pins already in the output are kept
-	@$(VENV)/bin/uv pip compile --quiet --no-header --python-version 3.11 requirements.in -o requirements.txt
+	@$(compile) requirements.in -o requirements.txt
+	@$(compile) $(ARGS) requirements-uv.in -o requirements-uv.txt
 
 clean: ## Remove the environment and every cache; keeps var/, the data
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
@@ -76,12 +81,12 @@ define install
 	@$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "$(VENV) was made with a Python older than 3.11: run 'make clean', then call make with PYTHON=/path/to/python3.11."; exit 1; }
 	@echo "Installing $(1) into $(VENV) (once; a minute or two the first time)"
-	@$(with_uv) uv pip install --quiet --python $(PY) --no-deps -r $(1) 2>/dev/null \
-		|| $(with_uv) $(VENV)/bin/uv pip install --quiet --python $(PY) --no-deps -r $(1) 2>/dev/null \
-		|| { $(PY) -m pip install --quiet uv >/dev/null 2>&1 \
-			&& $(with_uv) $(VENV)/bin/uv pip install --quiet --python $(PY) --no-deps -r $(1) 2>/dev/null; } \
-		|| $(PY) -m pip install --quiet --disable-pip-version-check --no-deps -r $(1) \
-		|| { echo "Could not install $(1): is a Python package index reachable from here? Nothing else was changed; call make again."; exit 1; }
+	@$(with_uv) uv pip install --python $(PY) $(pinned) -r $(1) 2>/dev/null \
+		|| $(with_uv) $(VENV)/bin/uv pip install --python $(PY) $(pinned) -r $(1) 2>/dev/null \
+		|| { $(PY) -m pip install $(pinned) -r requirements-uv.txt >/dev/null 2>&1 \
+			&& $(with_uv) $(VENV)/bin/uv pip install --python $(PY) $(pinned) -r $(1) 2>/dev/null; } \
+		|| $(PY) -m pip install --disable-pip-version-check $(pinned) -r $(1) \
+		|| { echo "Could not install $(1), see above: is a Python package index reachable from here, and are its files the ones that were locked? Nothing else was changed; call make again."; exit 1; }
 endef
 
 define make_venv

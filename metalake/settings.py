@@ -129,7 +129,6 @@ def secret_key() -> str:
         return given
     path = METALAKE_HOME / "secret_key"
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f"secret_key.{secrets.token_hex(4)}")
         draft.touch(mode=0o600)
         draft.write_text(secrets.token_urlsafe(48))
@@ -141,6 +140,7 @@ def secret_key() -> str:
     return path.read_text()
 
 
+METALAKE_HOME.mkdir(mode=0o700, parents=True, exist_ok=True)  # what it holds is for the server's own account
 SECRET_KEY = secret_key()
 if env.str("METALAKE_SECRET_KEYS_FILE", "") and not METALAKE_SECRET_KEYS_FILE.is_file():
     refuse(f"METALAKE_SECRET_KEYS_FILE: there is no file {METALAKE_SECRET_KEYS_FILE}.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from metalake.management.commands.serve import hint_of_hosts
+from metalake.management.commands.serve import hints
 from tests.catalogs.racing import NATIVE, Client
 from tests.servers import ADMIN_PASSWORD, REPOSITORY, MetalakeServer, StartMetalake, prepare
 
@@ -123,15 +125,28 @@ def test_a_bad_setting_stops_the_start(tmp_path: Path, environment: dict[str, st
 
 
 @pytest.mark.parametrize(
-    ("host", "allowed", "hints"),
+    ("host", "allowed", "told"),
     [("127.0.0.1", "", 0), ("10.1.2.3", "", 1), ("0.0.0.0", "", 1), ("::", "a.example", 0)],
 )
 def test_a_server_for_others_says_which_names_it_knows(
-    monkeypatch: pytest.MonkeyPatch, settings: Any, host: str, allowed: str, hints: bool
+    monkeypatch: pytest.MonkeyPatch, settings: Any, host: str, allowed: str, told: int
 ) -> None:
     monkeypatch.setenv("METALAKE_ALLOWED_HOSTS", allowed)
     settings.METALAKE_HOST = host
-    assert hint_of_hosts().count("set METALAKE_ALLOWED_HOSTS") == hints
+    assert sum("set METALAKE_ALLOWED_HOSTS" in hint for hint in hints()) == told
+
+
+def test_the_data_folder_is_for_the_server_s_own_account(tmp_path: Path, settings: Any) -> None:
+    own = tmp_path / "new" / "home"
+    begin = [sys.executable, "-c", "import metalake.settings"]
+    for given in ({}, {"METALAKE_SECRET_KEY": "given"}):
+        subprocess.run(begin, cwd=REPOSITORY, env=os.environ | {"METALAKE_HOME": str(own)} | given, check=True)
+        assert own.stat().st_mode & 0o777 == 0o700
+        settings.METALAKE_HOME = own
+        assert list(hints()) == []
+        own.chmod(0o755)
+        assert ["chmod 700" in hint for hint in hints()] == [True]
+        shutil.rmtree(own)
 
 
 def test_a_worker_needs_a_broker(tmp_path: Path) -> None:

@@ -48,12 +48,12 @@ def test_a_host_that_no_request_can_name_is_refused(given: str) -> None:
 
 
 def test_processes_that_start_together_agree_on_the_secret_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "METALAKE_HOME", tmp_path / "home")
+    monkeypatch.setattr(settings, "METALAKE_HOME", tmp_path)
     with ThreadPoolExecutor(8) as pool:
         keys = {future.result() for future in [pool.submit(settings.secret_key) for _ in range(8)]}
     assert len(keys) == 1
     assert len(keys.pop()) >= 50
-    (file,) = (tmp_path / "home").iterdir()
+    (file,) = tmp_path.iterdir()
     assert (file.name, file.stat().st_mode & 0o777) == ("secret_key", 0o600)
 
 

@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
@@ -44,7 +45,7 @@ class Command(BaseCommand):
             f"  operators     {base}/admin/\n"
             f"Next: 'make demo' in another terminal. Stop with Ctrl-C."
         )
-        if hint := hint_of_hosts():
+        for hint in hints():
             self.stdout.write(hint)
         sys.stdout.flush()
         connections.close_all()
@@ -69,15 +70,16 @@ def _check_names() -> None:
         raise CommandError(wrong.message) from None
 
 
-def hint_of_hosts() -> str:
-    """What to do where it listens for others but knows no name that they could call it by."""
-    if is_loopback(settings.METALAKE_HOST) or os.environ.get("METALAKE_ALLOWED_HOSTS"):
-        return ""
-    names = ", ".join(settings.ALLOWED_HOSTS)
-    return (
-        f"It answers to the names {names} alone: set METALAKE_ALLOWED_HOSTS to a comma list of the names and "
-        f"addresses that clients and proxies call it by."
-    )
+def hints() -> Iterator[str]:
+    """What an operator should see to, a sentence each (docs/operations.md)."""
+    if not (is_loopback(settings.METALAKE_HOST) or os.environ.get("METALAKE_ALLOWED_HOSTS")):
+        names = ", ".join(settings.ALLOWED_HOSTS)
+        yield (
+            f"It answers to the names {names} alone: set METALAKE_ALLOWED_HOSTS to a comma list of the names and "
+            f"addresses that clients and proxies call it by."
+        )
+    if settings.METALAKE_HOME.stat().st_mode & 0o007:
+        yield f"Every account of this machine may look into {settings.METALAKE_HOME}: chmod 700 it."
 
 
 def write_error(sock: socket.socket, status: int, reason: str, message: str) -> None:
