@@ -33,7 +33,6 @@ from authz.models import (
     Token,
     User,
 )
-from authz.services import tokens
 from authz.services.naming import check_user_name
 from metalake.admin import ReadOnlyAdmin, SecurableAdmin
 from metalake.errors import Invalid
@@ -108,6 +107,12 @@ class AccountAdmin(UserAdmin, ReadOnlyAdmin):
         _record(request, "account.altered", obj, changed=fields or ["Password"])
         return super().log_change(request, obj, message)
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> User | None:
+        account = super().get_object(request, object_id, from_field)
+        if account is not None:
+            account.changed_by = request.user.get_username()
+        return account
+
     @transaction.atomic
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         return super().user_change_password(request, id, form_url)
@@ -149,7 +154,7 @@ class TokenAdmin(ReadOnlyAdmin):
         with transaction.atomic():
             good = list(rows.filter(revoked_at__isnull=True).select_related("user").select_for_update(of=("self",)))
             Token.objects.filter(pk__in=[row.pk for row in good]).update(revoked_at=timezone.now())
-            record(*(tokens.event(request.user.get_username(), "token.revoked", row) for row in good))
+            record(*(row.event("token.revoked", request.user.get_username()) for row in good))
         self.message_user(request, f"{len(good)} revoked.", messages.SUCCESS)
 
 

@@ -10,12 +10,13 @@ from django.conf import settings
 from django.contrib.auth import get_backends
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.contrib.auth.models import Group as GuardianGroup
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Q
 from django.utils import timezone
 from guardian.models import GroupObjectPermissionBase
 
 from authz.managers import RAW, GrantManager, refuse
+from metalake.events import Event, record
 from metalake.models import AuditInfo, Metalake, Securable
 from metalake.privileges import Effect, Privilege
 
@@ -44,6 +45,12 @@ class User(AbstractBaseUser, PermissionsMixin):
     USERNAME_FIELD = "username"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 
+    # What the next password that is saved says of its change: who makes it, and whether tokens outlive it.
+    changed_by = "metalake"
+    keeps_tokens = False
+    _is_locked = False
+    _password: str | None
+
     def __str__(self) -> str:
         return self.username
 
@@ -58,6 +65,36 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     async def ahas_perm(self, perm: str, obj: Any = None) -> bool:
         return await sync_to_async(self.has_perm)(perm, obj)
+
+    def set_unusable_password(self) -> None:
+        super().set_unusable_password()
+        self._is_locked = True
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """A new password, or none any more, ends the account's personal tokens, by whatever way it is set."""
+        # Django keeps the raw password until it is saved, and none where it only hashes the same one anew.
+        is_new = not self._state.adding and (self._password is not None or self._is_locked)
+        with transaction.atomic():
+            super().save(*args, **kwargs)
+            if is_new:
+                self._end_tokens()
+        self._is_locked = False
+
+    def _end_tokens(self) -> None:
+        good = Token.objects.select_for_update().filter(user=self, revoked_at__isnull=True).order_by("pk")
+        rows = [] if self.keeps_tokens else list(good)
+        Token.objects.filter(pk__in=[row.pk for row in rows]).update(revoked_at=timezone.now())
+        details = {"endedTokens": len(rows), "keepsTokens": self.keeps_tokens}
+        record(
+            _about_account("account.password_set", self.changed_by, "user", self.pk, self.username, details),
+            *(row.event("token.revoked", self.changed_by) for row in rows),
+        )
+
+
+def _about_account(name: str, actor: str, kind: str, object_id: int, full_name: str, details: dict[str, Any]) -> Event:
+    return Event(
+        name=name, actor=actor, kind=kind, object_id=object_id, full_name=full_name, metalake_id=None, details=details
+    )
 
 
 class Member(AuditInfo):
@@ -153,6 +190,10 @@ class Token(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} of {self.user}"
+
+    def event(self, name: str, actor: str) -> Event:
+        """What was done with it, by the actor of that name."""
+        return _about_account(name, actor, "token", self.pk, self.name, {"user": self.user.username})
 
 
 class Remembered(models.Model):

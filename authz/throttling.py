@@ -59,18 +59,19 @@ def require(counts: Sequence[Count], rows: Rows, message: str) -> None:
     _refuse([rows[digest].until for digest, limit in counts if digest in rows and rows[digest].count >= limit], message)
 
 
-def add(counts: Sequence[Count], message: str) -> None:
-    """Count one more of each, in one statement. Raises TooManyRequests where it is too many by now."""
+def add(counts: Sequence[Count], message: str, times: int = 1) -> None:
+    """Count so many more of each, in one statement. Raises TooManyRequests where it is too many by now."""
     now = int(time.time())
     ordered = sorted(counts)  # two processes that lock the same rows lock them in the same order
-    values = ", ".join(["(%s, 1, %s)"] * len(ordered))
+    values = ", ".join(["(%s, %s, %s)"] * len(ordered))
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO authz_remembered (digest, count, until) VALUES {values} ON CONFLICT (digest) DO UPDATE SET "  # noqa: S608
-            "count = CASE WHEN authz_remembered.until <= %s THEN 1 ELSE authz_remembered.count + 1 END, "
-            "until = CASE WHEN authz_remembered.until <= %s THEN excluded.until ELSE authz_remembered.until END "
+        cursor.execute(  # what is put into the text are placeholders
+            f"INSERT INTO authz_remembered AS known (digest, count, until) VALUES {values} "  # noqa: S608
+            "ON CONFLICT (digest) DO UPDATE SET "
+            "count = CASE WHEN known.until <= %s THEN excluded.count ELSE known.count + excluded.count END, "
+            "until = CASE WHEN known.until <= %s THEN excluded.until ELSE known.until END "
             "RETURNING digest, count, until",
-            [*(value for each in ordered for value in (each.digest, now + WINDOW)), now, now],
+            [*(value for each in ordered for value in (each.digest, times, now + WINDOW)), now, now],
         )
         found = {digest: (count, until) for digest, count, until in cursor.fetchall()}
     _refuse([found[digest][1] for digest, limit in counts if found[digest][0] > limit], message)

@@ -30,6 +30,8 @@ SECRET_PARTS = (
     "connectionstring",
     "authorization",
     "kerberosticket",
+    "webhook",  # its URL is all that it takes
+    "clientassertion",
 )
 SECRET_ENDINGS = ("encryptionkey", "signingkey", "masterkey", "ssekey", "hmackey", "cookie")
 SECRET_WORDS = frozenset({"pwd", "pass", "sas", "ugi"})

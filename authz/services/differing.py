@@ -263,7 +263,8 @@ class _Comparison:
     def _check_role(self, name: str) -> None:
         if name not in self.role_ids:
             check_role_name(name)
-            policy.require(self.actor, operations.CREATE_ROLE, self.top)
+            if not policy.permits(self.actor, operations.CREATE_ROLE, self.top):
+                raise Forbidden(f"{self.actor.name} may not create role in {policy.describe(self.top)}.", kind="role")
 
     def _step(self, role: WantedRole, found: dict[Address, Located]) -> Step:
         step = Step(self.role_ids.get(role.name), role.name)

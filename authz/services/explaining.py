@@ -11,9 +11,10 @@ from authz import policy
 from authz.explain import Pieces, What, remedies, supports
 from authz.objects import Located
 from authz.operations import FAMILIES, OPERATIONS, SELF, Operation, use_of
-from authz.policy import Actor, Rights
+from authz.policy import NOBODY, Actor, Rights
 from authz.services.asking import open_state, subject
 from authz.services.cases import Case, Reason, is_ahead, spoken
+from authz.services.guessing import missed, misses_counted
 from authz.services.owners import Owner
 from authz.services.remedies import Remedies, Step
 from authz.snapshot import member_change
@@ -73,6 +74,7 @@ def known_privilege(name: str) -> Privilege:
     return privilege
 
 
+@misses_counted("user")
 def explain(
     actor: Actor, metalake: str, kind: Kind, full_name: str, wanted: Wanted, user: str | None, as_of: datetime | None
 ) -> Explanation:
@@ -87,6 +89,8 @@ def explain(
         return Explanation(True, user or actor.name, wanted, found, as_of, (off,))
     held = state.policy_on([node.id for node in found.nodes])
     about = subject(actor, state, found, user, held)
+    if about.id == NOBODY and user not in (None, actor.name):
+        missed(actor, metalake, "user")
     case = Case(actor, state, about, found, wanted.operation)
     allowed, because, changes = decided(case)
     return Explanation(allowed, about.name, wanted, found, as_of, because, changes)

@@ -15,6 +15,7 @@ from authz.services import entries, publishing
 from authz.services.authority import may_lift, require_give, require_lift
 from authz.services.changing import change, event, tell
 from authz.services.entries import Ask, Entries, Held, Pairs
+from authz.services.guessing import misses_counted
 from authz.services.roles import GrantedOn, RoleRecord, find_role_row, located, role_record
 from metalake.errors import Forbidden, Invalid
 from metalake.models import below
@@ -22,6 +23,7 @@ from metalake.names import dotted
 from metalake.privileges import Effect, Kind, Privilege
 
 
+@misses_counted("role")
 def grant_privileges(
     actor: Actor, metalake: str, role: str, kind: Kind, full_name: str, privileges: Pairs
 ) -> RoleRecord:
@@ -44,6 +46,7 @@ def grant_privileges(
     return change(actor, metalake, act, kind="object")
 
 
+@misses_counted("role")
 def revoke_privileges(
     actor: Actor, metalake: str, role: str, kind: Kind, full_name: str, privileges: Pairs
 ) -> RoleRecord:

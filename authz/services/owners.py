@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 from django.db.models import F, Q
 
-from authz import operations
+from authz import operations, policy
 from authz.models import Group, Member, User
 from authz.objects import Located, find_object
 from authz.policy import Actor, Node
 from authz.services.authority import require, require_seen
 from authz.services.changing import change, enter, event, tell
-from metalake.errors import Invalid, NotFound
+from authz.services.guessing import misses_counted
+from metalake.errors import Forbidden, Invalid, NotFound
 from metalake.events import STANDS, stands
 from metalake.models import Securable, below
 from metalake.privileges import Kind
@@ -37,8 +38,12 @@ def get_owner(actor: Actor, metalake: str, kind: Kind, full_name: str) -> Owner:
     return owner_of(found.nodes[-1])
 
 
+@misses_counted("user", "group")
 def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str, type_: str) -> None:
     """Hand an object to a user or group of the metalake; asks ownership of it or of an object above.
+
+    A group that owns is no longer changed by those who manage groups, so one is made an owner by those who are in it or
+    assign roles; others do not learn which groups there are.
 
     Raises Invalid where a metalake would be left without anybody (decision l).
     """
@@ -48,7 +53,7 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
     def act(actor: Actor, top: Located) -> None:
         found = find_object(metalake, kind, full_name)
         require(actor, operations.own(found.kind), found)
-        user_id, group_id = _party(top, name, type_)
+        user_id, group_id = _party(actor, top, name, type_)
         node = found.nodes[-1]
         if (node.owner_user_id, node.owner_group_id) == (user_id, group_id):
             return
@@ -71,14 +76,21 @@ def owner_of(node: Node) -> Owner:
     return Owner(User.objects.values_list("username", flat=True).get(owned=node.id), "user")
 
 
-def _party(top: Located, name: str, type_: str) -> tuple[int | None, int | None]:
-    """The user's id or the group's. Raises NotFound for who is not in the metalake."""
+def _party(actor: Actor, top: Located, name: str, type_: str) -> tuple[int | None, int | None]:
+    """The user's id or the group's. Raises NotFound for who is not in the metalake, Forbidden for others' groups."""
     if type_ == "user":
         member = Member.objects.filter(metalake_id=top.id, user__username=name).first()
         if member is None:
             raise NotFound(f"User {name} does not exist.", kind="user")
         return member.user_id, None
     group = Group.objects.filter(metalake_id=top.id, name=name).first()
+    is_theirs = group is not None and group.pk in actor.groups
+    if not is_theirs and not policy.permits(actor, operations.ASSIGN_ROLES, top):
+        raise Forbidden(
+            f"{actor.name} may hand it to a group that they are in; to any other it takes manage_grants on metalake "
+            f"{top.name}.",
+            kind="group",
+        )
     if group is None:
         raise NotFound(f"Group {name} does not exist.", kind="group")
     return None, group.pk

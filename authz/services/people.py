@@ -18,6 +18,7 @@ from authz.policy import Actor
 from authz.services import publishing
 from authz.services.authority import require_lift_of_roles
 from authz.services.changing import change, enter, event, tell
+from authz.services.guessing import misses_counted
 from authz.services.links import end_free_links, former_users
 from authz.services.naming import check_name, check_user_name
 from authz.services.owners import hand_over, require_owner
@@ -214,6 +215,7 @@ def remove_group(actor: Actor, metalake: str, name: str) -> bool:
     return change(actor, metalake, act, kind="group")
 
 
+@misses_counted("user", "group")
 def set_group_users(
     actor: Actor, metalake: str, name: str, add: Sequence[str] = (), remove: Sequence[str] = ()
 ) -> Person:

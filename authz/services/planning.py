@@ -19,6 +19,7 @@ from authz.policy import Actor
 from authz.services.changing import enter
 from authz.services.differing import Change, Difference, Step, Wanted, compare
 from authz.services.entries import Entries, Given
+from authz.services.guessing import missed, misses_counted
 from authz.writing import write
 from metalake.privileges import Effect, Privilege
 
@@ -39,6 +40,7 @@ class Planned:
         return self.blast.summary if self.changes else "nothing changes"
 
 
+@misses_counted("user", "group", "role")
 def plan(actor: Actor, metalake: str, wanted: Wanted) -> Planned:
     """The changes that lead to the wanted state, kept for the caller to apply once within an hour.
 
@@ -49,6 +51,7 @@ def plan(actor: Actor, metalake: str, wanted: Wanted) -> Planned:
     newest = facts_on_rights(top.id).order_by("-id").values_list("id", flat=True).first() or 0
     actor = actor.refreshed()
     difference = compare(actor, metalake, wanted)
+    missed(actor, metalake, "role", sum(step.role_id is None for step in difference.steps))
     told = blast.radius(actor, difference.top, _moves(difference))
     token = _keep(actor, difference, newest) if difference.steps else None
     return Planned(token, actor.policy.epoch, difference.changes, told)

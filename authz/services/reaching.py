@@ -14,6 +14,7 @@ from authz.reach import Access, Reached
 from authz.services.asking import open_state, require_reader, standing, subject
 from authz.services.authority import require
 from authz.services.explaining import Wanted
+from authz.services.guessing import misses_counted
 from authz.snapshot import Snapshot
 from authz.state import State
 from metalake.errors import Invalid, NotFound, at
@@ -57,6 +58,7 @@ def who_reaches(
     return found, reach.access_to(state, found, privilege, after)
 
 
+@misses_counted("user", "group", "role")
 def what_is_reached(
     actor: Actor,
     metalake: str,

@@ -11,13 +11,14 @@ from django.db.models import Q
 from django.utils import timezone
 
 from authz import operations, policy, snapshot
-from authz.models import Member, Role
+from authz.models import Grant, Member, Role, unended
 from authz.objects import Located, by_ids, find_object, find_objects
 from authz.policy import Actor, Node
 from authz.services import entries, publishing
 from authz.services.authority import require, require_give, require_lift_of_roles, require_seen
 from authz.services.changing import change, enter, event, tell
 from authz.services.entries import Ask, Entries
+from authz.services.guessing import misses_counted
 from authz.services.links import former_holder
 from authz.services.naming import check_properties, check_role_name
 from authz.services.people import Person, find_group, find_user, group_record, user_record
@@ -60,6 +61,7 @@ def load_role(actor: Actor, metalake: str, name: str) -> RoleRecord:
     return role_record(find_readable(actor, top, name))
 
 
+@misses_counted("role")
 def create_role(
     actor: Actor,
     metalake: str,
@@ -125,19 +127,23 @@ def drop_role(actor: Actor, metalake: str, name: str) -> bool:
 
 
 def roles_of_object(actor: Actor, metalake: str, kind: Kind, full_name: str) -> list[str]:
-    """The roles with grants on the object itself: all for those who may grant there, those one may read for others."""
+    """The roles with grants on the object itself that have not ended: all for those who may grant there, those one may
+    read for others.
+    """
     top = enter(actor, metalake)
     found = find_object(metalake, kind, full_name)
     if found.kind is Kind.ROLE:
         require_seen(actor, found)
         return []
-    rows = Role.objects.filter(parent_id=top.id, group__grant__content_object_id=found.id)
+    living = Grant.objects.filter(unended(actor.moment), content_object_id=found.id)
+    rows = Role.objects.filter(parent_id=top.id, group__in=living.values("group"))
     if not policy.permits(actor, operations.grant_on(found.kind), found):
         require(actor, operations.load_of(found.kind), found)
         rows = rows.filter(_readable(actor, top))
-    return list(rows.order_by("name").values_list("name", flat=True).distinct())
+    return list(rows.order_by("name").values_list("name", flat=True))
 
 
+@misses_counted("user", "group")
 def assign_roles(actor: Actor, metalake: str, holder: str, name: str, roles: Sequence[str]) -> Person:
     """Give roles to a user or group (`holder` says which); those it holds already stay."""
 
@@ -151,6 +157,7 @@ def assign_roles(actor: Actor, metalake: str, holder: str, name: str, roles: Seq
     return change(actor, metalake, act, kind="role")
 
 
+@misses_counted("user", "group")
 def unassign_roles(actor: Actor, metalake: str, holder: str, name: str, roles: Sequence[str]) -> Person:
     """Take roles from a user or group; asks authority to lift every DENY in those it holds.
 

@@ -14,7 +14,7 @@ from authz.policy import Actor
 from authz.services.naming import check_name
 from authz.writing import write
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound
-from metalake.events import Event, record
+from metalake.events import record
 
 
 class Issued(NamedTuple):
@@ -47,7 +47,7 @@ def issue(actor: Actor, name: str, expires_at: datetime | None = None, user: str
             raise AlreadyExists(f"A token {name} already exists.", kind="token")
         secret = issue_token(holder, name, expires_at)
         row = good.get(name=name)
-        record(event(actor.name, "token.issued", row))
+        record(row.event("token.issued", actor.name))
         return Issued(row, secret)
 
     return write(actor, act, kind="token")
@@ -76,20 +76,7 @@ def revoke(actor: Actor, token_id: int) -> bool:
         if row is None:
             return False
         Token.objects.filter(pk=row.pk).update(revoked_at=timezone.now())
-        record(event(actor.name, "token.revoked", row))
+        record(row.event("token.revoked", actor.name))
         return True
 
     return write(actor, act, kind="token")
-
-
-def event(actor: str, name: str, row: Token) -> Event:
-    """What was done with a token, by the actor of that name."""
-    return Event(
-        name=name,
-        actor=actor,
-        kind="token",
-        object_id=row.pk,
-        full_name=row.name,
-        metalake_id=None,
-        details={"user": row.user.username},
-    )

@@ -229,6 +229,10 @@ class Actor:
         # Choice: nothing is above a metalake, so only its owner lifts a DENY that it carries.
         return self.acts(obj) if parent is None else self.acts(parent, "manage_grants")
 
+    def hands_to(self, metalake: int, party: Party) -> bool:
+        # Choice: a group that owns is changed by who assigns roles, so others make only groups that they are in owners.
+        return party.kind == "user" or self.is_party(party) or self.acts(metalake, "manage_grants")
+
     def drops_role(self, role: int) -> bool:
         # Choice: a DENY that is still to come has to be lifted too.
         denies = [g for g in self.world.grants if g.role == role and g.effect == DENY and not g.has_ended(self.now)]

@@ -133,7 +133,11 @@ class Twin(Mirror):
         self.step(
             user,
             f"gives {kind} {full_name} of {self.name(metalake)} to {to.kind} {name}",
-            first(self.answer(user, "set_owner", obj), valid),
+            first(
+                self.answer(user, "set_owner", obj),
+                OK if self.may(user).hands_to(metalake, to) else FORBIDDEN,
+                valid,
+            ),
             lambda actor: owners.set_owner(actor, self.name(metalake), kind, full_name, name, to.kind),
             lambda _: owned,
         )

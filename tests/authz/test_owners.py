@@ -38,6 +38,25 @@ def test_a_group_can_own(world: World) -> None:
     owners.set_owner(world.mia, "acme", Kind.TABLE, "lake.A:B.t", "mia", "user")
 
 
+def test_a_group_of_others_is_not_made_an_owner(world: World, wire: Wire) -> None:
+    """It would freeze the group: who is in one that owns is for those who assign roles to say."""
+    world.group("team", "nils")
+    world.own("mia", world.t)
+    world.give("mia", "use_catalog@lake", "use_schema@lake", "manage_groups@acme")
+    body = {"name": "team", "type": "group"}
+    path = "metalakes/acme/owners/table/lake.A:B.t"
+    status, refused = wire("PUT", path, body, user="mia")
+    assert (status, refused["code"]) == (403, 1008)
+    assert "a group that they are in; to any other it takes manage_grants on metalake acme" in refused["message"]
+    assert wire("PUT", path, body | {"name": "none"}, user="mia") == (status, refused), "nor does it tell which are"
+    people.set_group_users(world.mia, "acme", "team", add=["mia"])
+    owners.set_owner(world.mia, "acme", Kind.TABLE, "lake.A:B.t", "team", "group")
+    with pytest.raises(Forbidden):
+        people.set_group_users(world.mia, "acme", "team", remove=["nils"])
+    world.group("others", "nils")
+    owners.set_owner(world.olga, "acme", Kind.TABLE, "lake.A:B.t", "others", "group")
+
+
 def test_the_same_owner_again_changes_nothing(world: World) -> None:
     version = Securable.objects.get(pk=world.t.pk).version
     owners.set_owner(world.olga, "acme", Kind.TABLE, "lake.A:B.t", "olga", "user")

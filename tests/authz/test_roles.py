@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group as RoleGroup
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
+from authz import snapshot
 from authz.models import Grant
 from authz.services import grants, owners, people, roles
 from authz.services.entries import spelled
@@ -216,6 +219,18 @@ def test_the_roles_of_an_object(world: World) -> None:
     with pytest.raises(NotFound) as hidden:
         roles.roles_of_object(world.mia, "acme", Kind.SCHEMA, "lake.A")
     assert (hidden.value.kind, hidden.value.message) == ("object", "Schema lake.A does not exist.")
+
+
+def test_a_role_whose_grants_ended_is_no_role_of_the_object(world: World) -> None:
+    role = world.give("mia", "use_catalog@lake", "use_schema@lake")
+    held = Grant.objects.filter(group__role__name=role)
+    held.filter(permission__codename="use_schema").update(ends_at=timezone.now() - timedelta(seconds=1))
+    assert roles.roles_of_object(world.olga, "acme", Kind.CATALOG, "lake") == [role]
+    held.update(ends_at=timezone.now() - timedelta(seconds=1))
+    assert roles.roles_of_object(world.olga, "acme", Kind.CATALOG, "lake") == []
+    held.update(ends_at=None, starts_at=timezone.now() + timedelta(days=1))
+    assert roles.roles_of_object(world.olga, "acme", Kind.CATALOG, "lake") == [role], "it will be in force"
+    snapshot.forget()
 
 
 def test_roles_of_another_metalake_are_nothing_here(world: World) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from io import StringIO
+from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command, get_commands
 from django.utils import timezone
 
 from authz.models import Token, User
 from authz.services import tokens
 from metalake.errors import AlreadyExists, Forbidden, Invalid
-from tests.authz.small_world import Wire, World
+from tests.authz.small_world import PASSWORD, Wire, World
 
 pytestmark = pytest.mark.store
 
@@ -106,3 +109,67 @@ def test_an_operator_issues_tokens_for_others_and_nobody_else_does(world: World,
     assert wire("GET", "authn/me", authorization=f"Bearer {again}")[0] == 200
     assert wire("POST", "tokens", {"name": "job", "user": "olga"}, user="mia")[0] == 403
     assert wire("POST", "tokens", {"name": "job", "user": "nobody"}, user="olga")[0] == 404
+
+
+def test_they_end_with_the_password(world: World, wire: Wire) -> None:
+    bearer = f"Bearer {tokens.issue(world.mia, 'laptop').secret}"
+    hers = f"Bearer {tokens.issue(world.olga, 'laptop').secret}"
+    mia = User.objects.get(username="mia")
+    mia.changed_by = "root"
+    mia.set_password("another long password")
+    mia.save()
+    assert wire("GET", "authn/me", authorization=bearer)[0] == 401
+    assert wire("GET", "authn/me", authorization=hers)[0] == 200
+    (entry,) = world.events("account.password_set")
+    assert (entry.actor, entry.full_name) == ("root", "mia")
+    assert entry.details == {"endedTokens": 1, "keepsTokens": False}
+    (entry,) = world.events("token.revoked")
+    assert (entry.actor, entry.full_name, entry.details) == ("root", "laptop", {"user": "mia"})
+    again = f"Bearer {tokens.issue(world.mia, 'laptop').secret}"
+    mia.set_unusable_password()
+    mia.save()
+    assert wire("GET", "authn/me", authorization=again)[0] == 401, "nor do they outlive that there is none"
+
+
+def test_they_outlive_what_is_no_new_password(world: World, wire: Wire, settings: Any) -> None:
+    bearer = f"Bearer {tokens.issue(world.mia, 'laptop').secret}"
+    mia = User.objects.get(username="mia")
+    mia.is_staff = True
+    mia.save()
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher", *settings.PASSWORD_HASHERS]
+    before = mia.password
+    assert mia.check_password(PASSWORD)
+    assert User.objects.get(username="mia").password != before, "hashed anew"
+    assert wire("GET", "authn/me", authorization=bearer)[0] == 200
+    mia.set_password("another long password")
+    mia.keeps_tokens = True
+    mia.save()
+    assert wire("GET", "authn/me", authorization=bearer)[0] == 200, "since the change says so"
+
+
+@pytest.mark.parametrize("command", ["changepassword", "set_password"])
+def test_commands_that_set_passwords_end_them(
+    world: World, wire: Wire, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    bearer = f"Bearer {tokens.issue(world.mia, 'laptop').secret}"
+    module = f"{get_commands()[command]}.management.commands.{command}.getpass"
+    asked = f"{module}.getpass" if command == "changepassword" else module  # Django's imports the module
+    monkeypatch.setattr(asked, lambda prompt: "a third long password")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    call_command(command, "mia")
+    assert User.objects.get(username="mia").check_password("a third long password")
+    assert wire("GET", "authn/me", authorization=bearer)[0] == 401
+    assert len(world.events("account.password_set")) == 1
+
+
+def test_a_command_may_keep_them(world: World, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    bearer = f"Bearer {tokens.issue(world.mia, 'laptop').secret}"
+    monkeypatch.setattr("sys.stdin", StringIO("short\n"))
+    with pytest.raises(CommandError, match="too short"):
+        call_command("set_password", "mia")
+    monkeypatch.setattr("sys.stdin", StringIO("a third long password\n"))
+    call_command("set_password", "mia", "--keep-tokens", stdout=StringIO())
+    assert User.objects.get(username="mia").check_password("a third long password")
+    assert wire("GET", "authn/me", authorization=bearer)[0] == 200
+    with pytest.raises(CommandError, match="no account"):
+        call_command("set_password", "nobody")

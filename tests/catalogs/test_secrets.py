@@ -22,6 +22,7 @@ SECRET_KEYS = [
     "adls.account-key", "azure-storage-account-key", "fs.azure.account.key.acme.dfs.core.windows.net",
     "adls.auth.shared-key.account.key", "fs.azure.sas.box.acme", "adls.connection-string", "apiKey", "x-api-key",
     "header.Authorization", "header.Cookie", "s3.sse.key", "encryption-key", "ugi", "hdfs.kerberos_ticket",
+    "webhook", "alerts.webhook-url", "slackWebhook", "client.assertion", "client_assertion", "oauth2.clientAssertion",
 ]  # fmt: skip
 
 PUBLIC_KEYS = [
@@ -30,6 +31,7 @@ PUBLIC_KEYS = [
     "write.parquet.compression-codec", "write.metadata.path", "format-version", "bypass", "compass", "passenger-count",
     "key", "primary-key", "partition-keys", "encryption.key-id", "s3.sse-kms-key-id", "keyboard", "sasquatch", "monkey",
     "write.metadata.metrics.column.id", "authentication.type", "author", "client.region", "spwder",
+    "hook", "assertion-mode", "client-asserted",
 ]  # fmt: skip
 
 JWT = ".".join(
