@@ -223,7 +223,7 @@ def test_the_roles_of_an_object(world: World) -> None:
 
 def test_a_role_whose_grants_ended_is_no_role_of_the_object(world: World) -> None:
     role = world.give("mia", "use_catalog@lake", "use_schema@lake")
-    held = Grant.objects.filter(group__role__name=role)
+    held = Grant.rows.filter(group__role__name=role)
     held.filter(permission__codename="use_schema").update(ends_at=timezone.now() - timedelta(seconds=1))
     assert roles.roles_of_object(world.olga, "acme", Kind.CATALOG, "lake") == [role]
     held.update(ends_at=timezone.now() - timedelta(seconds=1))
