@@ -83,7 +83,10 @@ def answers(
                         asks(self.actor)
                 left_out = body_is_optional and not sent.body
                 given["body"] = None if left_out else reader(sent) if reader else parse(sent, body)
-            return taken(envelope(method(self, self.actor, **given)), self.taken_at)
+            response = taken(envelope(method(self, self.actor, **given)), self.taken_at)
+            if self.files_kept:
+                response["X-Metalake-Files-Kept"] = self.files_kept
+            return response
 
         endpoint.answer = Answer(operation, body, reply, query, id, body_is_optional)  # type: ignore[attr-defined]
         return endpoint
@@ -119,6 +122,7 @@ class Endpoint(APIView):
     anonymous = False
     actor: Any = None
     taken_at: datetime | None = None  # when an outside system was asked for what is answered
+    files_kept: str | None = None  # why an outside system was not told to delete files with what was dropped
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         self.request = request

@@ -64,7 +64,7 @@ class Partition(Endpoint):
         self.flag("purge")
         found = _partitioned(actor, Ident(metalake, catalog, schema, table), to_write=True)
         try:
-            partitions.drop(actor, found, partition)
+            self.files_kept = partitions.drop(actor, found, partition)
         except NotFound as miss:
             if miss.kind != "partition":
                 raise

@@ -56,7 +56,7 @@ class Schema(Endpoint):
     def delete(self, actor: Actor, metalake: str, catalog: str, schema: str) -> dict[str, Any]:
         """Drop a schema that is empty, or in a flat catalog all it holds by cascade."""
         try:
-            schemas.drop_schema(actor, Ident(metalake, catalog, schema), cascade=self.flag("cascade"))
+            self.files_kept = schemas.drop_schema(actor, Ident(metalake, catalog, schema), cascade=self.flag("cascade"))
         except NotFound as miss:
             if miss.kind != Kind.SCHEMA:
                 raise

@@ -63,9 +63,14 @@ class Table(Endpoint):
 
     @answers("drop_table", reply={"dropped": bool}, query=("purge",))
     def delete(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str) -> dict[str, Any]:
-        """Drop a table; with purge, its files are deleted in the background."""
+        """Drop a table; with purge, its files are deleted in the background.
+
+        X-Metalake-Files-Kept says why a metastore was not told to delete the files of a managed table.
+        """
         try:
-            tables.drop_table(actor, Ident(metalake, catalog, schema, table), purge=self.flag("purge"))
+            self.files_kept = tables.drop_table(
+                actor, Ident(metalake, catalog, schema, table), purge=self.flag("purge")
+            )
         except NotFound as miss:
             if miss.kind != Kind.TABLE:
                 raise

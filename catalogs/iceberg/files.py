@@ -194,6 +194,17 @@ def read_bytes(io: FileIO, location: str, max_bytes: int) -> bytes:
         return bytes(stream.read(size))
 
 
+def is_empty(io: FileIO, location: str) -> bool:
+    """Whether nothing lies in a folder, be it that there is none. Raises ProviderUnavailable, Invalid, NotFound."""
+    from pyarrow.fs import FileSelector
+    from pyiceberg.io.pyarrow import PyArrowFileIO
+
+    assert isinstance(io, PyArrowFileIO)
+    with _storage_errors(location):
+        scheme, host, path = io.parse_location(_address(location), io.properties)
+        return not io.fs_by_scheme(scheme, host).get_file_info(FileSelector(path, allow_not_found=True))
+
+
 def delete_file(io: FileIO, location: str) -> int:
     """Delete a file and return how many went: 0 if there was none.
 

@@ -4,6 +4,9 @@ A verb takes and returns plain JSON, so that it may run in a worker. It raises o
 NotEmpty, Invalid, Unsupported, Conflict (the object is no longer as the caller saw it), Unauthenticated to the remote
 as ProviderUnavailable(retryable=False), ProviderBusy where the system throttles, ProviderUnavailable where the call
 certainly did nothing, and for a write whose answer is lost OutcomeUnknown.
+
+`by_owner` says that the catalog's owner asks, or its metalake's: to them all places of the catalog are open, and they
+answer for what cannot be looked at. A verb that was to delete files and left them says why: `kept`.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from metalake.privileges import Kind
 METADATA_FILE = "metadata-file"  # among the formats of an Iceberg table whose metadata can be read
 MARKER = "metalake.intent"  # the parameter that tells a remote object of ours from a namesake
 PARTITION = "partition"
+KEPT = "kept"
 CACHE_TTL, REFRESH_INTERVAL = "cache-ttl", "refresh-interval"  # both in seconds
 DIGITS = re.compile(r"[0-9]+")
 Levels = list[str]
@@ -103,6 +107,11 @@ class Page:
         return {"items": [item.as_json() for item in self.items], "next": self.next}
 
 
+def kept(reason: str | None) -> dict[str, str] | None:
+    """The answer of a verb that may delete files; `reason` says why it left them."""
+    return {KEPT: reason} if reason else None
+
+
 def digest(definition: Mapping[str, Any]) -> str:
     """The version of what has none of its own."""
     return hashlib.sha256(orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)).hexdigest()[:40]
@@ -155,7 +164,10 @@ class ExternalProvider(Provider):
     def alter_schema(self, schema: Levels, definition: dict[str, Any], version: str) -> Remote: ...
 
     @abstractmethod
-    def drop_schema(self, schema: Levels, identity: str, cascade: bool = False) -> None: ...
+    def drop_schema(
+        self, schema: Levels, identity: str, cascade: bool = False, by_owner: bool = False
+    ) -> dict[str, str] | None:
+        """What `kept` says of its tables' files."""
 
     @abstractmethod
     def list_tables(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
@@ -165,18 +177,27 @@ class ExternalProvider(Provider):
     def load_table(self, schema: Levels, table: str) -> Remote: ...
 
     @abstractmethod
-    def create_table(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote: ...
+    def create_table(
+        self, schema: Levels, table: str, definition: dict[str, Any], by_owner: bool = False
+    ) -> Remote: ...
 
     @abstractmethod
-    def alter_table(self, schema: Levels, table: str, definition: dict[str, Any], version: str) -> Remote: ...
+    def alter_table(
+        self, schema: Levels, table: str, definition: dict[str, Any], version: str, by_owner: bool = False
+    ) -> Remote: ...
 
     @abstractmethod
-    def rename_table(self, schema: Levels, table: str, to_schema: Levels, to_table: str, identity: str) -> Remote: ...
+    def rename_table(
+        self, schema: Levels, table: str, to_schema: Levels, to_table: str, identity: str, by_owner: bool = False
+    ) -> Remote: ...
 
     @abstractmethod
-    def drop_table(self, schema: Levels, table: str, identity: str, purge: bool = False) -> None: ...
+    def drop_table(
+        self, schema: Levels, table: str, identity: str, purge: bool = False, by_owner: bool = False
+    ) -> dict[str, str] | None:
+        """What `kept` says of its files. Raises Unsupported where they are to be purged and must stay."""
 
-    def commit_table(self, schema: Levels, table: str, location: str, previous: str) -> Remote:
+    def commit_table(self, schema: Levels, table: str, location: str, previous: str, by_owner: bool = False) -> Remote:
         """Point an Iceberg table to new metadata. Raises Conflict where it does not point to `previous` any more."""
         raise Unsupported(f"{self.label} has no Iceberg tables.", kind=Kind.TABLE)
 
@@ -191,11 +212,13 @@ class ExternalProvider(Provider):
     def load_partition(self, schema: Levels, table: str, partition: str) -> Remote:
         raise self._no_partitions()
 
-    def add_partition(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
+    def add_partition(self, schema: Levels, table: str, definition: dict[str, Any], by_owner: bool = False) -> Remote:
         raise self._no_partitions()
 
-    def drop_partition(self, schema: Levels, table: str, partition: str) -> None:
-        """With its files where the system keeps the table's."""
+    def drop_partition(
+        self, schema: Levels, table: str, partition: str, by_owner: bool = False
+    ) -> dict[str, str] | None:
+        """With its files where the system keeps the table's; what `kept` says of them."""
         raise self._no_partitions()
 
     def _no_partitions(self) -> Unsupported:

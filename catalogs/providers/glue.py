@@ -136,8 +136,8 @@ class GlueProvider(GlueMeaning):
         self.glue.call("UpdateDatabase", schema, Name=schema[0], DatabaseInput=wanted)
         return _after(lambda: self.load_schema(schema))
 
-    def drop_schema(self, schema: Levels, identity: str, cascade: bool = False) -> None:
-        """Glue itself deletes the tables of a database that it deletes."""
+    def drop_schema(self, schema: Levels, identity: str, cascade: bool = False, by_owner: bool = False) -> None:
+        """Glue itself deletes the tables of a database that it deletes, and no files."""
         _require_same(self.load_schema(schema), identity)
         if not cascade and self.glue.call("GetTables", schema, DatabaseName=schema[0], MaxResults=1)["TableList"]:
             raise NotEmpty(f"Schema {schema[0]} is not empty.", kind=Kind.SCHEMA)
@@ -156,19 +156,21 @@ class GlueProvider(GlueMeaning):
         kept: dict[str, Any] = self.glue.call("GetTable", [*schema, table], DatabaseName=schema[0], Name=table)["Table"]
         return kept
 
-    def create_table(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
+    def create_table(self, schema: Levels, table: str, definition: dict[str, Any], by_owner: bool = False) -> Remote:
         with self.prepared(schema, {**definition, "name": table}) as made:
             wanted = self._writable(table_input(made), "TableInput")
             self.glue.call("CreateTable", [*schema, table], DatabaseName=schema[0], TableInput=wanted)
         return _after(lambda: self.load_table(schema, table))
 
-    def alter_table(self, schema: Levels, table: str, definition: dict[str, Any], version: str) -> Remote:
+    def alter_table(
+        self, schema: Levels, table: str, definition: dict[str, Any], version: str, by_owner: bool = False
+    ) -> Remote:
         kept = self._table(schema, table)
         if _table(kept).version != version:
             raise _changed(schema, table)
         return self._update(schema, kept, HiveTable.from_json(definition))
 
-    def commit_table(self, schema: Levels, table: str, location: str, previous: str) -> Remote:
+    def commit_table(self, schema: Levels, table: str, location: str, previous: str, by_owner: bool = False) -> Remote:
         kept = self._table(schema, table)
         before = hive_table(kept)
         if self.metadata_location(before.as_json()) != previous:
@@ -189,11 +191,19 @@ class GlueProvider(GlueMeaning):
         )
         return _after(lambda: self.load_table(schema, name))
 
-    def rename_table(self, schema: Levels, table: str, to_schema: Levels, to_table: str, identity: str) -> Remote:
+    def rename_table(
+        self, schema: Levels, table: str, to_schema: Levels, to_table: str, identity: str, by_owner: bool = False
+    ) -> Remote:
         raise Unsupported("AWS Glue cannot rename a table.", kind=Kind.TABLE)
 
     def drop_table(
-        self, schema: Levels, table: str, identity: str, purge: bool = False, version: str | None = None
+        self,
+        schema: Levels,
+        table: str,
+        identity: str,
+        purge: bool = False,
+        by_owner: bool = False,
+        version: str | None = None,
     ) -> None:
         """The entry goes, the files stay, also with `purge`. With a version, only the table as it was then."""
         found = self.load_table(schema, table)
@@ -221,7 +231,7 @@ class GlueProvider(GlueMeaning):
         where = {"DatabaseName": schema[0], "TableName": table, "PartitionValues": values}
         return _partition(of, self.glue.call("GetPartition", [*schema, table, partition], **where)["Partition"])
 
-    def add_partition(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
+    def add_partition(self, schema: Levels, table: str, definition: dict[str, Any], by_owner: bool = False) -> Remote:
         """Its files are read as the table's are."""
         kept = self._table(schema, table)
         name, descriptor = definition["name"], kept.get("StorageDescriptor") or {}
@@ -236,7 +246,7 @@ class GlueProvider(GlueMeaning):
         self.glue.call("CreatePartition", [*schema, table, name], **where, PartitionInput=wanted)
         return _after(lambda: self.load_partition(schema, table, name))
 
-    def drop_partition(self, schema: Levels, table: str, partition: str) -> None:
+    def drop_partition(self, schema: Levels, table: str, partition: str, by_owner: bool = False) -> None:
         """The entry goes, the files stay."""
         of = self._partitioned(schema, table)
         values = partition_values(of.partition_keys, partition)

@@ -13,7 +13,7 @@ from hive_metastore.ttypes import Table
 from catalogs.hive.names import HIVE, folded_name
 from catalogs.hive.partitions import partition_values
 from catalogs.hive.tables import HiveTable
-from catalogs.providers.external import PARTITION, Levels, Page, Remote
+from catalogs.providers.external import PARTITION, Levels, Page, Remote, kept
 from catalogs.providers.hive_calls import (
     alter,
     drop,
@@ -32,8 +32,10 @@ from catalogs.providers.hive_calls import (
 )
 from catalogs.providers.hive_client import Metastore, connect, connection
 from catalogs.providers.hive_errors import About, Refused
+from catalogs.providers.hive_files import HiveFiles
+from catalogs.providers.hive_folders import Folders, Place, places_of
 from catalogs.providers.hive_locks import locked
-from catalogs.providers.hive_meaning import URIS, HiveMeaning
+from catalogs.providers.hive_meaning import URIS
 from catalogs.providers.hive_objects import (
     DDL_TIME,
     database_from,
@@ -57,7 +59,7 @@ LISTING_SECONDS = 600.0
 _listings: dict[tuple[int, str], tuple[float, list[tuple[str, str]]]] = {}
 
 
-class HiveProvider(HiveMeaning):
+class HiveProvider(HiveFiles):
     """An alteration compares under the table's lock. Where a metastore keeps no locks, or another writer takes none,
     what changes in the milliseconds between the comparison and the alteration is noticed only by metastores that
     enforce expected parameters (2.3.10 and later). Databases are compared without a lock: nobody takes one.
@@ -128,23 +130,23 @@ class HiveProvider(HiveMeaning):
             with once_written():
                 return read_database(metastore, name)
 
-    def drop_schema(self, schema: Levels, identity: str, cascade: bool = False) -> None:
+    def drop_schema(
+        self, schema: Levels, identity: str, cascade: bool = False, by_owner: bool = False
+    ) -> dict[str, str] | None:
         """Cascade drops its tables one by one, and the files of managed ones with them; what is left in its folder,
         such as files of external tables, stays.
         """
         name, about = schema[0], About(Kind.SCHEMA, schema[0])
         with self._metastore() as metastore:
             read_database(metastore, name)
-            if not cascade:
+            tables = [table for table, _ in read_kinds(metastore, name)] if cascade else []
+            folders, why = self.folders() if tables else None, None
+            for number, table in enumerate(tables):
+                with once_written(number > 0), suppress(NotFound):
+                    why = self._drop(metastore, read_table(metastore, name, table), folders, by_owner) or why
+            with once_written(bool(tables)):
                 metastore.call("drop_database", name, False, False, about=about)
-                return
-            dropped = False
-            for table, _ in read_kinds(metastore, name):
-                with once_written(dropped), suppress(NotFound):
-                    self._drop(metastore, read_table(metastore, name, table))
-                dropped = True
-            with once_written(dropped):
-                metastore.call("drop_database", name, False, False, about=about)
+        return kept(why)
 
     # Tables
 
@@ -185,12 +187,15 @@ class HiveProvider(HiveMeaning):
         with self._metastore() as metastore:
             return table_of(read_table(metastore, schema[0], table))
 
-    def create_table(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
+    def create_table(self, schema: Levels, table: str, definition: dict[str, Any], by_owner: bool = False) -> Remote:
         database, about = schema[0], About(Kind.TABLE, f"{schema[0]}.{table}")
         with self._metastore() as metastore:
-            read_database(metastore, database)
+            home = read_database(metastore, database).definition["location"]
+            is_fresh = self.is_fresh(definition)
             with self.prepared(schema, {**definition, "name": table}) as wanted:
                 made = written(wanted, onto=Table(tableName=table, dbName=database))
+                if not is_fresh:
+                    self.require_place(made, home, by_owner)
                 try:
                     metastore.call("create_table", made, about=about)
                 except AlreadyExists:
@@ -198,15 +203,23 @@ class HiveProvider(HiveMeaning):
             with once_written():
                 return table_of(read_table(metastore, database, table))
 
-    def alter_table(self, schema: Levels, table: str, definition: dict[str, Any], version: str) -> Remote:
+    def alter_table(
+        self, schema: Levels, table: str, definition: dict[str, Any], version: str, by_owner: bool = False
+    ) -> Remote:
         with self._locked(schema[0], table) as (metastore, _):
             there = read_table(metastore, schema[0], table)
             require_same(table_of(there), version)
             last = (there.parameters or {}).get(DDL_TIME, "")
+            before, was = places_of(there), hive_table(there)
             changed = written(HiveTable.from_json(definition), onto=there)
+            if hive_table(changed).is_external != was.is_external:
+                raise Unsupported("updates: whose files a table's are is decided at creation", kind=Kind.TABLE)
+            self.require_unshared(changed, before, by_owner)
             return alter(metastore, changed, last, expected=(DDL_TIME, last))
 
-    def rename_table(self, schema: Levels, table: str, to_schema: Levels, to_table: str, identity: str) -> Remote:
+    def rename_table(
+        self, schema: Levels, table: str, to_schema: Levels, to_table: str, identity: str, by_owner: bool = False
+    ) -> Remote:
         """The files of a managed table move with it where they lie in its schema's folder, as a metastore does it."""
         source, target = schema[0], to_schema[0]
         name = folded_name(to_table, HIVE, Kind.TABLE)
@@ -215,13 +228,16 @@ class HiveProvider(HiveMeaning):
             home, goal = (read_database(metastore, each).definition["location"] for each in (source, target))
             if is_there(metastore, target, name):
                 raise AlreadyExists(f"Table {target}.{name} already exists.", kind=Kind.TABLE)
+            self.require_movable_files(there, target, goal, name, by_owner)
             move_path(there, home, goal, name)
             there.dbName, there.tableName = target, name
             send_alteration(metastore, source, table, there, {})
             with once_written():
                 return table_of(read_table(metastore, target, name))
 
-    def drop_table(self, schema: Levels, table: str, identity: str, purge: bool = False) -> None:
+    def drop_table(
+        self, schema: Levels, table: str, identity: str, purge: bool = False, by_owner: bool = False
+    ) -> dict[str, str] | None:
         """The files of a managed table go, those of an external one stay, so such a one cannot be purged.
 
         Those of an Iceberg table stay in any case, as in Iceberg's own Hive catalog: a metastore knows only its folder.
@@ -233,16 +249,28 @@ class HiveProvider(HiveMeaning):
                     f"Table {schema[0]}.{table} is external: a metastore does not delete its files; drop it instead.",
                     kind=Kind.TABLE,
                 )
-            self._drop(metastore, there, purge=purge)
+            folders = self.folders() if self.has_files(there) else None
+            return kept(self._drop(metastore, there, folders, by_owner, purge=purge))
 
-    def _drop(self, metastore: Metastore, there: Table, *, purge: bool = False) -> None:
-        with_files = not (self._is_iceberg(there) or hive_table(there).is_external)
+    def _drop(
+        self, metastore: Metastore, there: Table, folders: Folders | None, by_owner: bool, *, purge: bool = False
+    ) -> str | None:
+        """Why files stay that a metastore would have deleted with the table."""
+        with_files, why = False, None
+        if self.has_files(there) and folders is not None:
+            places = [*map(Place, places_of(there)[:1]), *folders.of(there)]
+            why = self.why_kept(folders, there, places, by_owner)
+            with_files = why is None
+        if why and purge:
+            said = f"Table {there.dbName}.{there.tableName} was not purged: {why}. A drop without purge is possible."
+            raise Unsupported(said, kind=Kind.TABLE)
         drop(metastore, there.dbName, there.tableName, with_files=with_files, purge=purge and with_files)
+        return why
 
     def _is_iceberg(self, there: Table) -> bool:
         return self.metadata_location(table_of(there).definition) is not None
 
-    def commit_table(self, schema: Levels, table: str, location: str, previous: str) -> Remote:
+    def commit_table(self, schema: Levels, table: str, location: str, previous: str, by_owner: bool = False) -> Remote:
         """As Iceberg's own Hive catalog does: under the lock, which no commit goes without.
 
         Raises Unsupported where the metastore keeps no locks, or the table is none of Iceberg's.
@@ -261,8 +289,9 @@ class HiveProvider(HiveMeaning):
                 )
             if points_to != previous:
                 raise Conflict(f"Table {name} points to {points_to} by now.", kind=Kind.TABLE)
-            last = there.parameters.get(DDL_TIME, "")
+            last, before = there.parameters.get(DDL_TIME, ""), places_of(there)
             changed = written(self.committed(hive_table(there), location), onto=there)
+            self.require_unshared(changed, before, by_owner)
             return alter(metastore, changed, last, expected=(POINTER, previous))
 
     @contextmanager
@@ -295,16 +324,25 @@ class HiveProvider(HiveMeaning):
             there, _ = read_partitioned(metastore, schema[0], table)
             return read_partition(metastore, there, partition)
 
-    def add_partition(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
+    def add_partition(self, schema: Levels, table: str, definition: dict[str, Any], by_owner: bool = False) -> Remote:
         name = definition["name"]
         with self._metastore() as metastore:
             there, _ = read_partitioned(metastore, schema[0], table)
+            if place := definition["location"]:
+                self.require_unshared(there, places_of(there), by_owner, place)
             metastore.call("add_partition", partition_from(there, definition), about=About(PARTITION, name))
             with once_written():
                 return read_partition(metastore, there, name)
 
-    def drop_partition(self, schema: Levels, table: str, partition: str) -> None:
+    def drop_partition(
+        self, schema: Levels, table: str, partition: str, by_owner: bool = False
+    ) -> dict[str, str] | None:
         with self._metastore() as metastore:
             there, keys = read_partitioned(metastore, schema[0], table)
-            values, with_files = partition_values(keys, partition), not hive_table(there).is_external
+            values, why = partition_values(keys, partition), None
+            if with_files := self.has_files(there):
+                place = read_partition(metastore, there, partition).definition["location"]
+                why = self.why_kept(self.folders(), there, [Place(place)] if place else [], by_owner)
+            with_files = with_files and why is None
             metastore.call("drop_partition", schema[0], table, values, with_files, about=About(PARTITION, partition))
+        return kept(why)

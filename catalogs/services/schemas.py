@@ -154,12 +154,14 @@ def alter_schema(actor: Actor, ident: Ident, alteration: Alteration) -> tuple[Sc
     return write(actor, act, kind=Kind.SCHEMA)
 
 
-def drop_schema(actor: Actor, ident: Ident, *, cascade: bool = False) -> None:
-    """Refused while it holds anything, seen or unseen; cascade is for flat catalogs only (decision 6)."""
+def drop_schema(actor: Actor, ident: Ident, *, cascade: bool = False) -> str | None:
+    """Refused while it holds anything, seen or unseen; cascade is for flat catalogs only (decision 6).
+
+    Returns why an outside system was not told to delete files of its tables.
+    """
     found = find(actor, ident)
     if is_external(found):
-        external.drop(actor, found, cascade=cascade)
-        return
+        return external.drop(actor, found, cascade=cascade)
 
     def act(actor: Actor) -> None:
         found = lookup.find(actor, ident)
@@ -173,3 +175,4 @@ def drop_schema(actor: Actor, ident: Ident, *, cascade: bool = False) -> None:
         record(event(actor, "schema.dropped", found, [gone(found.id)], cascade=cascade))
 
     write(actor, act, kind=Kind.SCHEMA)
+    return None

@@ -292,15 +292,15 @@ def rename_table(actor: Actor, source: Ident, target: Ident, *, iceberg: bool = 
     write(actor, act, kind=Kind.TABLE)
 
 
-def drop_table(actor: Actor, ident: Ident, *, purge: bool = False, iceberg: bool = False) -> None:
+def drop_table(actor: Actor, ident: Ident, *, purge: bool = False, iceberg: bool = False) -> str | None:
     """The pointer goes now; with purge, the files it reaches follow in the background.
 
-    With `iceberg`, an outside table in another format is none.
+    With `iceberg`, an outside table in another format is none. Returns why an outside system was not told to delete
+    files that go with the table there.
     """
     found = _find(actor, ident)
     if is_external(found):
-        external.drop(actor, found, purge=purge, iceberg=iceberg)
-        return
+        return external.drop(actor, found, purge=purge, iceberg=iceberg)
 
     def act(actor: Actor) -> None:
         found = find_table(actor, ident)
@@ -313,6 +313,7 @@ def drop_table(actor: Actor, ident: Ident, *, purge: bool = False, iceberg: bool
             follow_up(PURGE, [_purge_of(actor, found, uuid, kept)])
 
     write(actor, act, kind=Kind.TABLE)
+    return None
 
 
 def _hold_pointer(found: Found) -> UUID:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -19,6 +20,7 @@ class Answer:
 
     status: int
     body: dict[str, Any]
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, key: str) -> Any:
         assert self.status == 200, self.body
@@ -68,7 +70,9 @@ class Caller:
             headers=given,
             RAW_URI=target,  # as the server passes it on: still encoded
         )
-        return checked(answer.status_code, answer["Content-Type"], answer.content)
+        said = checked(answer.status_code, answer["Content-Type"], answer.content)
+        said.headers = answer.headers
+        return said
 
     def get(self, path: str, **headers: str) -> Answer:
         return self.send("GET", path, **headers)

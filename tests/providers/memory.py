@@ -165,7 +165,7 @@ class MemoryProvider(ExternalProvider):
             "alter_schema", lambda state: _altered(state["schemas"], schema, definition, version, Kind.SCHEMA)
         )
 
-    def drop_schema(self, schema: Levels, identity: str, cascade: bool = False) -> None:
+    def drop_schema(self, schema: Levels, identity: str, cascade: bool = False, by_owner: bool = False) -> None:
         def act(state: dict[str, Any]) -> None:
             kept = _there(state["schemas"], schema, Kind.SCHEMA)
             name = LEVELS.join(schema)
@@ -186,20 +186,24 @@ class MemoryProvider(ExternalProvider):
             "load_table", lambda state: _remote(table, _there(state["tables"], where, Kind.TABLE), Kind.TABLE)
         )
 
-    def create_table(self, schema: Levels, table: str, definition: dict[str, Any]) -> Remote:
+    def create_table(self, schema: Levels, table: str, definition: dict[str, Any], by_owner: bool = False) -> Remote:
         def act(state: dict[str, Any]) -> Remote:
             _there(state["schemas"], schema, Kind.SCHEMA)
             return _made(state["tables"], [*schema, table], definition, Kind.TABLE)
 
         return self._call("create_table", act)
 
-    def alter_table(self, schema: Levels, table: str, definition: dict[str, Any], version: str) -> Remote:
+    def alter_table(
+        self, schema: Levels, table: str, definition: dict[str, Any], version: str, by_owner: bool = False
+    ) -> Remote:
         return self._call(
             "alter_table",
             lambda state: _altered(state["tables"], [*schema, table], definition, version, Kind.TABLE),
         )
 
-    def rename_table(self, schema: Levels, table: str, to_schema: Levels, to_table: str, identity: str) -> Remote:
+    def rename_table(
+        self, schema: Levels, table: str, to_schema: Levels, to_table: str, identity: str, by_owner: bool = False
+    ) -> Remote:
         def act(state: dict[str, Any]) -> Remote:
             _there(state["schemas"], to_schema, Kind.SCHEMA)
             kept = _there(state["tables"], [*schema, table], Kind.TABLE)
@@ -213,7 +217,9 @@ class MemoryProvider(ExternalProvider):
 
         return self._call("rename_table", act)
 
-    def drop_table(self, schema: Levels, table: str, identity: str, purge: bool = False) -> None:
+    def drop_table(
+        self, schema: Levels, table: str, identity: str, purge: bool = False, by_owner: bool = False
+    ) -> None:
         def act(state: dict[str, Any]) -> None:
             kept = _there(state["tables"], [*schema, table], Kind.TABLE)
             if kept["identity"] != identity:

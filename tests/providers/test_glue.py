@@ -16,7 +16,7 @@ from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound, Unsuppor
 from metalake.privileges import Kind
 from tests.glue import Glue
 from tests.providers.behaviours import Behaviours, everything, set_property
-from tests.providers.glue_catalogs import FLIGHTS, entry, provider, provider_on, storage, tables_of_engines  # noqa: F401 (fixtures)
+from tests.providers.glue_catalogs import FLIGHTS, entry, files, provider, provider_on, storage, tables_of_engines  # noqa: F401 (fixtures)
 
 
 class GlueBehaviours(Behaviours):
@@ -230,6 +230,24 @@ def test_a_table_that_is_written_to_keeps_its_name(
     with pytest.raises(Conflict):
         getattr(provider, drop)(**gone)
     assert provider.load_table(FLIGHTS, "airports").identity == seen.identity
+
+
+# Dropping
+
+
+@pytest.mark.parametrize("by_owner", [True, False])
+def test_files_stay_whatever_is_dropped(
+    provider: GlueProvider, mixed: dict[str, dict[str, Any]], glue: Glue, by_owner: bool
+) -> None:
+    glue.client("s3").put_object(Bucket="lake", Key="flights/delays/part-0", Body=b"UA,12")
+    before = files(glue)
+    assert before
+    for name in list(mixed)[:2]:
+        found = provider.load_table(FLIGHTS, name)
+        provider.drop_table(FLIGHTS, name, found.identity, purge=True, by_owner=by_owner)
+    identity = provider.load_schema(FLIGHTS).identity
+    provider.drop_schema(FLIGHTS, identity, cascade=True, by_owner=by_owner)
+    assert files(glue) == before
 
 
 # Partitions

@@ -140,9 +140,9 @@ def test_files_of_managed_tables_go_and_those_of_external_ones_stay(
     put_file(inside.as_uri())
     with pytest.raises(Unsupported, match="external"):
         provider.drop_table(where, "airlines", provider.load_table(where, "airlines").identity, purge=True)
-    provider.drop_table(where, "delays", provider.load_table(where, "delays").identity, purge=True)
+    provider.drop_table(where, "delays", provider.load_table(where, "delays").identity, purge=True, by_owner=True)
     assert files(places["delays"]) == []
-    provider.drop_schema(where, "", cascade=True)
+    assert provider.drop_schema(where, "", cascade=True, by_owner=True) is None
     assert files(places["late"]) == []
     assert files(places["airlines"]) == files(inside.as_uri()) == ["part-0"]
 

@@ -19,6 +19,7 @@ from catalogs.intents import Draft
 from catalogs.lookup import Found, Ident
 from catalogs.providers.external import ExternalProvider, Remote
 from catalogs.providers.metadata_files import MetadataFiles
+from catalogs.services import places
 from catalogs.services.claims import require_unclaimed
 from catalogs.services.external import mirror
 from catalogs.services.external.tables import ExternalTable, loaded, make
@@ -183,7 +184,16 @@ def _pointing(actor: Actor, table: ExternalTable, location: str, previous: str) 
         full_name=dotted(fresh.full_name),
         names=names_on(fresh)[-1:],
         must_stay=names_on(fresh)[:-1],
-        steps=[step("commit_table", schema=schema, table=name, location=location, previous=previous)],
+        steps=[
+            step(
+                "commit_table",
+                schema=schema,
+                table=name,
+                location=location,
+                previous=previous,
+                by_owner=places.chooses(actor, fresh),
+            )
+        ],
         arguments={"id": fresh.id, "details": {"metadata_location": location}},
     )
 

@@ -15,11 +15,12 @@ from catalogs.lookup import Found, by_id
 from catalogs.models import Intent
 from catalogs.providers.external import PARTITION, Remote
 from catalogs.secrets import require_values
+from catalogs.services import places
 from catalogs.services.changes import event
 from catalogs.services.external import mirror
 from catalogs.services.external.calls import ask, pages
 from catalogs.services.external.tables import ExternalTable
-from catalogs.services.external.writing import again, names_on
+from catalogs.services.external.writing import again, files_kept, names_on
 from metalake.events import record
 from metalake.models import new_id
 from metalake.names import dotted
@@ -55,10 +56,10 @@ def add(actor: Actor, table: ExternalTable, asked: IdentityPartition) -> dict[st
     return table.provider.shown_partition(table.definition, intent.steps[-1]["result"]["definition"])
 
 
-def drop(actor: Actor, table: ExternalTable, name: str) -> None:
-    """Raises NotFound."""
+def drop(actor: Actor, table: ExternalTable, name: str) -> str | None:
+    """Why its files stay that the system would have deleted. Raises NotFound."""
     loaded(actor, table, name)
-    _carry(actor, table, "drop_partition", name, partition=name)
+    return files_kept(_carry(actor, table, "drop_partition", name, partition=name))
 
 
 def _carry(actor: Actor, table: ExternalTable, verb: str, name: str, **arguments: Any) -> Intent:
@@ -71,7 +72,7 @@ def _carry(actor: Actor, table: ExternalTable, verb: str, name: str, **arguments
             full_name=f"{dotted(fresh.full_name)}/{name}"[:2048],
             names=[(fresh.id, SLOT, _short(name))],
             must_stay=names_on(fresh),
-            steps=[step(verb, **_where(fresh), **arguments)],
+            steps=[step(verb, **_where(fresh), **arguments, by_owner=places.chooses(actor, fresh))],
             arguments={"id": fresh.id, "partition": name},
         )
 
@@ -91,7 +92,10 @@ def _note(actor: Actor, intent: Intent) -> None:
     found = by_id(intent.arguments["id"])
     if found is not None:
         fact = "table.partition_added" if intent.verb == "add_partition" else "table.partition_dropped"
-        record(event(actor, fact, found, partition=intent.arguments["partition"]))
+        details: dict[str, Any] = {"partition": intent.arguments["partition"]}
+        if why := files_kept(intent):
+            details["files_kept"] = why
+        record(event(actor, fact, found, **details))
 
 
 def _may_still(actor: Actor, intent: Intent) -> None:

@@ -30,7 +30,7 @@ from catalogs.services.external.reading import (
     listed_since,
     settled,
 )
-from catalogs.services.external.writing import again, alteration_work, drop_work, names_on, retried
+from catalogs.services.external.writing import again, alteration_work, drop_work, files_kept, names_on, retried
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.models import Securable, Slot, new_id
 from metalake.privileges import Kind
@@ -242,10 +242,11 @@ def _alteration(
 intents.register("alter_schema", alteration_work(operations.ALTER_SCHEMA))
 
 
-def drop(actor: Actor, found: Found, *, cascade: bool) -> None:
+def drop(actor: Actor, found: Found, *, cascade: bool) -> str | None:
     """Refused while it holds anything, here or there, seen or unseen; cascade is for flat catalogs only.
 
-    What was dropped outside and is still a row here holds nothing: the system itself is asked.
+    What was dropped outside and is still a row here holds nothing: the system itself is asked. Returns why files of its
+    tables stay that the system would have deleted.
     """
     again(actor, found, operations.DROP_SCHEMA)
     chains.check_cascade(found, cascade)
@@ -261,6 +262,8 @@ def drop(actor: Actor, found: Found, *, cascade: bool) -> None:
     def decide(actor: Actor) -> Draft:
         fresh = again(actor, found, operations.DROP_SCHEMA)
         hold(fresh)
+        for each in steps:
+            each["arguments"]["by_owner"] = places.chooses(actor, fresh)
         if not cascade and Securable.objects.filter(parent_id=fresh.id).exclude(pk__in=gone).exists():
             raise _not_empty(fresh)
         if Mirror.objects.filter(pk=fresh.id).exists() != bool(steps):
@@ -276,7 +279,7 @@ def drop(actor: Actor, found: Found, *, cascade: bool) -> None:
             arguments={"id": fresh.id, "details": {"cascade": cascade}},
         )
 
-    intents.carry(actor, decide)
+    return files_kept(intents.carry(actor, decide))
 
 
 def _bury_gone_schemas(actor: Actor, found: Found, provider: ExternalProvider) -> None:

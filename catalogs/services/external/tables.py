@@ -17,13 +17,13 @@ from catalogs.intents import Draft, Name, Work, step
 from catalogs.lookup import Found, Ident, by_id
 from catalogs.models import Intent, Mirror
 from catalogs.providers.external import METADATA_FILE, ExternalProvider, Remote
-from catalogs.services import chains, naming
+from catalogs.services import chains, naming, places
 from catalogs.services.changes import hold, keeping
 from catalogs.services.claims import require_unclaimed
 from catalogs.services.external import finding, mirror, nesting
 from catalogs.services.external.calls import pages, provider_at_external
 from catalogs.services.external.reading import current, fetch, kept_of, listed_since, settled
-from catalogs.services.external.writing import again, alteration_work, drop_work, names_on, retried
+from catalogs.services.external.writing import again, alteration_work, drop_work, files_kept, names_on, retried
 from catalogs.table_wire import CreateTableRequest
 from metalake.errors import Conflict, Invalid, NotFound, Unsupported
 from metalake.events import event_of, record, stands
@@ -156,7 +156,16 @@ def make(
             full_name=dotted([*fresh.full_name, name]),
             names=[*on_the_way, (fresh.id, Slot.TABULAR, name)],
             must_stay=names_on(fresh),
-            steps=[*first, step("create_table", schema=levels, table=name, definition=marked)],
+            steps=[
+                *first,
+                step(
+                    "create_table",
+                    schema=levels,
+                    table=name,
+                    definition=marked,
+                    by_owner=places.chooses(actor, fresh),
+                ),
+            ],
             arguments={"schema_id": fresh.id, "name": name},
         )
 
@@ -261,6 +270,7 @@ def _alteration(
                 table=kept.wire_name,
                 definition=provider.marked(wanted, str(marker)),
                 version=kept.version,
+                by_owner=places.chooses(actor, fresh),
             )
         ],
         arguments={"id": fresh.id, "details": {"changed": sorted({update.action for update in updates})}},
@@ -315,7 +325,10 @@ def rename(actor: Actor, found: Found, target: Ident, *, iceberg: bool = False) 
             full_name=dotted(fresh.full_name),
             names=[*on_the_way, *names_on(fresh)[-1:], (home.id, Slot.TABULAR, name)],
             must_stay=[*names_on(fresh)[:-1], *names_on(home)],
-            steps=[*first, *(step(verb, **arguments) for verb, arguments in calls)],
+            steps=[
+                *first,
+                *(step(verb, **arguments, by_owner=places.chooses(actor, fresh)) for verb, arguments in calls),
+            ],
             arguments={"id": fresh.id, "home_id": home.id, "name": name, "moves": moves},
         )
 
@@ -361,8 +374,8 @@ def _may_still_rename(actor: Actor, intent: Intent) -> None:
 intents.register("rename_table", Work(_publish_rename, _may_still_rename))
 
 
-def drop(actor: Actor, found: Found, *, purge: bool, iceberg: bool = False) -> None:
-    """Raises NotFound of a table that `loaded` hides."""
+def drop(actor: Actor, found: Found, *, purge: bool, iceberg: bool = False) -> str | None:
+    """Why its files stay that the system would have deleted. Raises NotFound of a table that `loaded` hides."""
     again(actor, found, operations.DROP_TABLE)
     provider = provider_at_external(found)
     kept = current(actor, found, provider, force=True)  # never a namesake made outside, which nobody here may drop
@@ -378,11 +391,20 @@ def drop(actor: Actor, found: Found, *, purge: bool, iceberg: bool = False) -> N
             catalog_id=fresh.catalog.id,
             full_name=dotted(fresh.full_name),
             names=names_on(fresh)[-1:],
-            steps=[step("drop_table", schema=levels, table=kept.wire_name, identity=kept.identity, purge=purge)],
+            steps=[
+                step(
+                    "drop_table",
+                    schema=levels,
+                    table=kept.wire_name,
+                    identity=kept.identity,
+                    purge=purge,
+                    by_owner=places.chooses(actor, fresh),
+                )
+            ],
             arguments={"id": fresh.id, "details": {"purge": purge}},
         )
 
-    intents.carry(actor, decide)
+    return files_kept(intents.carry(actor, decide))
 
 
 intents.register("drop_table", drop_work(operations.DROP_TABLE))

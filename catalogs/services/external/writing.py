@@ -13,7 +13,7 @@ from authz.policy import Actor
 from catalogs.intents import Held, Name, Work
 from catalogs.lookup import Found, by_id
 from catalogs.models import Intent, Mirror
-from catalogs.providers.external import Remote
+from catalogs.providers.external import KEPT, Remote
 from catalogs.services.changes import event, remove, require_enabled, row_of, save
 from catalogs.services.external import mirror
 from metalake.errors import Conflict, NotFound
@@ -71,10 +71,17 @@ def _alteration(actor: Actor, intent: Intent, fact: str) -> None:
     record(event(actor, f"{found.kind}.{fact}", found, **intent.arguments["details"]))
 
 
+def files_kept(intent: Intent) -> str | None:
+    """Why files stay that the outside system would have deleted, by what it answered."""
+    answers = (each["result"] or {} for each in intent.steps)
+    return next((answer[KEPT] for answer in answers if KEPT in answer), None)
+
+
 def _drop(actor: Actor, intent: Intent) -> None:
-    found = _target(intent)
+    found, why = _target(intent), files_kept(intent)
     remove(found)
-    record(event(actor, f"{found.kind}.dropped", found, [gone(found.id)], **intent.arguments["details"]))
+    details = intent.arguments["details"] | ({"files_kept": why} if why else {})
+    record(event(actor, f"{found.kind}.dropped", found, [gone(found.id)], **details))
 
 
 def alteration_work(operation: Operation, fact: str = "altered") -> Work:

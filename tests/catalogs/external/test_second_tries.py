@@ -66,7 +66,9 @@ def root(tmp_path: Path) -> Path:
 def iceberg_table(bench: Bench, root: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """`flights.delays` of others, whose pointer the memory keeps."""
 
-    def commit_table(self: MemoryProvider, schema: list[str], table: str, location: str, previous: str) -> Remote:
+    def commit_table(
+        self: MemoryProvider, schema: list[str], table: str, location: str, previous: str, by_owner: bool = False
+    ) -> Remote:
         def act(state: dict[str, Any]) -> None:
             kept = state["tables"].get(PLACE)
             if kept is None:
