@@ -25,7 +25,7 @@ from uuid import uuid4
 import orjson
 
 from catalogs.iceberg.guard import loads_class
-from catalogs.iceberg.locations import normalise, real_path, require_deletable
+from catalogs.iceberg.locations import is_local, normalise, real_path, require_deletable
 from metalake.errors import AlreadyExists, Invalid, MetalakeError, NotFound, ProviderUnavailable, TooLarge
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 IO_SETTINGS = ("s3.", "gcs.", "adls.", "hdfs.", "oss.", "client.")
 REMOTE_DEFAULTS = {"s3.connect-timeout": "3", "s3.request-timeout": "10"}
+LONGEST = {"s3.connect-timeout": 10.0, "s3.request-timeout": 30.0}  # a thread that a storage holds comes back
 
 # Where a bucket may be a part of the host's name; elsewhere that would be a host that was not checked.
 BUCKET_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".aliyuncs.com")
@@ -90,12 +91,20 @@ def file_io(catalog_properties: Mapping[str, str]) -> FileIO:
     """The FileIO of a catalog, one for each set of storage settings. Give it catalog properties only."""
     settings = {key: value for key, value in catalog_properties.items() if key.startswith(IO_SETTINGS)}
     settings = REMOTE_DEFAULTS | {key: value for key, value in settings.items() if not loads_class(key)}
+    settings |= {key: _seconds(settings[key], most) for key, most in LONGEST.items()}
     if endpoint := settings.get("s3.endpoint"):
         # Without a region the client asks AWS for the bucket's, even if the endpoint is elsewhere.
         settings.setdefault("s3.region", "us-east-1")
         if not (urlsplit(endpoint).hostname or "").endswith(BUCKET_HOSTS):
             settings["s3.force-virtual-addressing"] = "false"
     return _open_file_io(tuple(sorted(settings.items())))
+
+
+def _seconds(given: str, most: float) -> str:
+    try:
+        return given if 0 < float(given) <= most else str(most)
+    except ValueError:
+        return str(most)
 
 
 @lru_cache(maxsize=256)
@@ -185,7 +194,9 @@ def next_version(previous_location: str | None) -> int:
 
 
 def read_bytes(io: FileIO, location: str, max_bytes: int) -> bytes:
-    """A file as stored. Raises NotFound, TooLarge, ProviderUnavailable."""
+    """A file as stored. Raises NotFound, TooLarge, ProviderUnavailable, and Invalid for what is no file."""
+    if is_local(location):
+        _require_file(location)
     with _storage_errors(location), io.new_input(_address(location)).open() as stream:
         size = stream.seek(0, SEEK_END)
         if size > max_bytes:
@@ -203,6 +214,14 @@ def is_empty(io: FileIO, location: str) -> bool:
     with _storage_errors(location):
         scheme, host, path = io.parse_location(_address(location), io.properties)
         return not io.fs_by_scheme(scheme, host).get_file_info(FileSelector(path, allow_not_found=True))
+
+
+def _require_file(location: str) -> None:
+    """A pipe or a device of this machine would hold its reader for ever."""
+    path = real_path(location)
+    if os.path.exists(path) and not os.path.isfile(path):
+        what = "A directory" if os.path.isdir(path) else "A pipe or a device"
+        raise Invalid(f"{what}, not a file: {location}", kind="metadata-file")
 
 
 def delete_file(io: FileIO, location: str) -> int:

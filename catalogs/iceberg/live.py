@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from catalogs.iceberg.files import read_bytes
 from catalogs.iceberg.locations import is_under, real_path
 from catalogs.iceberg.manifests import live_paths, manifest_paths
-from catalogs.iceberg.purge import MAX_MANIFEST_BYTES
 from metalake.errors import Invalid, NotFound
 
-if TYPE_CHECKING:
-    from pyiceberg.io import FileIO
 
-
-def live_files(io: FileIO, metadata: Mapping[str, Any], owns: Callable[[str], bool], place: str) -> Iterator[str]:
+def live_files(
+    open_manifest: Callable[[str], bytes], metadata: Mapping[str, Any], owns: Callable[[str], bool], place: str
+) -> Iterator[str]:
     """The files in a place that a reader of any snapshot of the table opens; older metadata files are not among them.
 
     The manifests of all snapshots are read, of its own places only. Raises Invalid for one that lies elsewhere or
@@ -31,7 +28,7 @@ def live_files(io: FileIO, metadata: Mapping[str, Any], owns: Callable[[str], bo
         if not owns(location):
             raise Invalid(f"What {location!r:.200} names is not known: it lies in no place of the table.", kind="table")
         with suppress(NotFound):  # so nobody reads what it named
-            yield from paths(read_bytes(io, location, MAX_MANIFEST_BYTES))
+            yield from paths(open_manifest(location))
 
     for snapshot in metadata.get("snapshots") or ():
         manifest_list = snapshot.get("manifest-list") or ""

@@ -312,6 +312,11 @@ def require_deletable(location: str) -> None:
         raise _invalid(location, "it is the server's own and is never deleted")
 
 
+def is_local(location: str) -> bool:
+    """Whether it lies on this machine, in any of the spellings of that."""
+    return location.startswith("/") or location[:5].lower() == "file:"
+
+
 def real_path(location: str) -> str:
     """A local location with its symbolic links followed; any other as it is."""
     place = _take_apart(location)

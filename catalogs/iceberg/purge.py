@@ -27,6 +27,14 @@ PURGE_BATCH = 1_000
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 
 
+Ask = Callable[[str, str, Callable[[], Any]], Any]
+"""How a storage is asked: the verb (`read_file`, `delete_file`), the location, and what asks."""
+
+
+def at_once(verb: str, location: str, act: Callable[[], Any]) -> Any:
+    return act()
+
+
 class Depth(IntEnum):
     """How deep a file lies below the metadata; the deeper ones go first, so that a purge cut short can be resumed."""
 
@@ -64,6 +72,8 @@ def purge(
     metadata_location: str,
     owns: Callable[[str], bool],
     progress: Callable[[int], None] | None = None,
+    *,
+    ask: Ask = at_once,
 ) -> Purged:
     """Delete a dropped table's files that it owns, its metadata file last.
 
@@ -72,14 +82,14 @@ def purge(
     """
     outcome = Purged()
     with ThreadPoolExecutor(PURGE_THREADS, thread_name_prefix="purge") as pool:
-        for batch in _batches(_walk(io, metadata, owns, outcome)):
+        for batch in _batches(_walk(io, metadata, owns, outcome, ask)):
             for depth in Depth:
                 ready = [location for level, location in batch if level is depth]
-                _count(outcome, pool.map(partial(_delete_own, io), ready))
+                _count(outcome, pool.map(partial(_delete_own, io, ask), ready))
             if progress:
                 progress(outcome.deleted)
     if owns(metadata_location):
-        _count(outcome, [_delete_own(io, metadata_location)])
+        _count(outcome, [_delete_own(io, ask, metadata_location)])
     else:
         outcome.foreign += 1
     return outcome
@@ -92,12 +102,12 @@ def _count(outcome: Purged, deletions: Iterable[int | None]) -> None:
 
 
 def _walk(
-    io: FileIO, metadata: Mapping[str, Any], owns: Callable[[str], bool], outcome: Purged
+    io: FileIO, metadata: Mapping[str, Any], owns: Callable[[str], bool], outcome: Purged, ask: Ask = at_once
 ) -> Iterator[tuple[Depth, str]]:
     """Every file of the table once, what a file names before the file itself; what is left out is counted."""
     seen = _Seen()
     with_content = str((metadata.get("properties") or {}).get("gc.enabled", "true")).lower() != "false"
-    read = partial(_named_in, io, outcome)
+    read = partial(_named_in, io, ask, outcome)
 
     def is_new(location: str) -> bool:
         if not location or not seen.add(location):
@@ -123,10 +133,12 @@ def _walk(
         yield Depth.CONTENT, location
 
 
-def _named_in(io: FileIO, outcome: Purged, location: str, paths: Callable[[bytes], Iterator[str]]) -> Iterator[str]:
+def _named_in(
+    io: FileIO, ask: Ask, outcome: Purged, location: str, paths: Callable[[bytes], Iterator[str]]
+) -> Iterator[str]:
     """What a manifest or manifest list names; nothing if it is gone already or nobody can read it."""
     try:
-        yield from paths(read_bytes(io, location, MAX_MANIFEST_BYTES))
+        yield from paths(ask("read_file", location, lambda: read_bytes(io, location, MAX_MANIFEST_BYTES)))
     except NotFound:
         return
     except Invalid as error:
@@ -134,10 +146,11 @@ def _named_in(io: FileIO, outcome: Purged, location: str, paths: Callable[[bytes
         log.warning("The purge leaves behind what %s names: %s", location, error.message)
 
 
-def _delete_own(io: FileIO, location: str) -> int | None:
+def _delete_own(io: FileIO, ask: Ask, location: str) -> int | None:
     """Delete what is a file; metadata that names a directory must not stop the purge. None for what is left."""
     try:
-        return delete_file(io, location)
+        gone: int = ask("delete_file", location, lambda: delete_file(io, location))
+        return gone
     except Invalid as error:
         log.warning("The purge leaves something behind: %s", error.message)
         return None

@@ -116,6 +116,11 @@ class Provider:
         """The formats, of entries and of files, whose tables alone the catalog shows; None where it shows all."""
         return None
 
+    @property
+    def reaches_out(self) -> bool:
+        """Whether to check its places or to try it may take another machine's answer."""
+        return True
+
     def locations(self) -> list[str]:
         """The places that belong to this catalog alone, in the spelling to compare."""
         return []

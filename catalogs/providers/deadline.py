@@ -26,6 +26,11 @@ def until(moment: float) -> Iterator[None]:
         del _call.until
 
 
+def is_set() -> bool:
+    """Whether somebody waits for this thread's call, and not longer than its time."""
+    return hasattr(_call, "until")
+
+
 def require_time() -> None:
     """Raises ProviderTimeout where nobody waits for the call any more."""
     if time.monotonic() > getattr(_call, "until", inf):

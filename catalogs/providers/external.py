@@ -117,16 +117,6 @@ def digest(definition: Mapping[str, Any]) -> str:
     return hashlib.sha256(orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)).hexdigest()[:40]
 
 
-READS = frozenset({"list_schemas", "load_schema", "list_tables", "load_table", "list_partitions", "load_partition"})
-WRITES = frozenset(
-    {
-        *("create_schema", "alter_schema", "drop_schema"),
-        *("create_table", "alter_table", "rename_table", "drop_table", "commit_table"),
-        *("add_partition", "drop_partition"),
-    }
-)
-
-
 class ExternalProvider(Provider):
     """A schema is addressed by its levels there: one in a flat system, however deep it is here."""
 

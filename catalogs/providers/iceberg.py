@@ -9,10 +9,11 @@ from typing import ClassVar, Literal
 from django.conf import settings
 from pydantic import Field
 
-from catalogs.iceberg import files
+from catalogs.iceberg import files, locations
 from catalogs.providers.base import Capabilities, Offers, Storage
 from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.providers.places import Placed, PlacedSettings
+from catalogs.providers.reaching.storage import parse_storage
 
 
 class IcebergSettings(PlacedSettings):
@@ -42,6 +43,10 @@ class IcebergProvider(Placed):
     @cached_property
     def files(self) -> MetadataFiles:
         return MetadataFiles(self.catalog_id, lambda: self.io, self.allowed, self.file_roots, self.warehouse)
+
+    @property
+    def reaches_out(self) -> bool:
+        return bool(parse_storage(self.properties)) or not all(map(locations.is_local, self.allowed))
 
     def test_connection(self) -> None:
         """See that the warehouse can be reached; nothing is written."""

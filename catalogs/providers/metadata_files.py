@@ -5,20 +5,26 @@ One for a catalog of ours; for a table of an outside catalog one that also allow
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from django.conf import settings
 
 from catalogs.iceberg import files, guard, locations
 from catalogs.iceberg.folders import table_folder
-from catalogs.iceberg.purge import Purged, purge
-from metalake.errors import Invalid, NotFound
+from catalogs.iceberg.purge import MAX_MANIFEST_BYTES, Purged, purge
+from catalogs.providers import remote
+from catalogs.providers.deadline import require_time
+from metalake.errors import Invalid, MetalakeError, NotFound, ProviderTimeout
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 MAX_PLACE_BYTES = locations.MAX_LENGTH - 128  # leaves room for the names of its files
 METADATA = files.MetadataCache(settings.METALAKE_METADATA_CACHE)
@@ -70,12 +76,25 @@ class MetadataFiles:
             if not any(place != other and locations.is_under(place, other) for other in places)
         ]
 
+    def _reach(self, verb: str, location: str, act: Callable[[], T], *, waits: bool = True) -> T:
+        """What is done to a file, with the deadline and the breaker of its storage; of this machine's disks at once."""
+        if locations.is_local(location):
+            return act()
+        return remote.reach(self.catalog_id, verb, act, waits=waits)
+
     def read(self, location: str) -> bytes:
         content = METADATA.get(self.catalog_id, location)
         if content is None:
-            content = files.read_metadata(self.io, location)
+            content = self._read(location)
             METADATA.put(self.catalog_id, location, content)
         return content
+
+    def _read(self, location: str, *, waits: bool = True) -> bytes:
+        return self._reach(remote.READ_FILE, location, lambda: files.read_metadata(self.io, location), waits=waits)
+
+    def read_manifest(self, location: str) -> bytes:
+        """As stored. Raises NotFound, TooLarge, ProviderUnavailable."""
+        return self._reach(remote.READ_FILE, location, lambda: files.read_bytes(self.io, location, MAX_MANIFEST_BYTES))
 
     def allowed_place(self, location: str) -> str:
         """A location in the spelling to compare. Raises Invalid for one the catalog does not allow."""
@@ -85,7 +104,7 @@ class MetadataFiles:
         """A metadata file that a caller names. Raises Invalid where the place or the content is not allowed."""
         self.allowed_place(location)
         try:
-            content = files.read_metadata(self.io, location)
+            content = self._read(location)
         except NotFound as missing:
             raise Invalid(missing.message, kind="metadata-file") from None
         METADATA.put(self.catalog_id, location, content)  # what is checked now, not what one of that name held before
@@ -93,20 +112,36 @@ class MetadataFiles:
 
     def write(self, metadata: Mapping[str, Any], previous: str | None) -> tuple[str, bytes]:
         """The location and the content of a new metadata file."""
-        location, content = files.write_metadata(self.io, metadata, version=files.next_version(previous))
+        location, content = self._reach(
+            "write_file", metadata["location"], lambda: self._write_in_time(metadata, files.next_version(previous))
+        )
         METADATA.put(self.catalog_id, location, content)
         return location, content
+
+    def _write_in_time(self, metadata: Mapping[str, Any], version: int) -> tuple[str, bytes]:
+        """A file that is written when nobody waits for it any more is removed: nothing will point to it."""
+        written = files.write_metadata(self.io, metadata, version=version)
+        try:
+            require_time()
+        except ProviderTimeout:
+            files.delete_quietly(self.io, written[:1])
+            raise
+        return written
 
     def discard(self, *written: str) -> None:
         """Remove metadata files that nothing points to."""
         for location in written:
             METADATA.forget(self.catalog_id, location)
-        files.delete_quietly(self.io, written)
+        for location in written[:1]:
+            try:
+                self._reach("delete_file", location, lambda: files.delete_quietly(self.io, written))
+            except MetalakeError as failure:
+                log.warning("Files were left behind, the first of them %s: %s", location, failure.message)
 
     def remove(self, written: str) -> None:
         """As `discard`. Raises ProviderUnavailable."""
         METADATA.forget(self.catalog_id, written)
-        files.delete_file(self.io, written)
+        self._reach("delete_file", written, lambda: files.delete_file(self.io, written))
 
     def purge(self, metadata_location: str, places: Sequence[str] | None = None, spared: Sequence[str] = ()) -> Purged:
         """Delete every file of a table in these places, its metadata last, and nothing in a place that is spared.
@@ -115,9 +150,9 @@ class MetadataFiles:
         """
         METADATA.forget(self.catalog_id, metadata_location)
         try:
-            metadata = files.parse_metadata(files.read_metadata(self.io, metadata_location))
+            metadata = files.parse_metadata(self._read(metadata_location, waits=False))
         except NotFound:
             return Purged()
         own = locations.effective_locations(metadata) if places is None else places
         owns = locations.owned_by(own, self.allowed, self.file_roots, spared)
-        return purge(self.io, metadata, metadata_location, owns)
+        return purge(self.io, metadata, metadata_location, owns, ask=partial(self._reach, waits=False))

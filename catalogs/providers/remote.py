@@ -1,4 +1,6 @@
-"""Calling an outside system: one deadline, retries of reads, few waiters for a slow one, none for a dead one.
+"""Calling an outside system or a catalog's storage: one deadline, few waiters for a slow one, none for a dead one.
+
+A system's reads are tried again; a storage's client does that itself.
 
 Figures: security plan 3.8. The state is the process's own; a dead system is found out by each.
 """
@@ -10,20 +12,27 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TookTooLong
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.conf import settings
 from prometheus_client import Counter, Gauge, Histogram
 
+from catalogs.providers import deadline as time_limit
 from catalogs.providers import nul
-from catalogs.providers.deadline import until
-from catalogs.providers.external import READS, ExternalProvider
+from catalogs.providers.base import Provider
+from catalogs.providers.verbs import READS
 from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
+
+if TYPE_CHECKING:
+    from catalogs.providers.external import ExternalProvider
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -35,10 +44,13 @@ PATIENCE = 0.3  # seconds without an answer after which nobody waits for a place
 BRIEFLY = 0.05  # seconds for which somebody waits whose thread is one of the last
 FAILURES, WINDOW = 5, 20  # in a row, or half of the window, open the breaker
 COOL_DOWN = 15.0  # seconds until one call may try
+STORAGE = "The storage"
+READ_FILE = "read_file"  # of a storage; its other verbs write
 
 CALLS = Counter("metalake_remote_calls", "Calls to outside systems", ["catalog", "provider", "verb", "outcome"])
 SECONDS = Histogram("metalake_remote_seconds", "Seconds that a call took", ["catalog", "provider", "verb"])
 OPEN = Gauge("metalake_remote_breaker_open", "Whether calls to a catalog are refused", ["catalog"])
+STORAGE_OPEN = Gauge("metalake_storage_breaker_open", "Whether calls to a catalog's storage are refused", ["catalog"])
 
 
 class Line:
@@ -48,8 +60,8 @@ class Line:
     under_way = 0  # calls to any system
     held = 0  # of this process's threads, by these calls and by those that wait for a place
 
-    def __init__(self, catalog_id: int) -> None:
-        self.catalog_id = catalog_id
+    def __init__(self, catalog_id: int, opened: Gauge = OPEN) -> None:
+        self.catalog_id, self.opened = catalog_id, opened
         self.pool = ThreadPoolExecutor(SLOTS, thread_name_prefix=f"remote {catalog_id}")
         self.waiting: dict[int, float] = {}
         self.recent: deque[bool] = deque(maxlen=WINDOW)
@@ -92,6 +104,12 @@ class Line:
             self.waiting[ticket] = time.monotonic()
             Line.under_way += 1
             return ticket
+
+    def pass_by(self, label: str) -> None:
+        """For a call that takes no place, since no request waits for it. Raises ProviderBusy."""
+        with self.lock:
+            self._require_closed(label)
+            self.trying = self.is_open
 
     def _wait_for_place(self, label: str, since: float, until: float) -> None:
         self._require_closed(label)
@@ -147,7 +165,7 @@ class Line:
                 half = len(self.recent) == WINDOW and self.recent.count(False) * 2 >= WINDOW
                 if self.open_until or self.failures >= FAILURES or half:
                     self.open_until = time.monotonic() + COOL_DOWN
-            OPEN.labels(self.catalog_id).set(1 if self.open_until else 0)
+            self.opened.labels(self.catalog_id).set(1 if self.open_until else 0)
 
 
 def _busy(message: str, retry_after: int) -> ProviderBusy:
@@ -156,20 +174,30 @@ def _busy(message: str, retry_after: int) -> ProviderBusy:
     return busy
 
 
-_lines: dict[int, Line] = {}
+_lines: dict[tuple[str, int], Line] = {}
 _lines_lock = threading.Lock()
 
 
 def line_of(catalog_id: int) -> Line:
+    return _line("system", catalog_id)
+
+
+def storage_line_of(catalog_id: int) -> Line:
+    return _line("storage", catalog_id, STORAGE_OPEN)
+
+
+def _line(to: str, of: int, opened: Gauge = OPEN) -> Line:
     with _lines_lock:
-        return _lines.setdefault(catalog_id, Line(catalog_id))
+        return _lines.get((to, of)) or _lines.setdefault((to, of), Line(of, opened))
 
 
 def forget(catalog_id: int) -> None:
     """After a catalog's properties changed: what was learnt of its former address says nothing of the new one."""
     with _lines_lock:
-        _lines.pop(catalog_id, None)  # its threads end with the calls they make
-    OPEN.remove(catalog_id)
+        for to in ("system", "storage"):
+            _lines.pop((to, catalog_id), None)  # its threads end with the calls they make
+    for opened in (OPEN, STORAGE_OPEN):
+        opened.remove(catalog_id)
 
 
 @dataclass(frozen=True)
@@ -209,18 +237,65 @@ def run(provider: ExternalProvider | ByWorker, verb: str, arguments: dict[str, A
     raise AssertionError("the last attempt returns or raises")
 
 
-def trial(provider: ExternalProvider, act: Callable[[], Any] | None = None, seconds: float = 15.0) -> Any:
+def reach(catalog_id: int, verb: str, act: Callable[[], T], *, waits: bool = True, total: float = TOTAL) -> T:
+    """What `act` asks of a catalog's storage, within `total` seconds; READ_FILE alone is a read.
+
+    Raises what `act` raises, ProviderBusy, and where time is up ProviderTimeout for a read and ProviderUnavailable for
+    a write, which nothing points to then. Within a call that has a deadline it is a part of that one. With `waits`
+    false no request waits for it: it takes no place, and is spared all the same.
+    """
+    if time_limit.is_set():
+        return act()
+    line = storage_line_of(catalog_id)
+    deadline = time.monotonic() + total
+    ticket = None
+    try:
+        if waits:
+            ticket = line.enter(STORAGE, deadline)
+        else:
+            line.pass_by(STORAGE)
+    except ProviderBusy:
+        CALLS.labels(catalog_id, "storage", verb, "spared").inc()
+        raise
+
+    def work() -> T:
+        try:
+            with time_limit.until(deadline):
+                return act()
+        finally:
+            if ticket is not None:
+                line.leave(ticket)
+
+    with _noted(line, "storage", verb):
+        try:
+            return line.pool.submit(work).result(max(deadline - time.monotonic(), 0))
+        except TookTooLong:
+            said = f"{STORAGE} did not answer in time."
+            silence = ProviderTimeout if verb == READ_FILE else ProviderUnavailable
+            raise silence(said, kind="storage") from None
+
+
+def trial(
+    provider: Provider, act: Callable[[], Any] | None = None, seconds: float = 15.0, *, metalake_id: int = 0
+) -> Any:
     """Try the connection of a catalog that may not be registered yet, or what `act` does; returns what that does.
 
-    Raises what is wrong with it.
+    Raises what is wrong with it, and ProviderBusy while what others of its metalake try holds its share of the threads.
     """
-    pool = ThreadPoolExecutor(1, thread_name_prefix="trial")
+    line = _line("trial", metalake_id)
+    ticket = line.enter("What is tried in this metalake", time.monotonic() + seconds)
+
+    def work() -> Any:
+        try:
+            with time_limit.until(time.monotonic() + seconds):
+                return (act or provider.test_connection)()
+        finally:
+            line.leave(ticket)
+
     try:
-        return pool.submit(act or provider.test_connection).result(seconds)
+        return line.pool.submit(work).result(seconds)
     except TookTooLong:
         raise ProviderTimeout(f"{provider.label} did not answer in {seconds:.0f} seconds.", kind="catalog") from None
-    finally:
-        pool.shutdown(wait=False)
 
 
 def _pause(failure: ProviderUnavailable, attempt: int) -> float | None:
@@ -241,11 +316,9 @@ def _once(
     arguments: dict[str, Any],
     deadline: float,
 ) -> Any:
-    started = time.monotonic()
-
     def work() -> Any:
         try:
-            with until(deadline):
+            with time_limit.until(deadline):
                 return getattr(provider, verb)(**_as_sent(arguments))
         except MetalakeError as failure:
             failure.message = failure.message.replace(nul.NUL, "")  # it is kept with the write that it ended
@@ -253,11 +326,33 @@ def _once(
         finally:
             line.leave(ticket)
 
-    outcome = "answered"
+    with _noted(line, provider.label, verb):
+        try:
+            return _as_json(_wait(line.pool.submit(work), deadline - time.monotonic(), provider.label, verb))
+        except (MetalakeError, TookTooLong):
+            raise
+        except Exception as bug:
+            if verb in READS:
+                raise
+            log.exception("%s %s failed", provider.label, verb)
+            raise _Misunderstood(f"The answer of {provider.label} was not understood.", kind="catalog") from bug
+
+
+class _Misunderstood(OutcomeUnknown):
+    """There was an answer: no reason to spare the system."""
+
+
+@contextmanager
+def _noted(line: Line, label: str, verb: str) -> Iterator[None]:
+    """What becomes of a call is counted, and its line learns whether there was an answer."""
+    started, outcome = time.monotonic(), "answered"
     try:
-        answer = _as_json(_wait(line.pool.submit(work), deadline - started, provider.label, verb))
+        yield
         line.note(answered=True)
-        return answer
+    except _Misunderstood:
+        outcome = "bug"
+        line.note(answered=True)
+        raise
     except (ProviderUnavailable, OutcomeUnknown) as failure:
         outcome = type(failure).__name__
         throttled = isinstance(failure, ProviderBusy)
@@ -267,16 +362,13 @@ def _once(
         outcome = type(refusal).__name__
         line.note(answered=True)
         raise
-    except Exception as bug:
+    except Exception:
         outcome = "bug"
         line.note(answered=True)
-        if verb in READS:
-            raise
-        log.exception("%s %s failed", provider.label, verb)
-        raise OutcomeUnknown(f"The answer of {provider.label} was not understood.", kind="catalog") from bug
+        raise
     finally:
-        CALLS.labels(provider.catalog_id, provider.label, verb, outcome).inc()
-        SECONDS.labels(provider.catalog_id, provider.label, verb).observe(time.monotonic() - started)
+        CALLS.labels(line.catalog_id, label, verb, outcome).inc()
+        SECONDS.labels(line.catalog_id, label, verb).observe(time.monotonic() - started)
 
 
 def _wait(future: Future[Any], seconds: float, label: str, verb: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from django.db import transaction
@@ -19,7 +19,6 @@ from catalogs.lookup import Found, Ident, find
 from catalogs.models import Catalog, Schema
 from catalogs.providers import remote
 from catalogs.providers.base import Provider
-from catalogs.providers.external import ExternalProvider
 from catalogs.providers.registry import PROVIDERS, provider_class, provider_for
 from catalogs.secrets import MASK, mask, require_values
 from catalogs.services import reserved, systems
@@ -66,14 +65,14 @@ def create_catalog(
     properties: dict[str, str],
 ) -> Catalog:
     checked = check_registration(name, type_, provider, properties)
-    _creating(actor, metalake)
+    metalake_id = _creating(actor, metalake).id
     catalog_id = new_id()
     opened = checked.completed(catalog_id, properties)
     # Hosts are looked up for nobody who may not register, and with no transaction open.
     registered = checked(catalog_id, opened)
-    registered.check_locations()
-    system = systems.look_up(registered)
-    nesting.require_no_clash(registered)
+    _try(registered, metalake_id, registered.check_locations)
+    system = systems.look_up(registered, metalake_id)
+    nesting.require_no_clash(registered, metalake_id)
 
     def act(actor: Actor) -> Catalog:
         found = _creating(actor, metalake)
@@ -140,15 +139,16 @@ def test_connection(
     require_enabled(found)
     chosen = check_registration(name, type_, provider, properties)
     trial = new_id()
-    _try(chosen(trial, chosen.completed(trial, properties)))
+    tried = chosen(trial, chosen.completed(trial, properties))
+    _try(tried, found.id, tried.test_connection)
 
 
-def _try(provider: Provider) -> None:
-    """Within the time that any call to an outside system has; it is no message to a worker, since it has secrets."""
-    if isinstance(provider, ExternalProvider):
-        remote.trial(provider)
+def _try(provider: Provider, metalake_id: int, act: Callable[[], None]) -> None:
+    """Within the time that any call to another system has; it is no message to a worker, since it has secrets."""
+    if provider.reaches_out:
+        remote.trial(provider, act, metalake_id=metalake_id)
     else:
-        provider.test_connection()
+        act()
 
 
 def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
@@ -161,9 +161,9 @@ def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
 def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Catalog:
     system = systems.NOWHERE
     if alteration.properties:
-        altered = _altered(actor, metalake, name, alteration)
-        altered.check_locations()
-        system = systems.look_up_again(altered)
+        altered, metalake_id = _altered(actor, metalake, name, alteration)
+        _try(altered, metalake_id, altered.check_locations)
+        system = systems.look_up_again(altered, metalake_id)
         if altered.properties.get(nesting.PROPERTY) == "true":
             nesting.require_nestable(actor, find(actor, Ident(metalake, name)))
 
@@ -185,9 +185,10 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
             if opened is not None:
                 vault.seal(row.pk, _masked(row.properties, opened))
             record(event(actor, "catalog.altered", found, named(row, fields), changed=sorted(fields)))
+        if elsewhere:
+            transaction.on_commit(partial(remote.forget, row.pk))
         if elsewhere and is_external(found):
             forget_answers(row.pk, f"{actor.name} altered where the catalog leads; start the refresh again.")
-            transaction.on_commit(partial(remote.forget, row.pk))
         return row
 
     return write(actor, act, kind=Kind.CATALOG)
@@ -231,17 +232,17 @@ def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: 
 
     Its secrets go wherever the altered properties point, so no lesser right will do.
     """
-    altered = _altered(actor, metalake, name, alteration)
-    _try(altered)
-    system = systems.look_up_again(altered)
+    altered, metalake_id = _altered(actor, metalake, name, alteration)
+    _try(altered, metalake_id, altered.test_connection)
+    system = systems.look_up_again(altered, metalake_id)
     with transaction.atomic():
         row = row_of(Catalog, find(actor, Ident(metalake, name)))
         _claim_anew(actor, row, row.properties, altered.properties, system)
         transaction.set_rollback(True)  # what is reserved for the actor is used by the alteration itself
 
 
-def _altered(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Provider:
-    """The provider that an alteration would lead to; nothing is kept."""
+def _altered(actor: Actor, metalake: str, name: str, alteration: Alteration) -> tuple[Provider, int]:
+    """The provider that an alteration would lead to, and its metalake; nothing is kept."""
     found = find(actor, Ident(metalake, name))
     policy.require(actor, operations.ALTER_CATALOG, found)
     require_enabled(found)
@@ -251,7 +252,7 @@ def _altered(actor: Actor, metalake: str, name: str, alteration: Alteration) -> 
         _, opened = _apply(alteration, row)
     altered = provider_for(row.provider, row.pk, opened or vault.opened(row.pk, row.properties))
     altered.kept = kept
-    return altered
+    return altered, found.metalake.id
 
 
 def set_catalog_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> None:

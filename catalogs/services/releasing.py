@@ -87,7 +87,7 @@ def _require_left(found: Found, place: LocationClaim, places: list[str]) -> None
         current.metadata_location
     ):
         raise InUse(f"{place.location} holds the table's metadata.", kind=PLACE)
-    for file in live_files(store.io, current.metadata, owns, place.location):
+    for file in live_files(store.read_manifest, current.metadata, owns, place.location):
         raise InUse(
             f"{place.location} holds live files of the table, such as {file!r:.300}: rewrite its data and expire the "
             "snapshots that name them, or purge the table.",

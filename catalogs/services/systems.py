@@ -49,13 +49,15 @@ def names_of(provider: Provider) -> frozenset[str]:
     return frozenset(provider.system_names()) if isinstance(provider, ExternalProvider) else frozenset()
 
 
-def look_up(provider: Provider) -> System:
+def look_up(provider: Provider, metalake_id: int) -> System:
     """Not for use in a transaction. Raises Invalid, ProviderUnavailable."""
     names = names_of(provider)
     if not isinstance(provider, ExternalProvider) or not names:
         return NOWHERE
     older = _older(provider.catalog_id)
-    words, shared, others = remote.trial(provider, lambda: (provider.system(), _shared(), _words_of(older)))
+    words, shared, others = remote.trial(
+        provider, lambda: (provider.system(), _shared(), _words_of(older)), metalake_id=metalake_id
+    )
     for catalog_id, found in others.items():
         Catalog.objects.filter(pk=catalog_id, systems__isnull=True).update(systems=sorted(found))
     return System(
@@ -63,7 +65,7 @@ def look_up(provider: Provider) -> System:
     )
 
 
-def look_up_again(provider: Provider) -> System:
+def look_up_again(provider: Provider, metalake_id: int) -> System:
     """Of a catalog that is altered: what its row keeps is good while the settings say the same. As `look_up`."""
     names, row = names_of(provider), Catalog.objects.filter(pk=provider.catalog_id).first()
     if not names or row is None:
@@ -73,7 +75,7 @@ def look_up_again(provider: Provider) -> System:
         former = names_of(provider_for(row.provider, row.pk, vault.opened(row.pk, row.properties)))
     if former == names and row.systems is not None:
         return System(names, frozenset(row.systems))
-    return replace(look_up(provider), moved=former != names)
+    return replace(look_up(provider, metalake_id), moved=former != names)
 
 
 def has_moved(row: Catalog, system: System) -> bool:

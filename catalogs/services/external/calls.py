@@ -14,8 +14,9 @@ from authz import policy, snapshot
 from authz.policy import NOBODY, Actor
 from catalogs.lookup import Found, by_id
 from catalogs.providers import remote
-from catalogs.providers.external import READS, ExternalProvider, Remote
+from catalogs.providers.external import ExternalProvider, Remote
 from catalogs.providers.registry import PROVIDERS, provider_class
+from catalogs.providers.verbs import READS
 from catalogs.services.changes import require_enabled
 from catalogs.services.providers import provider_at
 from metalake.errors import Forbidden, NotFound, ProviderBusy

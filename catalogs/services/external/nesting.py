@@ -55,7 +55,7 @@ def require_nestable(actor: Actor, found: Found) -> None:
         raise Invalid(f"{PROPERTY!r} cannot be switched on: {' '.join(conflicts)}", kind=Kind.CATALOG)
 
 
-def require_no_clash(provider: Provider) -> None:
+def require_no_clash(provider: Provider, metalake_id: int) -> None:
     """Raise Invalid where a catalog that is to be made would take two schemas of its system for one.
 
     A system that cannot be asked now is no reason: what is found later than another of its path is left out.
@@ -63,7 +63,7 @@ def require_no_clash(provider: Provider) -> None:
     if not isinstance(provider, ExternalProvider) or not provider.nests_here:
         return
     try:
-        names = remote.trial(provider, lambda: list(_there(provider)))
+        names = remote.trial(provider, lambda: list(_there(provider)), metalake_id=metalake_id)
     except MetalakeError:
         return
     if conflicts := _made_one(provider, names):

@@ -179,8 +179,8 @@ def test_of_two_registrations_one_wins(owner: Actor, mia_there: Actor, world: Wo
     gate, outcomes = threading.Barrier(2, timeout=30), []
     real = catalogs.systems.look_up
 
-    def looked(provider: Any) -> Any:
-        found = real(provider)
+    def looked(*asked: Any) -> Any:
+        found = real(*asked)
         gate.wait()
         return found
 
@@ -210,8 +210,8 @@ def test_of_two_registrations_one_wins(owner: Actor, mia_there: Actor, world: Wo
 def test_settings_that_change_between_looking_and_writing(owner: Actor, world: World) -> None:
     real = catalogs.systems.look_up_again
 
-    def looked(provider: Any) -> Any:
-        found = real(provider)
+    def looked(*asked: Any) -> Any:
+        found = real(*asked)
         Catalog.objects.filter(name="deep").update(properties={"world": f"{world.path}-meanwhile"})
         return found
 
