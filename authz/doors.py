@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 from django.contrib.auth.models import Group, Permission
@@ -35,10 +36,10 @@ def open_doors() -> None:
         setattr(model, "save", _refused)  # noqa: B010
     for through in (User.user_permissions.through, Group.permissions.through):
         m2m_changed.connect(_no_privilege_on_nothing, sender=through, dispatch_uid=f"closed {through.__name__}")
-    for name in ("has_perm", "get_perms", "get_user_perms", "get_group_perms", "prefetch_perms"):
-        _replace_method(name, globals()[f"_{name}"])
-    for name in ("get_objects_for_user", "get_objects_for_group", "get_users_with_perms", "get_groups_with_perms"):
-        _replace_function(name, globals()[f"_{name}"])
+    for method in (_has_perm, _get_perms, _get_user_perms, _get_group_perms, _prefetch_perms):
+        _replace_method(method.__name__[1:], method)
+    for shortcut in (_get_objects_for_user, _get_objects_for_group, _get_users_with_perms, _get_groups_with_perms):
+        _replace_function(shortcut.__name__[1:], shortcut)
 
 
 def _refused(*args: Any, **kwargs: Any) -> None:
@@ -58,18 +59,24 @@ def _no_privilege_on_nothing(action: str, instance: Any, pk_set: set[int] | None
 def _replace_method(name: str, answer: Callable) -> None:
     """`answer` gets the checker, the object and guardian's own method for objects that are no securables."""
     own = getattr(ObjectPermissionChecker, name)
-    setattr(ObjectPermissionChecker, name, lambda self, *asked: answer(own, self, *asked))
+
+    @wraps(own)
+    def replaced(self: ObjectPermissionChecker, *asked: Any, **how: Any) -> Any:
+        return answer(own, self, *asked, **how)
+
+    setattr(ObjectPermissionChecker, name, replaced)
 
 
 def _replace_function(name: str, answer: Callable) -> None:
     """Wherever guardian has it by that name."""
     own = getattr(shortcuts, name)
 
+    @wraps(own)
     def replaced(*asked: Any, **how: Any) -> Any:
         return answer(own, *asked, **how)
 
-    for module in list(sys.modules.values()):
-        if module.__name__.partition(".")[0] == "guardian" and getattr(module, name, None) is own:
+    for place, module in list(sys.modules.items()):
+        if place.partition(".")[0] == "guardian" and getattr(module, name, None) is own:
             setattr(module, name, replaced)
 
 

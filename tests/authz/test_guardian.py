@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def test_an_inherited_allow_is_a_permission_and_a_denied_one_is_none(world: Worl
     assert list(shortcuts.get_group_perms(mia, t)) == ["modify_table"] and not shortcuts.get_user_perms(mia, t)
     checker = ObjectPermissionChecker(mia)
     checker.prefetch_perms(Table.objects.all())
-    assert checker.has_perm("metalake.modify_table", t) and not checker.has_perm("select_table", t)
+    assert checker.has_perm(perm="metalake.modify_table", obj=t) and not checker.has_perm("select_table", t)
     tag = Template('{% load guardian_tags %}{% get_obj_perms who for it as "held" %}{{ held|join:"," }}')
     assert tag.render(Context({"who": mia, "it": t})) == "modify_table"
     assert set(shortcuts.get_objects_for_user(mia, "metalake.select_table")) == set(
@@ -73,6 +74,14 @@ def test_an_inherited_allow_is_a_permission_and_a_denied_one_is_none(world: Worl
     assert not shortcuts.get_users_with_perms(t, only_with_perms_in=["select_table"])
     assert shortcuts.get_groups_with_perms(t, attach_perms=True) == {group_of(allows): ["modify_table", "select_table"]}
     assert {p.codename for p in shortcuts.get_perms_for_model(Table)} == {p.value for p in Privilege}
+
+
+def test_every_part_of_guardian_has_the_same_readers() -> None:
+    """Its admin is imported before we start, its mixins are not."""
+    for part in (import_module(f"guardian.{name}") for name in ("admin", "mixins", "forms", "managers")):
+        for name in ("get_objects_for_user", "get_users_with_perms", "get_groups_with_perms"):
+            assert getattr(part, name, None) in (None, getattr(shortcuts, name))
+    assert import_module("guardian.mixins").get_objects_for_user is shortcuts.get_objects_for_user
 
 
 def test_a_permission_has_its_time(world: World) -> None:
@@ -254,7 +263,13 @@ def raw(world: World, role: RoleGroup) -> dict[str, Any]:
 
 
 def generic(world: World) -> dict[str, Any]:
-    return {"permission": Permission.objects.first(), "user": world.users["mia"], "object_pk": "1"}
+    permission = Permission.objects.filter(content_type__model="user")[0]
+    return {
+        "permission": permission,
+        "content_type": permission.content_type,
+        "user": world.users["mia"],
+        "object_pk": str(world.users["mia"].pk),
+    }
 
 
 WRITES: dict[str, Callable[[World, RoleGroup], Any]] = {
