@@ -59,13 +59,28 @@ class NewAccountForm(UserCreationForm):
         return name
 
 
+class PasswordForm(AdminPasswordChangeForm):
+    """A new password for somebody else's account."""
+
+    keep_tokens = forms.BooleanField(
+        label="Keep the personal tokens",
+        required=False,
+        help_text="Otherwise they end with the old password. Tick it where nobody else can have seen either.",
+    )
+
+    def save(self, commit: bool = True) -> User:
+        self.user.keeps_tokens = self.cleaned_data["keep_tokens"]
+        return super().save(commit)
+
+
 @admin.register(User)
 class AccountAdmin(UserAdmin, ReadOnlyAdmin):
     """Accounts are switched off, not deleted: what they own and did keeps its name, which therefore never changes."""
 
     form = UserChangeForm
     add_form = NewAccountForm
-    change_password_form = AdminPasswordChangeForm
+    change_password_form = PasswordForm
+    change_user_password_template = "authz/set_password.html"  # noqa: S105
     list_display = ("username", "is_active", "is_staff", "is_superuser", "last_login", "date_joined")
     list_filter = ("is_active", "is_staff", "is_superuser")
     search_fields = ("username",)

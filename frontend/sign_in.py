@@ -14,6 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
+from authz.models import User
 from frontend.guarding import HOME
 from metalake.errors import TooManyRequests
 
@@ -56,6 +57,13 @@ def login(request: HttpRequest) -> HttpResponse:
 def admin_login(request: HttpRequest) -> HttpResponse:
     """The admin's own form, which asks for an operator."""
     return admin.site.login(request)
+
+
+def admin_password(request: HttpRequest) -> HttpResponse:
+    """An operator's own new password."""
+    if isinstance(request.user, User):
+        request.user.changed_by = request.user.username
+    return admin.site.admin_view(admin.site.password_change, cacheable=True)(request)
 
 
 @require_POST

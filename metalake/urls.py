@@ -29,6 +29,7 @@ urlpatterns = [
     path("configs", health.Configs.as_view()),
     path("metrics", health.metrics),
     path("admin/login/", sign_in.admin_login),
+    path("admin/password_change/", sign_in.admin_password),
     path("admin/", admin.site.urls),
     path("", include("frontend.urls")),
 ]

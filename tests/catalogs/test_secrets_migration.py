@@ -18,6 +18,7 @@ from tests.catalogs.callers import Caller
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 
 migration = import_module("catalogs.migrations.0003_secrets")
+more = import_module("catalogs.migrations.0008_more_secrets")
 
 
 @pytest.fixture(autouse=True)
@@ -59,3 +60,38 @@ def test_a_store_without_secrets_gets_no_ring(admin: Caller, ring: Path) -> None
     migration.seal(apps, None)
     assert not ring.exists()
     assert not CatalogSecrets.objects.exists()
+
+
+def test_secrets_by_words_that_came_later_join_the_others(admin: Caller) -> None:
+    """As a store of before has them: sealed what was a secret then, in plain what is one now."""
+    both = plain("both", password="hunter", team="x")
+    migration.seal(apps, None)
+    both.refresh_from_db()
+    both.properties |= {"alert-webhook": "https://hooks.example/T1", "client.assertion": "eyJ"}
+    both.save()
+    alone = plain("alone", webhook="https://hooks.example/T2")
+    untouched = plain("untouched", password=MASK)
+    more.seal(apps, None)
+    for row in (both, alone, untouched):
+        row.refresh_from_db()
+    assert both.properties == {"password": MASK, "team": "x", "alert-webhook": MASK, "client.assertion": MASK}
+    assert alone.properties == {"webhook": MASK}
+    opened = {"password": "hunter", "team": "x", "alert-webhook": "https://hooks.example/T1", "client.assertion": "eyJ"}
+    assert vault.properties_of(both.pk) == opened
+    assert vault.properties_of(alone.pk) == {"webhook": "https://hooks.example/T2"}
+    assert untouched.properties == {"password": MASK} and not CatalogSecrets.objects.filter(pk=untouched.pk).exists()
+    rows = list(CatalogSecrets.objects.order_by("pk").values_list())
+    more.seal(apps, None)
+    assert list(CatalogSecrets.objects.order_by("pk").values_list()) == rows
+
+
+def test_a_lost_master_key_does_not_keep_the_server_from_starting(admin: Caller) -> None:
+    row = plain("both", password="hunter")
+    migration.seal(apps, None)
+    row.refresh_from_db()
+    row.properties |= {"webhook": "https://hooks.example/T1"}
+    row.save()
+    CatalogSecrets.objects.filter(pk=row.pk).update(master_key="lost")
+    more.seal(apps, None)
+    row.refresh_from_db()
+    assert row.properties == {"password": MASK, "webhook": "https://hooks.example/T1"}

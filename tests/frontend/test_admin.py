@@ -188,6 +188,31 @@ def test_a_password_is_set_and_ends_the_sessions(admin: Client, rita: Client) ->
     assert fresh not in str(AuditEntry.objects.values_list("details", flat=True))
 
 
+def test_tokens_end_with_a_password_unless_the_box_is_ticked(admin: Client, rita: Client) -> None:
+    account = User.objects.get(username="rita")
+    form = admin.get(f"/admin/authz/user/{account.pk}/password/").content.decode()
+    assert 'name="keep_tokens"' in form and "Keep the personal tokens" in form
+    for number, kept in enumerate([{"keep_tokens": "on"}, {}]):
+        issue_token(account, f"spark{number}")
+        fresh = f"a quite different phrase {number}"
+        body = {"password1": fresh, "password2": fresh, "usable_password": "true"} | kept
+        assert admin.post(f"/admin/authz/user/{account.pk}/password/", body).status_code == 302
+        assert account.tokens.filter(revoked_at=None).count() == (1 if kept else 0)
+    entries = AuditEntry.objects.filter(event="account.password_set").order_by("id")
+    assert [(entry.actor, entry.details["endedTokens"]) for entry in entries] == [("admin", 0), ("admin", 2)]
+
+
+def test_ones_own_password_ends_ones_own_tokens(admin: Client) -> None:
+    account = User.objects.get(username="admin")
+    issue_token(account, "spark")
+    fresh = "a quite different phrase"
+    body = {"old_password": PASSWORD, "new_password1": fresh, "new_password2": fresh}
+    assert admin.post("/admin/password_change/", body).status_code == 302
+    assert not account.tokens.filter(revoked_at=None).exists()
+    assert AuditEntry.objects.get(event="account.password_set").actor == "admin"
+    assert Client().post("/admin/password_change/", body).headers["Location"].startswith("/admin/login/")
+
+
 def test_no_page_shows_a_secret(clerk: Client, full: dict[str, int]) -> None:
     catalog = clerk.get(url(apps.get_model("catalogs.Catalog"), "change", full["lake"])).content.decode()
     assert "do-not-show-me" not in catalog
