@@ -32,9 +32,9 @@ say = Console(highlight=False, soft_wrap=True).print
 
 
 def main() -> int:
-    url = os.environ.get("METALAKE_URL") or "http://{}:{}".format(
-        os.environ.get("METALAKE_HOST", "127.0.0.1"), os.environ.get("METALAKE_PORT", "8090")
-    )
+    host = os.environ.get("METALAKE_HOST", "127.0.0.1")
+    here = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 (a server there listens here, too)
+    url = os.environ.get("METALAKE_URL") or f"http://{here}:{os.environ.get('METALAKE_PORT', '8090')}"
     try:
         admin = Client(url, "admin", admin_password(url))
         admin.call("GET", "metalakes", METALAKE)
