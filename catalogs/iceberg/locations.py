@@ -118,6 +118,11 @@ def overlap(location: str, other: str, *, within: bool = True) -> bool:
         return False
 
 
+def may_meet(location: str, other: str) -> bool:
+    """Whether one holds the other, as they are spelled or where the links of this machine lead."""
+    return overlap(location, other) or overlap(real_path(location), real_path(other))
+
+
 def check_allowed(location: str, allowed: Sequence[str], *, file_roots: Sequence[str]) -> str:
     """Return the normalised location, or raise Invalid unless it lies under one of `allowed`.
 

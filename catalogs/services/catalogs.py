@@ -14,7 +14,7 @@ from authz.writing import write
 from catalogs import vault
 from catalogs.hierarchy import check_strict, configured_separator
 from catalogs.iceberg.guard import check_limits
-from catalogs.iceberg.locations import is_under
+from catalogs.iceberg.locations import canonical, is_under, may_meet, real_path
 from catalogs.lookup import Found, Ident, find
 from catalogs.models import Catalog, Schema
 from catalogs.providers import remote
@@ -387,10 +387,11 @@ def _claim_locations(
         kept = kept_provider(other.pk, other.provider, other.properties)
         for theirs in kept.locations():
             for location in mine:
-                if not (is_under(location, theirs) or is_under(theirs, location)):
+                if not may_meet(location, theirs):
                     continue
                 if not systems.may_share_places(system, row, provider, other, kept):
                     raise Invalid(f"{location} overlaps a location of another catalog.", kind=Kind.CATALOG)
     # After the catalogs: what is dropped in between is reserved by the time that it is not another's any more.
     added = [location for location in mine if not any(is_under(location, place) for place in before)]
-    reserved.take(actor, added, Kind.CATALOG, but_of=row.pk)
+    meant = [canonical(real_path(location)) for location in added]
+    reserved.take(actor, list(dict.fromkeys([*added, *meant])), Kind.CATALOG, but_of=row.pk)

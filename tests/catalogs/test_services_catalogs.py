@@ -19,7 +19,7 @@ from catalogs.models import Catalog, Schema
 from catalogs.providers.iceberg import IcebergProvider
 from catalogs.services import catalogs, metalakes, schemas
 from catalogs.services.changes import Alteration
-from metalake.errors import Invalid, NotFound
+from metalake.errors import Forbidden, Invalid, NotFound
 from metalake.models import Metalake, Securable
 from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
@@ -57,6 +57,35 @@ def test_catalogs_do_not_overlap(actor: Actor, settings: Any) -> None:
         with pytest.raises(Invalid, match="overlaps"):
             alter(actor, "lake", allowed_locations=overlapping)
     create(actor, "two", warehouse=f"{place}/one-more")
+
+
+def test_no_catalog_meets_another_by_a_link(actor: Actor, settings: Any, tmp_path: Path) -> None:
+    settings.METALAKE_FILE_LOCATIONS = (str(tmp_path),)
+    place = f"file://{tmp_path}"
+    create(actor, "theirs", warehouse=f"{place}/theirs")
+    (tmp_path / "theirs" / "below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "theirs")
+    (tmp_path / "deep").symlink_to(tmp_path / "theirs" / "below")
+    for leading in ("link", "link/below", "link/new", "deep", "deep/new"):
+        with pytest.raises(Invalid, match="overlaps"):
+            create(actor, "mine", warehouse=f"{place}/{leading}")
+        with pytest.raises(Invalid, match="overlaps"):
+            alter(actor, "lake", allowed_locations=f"{place}/{leading}")
+    create(actor, "linked", warehouse=f"{place}/other")
+    (tmp_path / "other").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Invalid, match="overlaps"):
+        create(actor, "mine", warehouse=f"{place}/elsewhere")
+
+
+def test_what_a_dropped_catalog_left_is_met_by_a_link(actor: Actor, mia: Caller, settings: Any, tmp_path: Path) -> None:
+    settings.METALAKE_FILE_LOCATIONS = (str(tmp_path),)
+    create(actor, "theirs", warehouse=f"file://{tmp_path}/theirs")
+    schemas.create_schema(actor, Ident("demo", "theirs", ("fin",)), None, {})
+    catalogs.drop_catalog(actor, "demo", "theirs", force=True)
+    (tmp_path / "link").symlink_to(tmp_path / "theirs")
+    give("mia", Kind.METALAKE, "demo", "create_catalog")
+    with pytest.raises(Forbidden, match="is reserved"):
+        create(actor_of(User.objects.get(username="mia")), "mine", warehouse=f"file://{tmp_path}/link")
 
 
 def test_a_place_that_is_no_longer_allowed_is_no_matter_of_other_catalogs(
