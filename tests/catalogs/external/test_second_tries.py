@@ -131,7 +131,9 @@ def test_no_refusal_of_a_commit_is_believed(
 ) -> None:
     real = MemoryProvider.commit_table
 
-    def refused(self: MemoryProvider, schema: list[str], table: str, location: str, previous: str) -> Remote:
+    def refused(
+        self: MemoryProvider, schema: list[str], table: str, location: str, previous: str, by_owner: bool = False
+    ) -> Remote:
         real(self, schema, table, location, previous)
         raise refusal("Refused, the second time.", kind="table")
 
@@ -146,7 +148,9 @@ def test_others_committed_on_top_of_a_commit_that_was_tried_twice(
 ) -> None:
     real = MemoryProvider.commit_table
 
-    def refused(self: MemoryProvider, schema: list[str], table: str, location: str, previous: str) -> Remote:
+    def refused(
+        self: MemoryProvider, schema: list[str], table: str, location: str, previous: str, by_owner: bool = False
+    ) -> Remote:
         real(self, schema, table, location, previous)
         ours = metadata_at(location)
         update = {"action": "set-properties", "updates": {"by": "others"}}
@@ -166,7 +170,9 @@ def test_a_lost_race_is_run_again_and_leaves_no_file(
 ) -> None:
     real, raced = MemoryProvider.commit_table, list[str]()
 
-    def racing(self: MemoryProvider, schema: list[str], table: str, location: str, previous: str) -> Remote:
+    def racing(
+        self: MemoryProvider, schema: list[str], table: str, location: str, previous: str, by_owner: bool = False
+    ) -> Remote:
         if not raced:
             raced.append(location)
             base = metadata_at(previous)
