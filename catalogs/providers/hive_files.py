@@ -16,6 +16,7 @@ from hive_metastore.ttypes import Table
 
 from catalogs.hive.tables import VIEW_TYPES
 from catalogs.iceberg import files, locations
+from catalogs.protected import protected_files
 from catalogs.providers import hive_folders
 from catalogs.providers.hive_client import Metastore
 from catalogs.providers.hive_folders import Folders, Place, beside, places_of
@@ -27,6 +28,7 @@ from metalake.privileges import Kind
 
 OWNER = "the owner of the catalog can have them deleted"
 OTHERS = "files of other tables or schemas lie among its own, so they stay"
+OURS = "files of this server itself lie among its own, so they stay"
 UNLISTED = f"the metastore is too large to see in time whose files lie in its folder, so they stay; {OWNER}"
 UNSEEN = f"its folder cannot be looked at from here, so its files stay; {OWNER}"
 TO_ASK = "leave the location out, or ask the owner of the catalog, to whom all its places are open"
@@ -66,6 +68,8 @@ class HiveFiles(HiveMeaning):
         places = beside(places)
         if any(folders.hold_others(place, table) for place in places):
             return OTHERS
+        if any(place.holds(Place(f"file://{file}")) for place in places for file in protected_files()):
+            return OURS
         if by_owner:
             return None
         if not folders.is_whole:

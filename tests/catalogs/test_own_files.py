@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hive_metastore.ttypes import Table
 from moto.server import ThreadedMotoServer
 
 from authz.callers import actor_of
@@ -16,6 +18,9 @@ from catalogs import protected
 from catalogs.iceberg import builder, files
 from catalogs.lookup import Ident
 from catalogs.models import Catalog
+from catalogs.providers.hive import HiveProvider
+from catalogs.providers.hive_files import OURS
+from catalogs.providers.hive_folders import Place
 from catalogs.providers.iceberg import IcebergProvider
 from catalogs.providers.reaching.aws import Keys, aws_client
 from catalogs.services import catalogs, commits, schemas, tables
@@ -229,6 +234,15 @@ def test_a_purge_leaves_the_servers_files(actor: Actor, home: Ident, lake: Path,
     uuid = "b3f4a0f2-3b1f-4b43-9f0e-0d9a5ac1c0aa"
     tables.purge_table({"catalog_id": catalog_id, "metadata_location": location, "table_uuid": uuid})
     assert log.read_text() == "precious"
+
+
+def test_a_metastore_is_not_told_to_delete_the_servers_files(lake: Path, victims: list[Path]) -> None:
+    """Not for the catalog's owner either: one may run on this machine."""
+    provider = HiveProvider(1, {"metastore.uris": "thrift://127.0.0.1:1"})
+    nobodys = SimpleNamespace(hold_others=lambda *_: False, is_whole=True)
+    for place, why in ((lake, OURS), (lake / "own", OURS), (victims[0], OURS), (lake / "beside", None)):
+        table = Table(dbName="d", tableName="t")
+        assert provider.why_kept(nobodys, table, [Place(f"file:{place}")], True) == why  # type: ignore[arg-type]
 
 
 def test_no_deletion_of_ours_takes_the_servers_files(lake: Path, victims: list[Path]) -> None:
