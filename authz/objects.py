@@ -11,7 +11,7 @@ from itertools import islice
 from typing import NamedTuple, Protocol, TypeVar
 
 from authz.models import Role
-from authz.policy import Node, lineage_text
+from authz.policy import Actor, Node, lineage_text
 from metalake.errors import Invalid, NotFound
 from metalake.models import Metalake, Securable
 from metalake.names import undotted
@@ -31,8 +31,10 @@ class Address(NamedTuple):
 class Finder(Protocol):
     """What authz asks of those who keep the tables; asks no permission."""
 
-    def find(self, metalake: str, address: Address) -> Sequence[Node] | None:
-        """The object with all above it, the metalake first."""
+    def find(self, metalake: str, address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
+        """The object with all above it, the metalake first. Of a miss the store is asked what the asker's refusal
+        asks of a hidden object.
+        """
 
     def ids_of(self, metalake_id: int, addresses: Sequence[Address]) -> list[int | None]:
         """The ids at these addresses, in a constant number of statements."""
@@ -125,15 +127,18 @@ def find_metalake(name: str) -> Located | None:
     return Located((Node(*row),)) if row else None
 
 
-def find_object(metalake: str, kind: Kind, full_name: str) -> Located:
-    """The object of a metalake by its full name. Raises NotFound and Invalid of kind "object"."""
+def find_object(metalake: str, kind: Kind, full_name: str, asker: Actor | None = None) -> Located:
+    """The object of a metalake by its full name. Raises NotFound and Invalid of kind "object".
+
+    Where its `asker` is refused what is hidden, a miss takes as long.
+    """
     address = address_of(kind, full_name)
     if address.kind is Kind.METALAKE:
         found = find_metalake(metalake) if address.names == (metalake,) else None
     elif address.kind is Kind.ROLE:
         found = find_role(metalake, address.names[0])
     else:
-        nodes = finder().find(metalake, address)
+        nodes = finder().find(metalake, address, asker)
         found = Located(tuple(nodes)) if nodes else None
     if found is None:
         raise unknown(*address)

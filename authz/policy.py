@@ -248,7 +248,15 @@ def sees(actor: Actor, lineage: Lineage, held: Rights | None = None) -> bool:
     if kind == Kind.VIEW:
         # Whoever may drop it must find it, by its name alone.
         return decide(operations.DROP_VIEW, held, kind)
-    return kind == Kind.SCHEMA and held.holds(Privilege.USE_CATALOG) and is_path(actor, lineage)
+    return kind == Kind.SCHEMA and seek_path(actor, lineage, held)
+
+
+def seek_path(actor: Actor, lineage: Lineage, held: Rights | None = None) -> bool:
+    """Whether a schema that cannot be loaded may be passed on the way to one below. Of a missing one, whose rights are
+    its catalog's, the store is asked the same and has nothing.
+    """
+    held = held or rights(actor, lineage)
+    return held.member and held.holds(Privilege.USE_CATALOG) and is_path(actor, lineage)
 
 
 def _sees_role(actor: Actor, lineage: Lineage, held: Rights) -> bool:

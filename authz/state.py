@@ -63,8 +63,8 @@ class State(Protocol):
     @property
     def at(self) -> float | None: ...
 
-    def locate(self, kind: Kind, full_name: str) -> Located:
-        """Raises NotFound and Invalid of kind "object"."""
+    def locate(self, kind: Kind, full_name: str, asker: Actor | None = None) -> Located:
+        """Raises NotFound and Invalid of kind "object"; `asker` as for find_object."""
 
     def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
         """What is at these addresses, in as many statements as one takes; misses are left out."""
@@ -102,8 +102,8 @@ class Now:
     top: Located
     at: float | None = None
 
-    def locate(self, kind: Kind, full_name: str) -> Located:
-        return objects.find_object(self.top.name, kind, full_name)
+    def locate(self, kind: Kind, full_name: str, asker: Actor | None = None) -> Located:
+        return objects.find_object(self.top.name, kind, full_name, asker)
 
     def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
         return objects.locate_all(self.top, addresses)
@@ -187,7 +187,7 @@ class Past:
     at: float
     facts: QuerySet[Fact]
 
-    def locate(self, kind: Kind, full_name: str) -> Located:
+    def locate(self, kind: Kind, full_name: str, asker: Actor | None = None) -> Located:
         address = address_of(kind, full_name)
         found = self.locate_all([address])
         if address not in found:

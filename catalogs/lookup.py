@@ -136,11 +136,34 @@ def find(actor: Actor, ident: Ident) -> Found:
     Raises NotFound of what is missing first on the way to it, and below something hidden as if that were missing.
     """
     found = nearest(ident)
-    if found is None or (found.kind != Kind.VIEW and _depth(found) < _wanted(ident)):
-        if found is not None and not policy.sees(actor, found):
-            raise policy.unseen(actor, found)
-        raise NotFound(_miss(ident, found), kind=_missing_kind(found))
+    if found is None or not is_whole(ident, found):
+        raise miss(actor, ident, found)
     return found
+
+
+def is_whole(ident: Ident, found: Found) -> bool:
+    """Whether it is the object of the address, and not only on the way to it."""
+    return found.kind == Kind.VIEW or _depth(found) >= _wanted(ident)
+
+
+def miss(actor: Actor, ident: Ident, found: Found | None) -> NotFound:
+    """How it is told that an address leads no further than this.
+
+    The store is asked all that it is asked of an object that is there and hidden, so that neither takes longer.
+    """
+    if found is not None:
+        if not policy.sees(actor, found):
+            return policy.unseen(actor, found)
+        if found.kind == Kind.CATALOG:
+            policy.seek_path(actor, _Absent((*found.nodes, Node(0, Kind.SCHEMA, "", None, None)), ()))
+    return NotFound(_miss(ident, found), kind=_missing_kind(found))
+
+
+class _Absent(NamedTuple):
+    """What stands for a schema that is missing."""
+
+    nodes: Sequence[Node]
+    full_name: Sequence[str]
 
 
 def by_id(securable_id: int) -> Found | None:

@@ -7,21 +7,26 @@ from collections.abc import Collection, Iterable, Sequence
 from django.db import connection
 
 from authz.objects import Address
-from authz.policy import Node
+from authz.policy import Actor, Node
 from catalogs.hierarchy import configured_separator, split_logical
-from catalogs.lookup import Found, Ident, nearest, schema_keys
+from catalogs.lookup import Found, Ident, miss, nearest, schema_keys
 from catalogs.models import Catalog
 from metalake.privileges import Kind
 
 KINDS = frozenset({Kind.CATALOG, Kind.SCHEMA, Kind.TABLE, Kind.VIEW})
 
 
-def find(metalake: str, address: Address) -> Sequence[Node] | None:
-    """One statement."""
+def find(metalake: str, address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
+    """One statement; of a miss those of a refusal besides, if there is an asker."""
     if address.kind not in KINDS:
         return None
-    found = nearest(Ident(metalake, *address.names))
-    return found.nodes if found and found.kind == address.kind else None
+    ident = Ident(metalake, *address.names)
+    found = nearest(ident)
+    if found and found.kind == address.kind:
+        return found.nodes
+    if asker is not None:
+        miss(asker, ident, found)
+    return None
 
 
 def ids_of(metalake_id: int, addresses: Sequence[Address]) -> list[int | None]:

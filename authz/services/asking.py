@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from authz import operations, policy
@@ -10,7 +10,6 @@ from authz.objects import Located, by_ids, unknown
 from authz.policy import Actor
 from authz.services.authority import require
 from authz.services.changing import enter
-from authz.snapshot import Snapshot
 from authz.state import State, state_at
 from metalake.privileges import Kind
 
@@ -20,16 +19,18 @@ def open_state(actor: Actor, metalake: str, as_of: datetime | None = None) -> St
     return state_at(enter(actor, metalake), as_of)
 
 
-def subject(actor: Actor, state: State, found: Located, user: str | None, held: Snapshot) -> Actor:
+def subject(actor: Actor, state: State, found: Located, user: str | None, on: Collection[int] | None = None) -> Actor:
     """Whom the question is about: the caller (None, or by name) as they are seen to be, or a member of that name.
 
-    Raises NotFound where the caller may not know of the object, Forbidden where they may not ask about others.
+    On the policy of the moment with the grants on these objects at least. Raises NotFound where the caller may not know
+    of the object, Forbidden where they may not ask about others.
     """
     if user is not None and user != actor.name:
         require_reader(actor, state, found)
-        return state.actor(user, held)
-    myself = actor if state.at is None else state.actor(actor.name, held)
+        return state.actor(user, state.policy_on(on))
+    myself = actor if state.at is None else state.actor(actor.name, state.policy_on(on))
     if not _knows(actor, myself, state, found):
+        policy.unseen(actor, found)  # which asks of the way to it what a miss asks
         raise unknown(found.kind, found.full_name)
     return myself
 

@@ -156,7 +156,7 @@ def _scope(actor: Actor, top: Located, subtree: tuple[Kind, str] | None) -> Loca
     kind, full_name = subtree
     if kind is Kind.METALAKE or kind not in operations.FAMILIES["grant_on"]:
         raise Invalid("A subtree is a catalog, schema, table or view; leave it out for all.", kind="object")
-    found = find_object(top.name, kind, full_name)
+    found = find_object(top.name, kind, full_name, actor)
     require(actor, operations.grant_on(found.kind), found)
     return found
 

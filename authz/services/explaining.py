@@ -83,12 +83,11 @@ def explain(
     Raises NotFound for an object that the caller may not know of, Forbidden for questions about others (decision k).
     """
     state = open_state(actor, metalake, as_of)
-    found = state.locate(kind, full_name)
+    found = state.locate(kind, full_name, actor)
     if settings.METALAKE_AUTHORIZATION == "off":
         off = Reason("Authorization is off: everybody may do everything.")
         return Explanation(True, user or actor.name, wanted, found, as_of, (off,))
-    held = state.policy_on([node.id for node in found.nodes])
-    about = subject(actor, state, found, user, held)
+    about = subject(actor, state, found, user, [node.id for node in found.nodes])
     if about.id == NOBODY and user not in (None, actor.name):
         missed(actor, metalake, "user")
     case = Case(actor, state, about, found, wanted.operation)

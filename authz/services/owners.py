@@ -30,7 +30,7 @@ class Owner(NamedTuple):
 def get_owner(actor: Actor, metalake: str, kind: Kind, full_name: str) -> Owner:
     """For whoever may load the object; a column's owner is its table's."""
     enter(actor, metalake)
-    found = find_object(metalake, kind, full_name)
+    found = find_object(metalake, kind, full_name, actor)
     if found.kind is Kind.ROLE:
         require_seen(actor, found)
     else:

@@ -53,7 +53,7 @@ def who_reaches(
     Raises NotFound and Forbidden unless the caller may read who has access there.
     """
     state = open_state(actor, metalake, as_of)
-    found = _locate(state, on)
+    found = _locate(actor, state, on)
     require_reader(actor, state, found)
     return found, reach.access_to(state, found, privilege, after)
 
@@ -74,15 +74,14 @@ def what_is_reached(
     Forbidden, and NotFound of kind "user", "group" or "role", before the first object.
     """
     state = open_state(actor, metalake, as_of)
-    found = _locate(state, below) if below else state.top
-    held = state.policy_on()
+    found = _locate(actor, state, below) if below else state.top
     if whom.sort == "user":
-        about = subject(actor, state, found, whom.name, held)
+        about = subject(actor, state, found, whom.name)
         if about.id == NOBODY and whom.name != actor.name:
             raise _nobody(whom)
     else:
         require_reader(actor, state, found)
-        about = _alone(state, whom, held)
+        about = _alone(state, whom, state.policy_on())
     return reach.reach(state, about, found, privilege, after)
 
 
@@ -99,11 +98,11 @@ def _nobody(whom: Whom) -> NotFound:
     return NotFound(f"{whom.sort.capitalize()} {whom.name} does not exist.", kind=whom.sort)
 
 
-def _locate(state: State, on: Place) -> Located:
+def _locate(actor: Actor, state: State, on: Place) -> Located:
     if on.kind not in FAMILIES["read_access"]:
         kinds = ", ".join(FAMILIES["read_access"])
         raise Invalid(f"Access is asked about on {kinds}, not on a {on.kind}.", kind="object")
-    return state.locate(*on)
+    return state.locate(*on, actor)
 
 
 def check(actor: Actor, metalake: str, questions: Sequence[Question], as_of: datetime | None) -> list[bool]:

@@ -131,7 +131,7 @@ def roles_of_object(actor: Actor, metalake: str, kind: Kind, full_name: str) -> 
     read for others.
     """
     top = enter(actor, metalake)
-    found = find_object(metalake, kind, full_name)
+    found = find_object(metalake, kind, full_name, actor)
     if found.kind is Kind.ROLE:
         require_seen(actor, found)
         return []

@@ -106,6 +106,6 @@ def _admit_to_any(actor: Actor, asked: str, names: Mapping[str, str]) -> None:
     kind = kind_of(names["type"])
     if kind not in FAMILIES[asked]:
         return
-    found = find_object(names["metalake"], kind, names["full_name"])
+    found = find_object(names["metalake"], kind, names["full_name"], actor)
     if not (asked == "grant_on" and may_lift(actor, found)):
         require(actor, FAMILIES[asked][kind], found)

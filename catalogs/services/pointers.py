@@ -89,7 +89,10 @@ def current_record(found: Found) -> TableRecord:
 
 def require_home(actor: Actor, ident: Ident, asks: Operation = operations.CREATE_TABLE) -> Found:
     """The schema where something may be created. A hidden or missing one is a miss both ways (detail a)."""
-    home = find(actor, Ident(ident.metalake, ident.catalog, ident.schema))
+    return _as_home(actor, find(actor, Ident(ident.metalake, ident.catalog, ident.schema)), asks)
+
+
+def _as_home(actor: Actor, home: Found, asks: Operation) -> Found:
     policy.require(actor, asks, home)
     require_enabled(home)
     return home
@@ -97,11 +100,7 @@ def require_home(actor: Actor, ident: Ident, asks: Operation = operations.CREATE
 
 def meet_home(actor: Actor, ident: Ident, asks: Operation = operations.CREATE_TABLE) -> Found:
     """The same, looked for in its own system where it is not here. Not for use in a transaction."""
-    try:
-        return require_home(actor, ident, asks)
-    except NotFound:
-        finding.meet_schema(actor, ident)
-    return require_home(actor, ident, asks)
+    return _as_home(actor, finding.meet_schema(actor, ident), asks)
 
 
 def insert_table(

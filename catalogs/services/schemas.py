@@ -53,6 +53,7 @@ def list_schemas(
         _check_parent(actor, container)
         raise
     if not policy.sees(actor, found):
+        _check_parent(actor, container)
         raise policy.unseen(actor, found)
     if found.kind == Kind.SCHEMA and not found.nested:
         raise Unsupported(chains.FLAT, kind=Kind.SCHEMA)
@@ -132,6 +133,7 @@ def schema_exists(actor: Actor, ident: Ident) -> None:
 def alter_schema(actor: Actor, ident: Ident, alteration: Alteration) -> tuple[SchemaRecord, dict[str, str]]:
     """The schema, and its properties as they were before."""
     found = find(actor, ident)
+    policy.require(actor, operations.ALTER_SCHEMA, found)
     if is_external(found):
         before = external.alter(actor, found, alteration)
         return _read(actor, found, as_published=True), before
@@ -160,6 +162,7 @@ def drop_schema(actor: Actor, ident: Ident, *, cascade: bool = False) -> str | N
     Returns why an outside system was not told to delete files of its tables.
     """
     found = find(actor, ident)
+    policy.require(actor, operations.DROP_SCHEMA, found)
     if is_external(found):
         return external.drop(actor, found, cascade=cascade)
 

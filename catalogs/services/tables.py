@@ -299,6 +299,7 @@ def drop_table(actor: Actor, ident: Ident, *, purge: bool = False, iceberg: bool
     files that go with the table there.
     """
     found = _find(actor, ident)
+    policy.require(actor, operations.DROP_TABLE, found)
     if is_external(found):
         return external.drop(actor, found, purge=purge, iceberg=iceberg)
 

@@ -9,7 +9,6 @@ from authz.policy import Actor, Node
 from catalogs import lookup
 from catalogs.hierarchy import HierarchicalSchema
 from catalogs.lookup import Found, Ident, nearest
-from catalogs.providers.external import ExternalProvider
 from catalogs.services import chains
 from catalogs.services.external import mirror, nesting
 from catalogs.services.external.calls import is_external, load, provider_at_external
@@ -22,40 +21,42 @@ def find(actor: Actor, ident: Ident) -> Found:
 
     That is asked only on behalf of somebody who could load the object if it were there. Not for use in a transaction.
     """
-    try:
-        return lookup.find(actor, ident)
-    except NotFound:
-        found = nearest(ident)
-        if found is None or found.disabled or not is_external(found) or not _meet(actor, found, ident):
-            raise
+    found = nearest(ident)
+    if found is not None and lookup.is_whole(ident, found):
+        return found
+    if found is None or found.disabled or not is_external(found) or not _meet(actor, found, ident):
+        raise lookup.miss(actor, ident, found)
     return lookup.find(actor, ident)
 
 
-def meet_schema(actor: Actor, ident: Ident) -> None:
-    """Look for the schema of an address in its own system, if it is not here. Raises NotFound."""
-    find(actor, Ident(ident.metalake, ident.catalog, ident.schema))
+def meet_schema(actor: Actor, ident: Ident) -> Found:
+    """The schema of an address, looked for in its own system if it is not here. Raises NotFound."""
+    return find(actor, Ident(ident.metalake, ident.catalog, ident.schema))
 
 
 def _meet(actor: Actor, found: Found, ident: Ident) -> bool:
     """Whether the next thing on the way to the object is there after all."""
-    provider = provider_at_external(found)
     if found.kind == Kind.CATALOG and ident.schema is not None:
-        if not _meet_schema(actor, found, provider, ident):
+        if not _meet_schema(actor, found, ident):
             return False
         schema = nearest(ident)
         return ident.leaf is None or (schema is not None and _meet(actor, schema, ident))
     if found.kind == Kind.SCHEMA and ident.leaf is not None:
-        return _meet_table(actor, found, provider, provider.folded(ident.leaf))
+        return _meet_table(actor, found, ident.leaf)
     return found.kind not in (Kind.CATALOG, Kind.SCHEMA)
 
 
-def _meet_schema(actor: Actor, catalog: Found, provider: ExternalProvider, ident: Ident) -> bool:
+def _meet_schema(actor: Actor, catalog: Found, ident: Ident) -> bool:
     try:
         path = chains.path_in(catalog, ident.schema or "")
-        places = nesting.spellings(provider, path)
     except (Invalid, Unsupported):
         return False
     if not policy.permits(actor, operations.LOAD_SCHEMA, _as_if(catalog, Kind.SCHEMA, path)):
+        return False
+    provider = provider_at_external(catalog)
+    try:
+        places = nesting.spellings(provider, path)
+    except (Invalid, Unsupported):
         return False
     for levels in places:
         asked_at = timezone.now()
@@ -68,9 +69,11 @@ def _meet_schema(actor: Actor, catalog: Found, provider: ExternalProvider, ident
     return False
 
 
-def _meet_table(actor: Actor, schema: Found, provider: ExternalProvider, name: str) -> bool:
+def _meet_table(actor: Actor, schema: Found, name: str) -> bool:
     if not policy.permits(actor, operations.LOAD_TABLE, _as_if(schema, Kind.TABLE)):
         return False
+    provider = provider_at_external(schema)
+    name = provider.folded(name)
     levels = mirror.levels_at(schema.id)
     if levels is None:
         return False
