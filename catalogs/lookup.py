@@ -149,18 +149,21 @@ def is_whole(ident: Ident, found: Found) -> bool:
 def miss(actor: Actor, ident: Ident, found: Found | None) -> NotFound:
     """How it is told that an address leads no further than this.
 
-    The store is asked all that it is asked of an object that is there and hidden, so that neither takes longer.
+    All that is asked of an object that is there and hidden is asked, of the store too, so that neither takes longer.
     """
-    if found is not None:
-        if not policy.sees(actor, found):
-            return policy.unseen(actor, found)
-        if found.kind == Kind.CATALOG:
-            policy.seek_path(actor, _Absent((*found.nodes, Node(0, Kind.SCHEMA, "", None, None)), ()))
-    return NotFound(_miss(ident, found), kind=_missing_kind(found))
+    kind = _missing_kind(found)
+    nodes, names = (found.nodes, found.full_name) if found else ((), [])
+    absent = _Absent((*nodes, Node(0, kind, "", None, None)), [*names, ""])
+    told = policy.unseen(actor, absent)
+    if told.kind != kind:
+        return told
+    if kind == Kind.SCHEMA:
+        policy.seek_path(actor, absent)
+    return NotFound(_miss(ident, found), kind=kind)
 
 
 class _Absent(NamedTuple):
-    """What stands for a schema that is missing."""
+    """The lineage that a missing object would have."""
 
     nodes: Sequence[Node]
     full_name: Sequence[str]

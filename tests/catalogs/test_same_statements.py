@@ -86,7 +86,7 @@ def below_a_schema(path: str) -> list[tuple[str, str, Any]]:
         ("PUT", path, {"updates": [COMMENT]}),
         ("PUT", path, None),
         ("DELETE", path, None),
-        ("GET", f"{LAKE}?parentSchema={path.rpartition('/')[2]}", None),
+        ("GET", "{}?parentSchema={}".format(*path.rsplit("/", 1)), None),
         ("GET", f"{path}/tables", None),
         ("POST", f"{path}/tables", {"name": "u", "columns": COLUMNS}),
         *about_a_table(table),

@@ -13,6 +13,7 @@ from metalake.errors import NotFound
 from metalake.privileges import Kind
 from tests.catalogs.callers import Answer, Caller, update
 from tests.catalogs.conftest import give
+from tests.catalogs.test_same_statements import about_a_table, assert_alike, below_a_schema, natively
 from tests.iceberg_rest.world import Caller as Engine
 from tests.providers.memory import MemoryProvider
 from tests.providers.world import World
@@ -171,3 +172,23 @@ def test_a_table_that_the_settings_hide_is_not_written(
         assert engine.delete(f"namespaces/flights/tables/{table}").error[0] == 404
     assert world.tables() == before
     assert (world.calls("drop_table"), world.calls("rename_table")) == (0, 0)
+
+
+# Time
+
+
+def test_nothing_hidden_takes_what_a_miss_does_not(flights: None, mia: Caller, world: World) -> None:
+    """The same statements, and no question to the other system, on both wires."""
+    give("mia", Kind.CATALOG, "deep", "use_catalog")
+    before = asked(world)
+    natively(mia, "secret", "nowhere", below_a_schema(f"{DEEP}/schemas/secret")[:8])
+    engine = Engine("mia", catalog="deep")
+    for verb, path in (("GET", ""), ("HEAD", ""), ("DELETE", ""), ("GET", "/tables"), ("GET", "/tables/t")):
+        assert_alike(
+            lambda verb=verb, path=path: engine.ask(verb, f"namespaces/secret{path}"),  # type: ignore[misc]
+            lambda verb=verb, path=path: engine.ask(verb, f"namespaces/nowhere{path}"),  # type: ignore[misc]
+            (verb, path),
+        )
+    give("mia", Kind.SCHEMA, "deep.flights", "use_schema")
+    natively(mia, "staff", "nobody", about_a_table(f"{TABLES}/staff"))
+    assert asked(world) == before
