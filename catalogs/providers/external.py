@@ -23,6 +23,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from catalogs.hierarchy import HierarchicalSchema
 from catalogs.hive.partitions import IdentityPartition
+from catalogs.iceberg.folders import Ground
 from catalogs.providers.base import Provider, Settings
 from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.table_wire import CreateTableRequest
@@ -245,6 +246,18 @@ class ExternalProvider(Provider):
     def shown_partition(self, table: dict[str, Any], definition: dict[str, Any]) -> dict[str, Any]:
         """The native wire's partition, `table` being the table's definition."""
         raise self._no_partitions()
+
+    def named_places(self, definition: dict[str, Any]) -> list[str]:
+        """Where a table's files are, or are to go, as its definition says."""
+        return []
+
+    def ground(self, schema: Remote) -> Ground:
+        """Where tables of a schema may lie that name their place, whoever makes them."""
+        return Ground()
+
+    def kept_to(self, definition: dict[str, Any], ground: Ground) -> dict[str, Any]:
+        """A new table's definition, which is refused when it is made if it leads off the ground."""
+        return definition
 
     def metadata_location(self, definition: dict[str, Any]) -> str | None:
         """Where an Iceberg table's metadata is; None for another table."""

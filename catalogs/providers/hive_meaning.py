@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import Field
@@ -10,6 +11,7 @@ from pydantic import Field
 from catalogs.hive.names import HIVE
 from catalogs.hive.tables import EXTERNAL_TABLE, HiveTable
 from catalogs.iceberg import locations
+from catalogs.iceberg.folders import Ground
 from catalogs.providers import hive_iceberg
 from catalogs.providers.external import PARTITION, ExternalSettings, Remote
 from catalogs.providers.hive_like import HiveLike, formats_of_remote
@@ -21,6 +23,7 @@ from metalake.privileges import Kind
 from metalake.wire import quote
 
 URIS = "metastore.uris"
+ROOT = "default"  # the database that every metastore begins with
 TO_NAME = "put it among the catalog's allowed-locations, or leave the location out"
 MANAGED_STAYS = "a metastore deletes the folder of a managed table with it, so such a table lies in its schema's folder"
 TO_NAME_ONE = "leave the location out, or make an EXTERNAL_TABLE"
@@ -98,6 +101,11 @@ class HiveMeaning(HiveLike):
         if own and (not self.warehouse or self.is_named(own)):
             return str(own)
         return f"{self.warehouse.removesuffix('/')}/{schema.name}.db" if self.warehouse else None
+
+    def ground(self, schema: Remote) -> Ground:
+        """The first database lies where the folders of the others do, none of which has a dash."""
+        ground = super().ground(schema)
+        return replace(ground, own=(), shared=ground.own) if schema.name == ROOT else ground
 
     # Tables
 

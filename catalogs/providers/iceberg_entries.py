@@ -8,7 +8,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -17,13 +17,22 @@ from catalogs.hive.partitions import escape
 from catalogs.hive.properties import PLACES, SERDE_PARAMETER
 from catalogs.hive.tables import EXTERNAL_TABLE, HiveTable
 from catalogs.iceberg import builder, files, guard, locations
+from catalogs.iceberg.folders import Ground, divided
 from catalogs.iceberg.translate import current_schema, to_iceberg
 from catalogs.providers.deadline import require_time
 from catalogs.providers.external import MARKER, ExternalProvider, Levels, Remote
 from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.providers.places import Placed
 from catalogs.table_wire import CreateTableRequest
-from metalake.errors import AlreadyExists, Invalid, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
+from metalake.errors import (
+    AlreadyExists,
+    Forbidden,
+    Invalid,
+    MetalakeError,
+    NotFound,
+    OutcomeUnknown,
+    ProviderUnavailable,
+)
 from metalake.privileges import Kind
 
 Json = dict[str, Any]
@@ -59,6 +68,27 @@ class IcebergEntries(Placed, ExternalProvider):
         return MetadataFiles(self.catalog_id, lambda: self.io, self.allowed, self.file_roots, places=others)
 
     # Where tables go
+
+    def named_places(self, definition: Json) -> list[str]:
+        planned = (definition.get("rest") or {}).get(PLANNED) or {}
+        if "write" in planned:
+            return locations.effective_locations(planned["write"])
+        pointer = self.metadata_location(definition)
+        spark = (definition.get("serde_parameters") or {}).get("path")  # where Spark looks for its own tables' files
+        return [place for place in (definition.get("location"), pointer, spark) if place]
+
+    def ground(self, schema: Remote) -> Ground:
+        """Below its own place or where its tables go by default, and in what its owner opened."""
+        own, home = schema.definition["location"], self.home_of(schema)
+        opened = divided(schema.definition["parameters"].get("allowed-locations"))
+        folders = tuple(dict.fromkeys(place for place in (own, home) if place))
+        return Ground(own=folders, opened=tuple(place for place in opened if self.is_named(place)))
+
+    def kept_to(self, definition: Json, ground: Ground) -> Json:
+        rest = definition["rest"]
+        if PLANNED not in rest:
+            return definition
+        return definition | {"rest": rest | {PLANNED: rest[PLANNED] | {"ground": asdict(ground)}}}
 
     def iceberg_place(self, schema: Remote, name: str, asked: str | None) -> str:
         """A new table's folder is its own: one that was renamed still lies where its first name led."""
@@ -209,6 +239,7 @@ class IcebergEntries(Placed, ExternalProvider):
             return plain
         metadata = files.parse_metadata(store.read_foreign(pointer))
         store.check_metadata(metadata)
+        _require_ground(planned, metadata)
         return self._entry(plain, metadata, pointer)
 
     def discard(self, definition: dict[str, Any]) -> None:
@@ -257,6 +288,20 @@ class IcebergEntries(Placed, ExternalProvider):
             parameters=table.parameters | told | MARK | {POINTER: pointer},
         )
         return self.described(entry, metadata)
+
+
+def _require_ground(planned: Json, metadata: Json) -> None:
+    """Raise Forbidden where a table that is registered lies off the ground that its maker is kept to."""
+    if "ground" not in planned:
+        return
+    ground = Ground(**{name: tuple(places) for name, places in planned["ground"].items()})
+    for place in locations.effective_locations(metadata):
+        if not ground.holds(place):
+            raise Forbidden(
+                f"The metadata file says that the table is in {place!r:.200}: it may lie {ground}; any other place is "
+                "for the catalog's owner, who may also open it for the schema by its property allowed-locations.",
+                kind=Kind.TABLE,
+            )
 
 
 def written_for(definition: Mapping[str, Any]) -> str | None:

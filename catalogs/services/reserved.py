@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from authz import operations, policy
 from authz.policy import Actor
 from authz.services.owners import Party
+from catalogs.hive.tables import EXTERNAL_TABLE
 from catalogs.iceberg import locations
 from catalogs.lookup import Found, by_id
-from catalogs.models import Catalog, LocationClaim, ReservedPlace, Schema
+from catalogs.models import Catalog, LocationClaim, Mirror, ReservedPlace, Schema
 from catalogs.services.providers import kept_provider
-from metalake.errors import Forbidden, MetalakeError
+from metalake.errors import Forbidden, Invalid, MetalakeError
 from metalake.models import Securable, below
 from metalake.names import dotted
 from metalake.privileges import Kind
@@ -87,6 +89,52 @@ def _places_of_catalogs(found: Found, catalogs: QuerySet[Catalog]) -> Iterator[R
                 catalog_user_id=row.owner_user_id,
                 catalog_group_id=row.owner_group_id,
             )
+
+
+def keep_outside(found: Found, *, with_managed: bool = False) -> None:
+    """Reserve where tables of an outside system lie that are about to be removed, if a drop leaves their files.
+
+    By what the system last said of them; in the transaction that removes them. `with_managed` says that the files of
+    managed tables were left too.
+    """
+    tables = Mirror.objects.filter(
+        Q(pk=found.id) | below(found.lineage, "securable__lineage"), securable__kind=Kind.TABLE
+    ).select_related("securable")
+    kept = []
+    for mirror in tables:
+        place = _left_at(mirror.definition, with_managed)
+        if place is None:
+            continue
+        row = mirror.securable
+        full_name = found.full_name if row.pk == found.id else [*found.full_name, row.name]
+        kept.append(
+            ReservedPlace(
+                location=place,
+                kind=Kind.TABLE,
+                full_name=dotted(full_name)[:2048],
+                metalake_name=found.metalake.name,
+                of_metalake=found.metalake.id,
+                of_catalog=found.catalog.id,
+                owner_user_id=row.owner_user_id,
+                owner_group_id=row.owner_group_id,
+            )
+        )
+    if kept:
+        again = ReservedPlace.objects.filter(of_catalog=found.catalog.id, location__in=[row.location for row in kept])
+        again.delete()
+        ReservedPlace.objects.bulk_create(kept)
+
+
+def _left_at(definition: dict[str, Any], with_managed: bool) -> str | None:
+    """Where the files of a dropped table stay; of a managed one the system deletes them."""
+    place, kind = definition.get("location"), (definition.get("table_type") or "").upper()
+    is_iceberg = "metadata_location" in (definition.get("parameters") or {})
+    if not place or not (with_managed or kind == EXTERNAL_TABLE or is_iceberg):
+        return None
+    try:
+        return locations.canonical(place)
+    except Invalid:
+        return None  # nobody could name it
 
 
 def overlaps(places: Collection[str]) -> Q:

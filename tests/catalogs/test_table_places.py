@@ -50,10 +50,17 @@ def warehouse() -> str:
 
 def metadata_file(folder: str, lies: str | None = None) -> str:
     """A table's metadata written by somebody else, in a folder; it says where the table lies."""
-    content = {
+    file = Path(folder.removeprefix("file://")) / "metadata" / f"{uuid4()}.metadata.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(orjson.dumps(metadata_of(lies or folder)))
+    return f"file://{file}"
+
+
+def metadata_of(lies: str) -> dict[str, Any]:
+    return {
         "format-version": 2,
         "table-uuid": str(uuid4()),
-        "location": lies or folder,
+        "location": lies,
         "last-sequence-number": 0,
         "last-updated-ms": 1,
         "last-column-id": 1,
@@ -65,10 +72,6 @@ def metadata_file(folder: str, lies: str | None = None) -> str:
         "sort-orders": [{"order-id": 0, "fields": []}],
         "default-sort-order-id": 0,
     }
-    file = Path(folder.removeprefix("file://")) / "metadata" / f"{uuid4()}.metadata.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(orjson.dumps(content))
-    return f"file://{file}"
 
 
 def create(caller: IcebergCaller, place: str) -> Answer:

@@ -188,3 +188,15 @@ def test_a_place_of_one_catalog_is_no_place_of_another() -> None:
     for wrong in ("file:///etc", "file:///var/lib/metalake"):
         with pytest.raises(Invalid):
             catalog(warehouse=wrong).check_locations()
+
+
+def test_the_ground_of_tables_of_the_first_database() -> None:
+    """It lies where the folders of all others do, so what is put there by name has a dash, which those have not."""
+    root = "hdfs://nn:8020/user/hive/warehouse"
+    first = Remote("default", {"comment": None, "location": root, "parameters": {}})
+    ground = catalog(allowed_locations=root).ground(first)
+    assert ground.holds(f"{root}/my-delays") and ground.holds(catalog().iceberg_place(first, "delays", None))
+    assert not ground.holds(f"{root}/flights.db/delays") and not ground.holds(f"{root}/delays")
+    other = catalog(warehouse="s3://lake/tables").ground(database())
+    assert other.holds(f"{OWN}/delays") and other.holds("s3://lake/tables/flights.db/x")
+    assert not other.holds("s3://lake/tables/hr.db/x") and not other.holds(OWN)

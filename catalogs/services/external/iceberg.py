@@ -12,7 +12,7 @@ from uuid import uuid4
 from authz import operations, policy
 from authz.policy import Actor
 from catalogs import intents
-from catalogs.iceberg import builder, files
+from catalogs.iceberg import builder, files, locations
 from catalogs.iceberg.requirements import check_requirements
 from catalogs.iceberg.translate import from_iceberg
 from catalogs.intents import Draft
@@ -21,7 +21,7 @@ from catalogs.providers.external import ExternalProvider, Remote
 from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.services import places
 from catalogs.services.claims import require_unclaimed
-from catalogs.services.external import mirror
+from catalogs.services.external import ground, mirror
 from catalogs.services.external.tables import ExternalTable, loaded, make
 from catalogs.services.external.writing import again, alteration_work, names_on
 from catalogs.services.pointers import TableDraft, TableRecord, now_ms
@@ -84,6 +84,7 @@ def create(actor: Actor, ident: Ident, home: Found, draft: TableDraft, *, stage:
         )
         definition = provider.iceberg_table(schema, name, metadata)
         if stage:
+            ground.require_named(actor, home, schema, provider, locations.effective_locations(metadata))
             described.append(files.dump(metadata))
             raise _OnlyStaged
         return definition
@@ -158,6 +159,8 @@ def _commit_once(
         return current
     store = _files(table)
     store.check_metadata(metadata)
+    had, has = (locations.effective_locations(each) for each in (base, metadata))
+    ground.require_new(actor, table.found, table.provider, had, has)
     if metadata.get("table-uuid") != base.get("table-uuid"):
         raise Invalid("A table's uuid cannot change.", kind=Kind.TABLE)
     written, content = store.write(metadata, previous)

@@ -17,7 +17,7 @@ from catalogs.providers.external import PARTITION, Remote
 from catalogs.secrets import require_values
 from catalogs.services import places
 from catalogs.services.changes import event
-from catalogs.services.external import mirror
+from catalogs.services.external import ground, mirror
 from catalogs.services.external.calls import ask, pages
 from catalogs.services.external.tables import ExternalTable
 from catalogs.services.external.writing import again, files_kept, names_on
@@ -51,9 +51,15 @@ def loaded(actor: Actor, table: ExternalTable, name: str) -> dict[str, Any]:
 def add(actor: Actor, table: ExternalTable, asked: IdentityPartition) -> dict[str, Any]:
     require_values(asked.properties, kind=PARTITION)
     definition = table.provider.new_partition(table.definition, asked)
-    name = definition["name"]
+    name, place = definition["name"], definition.get("location")
+    ground.require_new(actor, table.found, table.provider, _locations_of(table), [place] if place else [])
     intent = _carry(actor, table, "add_partition", name, definition=definition)
     return table.provider.shown_partition(table.definition, intent.steps[-1]["result"]["definition"])
+
+
+def _locations_of(table: ExternalTable) -> list[str]:
+    place = table.definition.get("location")
+    return [place] if place else []
 
 
 def drop(actor: Actor, table: ExternalTable, name: str) -> str | None:

@@ -20,7 +20,7 @@ from catalogs.providers.external import METADATA_FILE, ExternalProvider, Remote
 from catalogs.services import chains, naming, places
 from catalogs.services.changes import hold, keeping
 from catalogs.services.claims import require_unclaimed
-from catalogs.services.external import finding, mirror, nesting
+from catalogs.services.external import finding, ground, mirror, nesting
 from catalogs.services.external.calls import pages, provider_at_external
 from catalogs.services.external.reading import current, fetch, kept_of, listed_since, settled
 from catalogs.services.external.writing import again, alteration_work, drop_work, files_kept, names_on, retried
@@ -140,6 +140,8 @@ def make(
     schema = place or _home_there(actor, home, provider)
     levels = mirror.provider_levels(schema)
     definition = defined(provider, schema)
+    bound = ground.require_named(actor, home, schema, provider, provider.named_places(definition))
+    definition = ground.kept_to(bound, provider, definition)
     require_unclaimed(provider, definition.get("location"), provider.metadata_location(definition))
 
     def decide(actor: Actor) -> Draft:
@@ -246,6 +248,8 @@ def alter(actor: Actor, found: Found, updates: Sequence[Any]) -> None:
         meant = keeping(updates, lambda: provider.shown_table(kept.definition)["properties"])
         wanted = provider.altered_table(kept.definition, meant)
         if wanted != kept.definition:
+            before, after = (provider.named_places(each) for each in (kept.definition, wanted))
+            ground.require_new(actor, found, provider, before, after)
             intents.carry(actor, lambda actor: _alteration(actor, found, provider, kept, wanted, updates))
 
     retried(attempt)

@@ -14,6 +14,7 @@ from catalogs.intents import Held, Name, Work
 from catalogs.lookup import Found, by_id
 from catalogs.models import Intent, Mirror
 from catalogs.providers.external import KEPT, Remote
+from catalogs.services import reserved
 from catalogs.services.changes import event, remove, require_enabled, row_of, save
 from catalogs.services.external import mirror
 from metalake.errors import Conflict, NotFound
@@ -79,6 +80,7 @@ def files_kept(intent: Intent) -> str | None:
 
 def _drop(actor: Actor, intent: Intent) -> None:
     found, why = _target(intent), files_kept(intent)
+    reserved.keep_outside(found, with_managed=bool(why))
     remove(found)
     details = intent.arguments["details"] | ({"files_kept": why} if why else {})
     record(event(actor, f"{found.kind}.dropped", found, [gone(found.id)], **details))
