@@ -27,6 +27,9 @@ from metalake.errors import TooManyRequests, Unauthenticated
 PER_ACCOUNT = 10  # failures from one address in a window
 PER_ADDRESS = 50
 REMEMBERED = 30 * throttling.DAY
+# Of this start of the server, whose processes inherit it: on no disk, so that a stolen store, though SECRET_KEY may lie
+# beside it, gives no fast way to try passwords.
+_run_key = secrets.token_hex()
 
 _TOO_MANY = "Too many sign-ins failed."
 _hashing = throttling.Bulkhead(
@@ -43,7 +46,7 @@ def verify(name: str, password: str, stored: str | None) -> None:
     and is answered alike.
     """
     came_from = address.get()
-    credential = throttling.digest("verified", stored or "", came_from, name, password)
+    credential = throttling.digest("verified", _run_key, stored or "", came_from, name, password)
     with _verified_lock:
         if credential in _verified:
             return

@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import importlib
 import json
+import os
 import pkgutil
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -22,6 +25,7 @@ from metalake import refusals, rest
 from metalake.addresses import parse_proxies
 from metalake.errors import TooManyRequests
 from tests.authz.small_world import PASSWORD, World
+from tests.servers import REPOSITORY
 
 pytestmark = pytest.mark.store
 HERE, THERE = "203.0.113.7", "198.51.100.9"
@@ -182,10 +186,17 @@ def test_the_store_keeps_neither_names_nor_passwords_nor_addresses(world: World,
     kept = list(Remembered.objects.values_list("digest", flat=True))
     assert len(kept) == 4  # what was right; olga from here, a name from here, anybody from here
     stored = User.objects.get(username="olga").password
-    parts = ("verified", stored, HERE, "olga", PASSWORD)
-    assert throttling.digest(*parts) in kept
+    parts = (stored, HERE, "olga", PASSWORD)
+    assert throttling.digest("verified", passwords._run_key, *parts) in kept
+    assert throttling.digest("verified", *parts) not in kept, "nothing can be tried out by what lies on a disk"
     settings.SECRET_KEY = "another key"
-    assert throttling.digest(*parts) not in kept, "nothing can be tried out without the key"
+    assert throttling.digest("verified", passwords._run_key, *parts) not in kept
+
+
+def test_the_key_of_what_was_right_is_drawn_before_a_server_has_processes() -> None:
+    script = "import django, sys; django.setup(); sys.exit('authz.passwords' not in sys.modules)"
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings"}
+    assert subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, env=environment, check=False).returncode == 0
 
 
 def test_addresses_are_believed_of_trusted_proxies_only(world: World, settings: Any) -> None:
