@@ -354,4 +354,4 @@ def test_every_error_below_500_stays_there_on_a_commit() -> None:
 
     for error in all_of(MetalakeError)[1:]:
         status, type_ = shape_of(error("x"), commits=True)
-        assert (status == 500) == (error is errors.OutcomeUnknown) == (type_ == "CommitStateUnknownException")
+        assert (status == 500) == issubclass(error, errors.OutcomeUnknown) == (type_ == "CommitStateUnknownException")
