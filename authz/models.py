@@ -16,6 +16,7 @@ from django.utils import timezone
 from guardian.models import GroupObjectPermissionBase
 
 from authz.managers import RAW, GrantManager, refuse
+from metalake.errors import Unauthenticated
 from metalake.events import Event, record
 from metalake.models import AuditInfo, Metalake, Securable
 from metalake.privileges import Effect, Privilege
@@ -65,6 +66,19 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     async def ahas_perm(self, perm: str, obj: Any = None) -> bool:
         return await sync_to_async(self.has_perm)(perm, obj)
+
+    def check_password(self, raw_password: str | None) -> bool:
+        """As at any sign-in, within its limits: this is how a form asks for the old password.
+
+        Raises TooManyRequests.
+        """
+        from authz import passwords
+
+        try:
+            passwords.verify(self.username, raw_password or "", self.password if self.is_active else None)
+        except Unauthenticated:
+            return False
+        return super().check_password(raw_password)  # which hashes anew what an older version hashed
 
     def set_unusable_password(self) -> None:
         super().set_unusable_password()

@@ -59,6 +59,7 @@ def admin_login(request: HttpRequest) -> HttpResponse:
     return admin.site.login(request)
 
 
+@throttled
 def admin_password(request: HttpRequest) -> HttpResponse:
     """An operator's own new password."""
     if isinstance(request.user, User):

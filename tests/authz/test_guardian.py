@@ -136,13 +136,8 @@ def test_an_operation_is_asked_with_ownership_and_traversal(world: World) -> Non
     assert not olga.has_perm("authz.nothing", world.t)
 
 
-def test_parity_with_the_evaluator() -> None:
-    compare(150)
-
-
-@pytest.mark.long
 @pytest.mark.timeout(300)
-def test_parity_with_the_evaluator_on_500_worlds() -> None:
+def test_parity_with_the_evaluator() -> None:
     compare(500)
 
 

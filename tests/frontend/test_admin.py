@@ -213,6 +213,16 @@ def test_ones_own_password_ends_ones_own_tokens(admin: Client) -> None:
     assert Client().post("/admin/password_change/", body).headers["Location"].startswith("/admin/login/")
 
 
+def test_the_old_password_is_not_guessed_by_whoever_finds_a_session(admin: Client) -> None:
+    fresh = "a quite different phrase"
+    for guess in range(10):
+        body = {"old_password": f"guess {guess}", "new_password1": fresh, "new_password2": fresh}
+        assert admin.post("/admin/password_change/", body).status_code == 200
+    refused = admin.post("/admin/password_change/", body)
+    assert refused.status_code == 429 and int(refused.headers["Retry-After"]) > 0
+    assert "Please wait" in refused.content.decode()
+
+
 def test_no_page_shows_a_secret(clerk: Client, full: dict[str, int]) -> None:
     catalog = clerk.get(url(apps.get_model("catalogs.Catalog"), "change", full["lake"])).content.decode()
     assert "do-not-show-me" not in catalog
