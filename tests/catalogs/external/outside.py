@@ -136,7 +136,7 @@ class Metastore(Outside):
 
     def __init__(self, hms: HiveMetastore, faults: Faults, port: int) -> None:
         self.hms, self.faults = hms, faults
-        self._lake = Path(settings.METALAKE_HOME) / "warehouse" / "outside"
+        self._lake = Path(settings.METALAKE_HOME) / "warehouse" / f"of-{hms.port}"  # its own, since it is emptied
         self.properties = {
             "metastore.uris": f"thrift://{hms.host}:{port}",
             "nested-namespaces": "true",
