@@ -27,7 +27,7 @@ from rest_framework.views import APIView
 
 from metalake import errors
 from metalake.bodies import before_reading, holds_nul, require_few_values
-from metalake.errors import Invalid, MetalakeError
+from metalake.errors import Forbidden, Invalid, MetalakeError
 from metalake.logs import note_failure
 from metalake.privileges import Kind
 from metalake.refusals import refused
@@ -82,6 +82,8 @@ def answers(
                     if asks is not None:
                         asks(self.actor)
                 left_out = body_is_optional and not sent.body
+                if left_out:
+                    require_own_page(sent)
                 given["body"] = None if left_out else reader(sent) if reader else parse(sent, body)
             response = taken(envelope(method(self, self.actor, **given)), self.taken_at)
             if self.files_kept:
@@ -191,6 +193,15 @@ def read_json(request: HttpRequest) -> Any:
     if holds_nul(request.body):
         raise Invalid("The request body holds a NUL character.")
     return data
+
+
+def require_own_page(request: HttpRequest) -> None:
+    """Raise Forbidden where a page of another site sends what has no body: browsers add the credentials they know, and
+    say of every POST whose page it comes from (Fetch, "Origin header").
+    """
+    origin = request.META.get("HTTP_ORIGIN")
+    if origin is not None and origin.partition("://")[2] != request.META.get("HTTP_HOST"):
+        raise Forbidden("This request comes from a page of another site; send {} as its body, as JSON.")
 
 
 def parse(request: HttpRequest, body: type[AnyBody]) -> AnyBody:

@@ -76,7 +76,8 @@ def _places_of_catalogs(found: Found, catalogs: QuerySet[Catalog]) -> Iterator[R
             places = kept_provider(row.pk, row.provider, row.properties).locations()
         except MetalakeError:
             continue  # its provider is there no more, so nothing told where it lies
-        for place in dict.fromkeys(places):
+        meant = [locations.canonical(locations.real_path(place)) for place in places]  # by whatever link it was named
+        for place in dict.fromkeys([*places, *meant]):
             yield ReservedPlace(
                 location=place,
                 kind=Kind.CATALOG,

@@ -134,3 +134,14 @@ def test_each_refusal_names_the_place(admin: Caller) -> None:
     body = {"name": "x", "columns": [{"name": "a", "type": "long"}, {"name": "b"}]}
     assert "columns[1].type" in admin.post(f"{S}/A/tables", body).message
     assert "'owner'" in admin.post("metalakes", {"name": "x", "owner": "mia"}).message
+
+
+def test_a_page_of_another_site_starts_nothing_with_a_browser_s_credentials(admin: Caller) -> None:
+    """A POST without a body needs no type that browsers ask about first; they say whose page it comes from."""
+    path = f"{P}/catalogs/lake/testConnection"
+    for origin in ("https://elsewhere.example", "null", "http://testserver.elsewhere.example"):
+        refused = admin.raw("POST", path, Origin=origin, Host="testserver")
+        assert refused.error == (403, 1008, "ForbiddenException"), origin
+        assert "another site" in refused.message
+    assert admin.raw("POST", path, Origin="http://testserver", Host="testserver").status == 200
+    assert admin.raw("POST", path, Host="testserver").status == 200

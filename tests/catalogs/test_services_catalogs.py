@@ -88,6 +88,19 @@ def test_what_a_dropped_catalog_left_is_met_by_a_link(actor: Actor, mia: Caller,
         create(actor_of(User.objects.get(username="mia")), "mine", warehouse=f"file://{tmp_path}/link")
 
 
+def test_what_a_catalog_left_that_was_named_by_a_link_is_met_where_it_lies(
+    actor: Actor, mia: Caller, settings: Any, tmp_path: Path
+) -> None:
+    settings.METALAKE_FILE_LOCATIONS = (str(tmp_path),)
+    (tmp_path / "link").symlink_to(tmp_path / "theirs")
+    create(actor, "theirs", warehouse=f"file://{tmp_path}/link")
+    schemas.create_schema(actor, Ident("demo", "theirs", ("fin",)), None, {})
+    catalogs.drop_catalog(actor, "demo", "theirs", force=True)
+    give("mia", Kind.METALAKE, "demo", "create_catalog")
+    with pytest.raises(Forbidden, match="is reserved"):
+        create(actor_of(User.objects.get(username="mia")), "mine", warehouse=f"file://{tmp_path}/theirs")
+
+
 def test_a_place_that_is_no_longer_allowed_is_no_matter_of_other_catalogs(
     actor: Actor, settings: Any, tmp_path: Path
 ) -> None:
