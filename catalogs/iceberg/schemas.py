@@ -179,12 +179,17 @@ def remove_schemas(draft: Draft, update: Json) -> None:
 
 
 def current_schema_index(draft: Draft) -> SchemaIndex:
-    """The columns of the current schema. Raises Invalid while a new table has none."""
+    """The columns of the current schema; of a new table that has none yet, those of the schema added last.
+
+    Raises Invalid while there is neither.
+    """
     current = draft.metadata.get("current-schema-id")
+    if current is None and draft.metadata["schemas"]:
+        current = draft.last_added("schema")  # DuckDB makes its schema current after the spec and the order
     for schema in draft.metadata["schemas"]:
         if schema["schema-id"] == current:
             return index_schema(schema)
-    raise Invalid("There is no current schema: add one and make it current first")
+    raise Invalid("There is no schema yet: add one first")
 
 
 def _index_struct(struct: Json, prefix: str, parent: int | None, depth: int, index: SchemaIndex) -> None:

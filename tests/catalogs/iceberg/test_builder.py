@@ -57,6 +57,19 @@ def test_create_transaction_makes_what_was_staged(version):
     assert apply_updates(None, creation(version), now_ms=NOW) == table(version)
 
 
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_spec_before_there_is_a_current_schema_belongs_to_the_one_added_last(version):
+    """The order in which DuckDB commits what it staged."""
+    late = [*creation(version, without=["set-current-schema"]), {"action": "set-current-schema", "schema-id": -1}]
+    assert apply_updates(None, late, now_ms=NOW) == table(version)
+
+
+def test_a_spec_before_any_schema_is_refused():
+    early = creation(without=["add-schema"])
+    with pytest.raises(Invalid, match="no schema"):
+        apply_updates(None, early, now_ms=NOW)
+
+
 def test_create_transaction_with_a_first_snapshot():
     updates = [*creation(), add(snapshot(1, sequence=1)), point("main", 1)]
     made = apply_updates(None, updates, now_ms=NOW, previous_location="s3://never/used")
@@ -70,7 +83,7 @@ def test_create_transaction_with_a_first_snapshot():
     [
         ("assign-uuid", "needs a table-uuid"),
         ("add-schema", "no schema has been added"),
-        ("set-current-schema", "There is no current schema"),
+        ("set-current-schema", "needs a current-schema-id: send set-current-schema"),
         ("add-spec", "no spec has been added"),
         ("set-default-spec", "needs a default-spec-id"),
         ("set-default-sort-order", "needs a default-sort-order-id"),
