@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import stat
 from typing import Any
 
 import orjson
@@ -10,11 +13,31 @@ from django.conf import settings
 
 
 def append(event: dict[str, Any]) -> None:
-    """One line an event, at least once; a line is written whole or not at all."""
+    """One line an event, at least once, on the disk when this returns; a line is written whole or not at all.
+
+    Raises OSError where it cannot be, such as on a full disk: the event stays in the outbox.
+    """
     if not settings.METALAKE_EVENT_LOG:
         return
-    handle = os.open(settings.METALAKE_EVENT_LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    handle = os.open(settings.METALAKE_EVENT_LOG, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        os.write(handle, orjson.dumps(event) + b"\n")
+        _write(handle, orjson.dumps(event) + b"\n")
     finally:
         os.close(handle)
+
+
+def _write(handle: int, line: bytes) -> None:
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.write(handle, line)  # a pipe takes a line of this length whole or waits
+        return
+    fcntl.flock(handle, fcntl.LOCK_EX)  # of all processes that write, so that what one takes back is its own
+    end = os.fstat(handle).st_size
+    if end and os.pread(handle, 1, end - 1) != b"\n":
+        line = b"\n" + line  # what a process that was killed, or a disk that was full, left of a line stays apart
+    try:
+        if os.write(handle, line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), settings.METALAKE_EVENT_LOG)
+        os.fsync(handle)
+    except OSError:
+        os.ftruncate(handle, end)
+        raise

@@ -250,10 +250,10 @@ def find_readable(actor: Actor, top: Located, name: str) -> Role:
 
 
 def role_record(row: Role) -> RoleRecord:
-    """The whole role, in three statements."""
+    """The whole role, in three statements; what is dropped between them is left out, as its grants are gone too."""
     on = entries.by_object(entries.living(entries.held_by(row), timezone.now()))
     found = by_ids(on)
-    return RoleRecord(row.name, row, _sorted([(found[id], held) for id, held in on.items()]))
+    return RoleRecord(row.name, row, _sorted([(found[id], held) for id, held in on.items() if id in found]))
 
 
 def _sorted(grants: Sequence[tuple[Located, Entries]]) -> list[GrantedOn]:
