@@ -180,7 +180,11 @@ def by_ids(ids: Iterable[int]) -> dict[int, Located]:
     lineages = {id: tuple(int(part) for part in lineage[1:].split("/")) for id, *_, lineage in found.values()}
     above = {id for lineage in lineages.values() for id in lineage} - found.keys()
     nodes = {row[0]: Node(*row[:-1]) for row in [*found.values(), *_securables(above)]}
-    return {id: Located(tuple(nodes[step] for step in lineage)) for id, lineage in lineages.items()}
+    return {
+        id: Located(tuple(nodes[step] for step in lineage))
+        for id, lineage in lineages.items()
+        if all(step in nodes for step in lineage)
+    }
 
 
 def _securables(ids: Iterable[int]) -> Iterator[tuple]:

@@ -120,8 +120,7 @@ def export(actor: Actor, metalake: str, subtree: tuple[Kind, str] | None = None)
     """The present state, sorted. The whole metalake asks to read every role, a subtree to grant on it."""
     top = enter(actor, metalake)
     scope = _scope(actor, top, subtree)
-    present = _present(actor, top, scope)
-    located = by_ids({id for on in present.values() for id in on})
+    present, located = _present(actor, top, scope)
     _require_all(actor, scope, located)
     is_whole = scope is top
     users, groups = (_holders(top, "user"), _holders(top, "group")) if is_whole else ({}, {})
@@ -161,8 +160,11 @@ def _scope(actor: Actor, top: Located, subtree: tuple[Kind, str] | None) -> Loca
     return found
 
 
-def _present(actor: Actor, top: Located, scope: Located) -> dict[int, dict[int, Entries]]:
-    """What each role holds on each object in scope, without what has ended."""
+def _present(actor: Actor, top: Located, scope: Located) -> tuple[dict[int, dict[int, Entries]], dict[int, Located]]:
+    """What each role holds on each object in scope, without what has ended, and the objects.
+
+    What is dropped between the statements is in neither.
+    """
     rows = Grant.objects.filter(unended(actor.moment), group__role__parent_id=top.id)
     if scope is not top:
         rows = rows.filter(Q(content_object_id=scope.id) | below(scope.lineage, "content_object__lineage"))
@@ -170,7 +172,8 @@ def _present(actor: Actor, top: Located, scope: Located) -> dict[int, dict[int, 
     fields = ("group__role", "content_object_id", "permission__codename", "effect", "starts_at", "ends_at")
     for role, on, codename, effect, starts, ends in rows.values_list(*fields).iterator(chunk_size=10_000):
         found[role][on][Privilege(codename)] = Given(Effect(effect), starts, ends)
-    return {role: dict(on) for role, on in found.items()}
+    located = by_ids({id for on in found.values() for id in on})
+    return {role: {id: held for id, held in on.items() if id in located} for role, on in found.items()}, located
 
 
 def _require_all(actor: Actor, scope: Located, located: dict[int, Located]) -> None:
@@ -218,8 +221,7 @@ class _Comparison:
         with at("subtree") if wanted.subtree else at(""):
             self.scope = _scope(actor, self.top, wanted.subtree)
         self.role_ids = _roles(self.top)
-        self.present = _present(actor, self.top, self.scope)
-        self.located = by_ids({id for on in self.present.values() for id in on})
+        self.present, self.located = _present(actor, self.top, self.scope)
         _require_all(actor, self.scope, self.located)
         self.fresh: list[tuple[str, Located, Entries]] = []
 
