@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpResponse
 
 from authz import operations
@@ -97,15 +99,19 @@ def create_namespace(call: Call) -> HttpResponse:
     return reply(_shown(made))
 
 
-def _shown(record: SchemaRecord) -> dict[str, object]:
+def _shown(record: SchemaRecord) -> dict[str, Any]:
     return {"namespace": record.path.segments, "properties": mask(record.row.properties)}
 
 
 @route("GET /v1/{prefix}/namespaces/{namespace}", operations.LOAD_SCHEMA)
 def load_namespace(call: Call) -> HttpResponse:
-    loaded = schemas.load_schema(call.actor, call.ident(), refresh=call.refresh)
+    """With its folder as the location, which Trino needs to know before it makes a table."""
+    loaded = schemas.load_schema(call.actor, call.ident(), refresh=call.refresh, with_folder=True)
     call.taken_at = loaded.taken_at
-    return reply(_shown(loaded))
+    shown = _shown(loaded)
+    if loaded.folder:
+        shown["properties"] = {**shown["properties"], "location": loaded.folder}
+    return reply(shown)
 
 
 @route("HEAD /v1/{prefix}/namespaces/{namespace}", operations.LOAD_SCHEMA)

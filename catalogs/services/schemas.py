@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from authz import operations, policy
 from authz.policy import Actor
@@ -20,6 +21,7 @@ from catalogs.services.external import schemas as external
 from catalogs.services.external.calls import is_external
 from catalogs.services.external.finding import find
 from catalogs.services.external.reading import or_namesake
+from catalogs.services.providers import store_of
 from metalake.errors import NotEmpty, NotFound, Unsupported
 from metalake.events import gone, record
 from metalake.models import Securable, Slot
@@ -28,11 +30,15 @@ from metalake.privileges import Kind
 
 @dataclass(frozen=True)
 class SchemaRecord:
-    """A schema as its doors show it; `taken_at` says when an outside system was asked for it."""
+    """A schema as its doors show it; `taken_at` says when an outside system was asked for it.
+
+    `folder` is where tables of a schema of ours go that name no place.
+    """
 
     path: HierarchicalSchema
     row: Schema
     taken_at: datetime | None = None
+    folder: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,19 +106,23 @@ def create_schema(actor: Actor, ident: Ident, comment: str | None, properties: d
     return made or _read(actor, external.create(actor, ident, comment, properties), as_published=True)
 
 
-def _read(actor: Actor, found: Found, *, refresh: bool = False, as_published: bool = False) -> SchemaRecord:
+def _read(
+    actor: Actor, found: Found, *, refresh: bool = False, as_published: bool = False, with_folder: bool = False
+) -> SchemaRecord:
     if not is_external(found):
-        return SchemaRecord(found.path, row_of(Schema, found))
+        folder = places.folder_of(found, store_of(found)).folder if with_folder else None
+        return SchemaRecord(found.path, row_of(Schema, found), folder=folder)
     row, taken_at = external.loaded(actor, found, force=refresh, as_published=as_published)
     return SchemaRecord(found.path, row, taken_at)
 
 
-def load_schema(actor: Actor, ident: Ident, *, refresh: bool = False) -> SchemaRecord:
+def load_schema(actor: Actor, ident: Ident, *, refresh: bool = False, with_folder: bool = False) -> SchemaRecord:
     def allow(found: Found) -> None:
         policy.require(actor, operations.LOAD_SCHEMA, found)
         require_enabled(found)
 
-    return or_namesake(ident, find(actor, ident), allow, lambda found: _read(actor, found, refresh=refresh))
+    read = partial(_read, actor, refresh=refresh, with_folder=with_folder)
+    return or_namesake(ident, find(actor, ident), allow, read)
 
 
 def schema_exists(actor: Actor, ident: Ident) -> None:

@@ -65,7 +65,9 @@ def test_namespaces(catalog: RestCatalog, home: tuple[str, str]) -> None:
     assert (top,) in catalog.list_namespaces()
     assert catalog.list_namespaces((top,)) == [home]
     assert catalog.list_namespaces(home) == []
-    assert catalog.load_namespace_properties(home) == {"owner": "tests"}
+    properties = catalog.load_namespace_properties(home)
+    assert properties.pop("location").startswith("file:///")
+    assert properties == {"owner": "tests"}
     summary = catalog.update_namespace_properties(home, {"nothing", "owner"}, {"k": "v"})
     assert (summary.removed, summary.updated, summary.missing) == (["owner"], ["k"], ["nothing"])
     assert catalog.namespace_exists(home)
