@@ -1,0 +1,46 @@
+"""A store of before former and reserved places goes on with the claims that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from catalogs.models import LocationClaim, ReservedPlace
+from tests.catalogs.callers import Caller
+
+pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
+
+BEFORE, NOW = "0005_what_was_said", "0008_more_secrets"
+TABLES = "metalakes/demo/catalogs/lake/schemas/nycflights13/tables"
+
+
+def migrate(to: str) -> None:
+    executor = MigrationExecutor(connection)
+    executor.migrate([("catalogs", to)])
+
+
+@pytest.fixture
+def again() -> Iterator[None]:
+    yield
+    migrate(NOW)
+
+
+def test_claims_of_before_are_claims(admin: Caller, again: None) -> None:
+    assert admin.post("metalakes/demo/catalogs/lake/schemas", {"name": "nycflights13"}).status == 200
+    columns = [{"name": "tailnum", "type": "string"}]
+    for name in ("flights", "planes"):
+        assert admin.post(TABLES, {"name": name, "columns": columns}).status == 200
+    held = sorted(LocationClaim.objects.values_list("table_id", "location"))
+    assert len(held) == 2
+    migrate(BEFORE)
+    migrate(NOW)
+    assert sorted(LocationClaim.objects.filter(former_since=None).values_list("table_id", "location")) == held
+    assert not ReservedPlace.objects.exists()
+    place = admin.get(f"{TABLES}/flights")["table"]["properties"]["location"]
+    taken = admin.post(TABLES, {"name": "mine", "columns": columns, "properties": {"location": place}})
+    assert taken.status == 400 and "overlaps another table's" in taken.message
+    assert admin.delete(f"{TABLES}/planes")["dropped"] is True
+    assert ReservedPlace.objects.get().full_name == "lake.nycflights13.planes"
