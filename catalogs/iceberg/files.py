@@ -11,9 +11,7 @@ import gzip
 import logging
 import os
 import re
-import threading
 import zlib
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -278,54 +276,6 @@ def delete_quietly(io: FileIO, locations: Iterable[str]) -> None:
             delete_file(io, location)
         except MetalakeError as error:
             log.warning("A file was left behind: %s", error.message)
-
-
-class MetadataCache:
-    """The JSON of metadata files by catalog and location, the least recently used leaving first. Safe between threads.
-
-    A metadata file never changes, so an entry never becomes stale; `forget` is for files that are deleted. What one
-    catalog's storage says of a location is nothing to another catalog, whose storage may be another.
-    """
-
-    def __init__(self, max_bytes: int) -> None:
-        self.max_bytes = max_bytes
-        self._entries: OrderedDict[tuple[int, str], bytes] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
-
-    def get(self, catalog_id: int, location: str) -> bytes | None:
-        key = catalog_id, location
-        with self._lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-            return self._entries.get(key)
-
-    def put(self, catalog_id: int, location: str, content: bytes) -> None:
-        key = catalog_id, location
-        with self._lock:
-            self._drop(key)
-            if _size(key, content) > self.max_bytes:
-                return
-            self._entries[key] = content
-            self._bytes += _size(key, content)
-            while self._bytes > self.max_bytes:
-                self._drop(next(iter(self._entries)))
-
-    def forget(self, catalog_id: int, location: str) -> None:
-        with self._lock:
-            self._drop((catalog_id, location))
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def _drop(self, key: tuple[int, str]) -> None:
-        content = self._entries.pop(key, None)
-        if content is not None:
-            self._bytes -= _size(key, content)
-
-
-def _size(key: tuple[int, str], content: bytes) -> int:
-    return len(key[1]) + len(content)
 
 
 def _check_field(metadata: Mapping[str, Any], field: str, wanted: type) -> None:

@@ -15,6 +15,7 @@ from django.conf import settings
 
 from catalogs.iceberg import files, guard, locations
 from catalogs.iceberg.folders import table_folder
+from catalogs.iceberg.metadata_cache import MetadataCache
 from catalogs.iceberg.purge import MAX_MANIFEST_BYTES, Purged, purge
 from catalogs.providers import remote
 from catalogs.providers.deadline import require_time
@@ -27,7 +28,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_PLACE_BYTES = locations.MAX_LENGTH - 128  # leaves room for the names of its files
-METADATA = files.MetadataCache(settings.METALAKE_METADATA_CACHE)
+METADATA = MetadataCache(settings.METALAKE_METADATA_CACHE)
 
 
 class MetadataFiles:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from catalogs.iceberg.files import MetadataCache
+from catalogs.iceberg.metadata_cache import MetadataCache
 
 
 def test_the_least_recently_used_leaves_first():
