@@ -92,10 +92,14 @@ class SchemaFolder:
     ground: Ground
 
 
-def folder_of(schema: Found, store: MetadataFiles) -> SchemaFolder:
-    """One statement. What a schema's properties say counts as far as it could be chosen; nothing is inherited."""
+def folder_of(schema: Found, store: MetadataFiles, said: Places | None = None) -> SchemaFolder:
+    """What a schema's properties say counts as far as it could be chosen; nothing is inherited.
+
+    One statement, none where the caller has read what the properties say.
+    """
     default = schema_folder(store.warehouse, schema.path.segments)
-    said = Securable.objects.filter(pk=schema.id).values_list("properties", flat=True).first() or {}
+    if said is None:
+        said = Securable.objects.filter(pk=schema.id).values_list("properties", flat=True).first() or {}
     opened = tuple(place for place in divided(said.get(OPENED)) if unfit(place, default, store) is None)
     chosen = said.get(LOCATION) or ""
     if chosen and unfit(chosen, default, store) is None and not locations.are_one(chosen, default):

@@ -110,8 +110,9 @@ def _read(
     actor: Actor, found: Found, *, refresh: bool = False, as_published: bool = False, with_folder: bool = False
 ) -> SchemaRecord:
     if not is_external(found):
-        folder = places.folder_of(found, store_of(found)).folder if with_folder else None
-        return SchemaRecord(found.path, row_of(Schema, found), folder=folder)
+        own = row_of(Schema, found)
+        folder = places.folder_of(found, store_of(found), own.properties).folder if with_folder else None
+        return SchemaRecord(found.path, own, folder=folder)
     row, taken_at = external.loaded(actor, found, force=refresh, as_published=as_published)
     return SchemaRecord(found.path, row, taken_at)
 
