@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http.request import split_domain_port
 
 from catalogs.hierarchy import SeparatorPolicy, check_separator
+from catalogs.iceberg.locations import is_under, normalise
 from catalogs.providers.reaching.addresses import parse_allowed
 from metalake.addresses import parse_proxies
 from metalake.errors import Invalid
@@ -33,6 +34,7 @@ METALAKE_OAUTH_AUDIENCE = tuple(env.list("METALAKE_OAUTH_AUDIENCE", default=[]))
 METALAKE_OAUTH_USER_CLAIM = env.str("METALAKE_OAUTH_USER_CLAIM", "sub")
 METALAKE_OAUTH_GROUPS_CLAIM = env.str("METALAKE_OAUTH_GROUPS_CLAIM", "groups")
 METALAKE_FILE_LOCATIONS = tuple(env.list("METALAKE_FILE_LOCATIONS", default=[]))
+METALAKE_WAREHOUSE = env.str("METALAKE_WAREHOUSE", "")  # else `warehouse` in the data folder
 METALAKE_SHARED_SYSTEMS = tuple(env.list("METALAKE_SHARED_SYSTEMS", default=[]))
 METALAKE_EVENT_LOG = env.str("METALAKE_EVENT_LOG", "")
 METALAKE_PROVIDERS = env.dict("METALAKE_PROVIDERS", default={})  # more of them, name=module:Class
@@ -62,6 +64,23 @@ try:
     parse_allowed(METALAKE_REMOTE_ALLOW)
 except Invalid as bad:
     raise ImproperlyConfigured(f"METALAKE_REMOTE_ALLOW: {bad.message}.") from None
+
+
+def warehouse(given: str) -> str:
+    """Where catalogs that name no warehouse have theirs, as a URL; "" is the data folder's own."""
+    if not given:
+        return ""
+    try:
+        place = normalise(given)
+    except Invalid as bad:
+        refuse(f"METALAKE_WAREHOUSE: {bad.message.rstrip('.')}. Write a folder's path from / on, or s3://bucket/path.")
+    home = METALAKE_HOME.resolve()
+    if is_under(place, f"file://{home}") and not is_under(place, f"file://{home}/warehouse"):
+        refuse(f"METALAKE_WAREHOUSE: in the data folder it can only be {home}/warehouse or lie below that.")
+    return place
+
+
+METALAKE_WAREHOUSE = warehouse(METALAKE_WAREHOUSE)
 
 if METALAKE_METRICS_TOKEN and len(METALAKE_METRICS_TOKEN) < 20:
     refuse("METALAKE_METRICS_TOKEN must have 20 characters or more: openssl rand -hex 20 makes one.")

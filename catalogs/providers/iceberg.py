@@ -6,19 +6,18 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import ClassVar, Literal
 
-from django.conf import settings
 from pydantic import Field
 
 from catalogs.iceberg import files, locations
 from catalogs.providers.base import Capabilities, Offers, Storage
 from catalogs.providers.metadata_files import MetadataFiles
-from catalogs.providers.places import Placed, PlacedSettings
+from catalogs.providers.places import Placed, PlacedSettings, own_warehouse
 from catalogs.providers.reaching.storage import parse_storage
 
 
 class IcebergSettings(PlacedSettings):
     warehouse: str | None = Field(
-        None, alias="warehouse", description="Where new tables go; a folder of this server's home where left out."
+        None, alias="warehouse", description="Where new tables go; a folder in this server's own where left out."
     )
     nested_namespaces: Literal["true", "false"] = Field(
         "true", alias="nested-namespaces", description="Whether schemas may lie inside schemas."
@@ -37,8 +36,7 @@ class IcebergProvider(Placed):
 
     @classmethod
     def completed(cls, catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:
-        home = f"file://{settings.METALAKE_HOME}/warehouse/{catalog_id}"
-        return {"warehouse": home, "nested-namespaces": "true"} | dict(properties)
+        return {"warehouse": f"{own_warehouse()}/{catalog_id}", "nested-namespaces": "true"} | dict(properties)
 
     @cached_property
     def files(self) -> MetadataFiles:

@@ -38,6 +38,18 @@ def named_places(properties: Mapping[str, str]) -> list[str]:
     return [*([warehouse] if warehouse else []), *divided(properties.get("allowed-locations"))]
 
 
+def own_warehouse() -> str:
+    """Where catalogs that name no warehouse have theirs, each a folder of its own."""
+    return settings.METALAKE_WAREHOUSE or f"file://{settings.METALAKE_HOME}/warehouse"
+
+
+def own_folders() -> list[str]:
+    """The folders of this machine that are the server's own: its home, and the warehouse where that lies elsewhere."""
+    home = str(settings.METALAKE_HOME)
+    local = own_warehouse().startswith("file:") and not locations.is_under(own_warehouse(), f"file://{home}")
+    return [home, own_warehouse().removeprefix("file://")] if local else [home]
+
+
 def require_no_home(location: str) -> None:
     """Raise Invalid for a place in this server's home that is not below its `warehouse` folder."""
     real = locations.real_path(location)
@@ -89,7 +101,8 @@ class Placed(Provider):
                 locations.check_allowed(place, [place], file_roots=self.outside_roots)
         except Invalid:
             return False
-        return not locations.is_under(locations.real_path(place), f"file://{os.path.realpath(settings.METALAKE_HOME)}")
+        own = [own_warehouse(), *(f"file://{os.path.realpath(folder)}" for folder in own_folders())]
+        return not any(locations.is_under(locations.real_path(place), folder) for folder in own)
 
     def is_named(self, location: str) -> bool:
         """Whether a location lies where the catalog itself says; one that nobody could name does not."""
@@ -100,8 +113,9 @@ class Placed(Provider):
 
     @property
     def outside_roots(self) -> Sequence[str]:
-        """As `file_roots`, for places that the catalog does not name: our home has tables of other catalogs."""
-        return [root for root in self.file_roots if root != str(settings.METALAKE_HOME)]
+        """As `file_roots`, for places that the catalog does not name: our own have tables of other catalogs."""
+        own = own_folders()
+        return [root for root in self.file_roots if root not in own]
 
     @property
     def warehouse(self) -> str:
@@ -110,7 +124,7 @@ class Placed(Provider):
     @property
     def file_roots(self) -> Sequence[str]:
         """The folders of this machine below which a catalog's places may lie; new ones ask more (`check_locations`)."""
-        return [str(settings.METALAKE_HOME), *settings.METALAKE_FILE_LOCATIONS]
+        return [*own_folders(), *settings.METALAKE_FILE_LOCATIONS]
 
     @cached_property
     def io(self) -> FileIO:

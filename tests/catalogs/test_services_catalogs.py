@@ -17,13 +17,15 @@ from catalogs import vault
 from catalogs.lookup import Ident
 from catalogs.models import Catalog, Schema
 from catalogs.providers.iceberg import IcebergProvider
-from catalogs.services import catalogs, metalakes, schemas
+from catalogs.services import catalogs, metalakes, schemas, tables
 from catalogs.services.changes import Alteration
+from catalogs.services.pointers import TableDraft
 from metalake.errors import Forbidden, Invalid, NotFound
 from metalake.models import Metalake, Securable
 from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give
+from tests.catalogs.races import COLUMNS
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 
@@ -122,6 +124,23 @@ def test_no_catalog_lies_in_the_servers_own_data(actor: Actor, settings: Any) ->
     for place in (home, home.parent, *(home / name for name in own)):
         with pytest.raises(Invalid, match=r"own data|not allowed there|home folder"):
             create(actor, "one", warehouse=f"file://{place}")
+
+
+def test_the_warehouse_of_the_server_may_lie_where_all_nodes_reach_it(
+    actor: Actor, settings: Any, tmp_path: Path
+) -> None:
+    """Those that are there keep theirs, and to catalogs of other systems the folder is as closed as the home."""
+    before = create(actor, "before").properties["warehouse"]
+    settings.METALAKE_WAREHOUSE = f"file://{tmp_path}"
+    after = create(actor, "after")
+    assert after.properties["warehouse"] == f"file://{tmp_path}/{after.pk}"
+    schemas.create_schema(actor, Ident("demo", "after", ("fin",)), None, {})
+    tables.create_table(actor, Ident("demo", "after", ("fin",), "t"), TableDraft(COLUMNS, None, None, {}))
+    assert list(tmp_path.rglob("*.metadata.json"))
+    assert catalogs.load_catalog(actor, "demo", "before").properties["warehouse"] == before
+    outside = IcebergProvider(after.pk, {"warehouse": f"file://{settings.METALAKE_HOME}/warehouse/x"})
+    assert not outside.is_open_place(f"file://{tmp_path}/other")
+    assert str(tmp_path) not in outside.outside_roots
 
 
 # Nested or flat

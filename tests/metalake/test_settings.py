@@ -62,3 +62,25 @@ def test_a_secret_key_that_is_given_is_kept_nowhere(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("METALAKE_SECRET_KEY", "given")
     assert settings.secret_key() == "given"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ("", ""),
+        ("/srv/lake/", "file:///srv/lake"),
+        ("file:/srv/lake", "file:///srv/lake"),
+        ("s3://lake/tables", "s3://lake/tables"),
+        ("/home/metalake/warehouse/lake", "file:///home/metalake/warehouse/lake"),
+    ],
+)
+def test_the_warehouse(monkeypatch: pytest.MonkeyPatch, given: str, place: str) -> None:
+    monkeypatch.setattr(settings, "METALAKE_HOME", Path("/home/metalake"))
+    assert settings.warehouse(given) == place
+
+
+@pytest.mark.parametrize("given", ["lake", "/", "s3:/lake", "/srv/../etc", "/home/metalake", "/home/metalake/static"])
+def test_a_warehouse_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setattr(settings, "METALAKE_HOME", Path("/home/metalake"))
+    with pytest.raises(ImproperlyConfigured, match="METALAKE_WAREHOUSE: "):
+        settings.warehouse(given)
