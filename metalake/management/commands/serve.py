@@ -45,7 +45,7 @@ class Command(BaseCommand):
             f"  operators     {base}/admin/\n"
             f"Next: 'make demo' in another terminal. Stop with Ctrl-C."
         )
-        for hint in hints():
+        for hint in (*hints(), *missing_folders()):
             self.stdout.write(hint)
         sys.stdout.flush()
         connections.close_all()
@@ -80,6 +80,17 @@ def hints() -> Iterator[str]:
         )
     if settings.METALAKE_HOME.stat().st_mode & 0o007:
         yield f"Every account of this machine may look into {settings.METALAKE_HOME}: chmod 700 it."
+
+
+def missing_folders() -> Iterator[str]:
+    """Folders that the store speaks of and that are not here: a mount that failed, a store that was copied alone."""
+    from catalogs.services import checking
+
+    for catalog, folder in checking.missing_warehouses():
+        yield (
+            f"The tables of {catalog} lie in {folder}, which is not there: put the folder back, or a link in its place "
+            f"(docs/operations.md, Backup and restore)."
+        )
 
 
 def write_error(sock: socket.socket, status: int, reason: str, message: str) -> None:

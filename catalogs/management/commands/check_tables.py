@@ -1,0 +1,49 @@
+"""`manage.py check_tables`: whether every table that is ours has its metadata file where the store says."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from catalogs.models import Catalog
+from catalogs.services.checking import check_tables, full_name, managed_catalogs
+
+EVERY = 1_000  # tables between two lines of progress
+SHOWN = 100  # tables of a catalog that are named
+
+
+class Command(BaseCommand):
+    help = "Read the current metadata file of every table; changes nothing. For after a restore."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("metalake", nargs="?", help="only this metalake")
+        parser.add_argument("catalog", nargs="?", help="only this catalog of it")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        catalogs = list(managed_catalogs(options["metalake"], options["catalog"]))
+        if options["metalake"] and not catalogs:
+            raise CommandError("There is no such catalog whose tables are kept here.")
+        broken = sum(self._check(row) for row in catalogs)
+        if broken:
+            raise CommandError(
+                f"{broken} tables cannot be read. Where a folder is missing, put it back where the store says it is "
+                f"(docs/operations.md, Backup and restore); what is lost for good can be dropped."
+            )
+        self.stdout.write("Every table can be read.")
+
+    def _check(self, catalog: Catalog) -> int:
+        name = full_name(catalog)
+        tables = broken = 0
+        for checked in check_tables(catalog):
+            tables += 1
+            if checked.wrong:
+                broken += 1
+                if broken <= SHOWN:
+                    self.stdout.write(f"  {checked.full_name}: {checked.wrong}")
+            if tables % EVERY == 0:
+                self.stdout.write(f"  {name}: {tables:,} tables so far")
+                self.stdout.flush()
+        self.stdout.write(f"{name}: {tables:,} tables, {broken:,} that cannot be read")
+        return broken

@@ -1,0 +1,70 @@
+"""Whether the tables that are ours have their metadata files: what an operator asks after a restore."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from catalogs.iceberg import files
+from catalogs.iceberg.locations import is_local, real_path
+from catalogs.lookup import by_id
+from catalogs.models import Catalog, Table
+from catalogs.providers.iceberg import IcebergProvider
+from catalogs.providers.registry import provider_class
+from catalogs.services.providers import provider_of
+from metalake.errors import MetalakeError
+from metalake.models import below
+from metalake.names import dotted
+
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A table and what is wrong with its metadata file, None where nothing is."""
+
+    table_id: int
+    wrong: str | None
+
+    @property
+    def full_name(self) -> str:
+        found = by_id(self.table_id)
+        return dotted(found.full_name) if found else "a table that was dropped meanwhile"
+
+
+def full_name(catalog: Catalog) -> str:
+    assert catalog.parent is not None
+    return dotted([catalog.parent.name, catalog.name])
+
+
+def managed_catalogs(metalake: str | None = None, name: str | None = None) -> Iterator[Catalog]:
+    """The catalogs whose tables' pointers are ours, in the order of their names; their secrets stay closed."""
+    wanted = {key: value for key, value in (("parent__name", metalake), ("name", name)) if value}
+    for row in Catalog.objects.filter(**wanted).select_related("parent").order_by("parent__name", "name"):
+        if issubclass(provider_class(row.provider), IcebergProvider):
+            yield row
+
+
+def check_tables(catalog: Catalog) -> Iterator[Checked]:
+    """Each table of a catalog, its metadata file read from the storage and not from memory."""
+    provider = provider_of(catalog)
+    assert isinstance(provider, IcebergProvider)
+    tables = Table.objects.filter(below(catalog.lineage)).order_by("pk")
+    for pk, uuid, location in tables.values_list("pk", "table_uuid", "metadata_location").iterator(BATCH):
+        try:
+            metadata = files.parse_metadata(files.read_metadata(provider.io, location))
+            wrong = None if metadata.get("table-uuid") == str(uuid) else f"{location} is another table's."
+        except MetalakeError as failure:
+            wrong = failure.message
+        yield Checked(pk, wrong)
+
+
+def missing_warehouses() -> Iterator[tuple[str, str]]:
+    """Catalogs with tables whose warehouse is a folder of this machine and is not there: full name and folder."""
+    for row in managed_catalogs():
+        warehouse = row.properties.get("warehouse", "")
+        if not is_local(warehouse) or os.path.isdir(folder := real_path(warehouse)):
+            continue
+        if Table.objects.filter(below(row.lineage)).exists():
+            yield full_name(row), folder
