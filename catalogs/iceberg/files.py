@@ -27,6 +27,7 @@ from catalogs.iceberg.locations import is_local, normalise, real_path, require_d
 from metalake.errors import AlreadyExists, Invalid, MetalakeError, NotFound, ProviderUnavailable, TooLarge
 
 if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
     from pyiceberg.io import FileIO
 
 log = logging.getLogger(__name__)
@@ -204,14 +205,36 @@ def read_bytes(io: FileIO, location: str, max_bytes: int) -> bytes:
 
 
 def is_empty(io: FileIO, location: str) -> bool:
-    """Whether nothing lies in a folder, be it that there is none. Raises ProviderUnavailable, Invalid, NotFound."""
-    from pyarrow.fs import FileSelector
+    """Whether no file lies anywhere in a folder, be it that there is none: empty folders are what a staged creation may
+    have left. Raises ProviderUnavailable, Invalid, NotFound.
+    """
     from pyiceberg.io.pyarrow import PyArrowFileIO
 
     assert isinstance(io, PyArrowFileIO)
     with _storage_errors(location):
         scheme, host, path = io.parse_location(_address(location), io.properties)
-        return not io.fs_by_scheme(scheme, host).get_file_info(FileSelector(path, allow_not_found=True))
+        return not _holds_a_file(io.fs_by_scheme(scheme, host), path)
+
+
+def _holds_a_file(storage: FileSystem, folder: str) -> bool:
+    from pyarrow.fs import FileSelector, FileType
+
+    lying = storage.get_file_info(FileSelector(folder, allow_not_found=True))
+    if any(one.type != FileType.Directory for one in lying):
+        return True
+    return any(_holds_a_file(storage, one.path) for one in lying)
+
+
+def make_folder(location: str) -> None:
+    """Make a folder of this machine and those above it, which may be there. The location must have been checked.
+
+    Raises ProviderUnavailable, and Invalid where something else lies there.
+    """
+    try:
+        with _storage_errors(location):
+            os.makedirs(real_path(location), exist_ok=True)
+    except (AlreadyExists, NotFound):
+        raise Invalid(f"Location {location!r:.200} is not usable: a file lies in its way", kind="location") from None
 
 
 def _require_file(location: str) -> None:

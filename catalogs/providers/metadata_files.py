@@ -77,6 +77,16 @@ class MetadataFiles:
             if not any(place != other and locations.is_under(place, other) for other in places)
         ]
 
+    def make_folders(self, location: str, *paths: str) -> None:
+        """The folders that a client writes into before its table is there, on this machine's disks: DuckDB makes none.
+
+        Raises ProviderUnavailable, and Invalid for what is no folder or leads off the catalog's places.
+        """
+        own = location.removesuffix("/")
+        for place in (f"{own}/data", f"{own}/metadata", *paths):
+            if locations.is_local(place):
+                files.make_folder(locations.check_allowed(place, self.allowed, file_roots=self.file_roots))
+
     def _reach(self, verb: str, location: str, act: Callable[[], T], *, waits: bool = True) -> T:
         """What is done to a file, with the deadline and the breaker of its storage; of this machine's disks at once."""
         if locations.is_local(location):

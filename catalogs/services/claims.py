@@ -26,12 +26,23 @@ def claim(actor: Actor, store: MetadataFiles, table_id: int, places: list[str], 
     """
     # One claim at a time in a catalog, whose places no other catalog has: two could each miss the other's.
     list(Catalog.objects.select_for_update(no_key=True).filter(pk=store.catalog_id).values_list("pk"))
-    if overlapping(places).exclude(table_id=table_id).exists():
-        raise Invalid(f"A location of the table overlaps another table's: {', '.join(places)}.", kind=Kind.TABLE)
+    _require_apart(places, overlapping(places).exclude(table_id=table_id))
     # After the claims: what is dropped in between is reserved by the time that it is not claimed any more.
     if named := [place for place in places if place not in fresh]:
         reserved.take(actor, named, Kind.TABLE)
     LocationClaim.objects.bulk_create(LocationClaim(table_id=table_id, location=place) for place in places)
+
+
+def require_claimable(actor: Actor, places: Collection[str], *, fresh: Collection[str] = ()) -> None:
+    """As `claim` for a new table, claiming nothing."""
+    _require_apart(places, overlapping(places))
+    if named := [place for place in places if place not in fresh]:
+        reserved.require_open(actor, named)
+
+
+def _require_apart(places: Collection[str], others: QuerySet[LocationClaim]) -> None:
+    if others.exists():
+        raise Invalid(f"A location of the table overlaps another table's: {', '.join(places)}.", kind=Kind.TABLE)
 
 
 def move(actor: Actor, store: MetadataFiles, table: Found, places: list[str]) -> None:

@@ -199,7 +199,10 @@ def _plan(updates: Sequence[Any], outside: ExternalTable | None = None) -> exter
 
 
 def create_table(actor: Actor, ident: Ident, draft: TableDraft, *, stage: bool = False) -> TableRecord:
-    """The row's unique name decides between racers; a loser's metadata file is removed. Staging keeps nothing."""
+    """The row's unique name decides between racers; a loser's metadata file is removed.
+
+    Staging keeps nothing but empty folders on this machine's disks, where its client writes before the commit.
+    """
     name = ident.leaf or ""
     check_segment(name, Kind.TABLE)
     home = meet_home(actor, ident)
@@ -220,9 +223,11 @@ def create_table(actor: Actor, ident: Ident, draft: TableDraft, *, stage: bool =
     )
     store.check_metadata(metadata)
     places.require_ground(actor, home, lies.ground, effective_locations(metadata))
-    if stage:
-        return TableRecord(None, None, files.dump(metadata))
     fresh = [] if draft.location else [canonical(metadata["location"])]
+    if stage:
+        claims.require_claimable(actor, store.claims(metadata), fresh=fresh)
+        store.make_folders(*effective_locations(metadata))
+        return TableRecord(None, None, files.dump(metadata))
     return insert_table(actor, ident, store, metadata, "table.created", fresh)
 
 

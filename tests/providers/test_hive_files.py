@@ -155,6 +155,7 @@ def test_no_managed_table_is_made_on_what_a_dropped_table_left(world: World) -> 
 def test_an_empty_folder_is_free_and_a_drop_takes_what_is_the_table_s_own(world: World) -> None:
     (world.folder / "mine").mkdir(mode=0o777)
     (world.folder / "mine").chmod(0o777)
+    (world.folder / "mine" / "data").mkdir()
     for purge in (False, True):
         assert world.make("mine").status == 200
         file = flight(world.folder / "mine")
@@ -288,6 +289,25 @@ def test_no_partition_is_laid_over_a_hidden_table(world: World) -> None:
     assert added("2013", world.folder / "inside").status == 400
     assert added("2013", world.folder / "mine" / "elsewhere").status == 200
     assert added("2014", world.folder / "more").status == 200
+
+
+def test_a_staged_iceberg_table_has_its_own_folder_and_takes_no_other(world: World) -> None:
+    """A client writes there before it commits. In a place that is named nothing is made: it may be a hidden table's."""
+    engine = Engine(world.mia.name, catalog="hive")
+    namespace = f"/iceberg/demo/v1/hive/namespaces/{world.own}"
+    schema = {"type": "struct", "fields": [{"id": 1, "name": "carrier", "required": False, "type": "string"}]}
+    body = {"name": "mine", "schema": schema, "stage-create": True}
+    staged = engine.post(f"{namespace}/tables", body).json["metadata"]
+    folder = Path(staged["location"].removeprefix("file://"))
+    assert sorted(path.name for path in folder.rglob("*")) == ["data", "metadata"]
+
+    staff = world.folder / "staff"
+    world.put(world.hr, "staff", staff)
+    before = list(staff.rglob("*"))
+    for place in (staff, world.folder / "mine"):
+        assert engine.post(f"{namespace}/tables", body | {"location": place.as_uri()}).status == 200
+    assert list(staff.rglob("*")) == before
+    assert world.make("mine").status == 200, "what was never committed is in nobody's way"
 
 
 def test_no_iceberg_table_is_laid_over_a_hidden_one(world: World) -> None:

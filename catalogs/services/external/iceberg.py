@@ -68,7 +68,7 @@ def _files(table: ExternalTable) -> MetadataFiles:
 
 
 def create(actor: Actor, ident: Ident, home: Found, draft: TableDraft, *, stage: bool) -> TableRecord:
-    """Make a table; one that is only staged is described and not kept."""
+    """Make a table; one that is only staged is described and not kept, but for the folder it gets."""
     described: list[bytes] = []
 
     def defined(provider: ExternalProvider, schema: Remote) -> dict[str, Any]:
@@ -85,6 +85,8 @@ def create(actor: Actor, ident: Ident, home: Found, draft: TableDraft, *, stage:
         definition = provider.iceberg_table(schema, name, metadata)
         if stage:
             ground.require_named(actor, home, schema, provider, locations.effective_locations(metadata))
+            if not draft.location:  # whose a named place is will be asked when the table is made
+                provider.metadata_files(metadata["location"]).make_folders(metadata["location"])
             described.append(files.dump(metadata))
             raise _OnlyStaged
         return definition
