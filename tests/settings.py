@@ -1,7 +1,7 @@
 """The real settings, in a METALAKE_HOME of the suite's own and untouched by the caller's environment.
 
 METALAKE_TEST_DATABASE_URL   run on this database instead of SQLite (a database test_<name> is created in it)
-METALAKE_TEST_HOME           the data folder; made and removed by the suite when unset
+METALAKE_TEST_HOME           the data folder; made, in memory if possible, and removed by the suite when unset
 """
 
 import atexit
@@ -13,7 +13,9 @@ for name in [name for name in os.environ if name.startswith("METALAKE_") and not
     del os.environ[name]  # a developer's own database must never be what the tests write to
 
 if "METALAKE_TEST_HOME" not in os.environ:  # pytest-xdist's workers inherit it
-    os.environ["METALAKE_TEST_HOME"] = tempfile.mkdtemp(prefix="metalake-tests-")
+    # In memory where that can be: every write of a metadata file waits for the disk, some thousand times here.
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    os.environ["METALAKE_TEST_HOME"] = tempfile.mkdtemp(prefix="metalake-tests-", dir=memory)
     atexit.register(shutil.rmtree, os.environ["METALAKE_TEST_HOME"], ignore_errors=True)
 os.environ["METALAKE_HOME"] = os.environ["METALAKE_TEST_HOME"]
 os.environ["METALAKE_PROVIDERS"] = ",".join(

@@ -22,6 +22,7 @@ from uuid import uuid4
 
 import orjson
 
+from catalogs.iceberg import disk
 from catalogs.iceberg.guard import loads_class
 from catalogs.iceberg.locations import is_local, normalise, real_path, require_deletable
 from metalake.errors import AlreadyExists, Invalid, MetalakeError, NotFound, ProviderUnavailable, TooLarge
@@ -44,6 +45,9 @@ LONGEST = {"s3.connect-timeout": 10.0, "s3.request-timeout": 30.0}  # a thread t
 
 # Where a bucket may be a part of the host's name; elsewhere that would be a host that was not checked.
 BUCKET_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".aliyuncs.com")
+
+# A disk, or the share of it that an account may take, is full; a file is over what the process may write.
+NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 # A path that cannot exist is a missing file, not a storage in trouble.
 NO_SUCH_PATH = {errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
@@ -166,8 +170,21 @@ def new_location(metadata: Mapping[str, Any], *, version: int) -> str:
 
 
 def write_metadata_at(io: FileIO, location: str, metadata: Mapping[str, Any]) -> None:
-    """What `write_metadata` does, at a place that `new_location` gave. Raises AlreadyExists, too."""
-    _create(io, location, _content(metadata)[1])
+    """What `write_metadata` does, at a place that `new_location` gave; safe to run again.
+
+    What an earlier try left there is made whole: of this machine's files a kill leaves a part.
+    """
+    content = _content(metadata)[1]
+    try:
+        _create(io, location, content)
+    except AlreadyExists:
+        if not is_local(location):
+            return  # a storage shows whole files alone
+        if read_bytes(io, location, MAX_METADATA_BYTES) != content:
+            delete_file(io, location)
+            _create(io, location, content)
+        with _storage_errors(location):
+            disk.keep(real_path(location))
 
 
 def _place(metadata: Mapping[str, Any], version: int, ending: str) -> str:
@@ -350,6 +367,10 @@ def _unzip_limit(zipped: bytes) -> int:
 
 
 def _create(io: FileIO, location: str, content: bytes) -> None:
+    if is_local(location):
+        with _storage_errors(location):
+            disk.write_new(real_path(location), content)
+        return
     with _storage_errors(location):
         stream = io.new_output(_address(location)).create(overwrite=False)
     try:
@@ -382,6 +403,9 @@ def _storage_errors(location: str) -> Iterator[None]:
     except Exception as error:
         if getattr(error, "errno", None) in NO_SUCH_PATH:
             raise _no_such_file(location) from None
+        if getattr(error, "errno", None) in NO_SPACE:
+            message = f"There is no space left on the disk for {location}; nothing was changed."
+            raise ProviderUnavailable(message, kind="storage") from None
         if isinstance(error, IsADirectoryError) or "is a directory" in str(error):
             raise Invalid(f"A directory, not a file: {location}", kind="metadata-file") from None
         reason = _reason(error)

@@ -230,10 +230,8 @@ class IcebergEntries(Placed, ExternalProvider):
             require_time()
             try:
                 files.write_metadata_at(store.io, pointer, planned["write"])
-            except AlreadyExists:
-                pass  # by an earlier try: nobody else knows the name
             except ProviderUnavailable as silence:
-                if not silence.retryable:
+                if not silence.retryable or locations.is_local(pointer):
                     raise
                 raise OutcomeUnknown(silence.message, kind=silence.kind) from silence  # the file may arrive yet
             return plain

@@ -331,7 +331,7 @@ class TestWrite:
                 path.unlink()
 
         with pytest.raises(ProviderUnavailable):
-            write_metadata(Failing(), metadata_in(tmp_path), version=0)
+            write_metadata(Failing(), metadata_in(tmp_path) | {"location": "s3://lake/t"}, version=0)
         assert not path.exists()
 
     def test_metadata_we_could_not_read_back_is_not_written(self, io, tmp_path, monkeypatch):
