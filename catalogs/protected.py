@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-# What SQLite keeps beside a database (sqlite.org/tempfiles.html).
-BESIDE_THE_STORE = ("-wal", "-shm", "-journal")
+# What SQLite keeps beside a database (sqlite.org/tempfiles.html), and the lock of who prepares it.
+BESIDE_THE_STORE = ("-wal", "-shm", "-journal", ".lock")
 
 
 def protected_files() -> frozenset[str]:

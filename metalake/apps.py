@@ -6,7 +6,8 @@ class MetalakeConfig(AppConfig):
     verbose_name = "Metalake"
 
     def ready(self) -> None:
-        from metalake import event_log, events, outbox
+        from metalake import event_log, events, outbox, store
 
+        store.refuse_at_first_connection()
         outbox.handles(events.TOPIC, events.deliver)
         events.subscribe(event_log.append)

@@ -22,6 +22,7 @@ METALAKE_HOME = Path(env.str("METALAKE_HOME", "var")).absolute()
 METALAKE_SECRET_KEYS_FILE = Path(env.str("METALAKE_SECRET_KEYS_FILE", "") or METALAKE_HOME / "secrets.keys").absolute()
 METALAKE_HOST = env.str("METALAKE_HOST", "127.0.0.1")
 METALAKE_PORT = env.int("METALAKE_PORT", 8090)
+METALAKE_DATABASE_WAIT = env.int("METALAKE_DATABASE_WAIT", 60)  # seconds for a database that is not there yet
 METALAKE_WORKERS = env.int("METALAKE_WORKERS", 0)  # 0: one process on SQLite, two on PostgreSQL
 METALAKE_THREADS = env.int("METALAKE_THREADS", 8)
 METALAKE_BROKER_URL = env.str("METALAKE_BROKER_URL", "")

@@ -116,7 +116,10 @@ def refused(folder: Path, *command: str, **environment: str) -> str:
         ({"METALAKE_BROKER_URL": "redis://127.0.0.1:1/0"}, "needs PostgreSQL: set METALAKE_DATABASE_URL"),
         ({"METALAKE_WORKERS": "2"}, "needs PostgreSQL: set METALAKE_DATABASE_URL"),
         ({"METALAKE_DATABASE_URL": "mysql://root@127.0.0.1/x"}, "must be sqlite:///path or postgres://"),
-        ({"METALAKE_DATABASE_URL": "postgres://x@127.0.0.1:1/x"}, "The database cannot be opened: "),
+        (
+            {"METALAKE_DATABASE_URL": "postgres://x@127.0.0.1:1/x", "METALAKE_DATABASE_WAIT": "1"},
+            "The database cannot be opened: ",
+        ),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )

@@ -13,6 +13,7 @@ from metalake.celery import app
 from metalake.management.commands import worker
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize(("exit_code", "asked_to_stop", "starts"), [(1, None, 1), (0, None, 0), (1, 1, 0), (0, 0, 0)])
 def test_it_starts_anew_only_if_it_broke(
     exit_code: int, asked_to_stop: int | None, starts: int, monkeypatch: pytest.MonkeyPatch, settings: Any

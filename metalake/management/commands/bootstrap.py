@@ -14,6 +14,7 @@ from django.db import transaction
 from authz.callers import actor_of
 from authz.models import User
 from catalogs.services import catalogs, metalakes
+from metalake import store
 
 ADMIN = "admin"
 
@@ -22,8 +23,14 @@ class Command(BaseCommand):
     help = "Make the first admin and the first catalog; touches nothing once there is an account."
 
     def handle(self, *args: Any, **options: Any) -> None:
+        store.wait_until_it_answers(self.stdout.write)
         if User.objects.exists():
             return
+        with store.alone(self.stdout.write):  # of two nodes on an empty store
+            if not User.objects.exists():
+                self._fill()
+
+    def _fill(self) -> None:
         given = os.environ.get("METALAKE_ADMIN_PASSWORD", "")
         if given:
             _require_strong(given)

@@ -14,11 +14,10 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
-from django.db.migrations.executor import MigrationExecutor
 from gunicorn import util
 from gunicorn.app.base import BaseApplication
 
-from metalake import refusals
+from metalake import refusals, store
 from metalake.errors import Invalid
 from metalake.middleware import HARMLESS
 from metalake.outbox import Drainer, Rounds
@@ -30,9 +29,10 @@ class Command(BaseCommand):
     requires_system_checks = ()  # they look at our code, which `make check` does, and would cost a second of each start
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if _is_behind():
-            self.stdout.write("Preparing the database ...")
-            call_command("migrate", verbosity=0, interactive=False)
+        store.wait_until_it_answers(self._say)
+        if store.is_behind():
+            self._say("Preparing the database ...")
+            call_command("migrate", verbosity=0, interactive=False, stdout=self.stdout)
         _check_names()
         call_command("bootstrap", stdout=self.stdout)
         workers = settings.METALAKE_WORKERS or (1 if settings.ON_SQLITE else 2)
@@ -52,13 +52,9 @@ class Command(BaseCommand):
         util.write_error = write_error  # its own is an HTML page
         Server(workers).run()
 
-
-def _is_behind() -> bool:
-    try:
-        executor = MigrationExecutor(connections["default"])
-    except Exception as failure:
-        raise CommandError(f"The database cannot be opened: {failure}") from None
-    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        sys.stdout.flush()
 
 
 def _check_names() -> None:

@@ -12,6 +12,7 @@ from celery.worker import state
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from metalake import store
 from metalake.celery import app
 
 log = logging.getLogger(__name__)
@@ -31,8 +32,9 @@ class Command(BaseCommand):
                 "Set METALAKE_BROKER_URL, for example redis://127.0.0.1:6379/0. "
                 "Without a broker the server drains its outbox itself."
             )
+        store.wait_until_migrated(self._say)
         settings.METALAKE_THREADS = options["concurrency"]  # those that calls to outside systems share out
-        self.stdout.write("The worker drains the outbox. Stop with Ctrl-C.")
+        self._say("The worker drains the outbox. Stop with Ctrl-C.")
         worker = app.Worker(
             pool_cls="threads",
             concurrency=options["concurrency"],
@@ -45,6 +47,10 @@ class Command(BaseCommand):
         worker.start()
         if worker.exitcode and state.should_stop is None and state.should_terminate is None:
             _start_anew()
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        sys.stdout.flush()
 
 
 def _start_anew() -> None:
