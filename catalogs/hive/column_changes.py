@@ -118,7 +118,7 @@ def add_column(draft: ColumnsDraft, change: wire.AddColumn, where: str) -> None:
 
 
 def delete_column(draft: ColumnsDraft, change: wire.DeleteColumn, where: str) -> None:
-    """Drop a column, unless the table is bucketed or sorted by it."""
+    """Drop a column, unless the table is bucketed or sorted by it, or has no other column and no partition key."""
     draft.require_hive(where)
     where = f"{where}.fieldName"
     name = top_level(change.field_name, where)
@@ -129,7 +129,7 @@ def delete_column(draft: ColumnsDraft, change: wire.DeleteColumn, where: str) ->
         raise Invalid(f"{where}: {quote(name)} is what the table is bucketed by", kind="column")
     if any(column.name.lower() == name for column in draft.sort_columns):
         raise Invalid(f"{where}: {quote(name)} is what the table is sorted by", kind="column")
-    if len(draft.order) == 1:
+    if len(draft.order) == 1 and not draft.keys:
         raise Invalid(f"{where}: {quote(name)} is the table's last column", kind="column")
     draft.order.remove(name)
     del draft.columns[name]

@@ -75,8 +75,6 @@ def _partition_keys(request: wire.CreateTableRequest, columns: Mapping[str, Hive
         if isinstance(types[name], StructType | ListType | MapType | UnionType):
             raise Unsupported(f"{where}: {quote(name)} is nested; Hive partitions by primitive columns", kind="table")
         keys.append(name)
-    if keys and len(keys) == len(columns):
-        raise Invalid("partitioning: at least one column must not be partitioned by", kind="table")
     if keys != list(columns)[len(columns) - len(keys) :]:
         raise Invalid(
             f"partitioning: partition columns come last, in the order of partitioning: {', '.join(keys)}", kind="table"

@@ -49,6 +49,12 @@ SAID: list[tuple[re.Pattern[str], type[MetalakeError]]] = [
     (re.compile(r"has been modified"), Conflict),
     (re.compile(r"No FileSystem for scheme|not a valid|[Rr]elative path"), Invalid),
 ]
+INCOMPATIBLE = re.compile(r"types incompatible with the existing columns")
+HOW_TO_CHANGE = (
+    "A metastore compares columns by their position while its setting hive.metastore.disallow.incompatible.col.type."
+    "changes is true, the default: set it to false in the metastore's hive-site.xml and restart it. With it, columns "
+    "may only be added at the end, renamed and given wider types."
+)
 DENIED = re.compile(r"permission|access ?control|not authorized|unauthorized|denied", re.IGNORECASE)
 IN_VAIN = "it may be no Hive metastore, or one that asks for Kerberos or TLS, which are not offered"
 MAX_SAID = 500
@@ -101,6 +107,8 @@ def translated(failure: Exception, method: str, about: About, where: str) -> Met
 
 
 def _by_text(said: str, about: About) -> MetalakeError | None:
+    if INCOMPATIBLE.search(said):
+        return Invalid(f"Hive refused {about}: {said}. {HOW_TO_CHANGE}", kind=about.kind)
     error = next((error for pattern, error in SAID if pattern.search(said)), None)
     return error(f"Hive refused {about}: {said}", kind=about.kind) if error else None
 

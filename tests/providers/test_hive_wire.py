@@ -21,6 +21,7 @@ from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
 from tests.catalogs.external.crashes import Killed, killed_at, settle_all
 from tests.hms import HiveMetastore
+from tests.iceberg_rest.world import Caller as IcebergCaller
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -119,6 +120,48 @@ def test_what_the_catalog_hides_is_not_made(caller: Caller, hms: HiveMetastore, 
     refused = caller.post(f"{CATALOGS}/plain/schemas/{database}/tables", DELAYS)
     assert refused.error[:2] == (405, 1006) and "hide" in refused.message
     assert (held(hms, database), files(hms, database)) == ([], [])
+
+
+def test_a_refused_change_of_columns_names_the_setting_of_the_metastore(
+    caller: Caller, hms: HiveMetastore, database: str
+) -> None:
+    """A metastore compares columns by their position unless it is told not to."""
+    where = f"{CATALOGS}/hive/schemas/{database}/tables"
+    for name, format in [("delays", "ICEBERG"), ("plain", "HIVE")]:
+        body = DELAYS | {"name": name, "properties": {"table_type": format}}
+        assert caller.post(where, body)["table"]["name"] == name
+    lake = IcebergCaller(caller.name, catalog="hive")
+    loaded = lake.get(f"namespaces/{database}/tables/delays").json
+    kept, entry = files(hms, database), caller.get(f"{where}/delays").body
+    first = {"@type": "addColumn", "fieldName": ["minutes"], "type": "integer", "position": "first"}
+    fields = loaded["metadata"]["schemas"][0]["fields"]
+    moved = {"type": "struct", "schema-id": 1, "fields": [*fields[1:], *fields[:1]]}
+    updates = [{"action": "add-schema", "schema": moved}, {"action": "set-current-schema", "schema-id": -1}]
+    commit = lake.post(f"namespaces/{database}/tables/delays", {"requirements": [], "updates": updates})
+    refused = [caller.put(f"{where}/{name}", first) for name in ("plain", "delays")]
+    assert [answer.error[:2] for answer in refused] == [(400, 1001)] * 2
+    assert commit.error[:2] == (400, "BadRequestException")
+    for message in (commit.error[2], *(answer.message for answer in refused)):
+        assert "existing columns in their respective positions" in message
+        assert "hive.metastore.disallow.incompatible.col.type.changes is true, the default: set it to false" in message
+    assert (files(hms, database), caller.get(f"{where}/delays").body) == (kept, entry)
+    last = first | {"position": "default"}
+    assert [caller.put(f"{where}/{name}", last).status for name in ("plain", "delays")] == [200, 200]
+
+
+@pytest.mark.parametrize("format", ["HIVE", "ICEBERG"])
+def test_all_columns_may_be_partitioned_by(caller: Caller, hms: HiveMetastore, database: str, format: str) -> None:
+    where = f"{CATALOGS}/hive/schemas/{database}/tables"
+    keys = ["carrier", "delay"]
+    by = [{"strategy": "identity", "fieldName": [name]} for name in keys]
+    caller.post(where, DELAYS | {"partitioning": by, "properties": {"table_type": format}})
+    table = caller.get(f"{where}/delays")["table"]
+    assert ([each["name"] for each in table["columns"]], table["partitioning"]) == (keys, by)
+    added = {"@type": "addColumn", "fieldName": ["gate"], "type": "integer"}
+    shown = caller.put(f"{where}/delays", added)["table"]["columns"]
+    assert {each["name"] for each in shown} == {*keys, "gate"}
+    shown = caller.put(f"{where}/delays", {"@type": "deleteColumn", "fieldName": ["gate"], "ifExists": False})
+    assert [each["name"] for each in shown["table"]["columns"]] == keys
 
 
 def create(database: str) -> object:

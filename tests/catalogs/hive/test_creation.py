@@ -85,6 +85,12 @@ def test_the_last_columns_become_partition_keys():
     assert table.partition_keys == (HiveColumn("price", "decimal(10,2)"), HiveColumn("day", "date"))
 
 
+def test_all_columns_may_be_partition_keys():
+    names = ["id", "carrier", "price", "day"]
+    table = created(partitioning=[{"strategy": "identity", "fieldName": [name]} for name in names])
+    assert (table.columns, [key.name for key in table.partition_keys]) == ((), names)
+
+
 @pytest.mark.parametrize(
     ("error", "partitioning", "complaint"),
     [
@@ -110,11 +116,6 @@ def test_the_last_columns_become_partition_keys():
             Invalid,
             [*BY_DAY, {"strategy": "identity", "fieldName": ["price"]}],
             "partitioning: partition columns come last, in the order of partitioning: day, price",
-        ),
-        (
-            Invalid,
-            [{"strategy": "identity", "fieldName": [name]} for name in ("id", "carrier", "price", "day")],
-            "partitioning: at least one column must not be partitioned by",
         ),
     ],
 )
