@@ -5,7 +5,7 @@ Source: the native wire reference, sections 1, 4 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import Field
@@ -94,6 +94,18 @@ def table_reply(name: str, parts: dict[str, Any], audit: AuditInfo) -> dict[str,
 
 def partition_reply(parts: dict[str, Any]) -> dict[str, Any]:
     return parts | {"properties": mask(parts["properties"])}
+
+
+def as_sent(
+    reply: dict[str, Any], properties: Mapping[str, str], secrets: frozenset[str] = frozenset(), **added: str
+) -> dict[str, Any]:
+    """A new object with the properties that its creation sent, and those that are named; loading it shows what else it
+    has.
+
+    Source: Gravitino's server, which answers a creation by what was asked (MetalakeManager, SchemaOperationDispatcher
+    and TableOperationDispatcher), and adds `in-use` to a catalog's alone (BaseCatalog).
+    """
+    return reply | {"properties": mask(properties, secrets) | added}
 
 
 def _container(

@@ -6,7 +6,7 @@ from typing import Any
 
 from authz.policy import Actor
 from catalogs.bodies import CreateMetalakeRequest, EnableRequest, UpdatesRequest, alteration
-from catalogs.replies import MetalakeReply, metalake_reply
+from catalogs.replies import MetalakeReply, as_sent, metalake_reply
 from catalogs.services import metalakes
 from metalake.rest import Endpoint, answers
 
@@ -19,9 +19,9 @@ class Metalakes(Endpoint):
 
     @answers("caller", body=CreateMetalakeRequest, reply={"metalake": MetalakeReply}, asks=metalakes.require_maker)
     def post(self, actor: Actor, body: CreateMetalakeRequest) -> dict[str, Any]:
-        """Create a metalake; service administrators may."""
+        """Create a metalake; service administrators may. Its properties are answered as they were sent."""
         row = metalakes.create_metalake(actor, body.name, body.comment, body.properties)
-        return {"metalake": metalake_reply(row)}
+        return {"metalake": as_sent(metalake_reply(row), body.properties)}
 
 
 class Metalake(Endpoint):

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from authz.policy import Actor
 from catalogs.bodies import CreateSchemaRequest, SchemaUpdatesRequest, alteration
 from catalogs.lookup import Ident
-from catalogs.replies import Identifier, SchemaReply, identifiers, schema_reply
+from catalogs.replies import Identifier, SchemaReply, as_sent, identifiers, schema_reply
 from catalogs.services import schemas
 from metalake.errors import NotFound
 from metalake.privileges import Kind
@@ -26,9 +26,10 @@ class Schemas(Endpoint):
 
     @answers("create_schema", body=CreateSchemaRequest, reply={"schema": SchemaReply})
     def post(self, actor: Actor, metalake: str, catalog: str, body: CreateSchemaRequest) -> dict[str, Any]:
-        """Create a schema, with the parents that are missing."""
+        """Create a schema, with the parents that are missing. Its properties are answered as they were sent."""
         ident = Ident(metalake, catalog, self._meant(body.name))
-        return {"schema": schema_reply(schemas.create_schema(actor, ident, body.comment, body.properties))}
+        made = schemas.create_schema(actor, ident, body.comment, body.properties)
+        return {"schema": as_sent(schema_reply(made), body.properties)}
 
     def _meant(self, name: str) -> str:
         """The Python client percent-encodes the name in this one body; it is known by what it calls itself."""

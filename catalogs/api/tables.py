@@ -7,7 +7,7 @@ from typing import Any
 from authz.policy import Actor
 from catalogs.iceberg.translate import from_iceberg
 from catalogs.lookup import Ident
-from catalogs.replies import Identifier, TableReply, identifiers, table_reply
+from catalogs.replies import Identifier, TableReply, as_sent, identifiers, table_reply
 from catalogs.services import tables
 from catalogs.services.external.iceberg import native_parts
 from catalogs.services.external.tables import ExternalTable
@@ -34,8 +34,12 @@ class Tables(Endpoint):
 
     @answers("create_table", body=CreateTableRequest, reply={"table": TableReply})
     def post(self, actor: Actor, metalake: str, catalog: str, schema: str, body: CreateTableRequest) -> dict[str, Any]:
-        """Create a table; its property `location` chooses where it lies."""
-        return {"table": shown(tables.create_native_table(actor, Ident(metalake, catalog, schema, body.name), body))}
+        """Create a table; its property `location` chooses where it lies.
+
+        Its properties are answered as they were sent; loading it shows those that it got.
+        """
+        made = tables.create_native_table(actor, Ident(metalake, catalog, schema, body.name), body)
+        return {"table": as_sent(shown(made), body.properties)}
 
 
 class Table(Endpoint):

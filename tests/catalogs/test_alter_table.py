@@ -20,7 +20,8 @@ def table(admin: Caller) -> dict[str, Any]:
     for name in ("A", "B"):
         admin.post(f"{C}/schemas", {"name": name})
     columns = [{"name": "id", "type": "integer", "nullable": False}, {"name": "name", "type": "string"}]
-    return admin.post(T, {"name": "t", "columns": columns, "properties": {"a": "1"}})["table"]
+    admin.post(T, {"name": "t", "columns": columns, "properties": {"a": "1"}})["table"]
+    return admin.get(f"{T}/t")["table"]
 
 
 def location() -> str:

@@ -15,12 +15,13 @@ def test_create_and_load(admin: Caller) -> None:
     asked = {"name": "acme", "comment": "ours", "properties": {"team": "data"}}
     made = admin.post("metalakes", asked)["metalake"]
     assert {key: made[key] for key in ("name", "comment")} == {"name": "acme", "comment": "ours"}
-    assert made["properties"] == {"team": "data", "in-use": "true"}
+    assert made["properties"] == {"team": "data"}, "as it was sent"
     assert set(made["audit"]) == {"creator", "createTime"}
     assert made["audit"]["creator"] == "admin"
     assert MOMENT.fullmatch(made["audit"]["createTime"])
-    assert admin.get("metalakes/acme")["metalake"] == made
-    assert admin.get("metalakes/acme/")["metalake"] == made
+    shown = made | {"properties": {"team": "data", "in-use": "true"}}
+    assert admin.get("metalakes/acme")["metalake"] == shown
+    assert admin.get("metalakes/acme/")["metalake"] == shown
 
 
 def test_list_shows_the_callers_own(admin: Caller, mia: Caller, otto: Caller) -> None:
@@ -33,7 +34,7 @@ def test_list_shows_the_callers_own(admin: Caller, mia: Caller, otto: Caller) ->
 def test_null_and_absent_are_the_same(admin: Caller) -> None:
     made = admin.post("metalakes", {"name": "acme", "comment": None, "properties": None})["metalake"]
     assert made["comment"] is None
-    assert made["properties"] == {"in-use": "true"}
+    assert made["properties"] == {}
 
 
 def test_only_service_administrators_create(mia: Caller) -> None:

@@ -108,7 +108,8 @@ def test_a_partition_lies_on_it_too(caller: Caller, maker: Caller) -> None:  # n
 def test_what_was_dropped_there_is_its_former_owners(caller: Caller, maker: Caller) -> None:  # noqa: F811
     """Glue keeps the files; who could only read the table does not register it."""
     give("mia", Kind.CATALOG, "aws", "use_catalog", "use_schema", "create_table", "select_table")
-    kept = caller.post(OWN, {"name": "kept", "columns": COLUMNS})["table"]["properties"]
+    caller.post(OWN, {"name": "kept", "columns": COLUMNS})["table"]
+    kept = caller.get(f"{OWN}/kept")["table"]["properties"]
     assert caller.delete(f"{OWN}/kept")["dropped"] is True
     assert ReservedPlace.objects.get().location == kept["location"]
     refused = made(maker, "mine", table_type="ICEBERG", metadata_location=kept["metadata_location"])

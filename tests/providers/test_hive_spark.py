@@ -134,7 +134,9 @@ def test_spark_makes_tables_and_they_are_shown_and_altered(wire: Caller, hms: Hi
 def test_tables_of_the_wire_are_spark_s_too(wire: Caller, hms: HiveMetastore, spark: Spark) -> None:
     made = wire.send("POST", SCHEMAS, {"name": hms.create_database().upper() + "_w", "comment": "sales of 2013"})
     database = made["schema"]["name"]
-    assert made["schema"]["properties"]["location"].endswith(f"/{database}.db")
+    assert made["schema"]["properties"] == {}, "as it was sent"
+    place = wire.get(f"{SCHEMAS}/{database}")["schema"]["properties"]["location"]
+    assert place.endswith(f"/{database}.db")
     body = {
         "name": "Delays",
         "comment": "how late",
@@ -147,8 +149,9 @@ def test_tables_of_the_wire_are_spark_s_too(wire: Caller, hms: HiveMetastore, sp
     }
     tables = f"{SCHEMAS}/{database}/tables"
     table = wire.send("POST", tables, body)["table"]
-    assert (table["name"], table["properties"]["table-type"]) == ("delays", "MANAGED_TABLE")
-    assert "metalake.intent" not in table["properties"]
+    assert (table["name"], table["properties"]) == ("delays", body["properties"]), "as it was sent"
+    held = wire.get(f"{tables}/delays")["table"]["properties"]
+    assert held["table-type"] == "MANAGED_TABLE" and "metalake.intent" not in held
     values = [{"type": "literal", "dataType": "integer", "value": "2012"}]
     part = {"type": "identity", "fieldNames": [["year"]], "values": values, "properties": {"source": "archive"}}
     added = wire.send("POST", f"{tables}/delays/partitions", {"partitions": [part]})["partitions"]

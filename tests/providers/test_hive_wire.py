@@ -67,8 +67,10 @@ def files(hms: HiveMetastore, database: str) -> list[Path]:
 def test_an_iceberg_table_lives_and_ends(caller: Caller, hms: HiveMetastore, database: str) -> None:
     where = f"{CATALOGS}/hive/schemas/{database}/tables"
     made = caller.post(where, DELAYS)["table"]
-    pointer = made["properties"]["metadata_location"]
-    assert (made["comment"], made["properties"]["owner_team"]) == ("how late", "ops")
+    assert (made["comment"], made["properties"]) == ("how late", DELAYS["properties"]), "as it was sent"
+    shown = caller.get(f"{where}/delays")["table"]["properties"]
+    pointer = shown["metadata_location"]
+    assert shown["owner_team"] == "ops"
     assert files(hms, database) == [Path(urlparse(pointer).path)]
     assert caller.post(where, DELAYS).error[:2] == (409, 1004)
     updates: list[dict[str, Any]] = [
