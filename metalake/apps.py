@@ -9,5 +9,5 @@ class MetalakeConfig(AppConfig):
         from metalake import event_log, events, outbox, store
 
         store.refuse_at_first_connection()
-        outbox.handles(events.TOPIC, events.deliver)
+        outbox.handles(events.TOPIC, events.deliver, in_order=True)
         events.subscribe(event_log.append)

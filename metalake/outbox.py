@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -31,13 +31,16 @@ ROUND = 15.0  # seconds
 
 Handler = Callable[[dict[str, Any]], object]
 _handlers: dict[str, Handler] = {}
+_in_order: set[str] = set()
 _rounds: list[Callable[[], object]] = []
 _wake = threading.Event()
 
 
-def handles(topic: str, handler: Handler) -> None:
-    """Register what a topic's rows are handed to."""
+def handles(topic: str, handler: Handler, *, in_order: bool = False) -> None:
+    """Register what a topic's rows are handed to; with `in_order` one that fails keeps those behind it waiting."""
     _handlers[topic] = handler
+    if in_order:
+        _in_order.add(topic)
 
 
 def every_round(*jobs: Callable[[], object]) -> None:
@@ -65,20 +68,46 @@ def drain() -> int:
     while rows := _claim():
         with _leased(rows):
             while rows:
-                handled += _handle(rows[0])
-                rows.pop(0)
+                is_done = _handle(rows[0])
+                handled += is_done
+                row = rows.pop(0)
+                if not is_done and row.topic in _in_order:
+                    _give_back(rows, row.topic)
     return handled
 
 
 def _claim() -> list[Outbox]:
     now = timezone.now()
     with transaction.atomic():
-        due = Outbox.objects.filter(due_at__lte=now).order_by("id")
+        due = Outbox.objects.filter(due_at__lte=now).exclude(topic__in=_held_up(now)).order_by("id")
         if connection.features.has_select_for_update_skip_locked:
             due = due.select_for_update(skip_locked=True)
         rows = list(due[:BATCH])
         Outbox.objects.filter(pk__in=[row.pk for row in rows]).update(due_at=now + LEASE)
     return rows
+
+
+def _held_up(now: datetime) -> list[str]:
+    """Topics in order whose first row another drainer has, or which failed and is not due yet. In the claim itself."""
+    held_up = []
+    for topic in sorted(_in_order):
+        rows = Outbox.objects.filter(topic=topic)
+        first = rows.order_by("id").values_list("pk", flat=True).first()
+        if first is None:
+            continue
+        mine = rows.filter(pk=first, due_at__lte=now)
+        if connection.features.has_select_for_update_skip_locked:
+            mine = mine.select_for_update(skip_locked=True)
+        if not mine.values_list("pk", flat=True):
+            held_up.append(topic)
+    return held_up
+
+
+def _give_back(rows: list[Outbox], topic: str) -> None:
+    """What is behind a row that failed is due as soon as that is done."""
+    behind = [row for row in rows if row.topic == topic]
+    rows[:] = [row for row in rows if row.topic != topic]
+    Outbox.objects.filter(pk__in=[row.pk for row in behind]).update(due_at=timezone.now())
 
 
 @contextmanager

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -59,6 +63,46 @@ def test_events_say_who_did_what_when_and_in_which_request(start_metalake: Start
     assert lines[0]["request_id"]
     assert all({"at", "kind", "object_id", "metalake_id", "details"} <= event.keys() for event in lines)
     assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_disk_that_is_full_delays_events_and_breaks_none(start_metalake: StartMetalake, tmp_path: Path) -> None:
+    """The limit of a process's files stands in for the end of the disk: the log alone is that large."""
+    log, most = tmp_path / "events", 16 * 1024 * 1024
+    log.touch(mode=0o600)
+    server = start_metalake(METALAKE_EVENT_LOG=str(log), METALAKE_LOG_LEVEL="CRITICAL")
+    assert waits_for_nothing(server)
+    before = log.stat().st_size
+    filler = b'{"name":"filler","full_name":"%s"}\n'
+    room = most - before - len(filler) + 2 - 100  # 100 bytes are left: a part of a line
+    with log.open("ab") as stream:
+        stream.write(filler % (b"x" * room))
+    limit_files(server, most)
+    client = Client(server.url)
+    names = [f"s{number}" for number in range(5)]
+    for name in names:
+        assert client.send("POST", f"{NATIVE}/schemas", {"name": name}).status == 200
+    assert eventually(lambda: tried_in_vain(server))
+    assert log.stat().st_size == most - 100, "what was written of a line is taken back"
+    limit_files(server, resource.RLIM_INFINITY)
+    assert waits_for_nothing(server)
+    assert [name for event, name in events(log) if event == "schema.created"] == [f"lake.{name}" for name in names]
+
+
+def limit_files(server: MetalakeServer, size: int) -> None:
+    """Of all processes of the server."""
+    assert server.process is not None
+    group = server.process.pid
+    for process in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()):
+        with suppress(ProcessLookupError):
+            if os.getpgid(process) == group:
+                resource.prlimit(process, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+def tried_in_vain(server: MetalakeServer) -> bool:
+    """One event was tried, and those behind it wait for it."""
+    with closing(sqlite3.connect(f"file:{server.home}/metalake.sqlite3?mode=ro", uri=True)) as store:
+        rows = store.execute("SELECT attempts FROM metalake_outbox ORDER BY id").fetchall()
+    return len(rows) == 5 and rows[0][0] > 0 and not any(attempts for (attempts,) in rows[1:])
 
 
 def make_table(client: Client, schema: str, name: str) -> Path:

@@ -270,3 +270,46 @@ class Stoppable(outbox.Drainer):
         self.join(10)
         assert not self.is_alive()
         Outbox.objects.all().delete()
+
+
+@pytest.fixture
+def in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "_in_order", {TOPIC})
+
+
+def test_in_order_a_failure_holds_up_what_is_behind_it_and_no_other_topic(
+    handle: Handle, handled: list[int], in_order: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others: list[int] = []
+    monkeypatch.setitem(outbox._handlers, "test.other", lambda payload: others.append(payload["n"]))
+
+    def broken(payload: dict[str, Any]) -> None:
+        raise OSError("the disk is full")
+
+    handle(broken)
+    leave(1, 2)
+    follow_up("test.other", [{"n": 7}])
+    leave(3)
+    assert outbox.drain() == 1
+    assert others == [7]
+    handle(lambda payload: handled.append(payload["n"]))
+    leave(4)
+    assert outbox.drain() == 0, "the first waits, so all do"
+    Outbox.objects.filter(payload__n=1).update(due_at=timezone.now())
+    assert outbox.drain() == 4
+    assert handled == [1, 2, 3, 4]
+
+
+def test_in_order_one_drainer_works_at_a_time(handle: Handle, in_order: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "BATCH", 2)
+    leave(*range(12))
+    seen: list[int] = []
+
+    def handler(payload: dict[str, Any]) -> None:
+        time.sleep(0.002)
+        seen.append(payload["n"])
+
+    handle(handler)
+    in_threads(*[outbox.drain] * 4)
+    outbox.drain()
+    assert seen == list(range(12))
