@@ -251,6 +251,10 @@ class ExternalProvider(Provider):
         """Where a table's files are, or are to go, as its definition says."""
         return []
 
+    def home_of(self, schema: Remote) -> str | None:
+        """Where a schema's Iceberg tables go that name no place; None where that is not known before they are made."""
+        return None
+
     def ground(self, schema: Remote) -> Ground:
         """Where tables of a schema may lie that name their place, whoever makes them."""
         return Ground()

@@ -32,7 +32,7 @@ from metalake.privileges import Kind
 class SchemaRecord:
     """A schema as its doors show it; `taken_at` says when an outside system was asked for it.
 
-    `folder` is where tables of a schema of ours go that name no place.
+    `folder` is where Iceberg tables go that name no place, if it was asked for and is known.
     """
 
     path: HierarchicalSchema
@@ -114,7 +114,7 @@ def _read(
         folder = places.folder_of(found, store_of(found), own.properties).folder if with_folder else None
         return SchemaRecord(found.path, own, folder=folder)
     row, taken_at = external.loaded(actor, found, force=refresh, as_published=as_published)
-    return SchemaRecord(found.path, row, taken_at)
+    return SchemaRecord(found.path, row, taken_at, external.folder_of(found) if with_folder else None)
 
 
 def load_schema(actor: Actor, ident: Ident, *, refresh: bool = False, with_folder: bool = False) -> SchemaRecord:

@@ -86,6 +86,17 @@ def loaded(
     return row, kept.taken_at
 
 
+def folder_of(found: Found) -> str | None:
+    """Where Iceberg tables of a schema go that name no place, as the system last said; of one that is only a step to
+    others, where they would, if that is ours to say.
+    """
+    provider, kept = provider_at_external(found), Mirror.objects.filter(pk=found.id).first()
+    if kept is not None:
+        return provider.home_of(Remote(kept.wire_name, kept.definition, kind=Kind.SCHEMA))
+    name = mirror.wire_name(provider.levels_of(found.path))
+    return provider.home_of(Remote(name, provider.new_schema(None, {}), kind=Kind.SCHEMA))
+
+
 def create(actor: Actor, ident: Ident, comment: str | None, properties: dict[str, str]) -> Found:
     """Make a schema outside, with the levels above it that are missing there and here."""
     _require_unspelt(actor, ident)
