@@ -246,7 +246,7 @@ def _publish(actor: Actor, intent: Intent) -> None:
         steps.point("committing")
 
     try:
-        write(actor, act, kind="catalog")
+        write(actor, act, kind="catalog", waits=False)
     except (Conflict, ProviderUnavailable) as failure:  # others were in the way, or the database
         raise Unsettled(failure.message) from failure
 

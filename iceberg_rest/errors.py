@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import orjson
 from django.core.exceptions import RequestDataTooBig
-from django.db import InterfaceError, OperationalError
 from django.http import HttpResponse, UnreadablePostError
 from pydantic import ValidationError
 
 from metalake import errors
+from metalake.causes import unavailable
 from metalake.errors import MetalakeError, NotFound
 from metalake.logs import note_failure
 from metalake.privileges import Kind
@@ -81,10 +81,7 @@ def _known(error: Exception) -> MetalakeError | None:
             return errors.TooLarge("The request body is too large.")
         case UnreadablePostError():
             return errors.Invalid("The request body did not arrive.")
-        case OperationalError() | InterfaceError():
-            # The one transaction of a write answers for itself; this failed before it.
-            return errors.ProviderUnavailable("The database is not available; try again.")
-    return None
+    return unavailable(error)  # the one transaction of a write answers for itself; this failed before it
 
 
 def shape_of(error: MetalakeError, *, commits: bool = False) -> tuple[int, str]:
@@ -112,6 +109,8 @@ def shape_of(error: MetalakeError, *, commits: bool = False) -> tuple[int, str]:
             return 400, "BadRequestException"
         case errors.Unsupported():
             return 406, "UnsupportedOperationException"
+        case errors.StoreUnavailable():
+            return 503, "ServiceUnavailableException"  # clients send the same again after Retry-After
         case errors.ProviderUnavailable():
             # Known not to have happened: a client that is told so may clean up and try again.
             return (409, "CommitFailedException") if commits else (503, "ServiceUnavailableException")

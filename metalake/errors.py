@@ -16,7 +16,8 @@ MetalakeError
 ├── Conflict             a stale write; load again and retry
 ├── ProviderUnavailable  the outside world refused the call or could not be reached
 │   ├── ProviderBusy     it is not asked now: too many wait for it, it throttles, or it kept failing
-│   └── ProviderTimeout  it did not answer in time
+│   ├── ProviderTimeout  it did not answer in time
+│   └── StoreUnavailable our own database cannot do it now: the request changed nothing there
 └── OutcomeUnknown       a write may or may not have happened
 """
 
@@ -111,6 +112,10 @@ class ProviderBusy(ProviderUnavailable):
 
 class ProviderTimeout(ProviderUnavailable):
     """A remote system did not answer a read in time."""
+
+
+class StoreUnavailable(ProviderUnavailable):
+    """Our own database did not do it, or too many wait for it already: nothing was changed. `retry_after` says when."""
 
 
 class OutcomeUnknown(MetalakeError):

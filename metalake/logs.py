@@ -8,6 +8,7 @@ from typing import Any
 
 from pythonjsonlogger.orjson import OrjsonFormatter
 
+from metalake.causes import said_by
 from metalake.context import request_id
 from metalake.errors import MetalakeError, OutcomeUnknown, ProviderUnavailable
 
@@ -41,8 +42,10 @@ def unforeseen() -> logging.Filter:
 
 
 def note_failure(error: MetalakeError) -> None:
-    """A line for what another system did not do, which an operator may have to see to."""
+    """A line for what another system or our database did not do, with its cause: an operator may have to see to it."""
+    cause = said_by(error.__cause__)
+    told = f"{error.message} [{cause}]" if cause else error.message
     if isinstance(error, OutcomeUnknown):
-        log.error("outcome unknown: %s", error.message)
+        log.error("outcome unknown: %s", told)
     elif isinstance(error, ProviderUnavailable):
-        log.warning("unavailable: %s", error.message)
+        log.warning("unavailable: %s", told)

@@ -16,7 +16,6 @@ from urllib.parse import unquote, unquote_plus
 
 import orjson
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, re_path
@@ -27,6 +26,7 @@ from rest_framework.views import APIView
 
 from metalake import errors
 from metalake.bodies import before_reading, holds_nul, require_few_values
+from metalake.causes import unavailable
 from metalake.errors import Forbidden, Invalid, MetalakeError
 from metalake.logs import note_failure
 from metalake.privileges import Kind
@@ -300,7 +300,7 @@ def shape_of(error: MetalakeError) -> tuple[int, int, str]:
             return 405, 1006, "UnsupportedOperationException"
         case errors.Conflict():
             return 409, 1100 if kind in _OLD_CODES else 1012, "OptimisticLockException"
-        case errors.ProviderBusy():
+        case errors.ProviderBusy() | errors.StoreUnavailable():
             return 503, 1007, "ConnectionFailedException"
         case errors.ProviderTimeout():
             return 504, 1007, "ConnectionFailedException"
@@ -347,9 +347,9 @@ def render_error(error: Exception, context: Any = None) -> HttpResponse:
         return error_response(Invalid(explain(error)))
     if isinstance(error, UnreadablePostError):
         return error_response(Invalid("The request body did not arrive."))
-    if isinstance(error, (OperationalError, InterfaceError)):
-        # The one transaction of a write answers for itself; this failed before it.
-        return error_response(errors.ProviderUnavailable("The database is not available; try again."))
+    if failed := unavailable(error):  # the one transaction of a write answers for itself; this failed before it
+        note_failure(failed)
+        return error_response(failed)
     if isinstance(error, Http404):
         return error_response(errors.NotFound("There is nothing at this path."))
     if isinstance(error, APIException) and error.status_code == 405:

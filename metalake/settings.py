@@ -11,8 +11,10 @@ from django.http.request import split_domain_port
 from catalogs.hierarchy import SeparatorPolicy, check_separator
 from catalogs.iceberg.locations import is_under, normalise
 from catalogs.providers.reaching.addresses import parse_allowed
+from metalake import limits
 from metalake.addresses import parse_proxies
 from metalake.errors import Invalid
+from metalake.limits import Limits
 from metalake.targets import in_url, is_address, is_loopback
 
 env = environ.Env()
@@ -50,6 +52,16 @@ METALAKE_METADATA_CACHE = env.int("METALAKE_METADATA_CACHE", 64 * 1024 * 1024)
 
 def refuse(message: str) -> None:
     raise ImproperlyConfigured(message)
+
+
+def seconds(name: str, default: float, least: float = 0.001) -> float:
+    try:
+        given = env.float(name, default)
+    except ValueError:
+        given = 0.0
+    if not least <= given <= 1_000_000:
+        refuse(f"{name} is a number of seconds, {least:g} at least.")
+    return given
 
 
 try:
@@ -251,19 +263,23 @@ _default = DATABASES["default"]
 _default["CONN_MAX_AGE"] = None
 _default["CONN_HEALTH_CHECKS"] = True
 ON_SQLITE = _default["ENGINE"] == "django.db.backends.sqlite3"
+METALAKE_LIMITS = Limits(
+    lock=seconds("METALAKE_LOCK_TIMEOUT", 20 if ON_SQLITE else 10),
+    statement=seconds("METALAKE_STATEMENT_TIMEOUT", 60),
+    idle=seconds("METALAKE_IDLE_TIMEOUT", 30),
+    silence=round(seconds("METALAKE_SILENCE_TIMEOUT", 30, least=3)),
+    connect=round(seconds("METALAKE_CONNECT_TIMEOUT", 5, least=2)),
+)
 if ON_SQLITE:
-    _default["OPTIONS"] = {
-        "transaction_mode": "IMMEDIATE",
-        "timeout": 20,
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
-        "PRAGMA foreign_keys=ON; PRAGMA mmap_size=1073741824; PRAGMA cache_size=-8000",
-    }
+    _default["OPTIONS"] = limits.on_sqlite(METALAKE_LIMITS)
     if METALAKE_WORKERS > 1 or METALAKE_BROKER_URL:
         refuse(
             "SQLite serves one server process and its short commands. A broker, a worker or a second process "
             "needs PostgreSQL: set METALAKE_DATABASE_URL=postgres://user:password@host/database."
         )
-elif _default["ENGINE"] != "django.db.backends.postgresql":
+elif _default["ENGINE"] == "django.db.backends.postgresql":
+    _default["OPTIONS"] = limits.on_postgresql(METALAKE_LIMITS, _default.get("OPTIONS", {}))
+else:
     refuse("METALAKE_DATABASE_URL must be sqlite:///path or postgres://user:password@host:port/database.")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.urls import include, path, re_path
@@ -10,7 +12,9 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from frontend import sign_in
 from iceberg_rest.errors import render_error as iceberg_error
 from metalake import health
+from metalake.causes import unavailable
 from metalake.errors import Invalid, MetalakeError, NotFound
+from metalake.logs import note_failure
 from metalake.middleware import ContentSecurity
 from metalake.rest import render_error as native_error
 from metalake.rest import shape_of
@@ -59,6 +63,12 @@ def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def handler500(request: HttpRequest) -> HttpResponse:
+    """While the failure is handled: a page for which the database failed may be asked for again."""
+    if failed := unavailable(sys.exc_info()[1] or Exception()):
+        note_failure(failed)
+        response = render_for(request, failed)
+        response["Retry-After"] = str(failed.retry_after)
+        return response
     if request.wire == "page":  # type: ignore[attr-defined]
         from django.views.defaults import server_error
 

@@ -163,7 +163,8 @@ def two_nodes(folder: Path, database_url: str, **environment: str) -> Iterator[N
 @contextmanager
 def one_node(folder: Path, **environment: str) -> Iterator[Nodes]:
     """One server on SQLite."""
-    nodes = Nodes([prepare(folder, METALAKE_LOG_LEVEL="ERROR", **environment)], str(folder / "metalake.sqlite3"))
+    environment = {"METALAKE_LOG_LEVEL": "ERROR"} | environment
+    nodes = Nodes([prepare(folder, **environment)], str(folder / "metalake.sqlite3"))
     try:
         yield _started(nodes)
     finally:

@@ -79,8 +79,8 @@ def test_looking_for_nul_takes_one_pass(backslashes: int) -> None:
 @pytest.mark.parametrize(
     ("failure", "status", "code"),
     [
-        (OperationalError("host=db password=x"), 502, 1007),
-        (InterfaceError("host=db"), 502, 1007),
+        (OperationalError("host=db password=x"), 503, 1007),
+        (InterfaceError("host=db"), 503, 1007),
         (UnreadablePostError("gone"), 400, 1001),
         (OutcomeUnknown("Look."), 504, 1002),
         (ZeroDivisionError("secret"), 500, 1002),

@@ -1,0 +1,143 @@
+"""Why our own database or a disk of this machine failed: for the log by its cause, for who asked by what it means.
+
+Sources: PostgreSQL, "Error Codes"; SQLite, "Result and Error Codes".
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, OperationalError
+from prometheus_client import Counter
+
+from metalake.errors import StoreUnavailable
+
+FAILURES = Counter("metalake_database_failures", "Requests that our own database did not serve", ["cause"])
+FAILED = (DatabaseError, InterfaceError)
+LONGEST = 300  # characters of what a database says
+
+
+@dataclass(frozen=True)
+class Cause:
+    """`name` is for operators; `told` for who asked, who may come back in `retry_after` seconds."""
+
+    name: str
+    told: str
+    retry_after: int
+
+
+def _away(name: str) -> Cause:
+    return Cause(name, "The database is not available; try again.", 5)
+
+
+def _cannot_write(name: str) -> Cause:
+    return Cause(name, "The database takes no changes at the moment; nothing was changed. Try again later.", 30)
+
+
+LOCKED = Cause("lock timeout", "Others hold what this would change, for too long; nothing was changed. Try again.", 2)
+SLOW = Cause("statement timeout", "The database took too long; nothing was changed. Try again.", 5)
+STOOD_STILL = Cause("idle transaction", "The server stood still meanwhile; nothing was changed. Try again.", 1)
+FULL = _cannot_write("disk full")
+READ_ONLY = _cannot_write("read-only database")
+TOO_MANY = _away("too many connections")
+LOST = _away("connection lost")
+STOPPING = _away("database stops or starts")
+OTHER = _away("database failed")
+
+_OF_POSTGRESQL = {
+    "55P03": LOCKED,
+    "57014": SLOW,
+    "25P03": STOOD_STILL,
+    "25P04": STOOD_STILL,
+    "53100": FULL,
+    "25006": READ_ONLY,
+    "53300": TOO_MANY,
+    "57P01": STOPPING,
+    "57P02": STOPPING,
+    "57P03": STOPPING,
+}
+_OF_SQLITE = {
+    sqlite3.SQLITE_BUSY: LOCKED,
+    sqlite3.SQLITE_LOCKED: LOCKED,
+    sqlite3.SQLITE_FULL: FULL,
+    sqlite3.SQLITE_READONLY: READ_ONLY,
+}
+# A connection that is refused has no code of its own in psycopg.
+_OF_TEXT = {
+    "too many clients": TOO_MANY,
+    "too many connections": TOO_MANY,
+    "connection slots are reserved": TOO_MANY,
+    "the database system is": STOPPING,
+    "connection": LOST,
+}
+
+
+def cause_of(failure: BaseException | None) -> Cause | None:
+    """None for what is no failure of the database, but a fault of what it was asked."""
+    if not isinstance(failure, FAILED):
+        return None
+    code, text = _code(failure), str(failure)
+    if isinstance(code, str) and code in _OF_POSTGRESQL:
+        return _OF_POSTGRESQL[code]
+    if isinstance(code, int) and code & 0xFF in _OF_SQLITE:
+        return _OF_SQLITE[code & 0xFF]
+    if code == sqlite3.SQLITE_IOERR_WRITE:
+        return FULL
+    if not isinstance(failure, OperationalError | InterfaceError):
+        return None
+    if code is None:
+        return next((cause for words, cause in _OF_TEXT.items() if words in text), OTHER)
+    return LOST if str(code).startswith("08") else OTHER
+
+
+def unavailable(failure: BaseException) -> StoreUnavailable | None:
+    """What is told of a failure that changed nothing; None where it is no failure of the database."""
+    cause = cause_of(failure)
+    if cause is None:
+        return None
+    FAILURES.labels(cause.name).inc()
+    told = StoreUnavailable(cause.told)
+    told.retry_after = cause.retry_after
+    told.__cause__ = failure
+    return told
+
+
+def is_undone(failure: BaseException) -> bool:
+    """Whether a transaction certainly changed nothing although its commit may have been sent.
+
+    PostgreSQL answers a commit with an ERROR where it is undone; what ends the session leaves it open, unless that was
+    idle. SQLite's last page is what commits: where a page could not be written, that one was not.
+    """
+    code = _code(failure)
+    if isinstance(code, int):
+        return code & 0xFF in _OF_SQLITE or code == sqlite3.SQLITE_IOERR_WRITE
+    said: Any = getattr(failure.__cause__, "diag", None)
+    return _OF_POSTGRESQL.get(code or "") is STOOD_STILL or (said is not None and said.severity_nonlocalized == "ERROR")
+
+
+def said_by(failure: BaseException | None) -> str:
+    """A failure as the log has it: cause, code, class and the first line, without values and secrets; "" for others."""
+    if isinstance(failure, OSError) and failure.errno:
+        return f"{errno.errorcode.get(failure.errno, failure.errno)}: {os.strerror(failure.errno)}"
+    if not isinstance(failure, FAILED):
+        return ""
+    cause, code = cause_of(failure), _code(failure)
+    if cause is None:
+        return type(failure).__name__  # its text may quote values
+    first = next(iter(str(failure).strip().splitlines()), "")[:LONGEST]
+    if password := settings.DATABASES["default"].get("PASSWORD"):
+        first = first.replace(str(password), "******")
+    named = " ".join(str(part) for part in (code, type(failure.__cause__ or failure).__name__) if part is not None)
+    return f"{cause.name} ({named}): {first}"
+
+
+def _code(failure: BaseException | None) -> str | int | None:
+    """SQLSTATE of PostgreSQL, the extended result code of SQLite, None where it has neither."""
+    driver = getattr(failure, "__cause__", None)
+    code: str | int | None = getattr(driver, "sqlstate", None)
+    return getattr(driver, "sqlite_errorcode", None) if code is None else code

@@ -1,0 +1,47 @@
+"""How long this server waits for its own database: what every connection of a server, a worker and a command is told.
+
+Sources: PostgreSQL, "Client Connection Defaults" and libpq, "Parameter Key Words"; SQLite, sqlite3_busy_timeout.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Limits(NamedTuple):
+    """All in seconds."""
+
+    lock: float  # for a row or table that another transaction holds; on SQLite for the one writer
+    statement: float
+    idle: float  # of a transaction whose process says nothing more
+    silence: int  # until a database whose machine does not answer counts as gone
+    connect: int
+
+
+def on_postgresql(limits: Limits, given: dict[str, Any]) -> dict[str, Any]:
+    """The options of a connection; those that the database's URL gives win."""
+    told = {
+        "lock_timeout": limits.lock,
+        "statement_timeout": limits.statement,
+        "idle_in_transaction_session_timeout": limits.idle,
+    }
+    sent = " ".join(f"-c {name}={round(seconds * 1000)}" for name, seconds in told.items())
+    pause = max(1, limits.silence // 3)
+    return {
+        "connect_timeout": limits.connect,
+        "keepalives_idle": pause,
+        "keepalives_interval": pause,
+        "keepalives_count": 2,
+        "tcp_user_timeout": limits.silence * 1000,
+        **given,
+        "options": f"{sent} {given.get('options', '')}".strip(),
+    }
+
+
+def on_sqlite(limits: Limits) -> dict[str, Any]:
+    return {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": limits.lock,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
+        "PRAGMA foreign_keys=ON; PRAGMA mmap_size=1073741824; PRAGMA cache_size=-8000",
+    }
