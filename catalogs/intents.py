@@ -278,7 +278,7 @@ def _abort(intent: Intent) -> None:
     looks_again = now + LATE if any(each["late"] for each in intent.steps) else None
     with transaction.atomic():
         intent.reservations.all().delete()
-        save(intent, state=state, ended_at=now, lease_until=looks_again)
+        save(intent, state=state, ended_at=now, lease_until=looks_again, attempts=0, last_failure="")
         record(_aborted(intent, leaves))
         steps.point("aborting")
 
@@ -305,8 +305,12 @@ def _look_once_more(intent: Intent) -> None:
 
 
 def _come_back(intent: Intent, why: str) -> None:
-    stuck = {"state": Intent.State.STUCK} if intent.attempts >= MAX_ATTEMPTS else {}
-    due = timezone.now() + min(timedelta(seconds=2**intent.attempts), MAX_BACKOFF)
+    """After a pause that grows up to MAX_BACKOFF. One that has ended only looks for what came late, and does so until
+    the system answers: that needs nobody's word.
+    """
+    gives_up = intent.attempts >= MAX_ATTEMPTS and intent.ended_at is None
+    stuck = {"state": Intent.State.STUCK} if gives_up else {}
+    due = timezone.now() + min(timedelta(seconds=2 ** min(intent.attempts, MAX_ATTEMPTS)), MAX_BACKOFF)
     mine = Intent.objects.filter(pk=intent.pk, fence=intent.fence).exclude(state=Intent.State.COMMITTED)
     if mine.update(lease_until=due, last_failure=why[:1000], **stuck) and stuck:
         log.error("intent %s needs an operator: %s", intent.pk, why)
@@ -351,8 +355,8 @@ def _sweep_catalog(catalog_id: int, before: datetime) -> int:
 
 
 def _due(before: datetime) -> QuerySet[Intent]:
-    settled = [Intent.State.STUCK, Intent.State.COMMITTED]
-    return Intent.objects.filter(lease_until__lte=before).exclude(state__in=settled)
+    waits = Q(state=Intent.State.STUCK, ended_at=None)
+    return Intent.objects.filter(lease_until__lte=before).exclude(waits | Q(state=Intent.State.COMMITTED))
 
 
 def _claim(catalog_id: int, before: datetime) -> Intent | None:
@@ -365,16 +369,28 @@ def _claim(catalog_id: int, before: datetime) -> Intent | None:
     return None
 
 
+def looking() -> QuerySet[Intent]:
+    """Writes that were taken back, and whose calls are looked for since they may have arrived after that."""
+    return Intent.objects.filter(ended_at__isnull=False, lease_until__isnull=False)
+
+
+def undecided() -> QuerySet[Intent]:
+    """Those that somebody may decide on: stuck ones, and what is looked for though that failed before."""
+    failed = looking().exclude(last_failure="")
+    return Intent.objects.filter(Q(state=Intent.State.STUCK) | Q(pk__in=failed.values("pk")))
+
+
 def retry(intent: Intent) -> None:
-    """An operator's word that a stuck intent may be tried again."""
-    Intent.objects.filter(pk=intent.pk, state=Intent.State.STUCK).update(
-        state=Intent.State.UNDOING if intent.error else Intent.State.OPEN, attempts=1, lease_until=timezone.now()
+    """A word that an undecided intent may be tried again, at once."""
+    live = Intent.State.UNDOING if intent.error else Intent.State.OPEN
+    undecided().filter(pk=intent.pk, state=intent.state).update(
+        state=intent.state if intent.ended_at else live, attempts=1, lease_until=timezone.now()
     )
 
 
 def give_up_by_operator(intent: Intent, operator: str) -> None:
-    """An operator's word that a stuck intent is over: its names are free, and what it left outside stays there."""
-    taken = _take(Intent.objects.filter(state=Intent.State.STUCK), intent.pk, intent.fence, state=Intent.State.UNDOING)
+    """A word that an undecided intent is over: its names are free, and what it left outside stays there."""
+    taken = _take(undecided(), intent.pk, intent.fence, state=Intent.State.UNDOING)
     if taken is None:
         return
     said = taken.error or errors.as_json(Conflict(f"{operator} gave it up.", kind="catalog"))

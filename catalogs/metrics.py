@@ -10,6 +10,7 @@ from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from catalogs.intents import looking
 from catalogs.models import Catalog, Intent, RefreshRun
 from catalogs.providers.external import ExternalProvider
 from catalogs.providers.registry import PROVIDERS, provider_class
@@ -70,10 +71,16 @@ def _walks() -> Iterator[GaugeMetricFamily]:
 def _writes() -> Iterator[GaugeMetricFamily]:
     stuck = GaugeMetricFamily("metalake_writes_stuck", "Writes that wait for somebody's word", labels=LABELS)
     live = GaugeMetricFamily("metalake_writes_under_way", "Writes that are not settled yet", labels=LABELS)
+    late = GaugeMetricFamily(
+        "metalake_writes_looked_for", "Writes that were taken back and may still have arrived", labels=LABELS
+    )
     is_stuck = Q(state=Intent.State.STUCK)
     waiting = Intent.objects.filter(state__in=Intent.LIVE).values("in_catalog_id")
     counts = waiting.annotate(stopped=Count("pk", filter=is_stuck), moving=Count("pk", filter=~is_stuck))
     for pk, stopped, moving in counts.values_list("in_catalog_id", "stopped", "moving"):
         stuck.add_metric([str(pk)], stopped)
         live.add_metric([str(pk)], moving)
-    yield from (stuck, live)
+    looked_for = looking().exclude(state=Intent.State.STUCK).values_list("in_catalog_id")
+    for pk, number in looked_for.annotate(number=Count("pk")):
+        late.add_metric([str(pk)], number)
+    yield from (stuck, live, late)

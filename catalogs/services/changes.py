@@ -145,6 +145,8 @@ def require_settled(found: Found) -> None:
     )
     for intent in awaited.order_by("created_at")[:1]:
         how = "waits for a decision on its catalog's page" if intent.state == Intent.State.STUCK else "is under way"
+        if intent.ended_at:
+            how = "was taken back, and is looked for while it may still arrive (its catalog's page tells)"
         raise InUse(
             f"{found.kind.capitalize()} {found.nodes[-1].name} is in use: {intent.verb.replace('_', ' ')} "
             f"{intent.full_name} {how}. Try again once it has ended.",

@@ -215,6 +215,23 @@ def test_writes_under_way_are_shown_and_left_alone(admin: Client, station: Found
     assert intent.state == Intent.State.OPEN
 
 
+def test_what_was_taken_back_and_may_be_late_is_shown_and_decided(admin: Client, station: Found) -> None:
+    now = timezone.now()
+    intent = add_stuck_intent(station, state=Intent.State.ABORTED, attempts=0, last_failure="")
+    Intent.objects.update(ended_at=now, lease_until=now + timedelta(minutes=1))
+    page = shown(admin, station)
+    assert "may still have arrived" in page
+    assert "Give up" not in page
+    assert post(admin, f"/catalogs/{station.id}/writes/{intent.pk}/give-up")[0] == 422
+    Intent.objects.update(attempts=12, last_failure="Memory did not answer.")
+    page = shown(admin, station)
+    assert "That failed 12 times and is tried again by itself. Memory did not answer." in page
+    assert post(admin, f"/catalogs/{station.id}/writes/{intent.pk}/retry")[0] == 200
+    assert post(admin, f"/catalogs/{station.id}/writes/{intent.pk}/give-up")[0] == 200
+    intent.refresh_from_db()
+    assert (intent.state, intent.lease_until) == (Intent.State.RESIDUE, None)
+
+
 def test_a_write_of_another_catalog_is_none_of_this_one(admin: Client, station: Found, world: World) -> None:
     intent = add_stuck_intent(add_outside(world, "other"))
     assert post(admin, f"/catalogs/{station.id}/writes/{intent.pk}/give-up")[0] == 422

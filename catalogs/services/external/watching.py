@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from authz import operations, policy
@@ -60,6 +61,7 @@ class Watch:
     dropped_count: int
     under_way: list[Intent]
     stuck: list[Intent]
+    looked_for: list[Intent]  # taken back, while a call of theirs may still have arrived after that
 
     @property
     def run(self) -> RefreshRun | None:
@@ -78,7 +80,7 @@ class Watch:
 
     @property
     def unsettled(self) -> int:
-        return len(self.stuck) + len(self.under_way)
+        return len(self.stuck) + len(self.under_way) + len(self.looked_for)
 
     @property
     def is_moving(self) -> bool:
@@ -110,7 +112,13 @@ def watch(actor: Actor, found: Found) -> Watch:
         dropped_count=dropped.count(),
         under_way=[intent for intent in writes if intent.state != Intent.State.STUCK],
         stuck=[intent for intent in writes if intent.state == Intent.State.STUCK],
+        looked_for=list(_looked_for(found).defer("arguments", "steps")[:MANY]),
     )
+
+
+def _looked_for(found: Found) -> QuerySet[Intent]:
+    late = intents.looking().filter(in_catalog_id=found.id).exclude(state=Intent.State.STUCK)
+    return late.order_by("created_at")
 
 
 def health_of(catalog_id: int) -> Health:
@@ -151,12 +159,12 @@ Decision = Callable[[Intent, str], None]
 
 
 def retry(actor: Actor, found: Found, intent_id: int) -> None:
-    """Have a stuck write tried again within a round. Raises NotFound, Forbidden."""
+    """Have an undecided write tried again within a round. Raises NotFound, Forbidden."""
     _decide(actor, found, intent_id, retried)
 
 
 def give_up(actor: Actor, found: Found, intent_id: int) -> None:
-    """End a stuck write: its names are free, what it left in the outside system stays. Raises NotFound, Forbidden."""
+    """End an undecided write: its names are free, what it left outside stays. Raises NotFound, Forbidden."""
     _decide(actor, found, intent_id, given_up)
 
 
@@ -174,27 +182,27 @@ def _decide(actor: Actor, found: Found, intent_id: int, decision: Decision) -> N
         if fresh is None:
             raise NotFound(policy.missing(found), kind=Kind.CATALOG)
         policy.require(actor, operations.REFRESH_CATALOG, fresh)
-        stuck = Intent.objects.filter(in_catalog_id=fresh.id, pk=intent_id, state=Intent.State.STUCK).first()
-        if stuck is None:
+        intent = intents.undecided().filter(in_catalog_id=fresh.id, pk=intent_id).first()
+        if intent is None:
             raise NotFound("There is no write that waits for a decision; it has been settled since.")
-        _take_down(actor, fresh, stuck, decision)
+        _take_down(actor, fresh, intent, decision)
 
     write(actor, act, kind=Kind.CATALOG)
 
 
 def decide_all(operator: Actor, rows: Iterable[Intent], decision: Decision) -> int:
-    """The same for operators, whom their own pages have let in; returns how many of the writes were stuck."""
+    """The same for operators, whom their own pages have let in; returns how many of the writes were undecided."""
 
     def act(operator: Actor) -> int:
         decided = 0
-        for intent in stuck:
+        for intent in intents.undecided().filter(pk__in=chosen):
             found = by_id(intent.in_catalog_id)
             if found is not None:
                 _take_down(operator, found, intent, decision)
                 decided += 1
         return decided
 
-    stuck = [intent for intent in rows if intent.state == Intent.State.STUCK]
+    chosen = [intent.pk for intent in rows]
     return write(operator, act, kind=Kind.CATALOG)
 
 

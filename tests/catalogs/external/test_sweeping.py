@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from prometheus_client import generate_latest
 
 from authz.models import AuditEntry
 from authz.policy import Actor
@@ -94,23 +95,58 @@ def test_what_never_settles_waits_for_an_operator(bench: Bench) -> None:
     assert bench.audited()["schema.created"] == 1
 
 
-def test_a_stuck_look_for_what_is_late_can_be_tried_again(bench: Bench) -> None:
+@pytest.fixture
+def late(bench: Bench) -> Intent:
+    """A creation that was taken back, and that the outside system has not answered about since."""
     bench.world.fail("create_schema", "dropped")
     with pytest.raises(ProviderUnavailable):
         bench.make_schema("sales")
     bench.world.fail("load_schema", *["down"] * 99)
-    for _ in range(intents.MAX_ATTEMPTS):
+    for _ in range(intents.MAX_ATTEMPTS + 3):
         lapse()
         steps.remote._lines.clear()
-        intents.sweep()
-    intent = Intent.objects.get()
-    assert intent.state == Intent.State.STUCK
+        assert intents.sweep() == 1
+    return Intent.objects.get()
+
+
+def test_what_is_late_is_looked_for_until_the_system_answers(bench: Bench, late: Intent) -> None:
+    assert (late.state, late.attempts) == (Intent.State.ABORTED, intents.MAX_ATTEMPTS + 3)
+    assert late.lease_until and late.lease_until - timezone.now() > timedelta(minutes=4)
+    assert not Reservation.objects.exists(), "its names are free"
+    told = generate_latest().decode().splitlines()
+    assert f'metalake_writes_looked_for{{catalog="{late.in_catalog_id}"}} 1.0' in told
+    assert not any(line.startswith("metalake_writes_stuck{") and not line.endswith(" 0.0") for line in told)
+    Intent.objects.update(attempts=10_000)
+    lapse()
+    intents.sweep()
+    assert Intent.objects.get().last_failure, "no number of tries is too large for a pause"
     bench.world.heal()
     steps.remote._lines.clear()
-    intents.retry(intent)
-    settle_all()
-    assert Intent.objects.get().state == Intent.State.ABORTED
+    lapse()
+    assert intents.sweep() == 1
+    assert (Intent.objects.get().state, Intent.objects.get().lease_until) == (Intent.State.ABORTED, None)
     assert AuditEntry.objects.filter(event="intent.aborted").count() == 1
+
+
+def test_somebody_may_decide_on_what_is_late(bench: Bench, late: Intent) -> None:
+    before = late.lease_until
+    intents.retry(late)
+    late.refresh_from_db()
+    assert before and late.lease_until and late.lease_until < before
+    assert (late.state, late.attempts) == (Intent.State.ABORTED, 1)
+    intents.give_up_by_operator(late, "olga")
+    ended = Intent.objects.get()
+    assert (ended.state, ended.lease_until) == (Intent.State.ABORTED, None)
+    lapse()
+    assert intents.sweep() == 0
+
+
+def test_what_an_older_version_left_stuck_though_it_was_aborted_is_taken_up(bench: Bench, late: Intent) -> None:
+    Intent.objects.update(state=Intent.State.STUCK)
+    bench.world.heal()
+    steps.remote._lines.clear()
+    settle_all()
+    assert (Intent.objects.get().state, Intent.objects.get().lease_until) == (Intent.State.ABORTED, None)
 
 
 def test_a_catalog_that_is_dropped_meanwhile(bench: Bench, actor: Actor, monkeypatch: pytest.MonkeyPatch) -> None:

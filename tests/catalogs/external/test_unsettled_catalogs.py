@@ -58,7 +58,7 @@ def test_it_is_not_dropped(bench: Bench, admin: Caller, query: str) -> None:
 
 def test_nor_while_it_waits_for_a_decision(bench: Bench, admin: Caller) -> None:
     intent = under_way(bench)
-    Intent.objects.update(state=Intent.State.STUCK)
+    Intent.objects.filter(pk=intent.pk).update(state=Intent.State.STUCK)
     assert "waits for a decision on its catalog's page" in admin.delete(f"{DEEP}?force=true").message
     assert admin.post(f"{DEEP}/schemas", {"name": "sales"}).status == 200, "others go on"
     intent.refresh_from_db()
