@@ -1,6 +1,8 @@
 """Settings, all from the environment; the defaults need no service at all (docs/operations.md lists every variable)."""
 
+import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -10,6 +12,7 @@ from django.http.request import split_domain_port
 
 from catalogs.hierarchy import SeparatorPolicy, check_separator
 from catalogs.iceberg.locations import is_under, normalise
+from catalogs.protected import BESIDE_THE_STORE
 from catalogs.providers.reaching.addresses import parse_allowed
 from metalake import limits
 from metalake.addresses import parse_proxies
@@ -163,7 +166,10 @@ def secret_key() -> str:
     if not path.exists():
         draft = path.with_name(f"secret_key.{secrets.token_hex(4)}")
         draft.touch(mode=0o600)
-        draft.write_text(secrets.token_urlsafe(48))
+        with draft.open("w") as stream:
+            stream.write(secrets.token_urlsafe(48))
+            stream.flush()
+            os.fsync(stream.fileno())  # an empty key after a power cut would keep the server from starting
         try:
             path.hardlink_to(draft)  # the first of two starting processes wins
         except FileExistsError:
@@ -260,6 +266,22 @@ DATABASES = {
     )
 }
 _default = DATABASES["default"]
+
+
+def keep_private(store: Path) -> None:
+    """A SQLite store, and what SQLite keeps beside it, is for the server's account alone, whoever may enter its folder.
+
+    SQLite gives the files beside a store the store's own mode, so a new one is made here, before it is opened. What
+    belongs to another account stays as it is: `serve` tells.
+    """
+    with suppress(OSError):
+        os.close(os.open(store, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    for path in (store, *(store.with_name(store.name + ending) for ending in BESIDE_THE_STORE)):
+        with suppress(OSError):
+            if path.stat().st_mode & 0o077:
+                path.chmod(0o600)
+
+
 _default["CONN_MAX_AGE"] = None
 _default["CONN_HEALTH_CHECKS"] = True
 ON_SQLITE = _default["ENGINE"] == "django.db.backends.sqlite3"
@@ -271,6 +293,8 @@ METALAKE_LIMITS = Limits(
     connect=round(seconds("METALAKE_CONNECT_TIMEOUT", 5, least=2)),
 )
 if ON_SQLITE:
+    if ":memory:" not in _default["NAME"]:
+        keep_private(Path(_default["NAME"]))
     _default["OPTIONS"] = limits.on_sqlite(METALAKE_LIMITS)
     if METALAKE_WORKERS > 1 or METALAKE_BROKER_URL:
         refuse(

@@ -149,6 +149,7 @@ def test_the_data_folder_is_for_the_server_s_own_account(tmp_path: Path, setting
         assert list(hints()) == []
         own.chmod(0o755)
         assert ["chmod 700" in hint for hint in hints()] == [True]
+        assert (own / "metalake.sqlite3").stat().st_mode & 0o777 == 0o600
         shutil.rmtree(own)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,32 @@ def test_processes_that_start_together_agree_on_the_secret_key(tmp_path: Path, m
     assert len(keys.pop()) >= 50
     (file,) = tmp_path.iterdir()
     assert (file.name, file.stat().st_mode & 0o777) == ("secret_key", 0o600)
+
+
+@pytest.mark.parametrize("made_before", [False, True])
+def test_a_sqlite_store_is_for_its_own_account_alone(tmp_path: Path, made_before: bool) -> None:
+    """In a folder that others may enter, whatever the umask; one of before is closed to them, too."""
+    tmp_path.chmod(0o755)
+    store = tmp_path / "metalake.sqlite3"
+    if made_before:
+        with closing(sqlite3.connect(store)) as database:
+            database.execute("PRAGMA journal_mode=WAL")
+            database.execute("CREATE TABLE t (n)")
+            for file in tmp_path.iterdir():
+                file.chmod(0o644)
+            settings.keep_private(store)
+            assert modes_in(tmp_path) == {"metalake.sqlite3": 0o600, "-wal": 0o600, "-shm": 0o600}
+    settings.keep_private(store)
+    with closing(sqlite3.connect(store)) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("CREATE TABLE u (n)")
+        assert modes_in(tmp_path) == {"metalake.sqlite3": 0o600, "-wal": 0o600, "-shm": 0o600}
+    assert tmp_path.stat().st_mode & 0o777 == 0o755, "whose folder it is has opened it"
+
+
+def modes_in(folder: Path) -> dict[str, int]:
+    files = {file.name.removeprefix("metalake.sqlite3") or file.name: file for file in folder.iterdir()}
+    return {name: file.stat().st_mode & 0o777 for name, file in files.items()}
 
 
 def test_a_secret_key_that_is_given_is_kept_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -76,6 +77,9 @@ def hints() -> Iterator[str]:
         )
     if settings.METALAKE_HOME.stat().st_mode & 0o007:
         yield f"Every account of this machine may look into {settings.METALAKE_HOME}: chmod 700 it."
+    store = Path(settings.DATABASES["default"]["NAME"])
+    if settings.ON_SQLITE and store.stat().st_mode & 0o077 and store.stat().st_uid != os.geteuid():
+        yield f"Other accounts of this machine may read {store}, which is not this account's: chmod 600 it."
 
 
 def missing_folders() -> Iterator[str]:
