@@ -13,6 +13,7 @@ import pytest
 
 from tests.glue import Glue
 from tests.hms import HiveMetastore
+from tests.jars import LOCKED
 from tests.servers import REPOSITORY, StartMetalake
 
 pytestmark = pytest.mark.slow
@@ -22,7 +23,15 @@ EXAMPLE = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMISED = re.compile(r"# -> (.*)$", re.MULTILINE)
 ADDRESS = "http://127.0.0.1:8090"
 METASTORE = "thrift://127.0.0.1:9083"
-REGION = '"aws-region": "us-east-1"'
+REGION = re.compile(r'"(aws-region|s3\.region)": "us-east-1"')
+ENDPOINTS = {"aws-region": "aws-glue-endpoint", "s3.region": "s3.endpoint"}
+
+
+CLIENTS = {
+    "PyIceberg": "pyiceberg",
+    "Gravitino's Python client": "apache-gravitino",
+    "DuckDB with its Iceberg extension": "duckdb",
+}
 
 
 def run(language: str, code: str, environment: dict[str, str]) -> str:
@@ -32,12 +41,14 @@ def run(language: str, code: str, environment: dict[str, str]) -> str:
     return ended.stdout
 
 
+@pytest.mark.timeout(300)
 def test_every_example_does_what_it_says(
     start_metalake: StartMetalake, start_hms: Callable[..., HiveMetastore], glue: Glue
 ) -> None:
     server, metastore = start_metalake(), start_hms()
     environment = os.environ | {"METALAKE_ADMIN_PASSWORD": server.admin_password}
     environment |= {"AWS_ACCESS_KEY_ID": glue.access_key, "AWS_SECRET_ACCESS_KEY": glue.secret_key}
+    glue.create_bucket("lake")
     glue.client().create_database(DatabaseInput={"Name": "flights"})
     for name in ("airports", "delays"):
         glue.client().create_table(DatabaseName="flights", TableInput={"Name": name, "TableType": "EXTERNAL_TABLE"})
@@ -45,10 +56,29 @@ def test_every_example_does_what_it_says(
     assert len(examples) >= 7
     for language, code in examples:
         here = code.replace(ADDRESS, server.url).replace(METASTORE, metastore.uri)
-        here = here.replace(REGION, f'{REGION}, "aws-glue-endpoint": "{glue.endpoint}"')
+        here = REGION.sub(lambda found: f'{found[0]}, "{ENDPOINTS[found[1]]}": "{glue.endpoint}"', here)
         printed = run(language, here, environment)
         if language == "python":
             assert printed.splitlines() == PROMISED.findall(code), code
+
+
+def test_what_needs_more_than_metalake_says_so() -> None:
+    """All others run on a machine that has nothing but it."""
+    sections = README.split("\n### ")[1:]
+    needing = [section for section in sections if "thrift://" in section or "AWS_" in section]
+    assert len(needing) == 3
+    for section in needing:
+        assert section.partition("\n\n")[2].startswith("*Needs "), section[:40]
+
+
+def test_the_clients_have_the_versions_that_run_here() -> None:
+    pinned = (REPOSITORY / "requirements-dev.txt").read_text()
+    for client, package in CLIENTS.items():
+        version = re.search(rf"^{package}(?:\[[\w,-]+\])?==(\S+)", pinned, re.MULTILINE)
+        assert version is not None and f"| {client} | {version[1]}" in README, client
+    spark = re.findall(r"^pyspark==(\S+)", pinned, re.MULTILINE)[0]
+    runtime = next(iter(LOCKED["iceberg-spark"])).removesuffix(".jar").rpartition("-")[2]
+    assert f"| Spark with Iceberg | {spark} with {runtime} |" in README
 
 
 def test_the_readme_names_only_words_that_make_knows() -> None:
