@@ -5,18 +5,16 @@ class CatalogsConfig(AppConfig):
     name = "catalogs"
 
     def ready(self) -> None:
-        from prometheus_client import REGISTRY
-
         from authz.objects import register_finder
         from authz.services.owners import hand_over_with
         from catalogs import metrics, securables, tasks
         from catalogs.services import admission, reserved
         from metalake import rest
-        from metalake.health import NAMES
+        from metalake.health import NAMES, STORED
 
         register_finder(securables)
         hand_over_with(reserved.hand_over)
         tasks.register()
         rest.admit_with(admission.admit)
-        REGISTRY.register(metrics.OutsideCatalogs())
+        STORED.register(metrics.OutsideCatalogs())
         NAMES.register(metrics.OutsideNames())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from django.db import DatabaseError
+from django.db import Error
 from django.db.models import Count, Max, Q, QuerySet
 from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily
@@ -27,7 +27,7 @@ class OutsideCatalogs(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         try:
             yield from [*_walks(), *_writes()]
-        except DatabaseError:
+        except Error:
             return
 
 
@@ -42,7 +42,7 @@ class OutsideNames(Collector):
         try:
             for pk, metalake, name in _outside().values_list("pk", "parent__name", "name"):
                 names.add_metric([str(pk), metalake, name], 1)
-        except DatabaseError:
+        except Error:
             return
         yield names
 

@@ -12,17 +12,20 @@ from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, Error, connection
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Gauge, generate_latest
 
 from metalake.errors import Unauthenticated
 from metalake.models import Outbox
 from metalake.rest import Endpoint, answers, error_response
 
 WIRE_VERSION = "1.3.1"  # of the native wire: its clients refuse a server older than themselves
-OUTBOX_ROWS = Gauge("metalake_outbox_rows", "Follow-ups that wait")
+DATABASE_UP = Gauge("metalake_database_up", "Whether the database answered this request")
+STORED = CollectorRegistry()
+"""Metrics that are looked up in the database, and told while it answers."""
+OUTBOX_ROWS = Gauge("metalake_outbox_rows", "Follow-ups that wait", registry=STORED)
 NAMES = CollectorRegistry()
 """Metrics that say which names belong to the ids of the others: for scrapers with the token alone."""
 
@@ -106,15 +109,23 @@ class Configs(Endpoint):
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Counters of this process, for Prometheus: by ids, and their names for who has the token."""
+    """Counters of this process, for Prometheus: by ids, and their names for who has the token.
+
+    While the database is down only what the process knows by itself, and that it is down.
+    """
     given = request.META.get("HTTP_AUTHORIZATION")
     if given is not None and not _is_scraper(given):
         refusal = error_response(Unauthenticated("Send METALAKE_METRICS_TOKEN as a bearer token, or no credential."))
         refusal["WWW-Authenticate"] = 'Bearer realm="Metalake metrics"'
         return refusal
-    OUTBOX_ROWS.set(Outbox.objects.count())
-    told = generate_latest() if given is None else generate_latest() + generate_latest(NAMES)
-    return HttpResponse(told, content_type=CONTENT_TYPE_LATEST)
+    registries = [REGISTRY, STORED] if given is None else [REGISTRY, STORED, NAMES]
+    try:
+        OUTBOX_ROWS.set(Outbox.objects.count())
+        DATABASE_UP.set(1)
+    except Error:
+        DATABASE_UP.set(0)
+        registries = [REGISTRY]  # the others would each wait for it again
+    return HttpResponse(b"".join(map(generate_latest, registries)), content_type=CONTENT_TYPE_LATEST)
 
 
 def _is_scraper(header: str) -> bool:

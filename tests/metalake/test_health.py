@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import OperationalError, connection
 from django.test import Client
+from prometheus_client.parser import text_string_to_metric_families as parser
 
 from authz.models import User
 from benchmarks.http import basic
@@ -33,6 +35,34 @@ def test_metrics_are_for_anybody_and_for_who_has_the_token(settings: Any) -> Non
     for headers in ({}, {"Authorization": f"Bearer {TOKEN}"}, {"Authorization": f"bearer  {TOKEN}"}):
         answer = Client().get("/metrics", headers=headers)
         assert (answer.status_code, b"metalake_outbox_rows" in answer.content) == (200, True)
+
+
+def test_metrics_are_told_while_the_database_is_down(settings: Any) -> None:
+    settings.METALAKE_METRICS_TOKEN = TOKEN
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+
+    def down(*_: Any) -> Any:
+        raise OperationalError("connection refused")
+
+    with connection.execute_wrapper(down):
+        answer = Client().get("/metrics", headers=headers)
+        alive = Client().get("/health")
+    assert (answer.status_code, alive.status_code) == (200, 200)
+    told = families(answer)
+    assert told["metalake_database_up"] == [0.0]
+    assert "python_info" in told, "what the process knows by itself"
+    assert "metalake_outbox_rows" not in told, "no number of before"
+    told = families(Client().get("/metrics", headers=headers))
+    assert (told["metalake_database_up"], told["metalake_outbox_rows"]) == ([1.0], [0.0])
+    assert {"metalake_outside_catalog", "metalake_writes_stuck", "metalake_writes_looked_for"} <= told.keys()
+
+
+def families(answer: Any) -> dict[str, list[float]]:
+    """The values of each family, of an answer that is valid exposition format and tells of none twice."""
+    text = answer.content.decode()
+    names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(names) == len(set(names))
+    return {family.name: [sample.value for sample in family.samples] for family in parser(text)}
 
 
 def test_who_administers_is_told_to_callers_alone() -> None:

@@ -154,7 +154,8 @@ def test_an_interval_is_a_year_at_most(admin: Caller, deep: Catalog) -> None:
 def test_monitors_see_walks_and_writes(benches: dict[str, Bench], deep: Catalog) -> None:
     def shown() -> set[str]:
         lines = Client().get("/metrics").content.decode().splitlines()
-        return {line for line in lines if line.startswith(("metalake_outside", "metalake_refresh", "metalake_writes"))}
+        told = ("metalake_outside", "metalake_refresh", "metalake_writes")
+        return {line for line in lines if line.startswith(told) and "{catalog=" in line}
 
     assert shown() == set()
     with pytest.raises(Killed), stopping(3):

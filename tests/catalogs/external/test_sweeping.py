@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
-from prometheus_client import generate_latest
 
 from authz.models import AuditEntry
 from authz.policy import Actor
@@ -113,7 +113,7 @@ def test_what_is_late_is_looked_for_until_the_system_answers(bench: Bench, late:
     assert (late.state, late.attempts) == (Intent.State.ABORTED, intents.MAX_ATTEMPTS + 3)
     assert late.lease_until and late.lease_until - timezone.now() > timedelta(minutes=4)
     assert not Reservation.objects.exists(), "its names are free"
-    told = generate_latest().decode().splitlines()
+    told = Client().get("/metrics").content.decode().splitlines()
     assert f'metalake_writes_looked_for{{catalog="{late.in_catalog_id}"}} 1.0' in told
     assert not any(line.startswith("metalake_writes_stuck{") and not line.endswith(" 0.0") for line in told)
     Intent.objects.update(attempts=10_000)
