@@ -145,6 +145,24 @@ def find_object(metalake: str, kind: Kind, full_name: str, asker: Actor | None =
     return found
 
 
+def id_of(metalake: str, kind: Kind, full_name: str) -> list[int]:
+    """The id that `find_object` finds; none where it refuses, and of a role."""
+    try:
+        found = find_object(metalake, kind, full_name)
+    except (Invalid, NotFound):
+        return []
+    return [] if found.kind is Kind.ROLE else [found.id]
+
+
+def ids_at(metalake: str, addresses: Sequence[Address]) -> list[int]:
+    """The ids that `find_objects` finds, of what is there."""
+    top = find_metalake(metalake)
+    if top is None:
+        return []
+    below = [address for address in addresses if address.kind is not Kind.METALAKE]
+    return [id for some in batches(below) for id in finder().ids_of(top.id, some) if id is not None]
+
+
 def find_role(metalake: str, name: str) -> Located | None:
     top = find_metalake(metalake)
     if top is None:

@@ -23,23 +23,34 @@ class Stale(Exception):
     """The row changed since it was read: the transaction is undone and runs again."""
 
 
-def write(actor: Actor, act: Callable[[Actor], T], *, kind: str | None = None, waits: bool = True) -> T:
+def write(
+    actor: Actor,
+    act: Callable[[Actor], T],
+    *,
+    holds: Callable[[], object] | None,
+    kind: str | None = None,
+    waits: bool = True,
+) -> T:
     """What `act` returns, all of it committed. It may run several times, so it changes nothing outside the database.
 
+    `holds` waits for the rows that are written to; rights are read after that, and what was found by a name is looked
+    for once more by `act`. None is for what no other write can move or take away.
     Without `waits` it needs no place among the writers: it is the end of a write that had one.
     Raises Conflict when others kept getting in between, StoreUnavailable when the database certainly did not do it,
     OutcomeUnknown when the commit itself was not answered.
     """
     is_counted = waits and request_id.get() and not connection.in_atomic_block  # a request's thread, and only once
     with WRITERS.place() if is_counted else nullcontext():
-        return _write(actor, act, kind)
+        return _write(actor, act, holds, kind)
 
 
-def _write(actor: Actor, act: Callable[[Actor], T], kind: str | None) -> T:
+def _write(actor: Actor, act: Callable[[Actor], T], holds: Callable[[], object] | None, kind: str | None) -> T:
     for _ in range(ATTEMPTS):
         acted = False
         try:
             with transaction.atomic():
+                if holds is not None:
+                    holds()
                 result = act(actor.refreshed())
                 acted = True
             return result

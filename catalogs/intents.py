@@ -84,13 +84,14 @@ class Held(Conflict):
 # Promise
 
 
-def carry(actor: Actor, decide: Callable[[Actor], Draft]) -> Intent:
+def carry(actor: Actor, decide: Callable[[Actor], Draft], *, holds: Callable[[], object]) -> Intent:
     """Make the write that `decide` drafts, in a transaction that also checks the rights for it.
 
+    `holds` waits for whoever writes to the rows that it is about, before `decide` looks at them.
     Raises what made it fail, undone now or by the sweeper; Held where another write has the name; OutcomeUnknown where
     the outside system's answer is lost and not yet known, which the sweeper settles.
     """
-    intent = _promise(actor, decide)
+    intent = _promise(actor, decide, holds)
     steps.point("promised")
     _hand_over(intent)
     try:
@@ -114,7 +115,7 @@ def _not_known_yet(intent: Intent) -> OutcomeUnknown:
     )
 
 
-def _promise(actor: Actor, decide: Callable[[Actor], Draft]) -> Intent:
+def _promise(actor: Actor, decide: Callable[[Actor], Draft], holds: Callable[[], object]) -> Intent:
     deadline = time.monotonic() + WAIT
 
     def act(actor: Actor) -> Intent | Held:
@@ -144,7 +145,7 @@ def _promise(actor: Actor, decide: Callable[[Actor], Draft]) -> Intent:
         return intent
 
     while True:
-        promised = write(actor, act, kind="catalog")
+        promised = write(actor, act, holds=holds, kind="catalog")
         if isinstance(promised, Intent):
             return promised
         if time.monotonic() > deadline:
@@ -246,7 +247,8 @@ def _publish(actor: Actor, intent: Intent) -> None:
         steps.point("committing")
 
     try:
-        write(actor, act, kind="catalog", waits=False)
+        # Found by its id: nobody else renames, moves or drops what the intent has the names of.
+        write(actor, act, holds=None, kind="catalog", waits=False)
     except (Conflict, ProviderUnavailable) as failure:  # others were in the way, or the database
         raise Unsettled(failure.message) from failure
 

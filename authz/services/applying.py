@@ -42,7 +42,13 @@ def apply_plan(actor: Actor, metalake: str, token: str | None) -> list[Change]:
         tell(*_Application(actor, top, located).run(steps))
         return made
 
-    return change(actor, metalake, act, kind="plan")
+    return change(actor, metalake, act, kind="plan", on=lambda: _ids_of(actor, token))
+
+
+def _ids_of(actor: Actor, token: str | None) -> set[int]:
+    """The objects that a plan of the caller's is about."""
+    row = Plan.objects.filter(digest=digest_of(token or ""), user_id=actor.id).first()
+    return set().union(*(step.give.keys() | step.take.keys() for step in read_steps(row.changes))) if row else set()
 
 
 def _claim(actor: Actor, top: Located, token: str) -> Plan:

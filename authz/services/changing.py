@@ -1,20 +1,22 @@
 """How every change of rights runs: alone, on the policy as of now, with one epoch, and recorded.
 
-The epoch's row is locked first, not when the epoch moves: two changes that each take away the other's right cannot
-both pass, and what a change says is true is still true when it commits.
+The epoch's row is locked before rights are read, not when the epoch moves: two changes that each take away the
+other's right cannot both pass, and what a change says is true is still true when it commits. The objects that a change
+is about are held before it (docs/decisions/locks.md), so that each still has the name that it was found by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from authz import policy, snapshot
+from authz.locks import Lock, hold
 from authz.models import PolicyEpoch
-from authz.objects import NODE, Located
+from authz.objects import NODE, Located, find_metalake
 from authz.policy import Actor, Node
-from authz.writing import write
+from authz.writing import Stale, write
 from metalake.errors import NotFound, NotInUse
 from metalake.events import Event, event_of, record
 from metalake.models import Metalake
@@ -23,12 +25,41 @@ from metalake.privileges import Kind
 T = TypeVar("T")
 
 
-def change(actor: Actor, metalake: str, act: Callable[[Actor, Located], T], *, kind: str) -> T:
+def change(
+    actor: Actor,
+    metalake: str,
+    act: Callable[[Actor, Located], T],
+    *,
+    kind: str,
+    on: Callable[[], Collection[int]] = tuple,
+    lock: Lock = Lock.HANGS,
+) -> T:
     """What `act` returns for the actor as of now and the metalake, in one transaction.
 
-    Raises NotFound where there is no such metalake for this actor, NotInUse where it is disabled.
+    `on` finds the objects that it is about, which keep their names and places until it is done; those of roles need
+    it not, which only change one by one. Raises NotFound where there is no such metalake for this actor, NotInUse where
+    it is disabled.
     """
-    return write(actor, lambda actor: act(alone(actor), enter(actor, metalake)), kind=kind)
+    held: set[int] = set()
+
+    def holds() -> None:
+        top, ids = find_metalake(metalake), on()
+        held.clear()
+        held.update(ids, [top.id if top else 0])  # what is missing is asked for, as what is hidden is
+        if lock is Lock.HANGS:
+            hold(lock, *held)
+        else:
+            hold(Lock.HANGS, *held.difference(ids))
+            hold(lock, *ids)
+
+    def run(actor: Actor) -> T:
+        actor = alone(actor)
+        top = enter(actor, metalake)
+        if not held.issuperset([top.id, *on()]):
+            raise Stale
+        return act(actor, top)
+
+    return write(actor, run, holds=holds, kind=kind)
 
 
 def alone(actor: Actor) -> Actor:

@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from authz import operations, policy, snapshot
 from authz.models import Grant, Role
-from authz.objects import Located, by_ids, find_object, find_objects
+from authz.objects import Located, by_ids, find_object, find_objects, id_of, ids_at
 from authz.policy import Actor
 from authz.services import entries, publishing
 from authz.services.authority import may_lift, require_give, require_lift
@@ -43,7 +43,7 @@ def grant_privileges(
         _tell(actor, found, row, "privileges.granted", *told)
         return shown
 
-    return change(actor, metalake, act, kind="object")
+    return change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name))
 
 
 @misses_counted("role")
@@ -68,7 +68,7 @@ def revoke_privileges(
         _tell(actor, found, row, "privileges.revoked", *told)
         return shown
 
-    return change(actor, metalake, act, kind="object")
+    return change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name))
 
 
 def allow_each(
@@ -109,7 +109,7 @@ def _each(
             for row in rows:
                 _tell(actor, found, row, name, *make(actor, row, found, wanted))
 
-    change(actor, metalake, act, kind="object")
+    change(actor, metalake, act, kind="object", on=lambda: object_ids)
 
 
 def _give(actor: Actor, row: Role, found: Located, wanted: Entries) -> Made:
@@ -166,7 +166,7 @@ def override_role(actor: Actor, metalake: str, role: str, overrides: Sequence[As
             tell(event(actor, top, "role.overridden", Kind.ROLE, row.pk, [role], facts=told, **details))
         return shown
 
-    return change(actor, metalake, act, kind="role")
+    return change(actor, metalake, act, kind="role", on=lambda: ids_at(metalake, list(asked)))
 
 
 def rewrite(

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from django.db.models import F, Q
 
 from authz import operations, policy
+from authz.locks import Lock
 from authz.models import Group, Member, User
-from authz.objects import Located, find_object
+from authz.objects import Located, find_object, id_of
 from authz.policy import Actor, Node
 from authz.services.authority import require, require_seen
 from authz.services.changing import change, enter, event, tell
@@ -67,7 +68,7 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
         facts = [stands(Securable.objects.get(pk=found.id))]
         tell(event(actor, top, "owner.set", found.kind, found.id, found.full_name, facts, **details))
 
-    change(actor, metalake, act, kind="object")
+    change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name), lock=Lock.CHANGES)
 
 
 def owner_of(node: Node) -> Owner:

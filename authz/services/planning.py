@@ -81,7 +81,7 @@ def _keep(actor: Actor, difference: Difference, newest: int) -> str:
             fact_id=newest,
         )
 
-    write(actor, act, kind="plan")
+    write(actor, act, holds=None, kind="plan")
     return token
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from authz import operations, policy, snapshot
 from authz.models import Grant, Member, Role, unended
-from authz.objects import Located, by_ids, find_object, find_objects
+from authz.objects import Located, by_ids, find_object, find_objects, ids_at
 from authz.policy import Actor, Node
 from authz.services import entries, publishing
 from authz.services.authority import require, require_give, require_lift_of_roles, require_seen
@@ -97,7 +97,7 @@ def create_role(
         tell(event(actor, top, "role.created", Kind.ROLE, row.pk, [name], facts, privileges=given))
         return RoleRecord(name, row, _sorted(wanted))
 
-    return change(actor, metalake, act, kind="role")
+    return change(actor, metalake, act, kind="role", on=lambda: ids_at(metalake, list(asked)))
 
 
 def drop_role(actor: Actor, metalake: str, name: str) -> bool:

@@ -50,7 +50,7 @@ def issue(actor: Actor, name: str, expires_at: datetime | None = None, user: str
         record(row.event("token.issued", actor.name))
         return Issued(row, secret)
 
-    return write(actor, act, kind="token")
+    return write(actor, act, holds=None, kind="token")
 
 
 def _require_operator(actor: Actor) -> None:
@@ -79,4 +79,4 @@ def revoke(actor: Actor, token_id: int) -> bool:
         record(row.event("token.revoked", actor.name))
         return True
 
-    return write(actor, act, kind="token")
+    return write(actor, act, holds=None, kind="token")

@@ -9,8 +9,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from authz import operations, policy
+from authz.locks import Lock
 from authz.policy import Actor
-from authz.writing import write
 from catalogs import vault
 from catalogs.hierarchy import check_strict, configured_separator
 from catalogs.iceberg.guard import check_limits
@@ -25,7 +25,6 @@ from catalogs.services import reserved, systems
 from catalogs.services.changes import (
     Alteration,
     event,
-    hold,
     named,
     remove,
     require_enabled,
@@ -36,6 +35,7 @@ from catalogs.services.changes import (
 from catalogs.services.external import nesting
 from catalogs.services.external.calls import is_external
 from catalogs.services.external.reading import forget_answers
+from catalogs.services.holding import Held, write_to
 from catalogs.services.providers import kept_provider
 from catalogs.services.systems import System
 from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
@@ -74,8 +74,10 @@ def create_catalog(
     system = systems.look_up(registered, metalake_id)
     nesting.require_no_clash(registered, metalake_id)
 
-    def act(actor: Actor) -> Catalog:
-        found = _creating(actor, metalake)
+    def look(actor: Actor) -> Held:
+        return [(_creating(actor, metalake), Lock.HANGS)]
+
+    def act(actor: Actor, found: Found) -> Catalog:
         if Catalog.objects.filter(parent_id=found.id, name=name).exists():
             raise AlreadyExists(f"Catalog {name} already exists.", kind=Kind.CATALOG)
         row = Catalog(
@@ -102,7 +104,7 @@ def create_catalog(
         record(event_of(actor, "catalog.created", Kind.CATALOG, row.id, [name], found.id, facts, provider=provider))
         return row
 
-    return write(actor, act, kind=Kind.CATALOG)
+    return write_to(actor, look, act, kind=Kind.CATALOG, after=systems.one_at_a_time)
 
 
 def _creating(actor: Actor, metalake: str) -> Found:
@@ -167,10 +169,15 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
         if altered.properties.get(nesting.PROPERTY) == "true":
             nesting.require_nestable(actor, find(actor, Ident(metalake, name)))
 
-    def act(actor: Actor) -> Catalog:
+    renames = alteration.new_name is not None
+
+    def look(actor: Actor) -> Held:
         found = find(actor, Ident(metalake, name))
         policy.require(actor, operations.ALTER_CATALOG, found)
         require_enabled(found)
+        return [(found, Lock.MOVES if renames else Lock.CHANGES)]
+
+    def act(actor: Actor, found: Found) -> Catalog:
         row = row_of(Catalog, found)
         before = row.properties
         fields, opened = _apply(alteration, row)
@@ -191,7 +198,7 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
             forget_answers(row.pk, f"{actor.name} altered where the catalog leads; start the refresh again.")
         return row
 
-    return write(actor, act, kind=Kind.CATALOG)
+    return write_to(actor, look, act, kind=Kind.CATALOG)
 
 
 def _keep_system(actor: Actor, row: Catalog, opened: Mapping[str, str], system: System) -> None:
@@ -256,14 +263,17 @@ def _altered(actor: Actor, metalake: str, name: str, alteration: Alteration) -> 
 
 
 def set_catalog_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> None:
-    def act(actor: Actor) -> None:
+    def look(actor: Actor) -> Held:
         found = find(actor, Ident(metalake, name))
         policy.require(actor, operations.ENABLE_CATALOG, found)
         require_enabled(found.above())
+        return [(found, Lock.CHANGES)]
+
+    def act(actor: Actor, found: Found) -> None:
         if Catalog.objects.filter(pk=found.id).exclude(enabled=enabled).update(enabled=enabled):
             record(event(actor, "catalog.enabled" if enabled else "catalog.disabled", found))
 
-    write(actor, act, kind=Kind.CATALOG)
+    write_to(actor, look, act, kind=Kind.CATALOG)
 
 
 def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
@@ -272,16 +282,20 @@ def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
     Raises InUse while a write to its outside system is under way, by force or not: nobody would end it.
     """
 
-    def act(actor: Actor) -> bool:
+    def look(actor: Actor) -> Held:
         try:
             found = find(actor, Ident(metalake, name))
             policy.require(actor, operations.DROP_CATALOG, found)
         except NotFound as miss:
             if miss.kind == Kind.METALAKE:
                 raise
-            return False
+            return []
         require_enabled(found.above())
-        hold(found)
+        return [(found, Lock.MOVES)]
+
+    def act(actor: Actor, found: Found | None = None) -> bool:
+        if found is None:
+            return False
         row = row_of(Catalog, found)
         require_settled(found)
         if not force:
@@ -293,7 +307,7 @@ def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
         record(event(actor, "catalog.dropped", found, [gone(found.id)], force=force))
         return True
 
-    return write(actor, act, kind=Kind.CATALOG)
+    return write_to(actor, look, act, kind=Kind.CATALOG)
 
 
 def declared_secrets(provider: str) -> frozenset[str]:

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from authz import policy
 from authz import services as authz
+from authz.locks import hold_below
 from authz.models import Role
 from authz.policy import Actor
 from authz.writing import Stale
@@ -127,12 +128,6 @@ def save(row: Securable, actor: Actor, fields: Iterable[str]) -> None:
     row.version += 1
 
 
-def hold(found: Found) -> None:
-    """Until the transaction ends, nothing else is put below the object. Raises Stale where it is gone."""
-    if not Securable.objects.select_for_update().filter(pk=found.id).values_list("pk", flat=True):
-        raise Stale
-
-
 def require_settled(found: Found) -> None:
     """Raise InUse while a write to an outside system is under way in a catalog, or in any of a metalake's.
 
@@ -157,8 +152,10 @@ def require_settled(found: Found) -> None:
 def remove(found: Found) -> list[ReservedPlace]:
     """Delete an object and all below it, with every grant on them, in the caller's transaction.
 
-    The places of its tables stay reserved; they are returned.
+    It is held by the caller. The places of its tables stay reserved; they are returned.
     """
+    if found.kind != Kind.TABLE:
+        hold_below(found.lineage)
     places = reserved.keep(found)
     authz.forget_grants_under(found.lineage)
     gone = Securable.objects.filter(Q(pk=found.id) | below(found.lineage))

@@ -20,12 +20,19 @@ from metalake.privileges import Kind
 MOST_FORMER = 16
 
 
+def take_turn(catalog_id: int) -> None:
+    """One claim at a time in a catalog, whose places no other catalog has: two could each miss the other's.
+
+    Ahead of the rows of its schemas and tables, for whoever knows that there will be a claim.
+    """
+    list(Catalog.objects.select_for_update(no_key=True).filter(pk=catalog_id).values_list("pk"))
+
+
 def claim(actor: Actor, store: MetadataFiles, table_id: int, places: list[str], *, fresh: Collection[str] = ()) -> None:
     """Give a table these places. Raises Invalid where another table has one or a part of it, Forbidden for a reserved
     one; what is reserved around a `fresh` folder, which nobody had before, is not asked about.
     """
-    # One claim at a time in a catalog, whose places no other catalog has: two could each miss the other's.
-    list(Catalog.objects.select_for_update(no_key=True).filter(pk=store.catalog_id).values_list("pk"))
+    take_turn(store.catalog_id)
     _require_apart(places, overlapping(places).exclude(table_id=table_id))
     # After the claims: what is dropped in between is reserved by the time that it is not claimed any more.
     if named := [place for place in places if place not in fresh]:

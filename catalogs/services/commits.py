@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from django.utils import timezone
 
 from authz import operations, policy
+from authz.locks import Lock, hold
 from authz.policy import Actor
 from authz.writing import write
 from catalogs.hierarchy import check_segment
 from catalogs.iceberg import builder, locations
 from catalogs.iceberg.requirements import check_requirements
-from catalogs.lookup import Found, Ident, by_id, nearest
+from catalogs.lookup import Found, Ident, nearest
 from catalogs.models import Table
 from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.services import places
 from catalogs.services.changes import event, require_enabled
-from catalogs.services.claims import move
+from catalogs.services.claims import move, take_turn
 from catalogs.services.external import finding
 from catalogs.services.external import iceberg as external_iceberg
 from catalogs.services.external.calls import is_external
@@ -33,7 +35,7 @@ from catalogs.services.pointers import (
     or_discard,
 )
 from catalogs.services.providers import store_of
-from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound
+from metalake.errors import AlreadyExists, Conflict, Invalid
 from metalake.events import record
 from metalake.models import Securable
 from metalake.privileges import Kind
@@ -65,7 +67,7 @@ def commit_with(
         require_enabled(found)
         current = current_record(found)
         requirements, updates = plan(current.metadata)
-        committed = _commit_once(actor, current, requirements, updates)
+        committed = _commit_once(actor, ident, current, requirements, updates)
         if committed:
             return committed
         found = find_table(actor, ident)
@@ -76,9 +78,13 @@ def commit_with(
 
 
 def _commit_once(
-    actor: Actor, current: TableRecord, requirements: list[dict[str, Any]], updates: list[dict[str, Any]]
+    actor: Actor,
+    ident: Ident,
+    current: TableRecord,
+    requirements: list[dict[str, Any]],
+    updates: list[dict[str, Any]],
 ) -> TableRecord | None:
-    """The new state, or None where another commit got in between."""
+    """The new state, or None where another commit got in between, or another table has the name."""
     base, found = current.metadata, current.found
     assert found is not None
     check_requirements(requirements, base)
@@ -92,7 +98,8 @@ def _commit_once(
     if metadata.get("table-uuid") != base.get("table-uuid"):
         raise Invalid("A table's uuid cannot change.", kind=Kind.TABLE)
     written, content = store.write(metadata, current.metadata_location)
-    swapped = or_discard(store, written, lambda: _swap(actor, found, store, metadata, written))
+    turn = partial(take_turn, store.catalog_id) if added else None
+    swapped = or_discard(store, written, lambda: _swap(actor, ident, found, store, metadata, written, turn))
     if not swapped:
         store.discard(written)
         return None
@@ -100,31 +107,39 @@ def _commit_once(
     return TableRecord(found, written, content)
 
 
-def _swap(actor: Actor, found: Found, store: MetadataFiles, metadata: dict[str, Any], written: str) -> bool:
-    """Move the pointer if it still is where it was read; rights are asked again in the same transaction."""
+def _swap(
+    actor: Actor,
+    ident: Ident,
+    found: Found,
+    store: MetadataFiles,
+    metadata: dict[str, Any],
+    written: str,
+    turn: Callable[[], object] | None,
+) -> bool:
+    """Move the pointer if the table still has its name, and points where it was read.
+
+    One statement more than without the lock: the table was looked for, and the rights asked, when it was read.
+    """
     claims = store.claims(metadata)
 
+    def holds() -> None:
+        if turn is not None:
+            turn()
+        hold(Lock.CHANGES, found.id)
+
     def act(actor: Actor) -> bool:
-        fresh = _again(found)
+        fresh = find_table(actor, ident)
         policy.require(actor, operations.COMMIT_TABLE, fresh)
         require_enabled(fresh)
-        pointer = Table.objects.filter(pk=found.id, metadata_location=found.metadata_location)
-        if not pointer.update(metadata_location=written):
+        pointer = Table.objects.filter(pk=fresh.id, metadata_location=found.metadata_location)
+        if fresh.id != found.id or not pointer.update(metadata_location=written):
             return False
         move(actor, store, fresh, claims)
         Securable.objects.filter(pk=found.id).update(last_modifier=actor.name, last_modified_time=timezone.now())
         record(event(actor, "table.committed", fresh, metadata_location=written))
         return True
 
-    return write(actor, act, kind=Kind.TABLE)
-
-
-def _again(found: Found) -> Found:
-    """The same table as it is now, whatever it is called by now."""
-    fresh = by_id(found.id)
-    if fresh is None:
-        raise NotFound(policy.missing(found), kind=Kind.TABLE)
-    return fresh
+    return write(actor, act, holds=holds, kind=Kind.TABLE)
 
 
 def _forget_old_files(store: MetadataFiles, base: dict[str, Any], metadata: dict[str, Any]) -> None:
@@ -160,6 +175,6 @@ def _create_by_commit(actor: Actor, ident: Ident, requirements: list, updates: l
         store.check_metadata(metadata)
         ground = places.folder_of(home, store).ground
         places.require_ground(actor, home, ground, locations.effective_locations(metadata))
-        return insert_table(actor, ident, store, metadata, "table.created")
+        return insert_table(actor, ident, home, store, metadata, "table.created")
     except AlreadyExists:
         raise Conflict("Requirement failed: table already exists", kind=Kind.TABLE) from None

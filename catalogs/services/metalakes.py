@@ -5,15 +5,17 @@ from __future__ import annotations
 from django.db.models import QuerySet
 
 from authz import operations, policy, snapshot
+from authz.locks import Lock
 from authz.models import Member
 from authz.policy import Actor
 from authz.writing import write
 from catalogs.hierarchy import check_strict
 from catalogs.iceberg.guard import check_limits
-from catalogs.lookup import Ident, find
+from catalogs.lookup import Found, Ident, find
 from catalogs.models import Catalog
 from catalogs.secrets import require_values
-from catalogs.services.changes import Alteration, event, hold, named, remove, require_settled, row_of, save
+from catalogs.services.changes import Alteration, event, named, remove, require_settled, row_of, save
+from catalogs.services.holding import Held, write_to
 from metalake.errors import AlreadyExists, Forbidden, InUse, Invalid, NotEmpty, NotFound
 from metalake.events import event_of, gone, record, stands
 from metalake.models import Metalake
@@ -52,7 +54,7 @@ def create_metalake(actor: Actor, name: str, comment: str | None, properties: di
         snapshot.publish([member])
         return row
 
-    return write(actor, act, kind=Kind.METALAKE)
+    return write(actor, act, holds=None, kind=Kind.METALAKE)  # in nothing that could be renamed
 
 
 def require_maker(actor: Actor) -> None:
@@ -73,9 +75,14 @@ def load_metalake(actor: Actor, name: str) -> Metalake:
 
 
 def alter_metalake(actor: Actor, name: str, alteration: Alteration) -> Metalake:
-    def act(actor: Actor) -> Metalake:
+    renames = alteration.new_name is not None
+
+    def look(actor: Actor) -> Held:
         found = find(actor, Ident(name))
         policy.require(actor, operations.ALTER_METALAKE, found)
+        return [(found, Lock.MOVES if renames else Lock.CHANGES)]
+
+    def act(actor: Actor, found: Found) -> Metalake:
         row = row_of(Metalake, found)
         fields = alteration.apply_to(row)
         if "name" in fields:
@@ -89,17 +96,20 @@ def alter_metalake(actor: Actor, name: str, alteration: Alteration) -> Metalake:
             record(event(actor, "metalake.altered", found, named(row, fields), changed=sorted(fields)))
         return row
 
-    return write(actor, act, kind=Kind.METALAKE)
+    return write_to(actor, look, act, kind=Kind.METALAKE)
 
 
 def set_metalake_enabled(actor: Actor, name: str, enabled: bool) -> None:
-    def act(actor: Actor) -> None:
+    def look(actor: Actor) -> Held:
         found = find(actor, Ident(name))
         policy.require(actor, operations.ENABLE_METALAKE, found)
+        return [(found, Lock.CHANGES)]
+
+    def act(actor: Actor, found: Found) -> None:
         if Metalake.objects.filter(pk=found.id).exclude(enabled=enabled).update(enabled=enabled):
             record(event(actor, "metalake.enabled" if enabled else "metalake.disabled", found))
 
-    write(actor, act, kind=Kind.METALAKE)
+    write_to(actor, look, act, kind=Kind.METALAKE)
 
 
 def drop_metalake(actor: Actor, name: str, force: bool) -> bool:
@@ -108,13 +118,17 @@ def drop_metalake(actor: Actor, name: str, force: bool) -> bool:
     Raises InUse while a write to an outside system is under way in one of them, by force or not.
     """
 
-    def act(actor: Actor) -> bool:
+    def look(actor: Actor) -> Held:
         try:
             found = find(actor, Ident(name))
             policy.require(actor, operations.DROP_METALAKE, found)
         except NotFound:
+            return []
+        return [(found, Lock.MOVES)]
+
+    def act(actor: Actor, found: Found | None = None) -> bool:
+        if found is None:
             return False
-        hold(found)
         row = row_of(Metalake, found)
         require_settled(found)
         if not force:
@@ -126,4 +140,4 @@ def drop_metalake(actor: Actor, name: str, force: bool) -> bool:
         record(event(actor, "metalake.dropped", found, [gone(found.id)], force=force))
         return True
 
-    return write(actor, act, kind=Kind.METALAKE)
+    return write_to(actor, look, act, kind=Kind.METALAKE)

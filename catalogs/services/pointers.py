@@ -7,21 +7,22 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
 from authz import operations, policy
+from authz.locks import Lock
 from authz.operations import Operation
 from authz.policy import Actor
-from authz.writing import write
 from catalogs.iceberg import files
 from catalogs.lookup import Found, Ident, does_not_exist, find
 from catalogs.models import Table
 from catalogs.providers.metadata_files import METADATA, MetadataFiles
 from catalogs.services.changes import require_enabled
-from catalogs.services.claims import claim
+from catalogs.services.claims import claim, take_turn
 from catalogs.services.external import finding
+from catalogs.services.holding import Held, write_to
 from catalogs.services.naming import require_free
 from catalogs.services.providers import store_of
 from metalake.errors import Invalid, NotFound, OutcomeUnknown
@@ -104,28 +105,42 @@ def meet_home(actor: Actor, ident: Ident, asks: Operation = operations.CREATE_TA
 
 
 def insert_table(
-    actor: Actor, ident: Ident, store: MetadataFiles, metadata: dict[str, Any], fact: str, fresh: Collection[str] = ()
+    actor: Actor,
+    ident: Ident,
+    home: Found,
+    store: MetadataFiles,
+    metadata: dict[str, Any],
+    fact: str,
+    fresh: Collection[str] = (),
 ) -> TableRecord:
     """Write the first metadata file, then the row that points to it."""
     written, content = store.write(metadata, None)
-    found = or_discard(store, written, lambda: publish_table(actor, ident, store, metadata, written, fact, fresh))
+    found = or_discard(store, written, lambda: publish_table(actor, ident, home, store, metadata, written, fact, fresh))
     return TableRecord(found, written, content)
 
 
 def publish_table(
     actor: Actor,
     ident: Ident,
+    home: Found,
     store: MetadataFiles,
     metadata: dict[str, Any],
     metadata_location: str,
     fact: str,
     fresh: Collection[str] = (),
 ) -> Found:
-    """The row with its owner, audit and event; `fresh` are places that nobody can have had before."""
-    name = ident.leaf or ""
+    """The row with its owner, audit and event, in the schema that the metadata was made for; `fresh` are places that
+    nobody can have had before. Raises NotFound where another schema has its name by now.
+    """
+    name, meant = ident.leaf or "", home.id
 
-    def act(actor: Actor) -> Found:
+    def look(actor: Actor) -> Held:
         home = require_home(actor, ident)
+        if home.id != meant:
+            raise NotFound(policy.missing(home), kind=Kind.SCHEMA)
+        return [(home, Lock.HANGS)]
+
+    def act(actor: Actor, home: Found) -> Found:
         require_free(home, name)
         row = Table(
             id=new_id(),
@@ -148,7 +163,7 @@ def publish_table(
         record(event_of(actor, fact, Kind.TABLE, row.id, full_name, home.metalake.id, **details))
         return find(actor, ident)
 
-    return write(actor, act, kind=Kind.TABLE)
+    return write_to(actor, look, act, kind=Kind.TABLE, before=partial(take_turn, store.catalog_id))
 
 
 def _uuid_of(metadata: dict[str, Any]) -> UUID:

@@ -7,15 +7,17 @@ from collections.abc import Iterable
 from django.db import transaction
 
 from authz import operations, policy, snapshot
+from authz.locks import Lock
 from authz.policy import Actor
-from authz.writing import Stale, write
+from authz.writing import Stale
 from catalogs.iceberg.live import live_files
 from catalogs.iceberg.locations import owned_by
 from catalogs.lookup import Found, Ident, by_id, find
-from catalogs.models import LocationClaim, ReservedPlace, Table
+from catalogs.models import LocationClaim, ReservedPlace
 from catalogs.services import reserved
 from catalogs.services.changes import event, require_enabled
 from catalogs.services.external.calls import is_external
+from catalogs.services.holding import Held, write_to
 from catalogs.services.pointers import current_record, find_table
 from catalogs.services.providers import store_of
 from metalake.errors import Conflict, InUse, NotFound, Unsupported
@@ -66,17 +68,18 @@ def _release_as_read(actor: Actor, ident: Ident, place_id: str) -> bool:
         raise InUse(f"The table writes to {place.location}; set another location first.", kind=PLACE)
     _require_left(found, place, [row.location for row in rows])
 
-    def act(actor: Actor) -> bool:
-        fresh = _table(actor, ident)
-        pointer = Table.objects.select_for_update().filter(pk=found.id, metadata_location=found.metadata_location)
-        if fresh.id != found.id or not pointer.values_list("pk"):
+    def look(actor: Actor) -> Held:
+        return [(_table(actor, ident), Lock.CHANGES)]
+
+    def act(actor: Actor, fresh: Found) -> bool:
+        if (fresh.id, fresh.metadata_location) != (found.id, found.metadata_location):
             return False
         if not LocationClaim.objects.filter(pk=place.pk, former_since=place.former_since).delete()[0]:
             raise Stale
         record(event(actor, "table.place_released", fresh, location=place.location))
         return True
 
-    return write(actor, act, kind=Kind.TABLE)
+    return write_to(actor, look, act, kind=Kind.TABLE)
 
 
 def _require_left(found: Found, place: LocationClaim, places: list[str]) -> None:
@@ -115,8 +118,10 @@ def _catalog(actor: Actor, metalake: str, catalog: str) -> Found:
 def release_reserved(actor: Actor, metalake: str, catalog: str, place_id: str) -> None:
     """Let others have a place that is reserved."""
 
-    def act(actor: Actor) -> None:
-        found = _catalog(actor, metalake, catalog)
+    def look(actor: Actor) -> Held:
+        return [(_catalog(actor, metalake, catalog), Lock.HANGS)]
+
+    def act(actor: Actor, found: Found) -> None:
         rows = ReservedPlace.objects.filter(of_catalog=found.id)
         row = next((row for row in rows if str(row.pk) == place_id), None)
         if row is None or not reserved.may_use(actor, row, found):
@@ -124,7 +129,7 @@ def release_reserved(actor: Actor, metalake: str, catalog: str, place_id: str) -
         row.delete()
         record(event(actor, "place.released", found, location=row.location, of=row.full_name))
 
-    write(actor, act, kind=Kind.CATALOG)
+    write_to(actor, look, act, kind=Kind.CATALOG)
 
 
 def release_for_operator(by: str, rows: Iterable[ReservedPlace]) -> list[ReservedPlace]:

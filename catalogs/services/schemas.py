@@ -7,8 +7,8 @@ from datetime import datetime
 from functools import partial
 
 from authz import operations, policy
+from authz.locks import Lock
 from authz.policy import Actor
-from authz.writing import write
 from catalogs import lookup
 from catalogs.hierarchy import HierarchicalSchema
 from catalogs.iceberg.guard import check_limits
@@ -16,11 +16,13 @@ from catalogs.lookup import Found, Ident, nearest
 from catalogs.models import Schema
 from catalogs.secrets import require_values
 from catalogs.services import chains, places
-from catalogs.services.changes import Alteration, event, hold, remove, require_enabled, row_of, save
+from catalogs.services.chains import Chain
+from catalogs.services.changes import Alteration, event, remove, require_enabled, row_of, save
 from catalogs.services.external import schemas as external
 from catalogs.services.external.calls import is_external
 from catalogs.services.external.finding import find
 from catalogs.services.external.reading import or_namesake
+from catalogs.services.holding import Held, write_to
 from catalogs.services.providers import store_of
 from metalake.errors import NotEmpty, NotFound, Unsupported
 from metalake.events import gone, record
@@ -88,21 +90,28 @@ def _check_parent(actor: Actor, container: Ident) -> None:
 def create_schema(actor: Actor, ident: Ident, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
     """Make a schema with all its missing parents, all of one owner, in one transaction (decision 5).
 
-    Eight statements at any depth: policy, catalog, chain, two inserts, audit, history, outbox.
+    Eight statements at any depth: policy, catalog, chain, two inserts, audit, history, outbox; where rows are locked
+    three more: catalog and chain are read before they are held, too.
     """
     check_limits(properties)
     require_values(properties, kind=Kind.SCHEMA)
 
-    def act(actor: Actor) -> SchemaRecord | None:
+    def look(actor: Actor) -> Held:
         catalog = chains.catalog_at(actor, ident)
         places.require_choice(actor, catalog, {}, properties)  # before the name, which may be a hidden schema's
         if is_external(catalog):
-            return None
+            return [(catalog, Lock.HANGS)]
         chain = chains.may_create(actor, catalog, ident.schema or "")
+        return [(catalog, Lock.HANGS), (chain.parent, Lock.HANGS)]
+
+    def act(actor: Actor, catalog: Found, parent: Found | None = None) -> SchemaRecord | None:
+        if parent is None:
+            return None
+        chain = Chain(catalog, chains.path_in(catalog, ident.schema or ""), parent)
         places.check_choice(catalog, chain.path, {}, properties)
         return SchemaRecord(chain.path, chains.insert(actor, chain, comment, properties)[-1])
 
-    made = write(actor, act, kind=Kind.SCHEMA)
+    made = write_to(actor, look, act, kind=Kind.SCHEMA)
     return made or _read(actor, external.create(actor, ident, comment, properties), as_published=True)
 
 
@@ -149,10 +158,13 @@ def alter_schema(actor: Actor, ident: Ident, alteration: Alteration) -> tuple[Sc
         before = external.alter(actor, found, alteration)
         return _read(actor, found, as_published=True), before
 
-    def act(actor: Actor) -> tuple[SchemaRecord, dict[str, str]]:
+    def look(actor: Actor) -> Held:
         found = lookup.find(actor, ident)
         policy.require(actor, operations.ALTER_SCHEMA, found)
         require_enabled(found)
+        return [(found, Lock.CHANGES)]
+
+    def act(actor: Actor, found: Found) -> tuple[SchemaRecord, dict[str, str]]:
         row = row_of(Schema, found)
         before = dict(row.properties)
         fields = alteration.apply_to(row)
@@ -164,7 +176,7 @@ def alter_schema(actor: Actor, ident: Ident, alteration: Alteration) -> tuple[Sc
             record(event(actor, "schema.altered", found, changed=changed))
         return SchemaRecord(found.path, row), before
 
-    return write(actor, act, kind=Kind.SCHEMA)
+    return write_to(actor, look, act, kind=Kind.SCHEMA)
 
 
 def drop_schema(actor: Actor, ident: Ident, *, cascade: bool = False) -> str | None:
@@ -177,16 +189,18 @@ def drop_schema(actor: Actor, ident: Ident, *, cascade: bool = False) -> str | N
     if is_external(found):
         return external.drop(actor, found, cascade=cascade)
 
-    def act(actor: Actor) -> None:
+    def look(actor: Actor) -> Held:
         found = lookup.find(actor, ident)
         policy.require(actor, operations.DROP_SCHEMA, found)
         require_enabled(found)
         chains.check_cascade(found, cascade)
-        hold(found)
+        return [(found, Lock.MOVES)]
+
+    def act(actor: Actor, found: Found) -> None:
         if not cascade and Securable.objects.filter(parent_id=found.id).exists():
             raise NotEmpty(f"Schema {found.path.logical()} is not empty.", kind=Kind.SCHEMA)
         remove(found)
         record(event(actor, "schema.dropped", found, [gone(found.id)], cascade=cascade))
 
-    write(actor, act, kind=Kind.SCHEMA)
+    write_to(actor, look, act, kind=Kind.SCHEMA)
     return None

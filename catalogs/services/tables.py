@@ -14,8 +14,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from authz import operations, policy, snapshot
+from authz.locks import Lock
 from authz.policy import Actor
-from authz.writing import Stale, write
 from catalogs.hierarchy import check_segment
 from catalogs.iceberg import builder, files
 from catalogs.iceberg.alterations import updates_for
@@ -34,6 +34,7 @@ from catalogs.services.external import tables as external
 from catalogs.services.external.calls import is_external
 from catalogs.services.external.reading import or_namesake
 from catalogs.services.external.tables import ExternalTable
+from catalogs.services.holding import Held, write_to
 from catalogs.services.naming import require_free, require_free_for_rename
 from catalogs.services.pointers import (
     TableDraft,
@@ -228,7 +229,7 @@ def create_table(actor: Actor, ident: Ident, draft: TableDraft, *, stage: bool =
         claims.require_claimable(actor, store.claims(metadata), fresh=fresh)
         store.make_folders(*effective_locations(metadata))
         return TableRecord(None, None, files.dump(metadata))
-    return insert_table(actor, ident, store, metadata, "table.created", fresh)
+    return insert_table(actor, ident, home, store, metadata, "table.created", fresh)
 
 
 def register_table(actor: Actor, ident: Ident, metadata_location: str, *, overwrite: bool = False) -> TableRecord:
@@ -251,7 +252,7 @@ def register_table(actor: Actor, ident: Ident, metadata_location: str, *, overwr
     metadata = files.parse_metadata(content)
     store.check_metadata(metadata)
     places.require_ground(actor, home, ground, effective_locations(metadata))
-    found = publish_table(actor, ident, store, metadata, metadata_location, "table.registered")
+    found = publish_table(actor, ident, home, store, metadata, metadata_location, "table.registered")
     return TableRecord(found, metadata_location, content)
 
 
@@ -269,32 +270,35 @@ def rename_table(actor: Actor, source: Ident, target: Ident, *, iceberg: bool = 
         external.rename(actor, found, target, iceberg=iceberg)
         return
 
-    def act(actor: Actor) -> None:
+    moves = source.schema != target.schema
+
+    def look(actor: Actor) -> Held:
         found = find_table(actor, source)
         # Before the target is looked for, so that whether it exists is told only to who may move the table.
-        moves = source.schema != target.schema
         policy.require(actor, operations.MOVE_TABLE if moves else operations.ALTER_TABLE, found)
         require_enabled(found)
         home = find(actor, Ident(target.metalake, target.catalog, target.schema))
         if moves:
             policy.require(actor, operations.CREATE_TABLE, home)
+        return [(home, Lock.HANGS), (found, Lock.MOVES)]
+
+    def act(actor: Actor, home: Found, found: Found) -> None:
+        if moves:
             policy.require_no_escape(actor, found, home)
         require_free_for_rename(found, home, name)
-        moved = Securable.objects.filter(pk=found.id, parent_id=found.nodes[-2].id, name=source.leaf).update(
+        Securable.objects.filter(pk=found.id).update(
             name=name,
             parent_id=home.id,
             lineage=f"{home.lineage}/{found.id}",
             last_modifier=actor.name,
             last_modified_time=timezone.now(),
         )
-        if not moved:
-            raise Stale
         was = dotted(found.full_name)
         full_name = [home.catalog.name, home.path.logical(), name]
         facts = [stands(Securable.objects.get(pk=found.id))]
         record(event_of(actor, "table.renamed", Kind.TABLE, found.id, full_name, home.metalake.id, facts, was=was))
 
-    write(actor, act, kind=Kind.TABLE)
+    write_to(actor, look, act, kind=Kind.TABLE)
 
 
 def drop_table(actor: Actor, ident: Ident, *, purge: bool = False, iceberg: bool = False) -> str | None:
@@ -308,29 +312,21 @@ def drop_table(actor: Actor, ident: Ident, *, purge: bool = False, iceberg: bool
     if is_external(found):
         return external.drop(actor, found, purge=purge, iceberg=iceberg)
 
-    def act(actor: Actor) -> None:
+    def look(actor: Actor) -> Held:
         found = find_table(actor, ident)
         policy.require(actor, operations.DROP_TABLE, found)
         require_enabled(found)
-        uuid = _hold_pointer(found)
+        return [(found, Lock.MOVES)]
+
+    def act(actor: Actor, found: Found) -> None:
+        uuid = Table.objects.values_list("table_uuid", flat=True).get(pk=found.id)
         kept = remove(found)
         record(event(actor, "table.dropped", found, [gone(found.id)], purge=purge))
         if purge:
             follow_up(PURGE, [_purge_of(actor, found, uuid, kept)])
 
-    write(actor, act, kind=Kind.TABLE)
+    write_to(actor, look, act, kind=Kind.TABLE)
     return None
-
-
-def _hold_pointer(found: Found) -> UUID:
-    """Lock a table as it was read, so that what a commit adds meanwhile is not left behind; its uuid.
-
-    Raises Stale if it moved.
-    """
-    pointer = Table.objects.select_for_update().filter(pk=found.id, metadata_location=found.metadata_location)
-    for uuid in pointer.values_list("table_uuid", flat=True):
-        return uuid
-    raise Stale
 
 
 def _purge_of(actor: Actor, found: Found, uuid: UUID, kept: Sequence[ReservedPlace]) -> dict[str, Any]:

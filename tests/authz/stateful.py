@@ -72,10 +72,12 @@ class Twin(Mirror):
         uuid = uuid4()
 
         def publish(actor: Actor) -> Found:
-            store = store_of(find(actor, self.ident(schema)))
+            home = find(actor, self.ident(schema))
+            store = store_of(home)
             place = f"{store.warehouse}/{uuid}"
             metadata = {"table-uuid": str(uuid), "location": place}
-            return pointers.publish_table(actor, ident, store, metadata, f"{place}/metadata/1.json", "table.created")
+            location = f"{place}/metadata/1.json"
+            return pointers.publish_table(actor, ident, home, store, metadata, location, "table.created")
 
         self.step(
             user,

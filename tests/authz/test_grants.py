@@ -289,7 +289,7 @@ def test_grants_on_a_dropped_object_and_below_are_forgotten(world: World, role: 
     for where in ("lake", "lake.A", "lake.A:B", "lake.AB"):
         grant(world.olga, role, f"allow create_table@{where}")
     grant(world.olga, role, "allow select_table@lake.A:B.t")
-    write(world.olga, lambda actor: services.forget_grants_under(world.a.lineage))
+    write(world.olga, lambda actor: services.forget_grants_under(world.a.lineage), holds=None)
     assert set(world.role(role)) == {"lake", "lake.AB"}
     assert sibling.name == "AB"
 
@@ -306,7 +306,7 @@ def test_a_metalake_is_left_by_everybody_when_it_is_dropped(world: World, role: 
         services.forget_grants_under(world.acme.lineage)
         services.drop_people_of(world.acme.id)
 
-    write(world.olga, drop)
+    write(world.olga, drop, holds=None)
     assert not Grant.objects.exists() and not Group.objects.exists()
     assert [row.name for row in Role.objects.all()] == ["kept"]
     assert [member.metalake for member in Member.objects.all()] == [other]

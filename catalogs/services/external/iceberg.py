@@ -6,10 +6,12 @@ The metadata files are ours to read and write; which of them is the table is the
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 from authz import operations, policy
+from authz.locks import Lock
 from authz.policy import Actor
 from catalogs import intents
 from catalogs.iceberg import builder, files, locations
@@ -24,6 +26,7 @@ from catalogs.services.claims import require_unclaimed
 from catalogs.services.external import ground, mirror
 from catalogs.services.external.tables import ExternalTable, loaded, make
 from catalogs.services.external.writing import again, alteration_work, names_on
+from catalogs.services.holding import hold_each
 from catalogs.services.pointers import TableDraft, TableRecord, now_ms
 from catalogs.steps import step
 from metalake.errors import Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
@@ -167,7 +170,8 @@ def _commit_once(
         raise Invalid("A table's uuid cannot change.", kind=Kind.TABLE)
     written, content = store.write(metadata, previous)
     try:
-        intents.carry(actor, lambda actor: _pointing(actor, table, written, previous))
+        holds = partial(hold_each, [(table.found, Lock.CHANGES)])
+        intents.carry(actor, lambda actor: _pointing(actor, table, written, previous), holds=holds)
     except (OutcomeUnknown, NotFound):
         raise  # the file may be the table, under another name or in a catalog that was dropped here
     except Conflict:

@@ -125,7 +125,7 @@ def meet_tables(schema: Found, remotes: Sequence[Remote], asked_at: datetime, *,
         record(*changed, *_insert_tables(schema, fresh, asked_at))
         return tally
 
-    return write(system_actor(), act, kind=Kind.TABLE) if remotes else Tally()
+    return write(system_actor(), act, holds=None, kind=Kind.TABLE) if remotes else Tally()
 
 
 def table_names(remotes: Iterable[Remote]) -> set[str]:
@@ -301,7 +301,7 @@ def meet_schemas(
         record(*events)
         return tally
 
-    return write(system_actor(), act, kind=Kind.SCHEMA) if remotes else Tally()
+    return write(system_actor(), act, holds=None, kind=Kind.SCHEMA) if remotes else Tally()
 
 
 def provider_levels(remote: Remote) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from authz import operations
+from authz.locks import Lock
 from authz.policy import Actor
 from catalogs import intents
 from catalogs.hive.partitions import IdentityPartition
@@ -21,6 +22,7 @@ from catalogs.services.external import ground, mirror
 from catalogs.services.external.calls import ask, pages
 from catalogs.services.external.tables import ExternalTable
 from catalogs.services.external.writing import again, files_kept, names_on
+from catalogs.services.holding import hold_each
 from metalake.events import record
 from metalake.models import new_id
 from metalake.names import dotted
@@ -82,7 +84,7 @@ def _carry(actor: Actor, table: ExternalTable, verb: str, name: str, **arguments
             arguments={"id": fresh.id, "partition": name},
         )
 
-    return intents.carry(actor, decide)
+    return intents.carry(actor, decide, holds=lambda: hold_each([(table.found, Lock.CHANGES)]))
 
 
 def _short(name: str) -> str:

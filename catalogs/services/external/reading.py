@@ -205,4 +205,4 @@ def _bury(row: Securable, provider: ExternalProvider, asked_at: datetime) -> boo
             return False  # a write of ours is on its way to this name
         return bury(here.pk, steps_stay=provider.nests_here) > 0
 
-    return write(system_actor(), act, kind=row.kind)
+    return write(system_actor(), act, holds=None, kind=row.kind)

@@ -16,6 +16,7 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from authz import operations, policy
+from authz.locks import Lock
 from authz.policy import Actor
 from catalogs.lookup import Found, Ident, by_id, find
 from catalogs.models import Catalog, Mirror, RefreshRun
@@ -27,6 +28,7 @@ from catalogs.services.external import mirror
 from catalogs.services.external.calls import PATIENCE, SYSTEM, is_external, pages, provider_at_external, system_actor
 from catalogs.services.external.mirror import Tally
 from catalogs.services.external.reading import bury_if_gone
+from catalogs.services.holding import Held, write_to
 from metalake.errors import Conflict, MetalakeError, NotFound, Unsupported
 from metalake.events import follow_up
 from metalake.privileges import Kind
@@ -45,12 +47,19 @@ class TakenOver(Exception):
 
 def start(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = False) -> RefreshRun:
     """A run, which a worker or the server's own thread begins at once; the one that is under way, if there is one."""
-    found = find(actor, Ident(metalake, catalog))
-    policy.require(actor, operations.REFRESH_CATALOG, found)
-    require_enabled(found)
-    if not is_external(found):
-        raise Unsupported("This catalog is kept here; there is nothing to refresh.", kind=Kind.CATALOG)
-    return begin(found.id, actor.name, accept_drops=accept_drops)
+
+    def look(actor: Actor) -> Held:
+        found = find(actor, Ident(metalake, catalog))
+        policy.require(actor, operations.REFRESH_CATALOG, found)
+        require_enabled(found)
+        if not is_external(found):
+            raise Unsupported("This catalog is kept here; there is nothing to refresh.", kind=Kind.CATALOG)
+        return [(found, Lock.HANGS)]
+
+    def act(actor: Actor, found: Found) -> RefreshRun:
+        return begin(found.id, actor.name, accept_drops=accept_drops)
+
+    return write_to(actor, look, act, kind=Kind.CATALOG)
 
 
 def begin(catalog_id: int, requested_by: str = SYSTEM, *, accept_drops: bool = False, here: bool = False) -> RefreshRun:

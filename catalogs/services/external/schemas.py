@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.utils import timezone
 
 from authz import operations
+from authz.locks import Lock
 from authz.policy import Actor
+from authz.writing import Stale
 from catalogs import intents, lookup
 from catalogs.hierarchy import HierarchicalSchema
 from catalogs.iceberg import locations
@@ -18,7 +21,7 @@ from catalogs.models import Intent, Mirror, Schema
 from catalogs.providers.external import ExternalProvider, Remote
 from catalogs.services import chains, places
 from catalogs.services.chains import Chain
-from catalogs.services.changes import Alteration, hold, row_of
+from catalogs.services.changes import Alteration, row_of
 from catalogs.services.external import mirror, nesting
 from catalogs.services.external.calls import pages, provider_at_external
 from catalogs.services.external.reading import (
@@ -31,6 +34,7 @@ from catalogs.services.external.reading import (
     settled,
 )
 from catalogs.services.external.writing import again, alteration_work, drop_work, files_kept, names_on, retried
+from catalogs.services.holding import hold_each
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.models import Securable, Slot, new_id
 from metalake.privileges import Kind
@@ -102,11 +106,23 @@ def create(actor: Actor, ident: Ident, comment: str | None, properties: dict[str
     _require_unspelt(actor, ident)
     _require_place(actor, chains.catalog_at(actor, ident), properties.get("location"))
 
-    def decide(actor: Actor) -> Draft:
+    held: list[int] = []
+
+    def way(actor: Actor) -> Chain:
         catalog = chains.catalog_at(actor, ident)
         places.require_choice(actor, catalog, {}, properties)
-        chain = chains.may_create(actor, catalog, ident.schema or "")
-        hold(chain.parent)
+        return chains.may_create(actor, catalog, ident.schema or "")
+
+    def holds() -> None:
+        parent = way(actor).parent
+        hold_each([(parent, Lock.MOVES)])
+        held[:] = [parent.id]
+
+    def decide(actor: Actor) -> Draft:
+        chain = way(actor)
+        if [chain.parent.id] != held:
+            raise Stale
+        catalog = chain.catalog
         provider, marker = provider_at_external(catalog), new_id()
         return Draft(
             id=marker,
@@ -120,7 +136,7 @@ def create(actor: Actor, ident: Ident, comment: str | None, properties: dict[str
         )
 
     try:
-        intent = intents.carry(actor, decide)
+        intent = intents.carry(actor, decide, holds=holds)
     except AlreadyExists:  # there, where it may have another name
         name = lookup.logical(ident.schema or "")
         raise AlreadyExists(f"Schema {name} already exists.", kind=Kind.SCHEMA) from None
@@ -227,7 +243,10 @@ def alter(actor: Actor, found: Found, alteration: Alteration) -> dict[str, str]:
         places.require_choice(actor, found, before, row.properties)
         if fields:
             wanted = provider.altered_schema(kept.definition, row.comment, row.properties)
-            intents.carry(actor, lambda actor: _alteration(actor, found, provider, kept, wanted, sorted(fields)))
+            draft = partial(
+                _alteration, found=found, provider=provider, kept=kept, wanted=wanted, fields=sorted(fields)
+            )
+            intents.carry(actor, draft, holds=partial(hold_each, [(found, Lock.CHANGES)]))
         return before
 
     return retried(attempt)
@@ -272,7 +291,6 @@ def drop(actor: Actor, found: Found, *, cascade: bool) -> str | None:
 
     def decide(actor: Actor) -> Draft:
         fresh = again(actor, found, operations.DROP_SCHEMA)
-        hold(fresh)
         for each in steps:
             each["arguments"]["by_owner"] = places.chooses(actor, fresh)
         if not cascade and Securable.objects.filter(parent_id=fresh.id).exclude(pk__in=gone).exists():
@@ -290,7 +308,7 @@ def drop(actor: Actor, found: Found, *, cascade: bool) -> str | None:
             arguments={"id": fresh.id, "details": {"cascade": cascade}},
         )
 
-    return files_kept(intents.carry(actor, decide))
+    return files_kept(intents.carry(actor, decide, holds=partial(hold_each, [(found, Lock.MOVES)])))
 
 
 def _bury_gone_schemas(actor: Actor, found: Found, provider: ExternalProvider) -> None:

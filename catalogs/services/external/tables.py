@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.utils import timezone
 
 from authz import operations, policy
+from authz.locks import Lock
 from authz.policy import Actor
 from catalogs import intents, lookup
 from catalogs.hierarchy import check_segment
@@ -18,12 +20,13 @@ from catalogs.lookup import Found, Ident, by_id
 from catalogs.models import Intent, Mirror
 from catalogs.providers.external import METADATA_FILE, ExternalProvider, Remote
 from catalogs.services import chains, naming, places
-from catalogs.services.changes import hold, keeping
+from catalogs.services.changes import keeping
 from catalogs.services.claims import require_unclaimed
 from catalogs.services.external import finding, ground, mirror, nesting
 from catalogs.services.external.calls import pages, provider_at_external
 from catalogs.services.external.reading import current, fetch, kept_of, listed_since, settled
 from catalogs.services.external.writing import again, alteration_work, drop_work, files_kept, names_on, retried
+from catalogs.services.holding import hold_each
 from catalogs.table_wire import CreateTableRequest
 from metalake.errors import Conflict, Invalid, NotFound, Unsupported
 from metalake.events import event_of, record, stands
@@ -146,7 +149,6 @@ def make(
 
     def decide(actor: Actor) -> Draft:
         fresh = again(actor, home, operations.CREATE_TABLE)
-        hold(fresh)
         naming.require_free(fresh, name)
         marker = new_id()
         first, on_the_way = _making(place, fresh, provider, marker)
@@ -171,7 +173,7 @@ def make(
             arguments={"schema_id": fresh.id, "name": name},
         )
 
-    intents.carry(actor, decide)
+    intents.carry(actor, decide, holds=partial(hold_each, [(home, Lock.MOVES)]))
     return lookup.find(actor, ident._replace(leaf=name))
 
 
@@ -250,16 +252,21 @@ def alter(actor: Actor, found: Found, updates: Sequence[Any]) -> None:
         if wanted != kept.definition:
             before, after = (provider.named_places(each) for each in (kept.definition, wanted))
             ground.require_new(actor, found, provider, before, after)
-            intents.carry(actor, lambda actor: _alteration(actor, found, provider, kept, wanted, updates))
+            draft = partial(_alteration, found=found, provider=provider, kept=kept, wanted=wanted, updates=updates)
+            intents.carry(actor, draft, holds=_holding(found))
 
     retried(attempt)
+
+
+def _holding(found: Found) -> Callable[[], None]:
+    """What a write to a table waits for: nothing else is put into its schema, and it stays where it is."""
+    return partial(hold_each, [(found.above(), Lock.MOVES), (found, Lock.CHANGES)])
 
 
 def _alteration(
     actor: Actor, found: Found, provider: ExternalProvider, kept: Mirror, wanted: dict[str, Any], updates: Sequence[Any]
 ) -> Draft:
     fresh, marker = again(actor, found, operations.ALTER_TABLE), new_id()
-    hold(fresh.above())
     return Draft(
         id=marker,
         verb="alter_table",
@@ -293,9 +300,9 @@ def rename(actor: Actor, found: Found, target: Ident, *, iceberg: bool = False) 
     elsewhere = _is_elsewhere(found, target)
     again(actor, found, operations.MOVE_TABLE if elsewhere else operations.ALTER_TABLE)
     finding.meet_schema(actor, target)
-    provider, place = provider_at_external(found), None
+    provider, place, meant = provider_at_external(found), None, found.above()
     if elsewhere:
-        home = lookup.find(actor, Ident(target.metalake, target.catalog, target.schema))
+        meant = home = lookup.find(actor, Ident(target.metalake, target.catalog, target.schema))
         policy.require(actor, operations.CREATE_TABLE, home)
         place = _place_to_make(actor, home, provider)
         if place is None:
@@ -308,10 +315,10 @@ def rename(actor: Actor, found: Found, target: Ident, *, iceberg: bool = False) 
 
     def decide(actor: Actor) -> Draft:
         home = lookup.find(actor, Ident(target.metalake, target.catalog, target.schema))
+        if home.id != meant.id:
+            raise NotFound(policy.missing(home), kind=Kind.SCHEMA)
         moves = home.id != found.nodes[-2].id
         fresh = again(actor, found, operations.MOVE_TABLE if moves else operations.ALTER_TABLE)
-        hold(home)
-        hold(fresh.above())
         if moves:
             policy.require(actor, operations.CREATE_TABLE, home)
             policy.require_no_escape(actor, fresh, home)
@@ -336,7 +343,8 @@ def rename(actor: Actor, found: Found, target: Ident, *, iceberg: bool = False) 
             arguments={"id": fresh.id, "home_id": home.id, "name": name, "moves": moves},
         )
 
-    intents.carry(actor, decide)
+    held = [(meant, Lock.MOVES), (found.above(), Lock.MOVES), (found, Lock.CHANGES)]
+    intents.carry(actor, decide, holds=partial(hold_each, held))
 
 
 def _is_elsewhere(found: Found, target: Ident) -> bool:
@@ -387,7 +395,6 @@ def drop(actor: Actor, found: Found, *, purge: bool, iceberg: bool = False) -> s
 
     def decide(actor: Actor) -> Draft:
         fresh = again(actor, found, operations.DROP_TABLE)
-        hold(fresh.above())
         levels = mirror.levels_at(fresh.nodes[-2].id)
         return Draft(
             id=new_id(),
@@ -408,7 +415,7 @@ def drop(actor: Actor, found: Found, *, purge: bool, iceberg: bool = False) -> s
             arguments={"id": fresh.id, "details": {"purge": purge}},
         )
 
-    return files_kept(intents.carry(actor, decide))
+    return files_kept(intents.carry(actor, decide, holds=_holding(found)))
 
 
 intents.register("drop_table", drop_work(operations.DROP_TABLE))

@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from authz import operations, policy
+from authz.locks import Lock
 from authz.policy import Actor
 from authz.writing import write
 from catalogs import intents
@@ -21,6 +23,7 @@ from catalogs.providers import remote
 from catalogs.services.changes import event
 from catalogs.services.external import schedule
 from catalogs.services.external.calls import is_external
+from catalogs.services.holding import hold_each
 from metalake.errors import NotFound
 from metalake.events import record
 from metalake.privileges import Kind
@@ -187,7 +190,7 @@ def _decide(actor: Actor, found: Found, intent_id: int, decision: Decision) -> N
             raise NotFound("There is no write that waits for a decision; it has been settled since.")
         _take_down(actor, fresh, intent, decision)
 
-    write(actor, act, kind=Kind.CATALOG)
+    write(actor, act, holds=partial(hold_each, [(found, Lock.HANGS)]), kind=Kind.CATALOG)
 
 
 def decide_all(operator: Actor, rows: Iterable[Intent], decision: Decision) -> int:
@@ -203,7 +206,7 @@ def decide_all(operator: Actor, rows: Iterable[Intent], decision: Decision) -> i
         return decided
 
     chosen = [intent.pk for intent in rows]
-    return write(operator, act, kind=Kind.CATALOG)
+    return write(operator, act, holds=None, kind=Kind.CATALOG)  # by their ids
 
 
 def _take_down(actor: Actor, found: Found, intent: Intent, decision: Decision) -> None:

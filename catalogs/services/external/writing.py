@@ -47,9 +47,12 @@ def names_on(found: Found) -> list[Name]:
 
 
 def again(actor: Actor, found: Found, operation: Operation) -> Found:
-    """The same object as it is now, if the actor may do this to it."""
+    """The same object as it is now, if it still has its names and the actor may do this to it.
+
+    Raises NotFound where it was renamed, moved or dropped since it was found.
+    """
     fresh = by_id(found.id)
-    if fresh is None:
+    if fresh is None or fresh.full_name != found.full_name or fresh.metalake.name != found.metalake.name:
         raise NotFound(policy.missing(found), kind=found.kind)
     policy.require(actor, operation, fresh)
     require_enabled(fresh)
