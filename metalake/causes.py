@@ -45,7 +45,7 @@ STOOD_STILL = Cause("idle transaction", "The server stood still meanwhile; nothi
 FULL = _cannot_write("disk full")
 READ_ONLY = _cannot_write("read-only database")
 TOO_MANY = _away("too many connections")
-LOST = _away("connection lost")
+GONE = _away("no connection")
 STOPPING = _away("database stops or starts")
 OTHER = _away("database failed")
 
@@ -73,7 +73,7 @@ _OF_TEXT = {
     "too many connections": TOO_MANY,
     "connection slots are reserved": TOO_MANY,
     "the database system is": STOPPING,
-    "connection": LOST,
+    "connection": GONE,
 }
 
 
@@ -92,7 +92,7 @@ def cause_of(failure: BaseException | None) -> Cause | None:
         return None
     if code is None:
         return next((cause for words, cause in _OF_TEXT.items() if words in text), OTHER)
-    return LOST if str(code).startswith("08") else OTHER
+    return GONE if str(code).startswith("08") else OTHER
 
 
 def unavailable(failure: BaseException) -> StoreUnavailable | None:

@@ -12,13 +12,14 @@ from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, Error, connection
+from django.db import Error
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Gauge, generate_latest
 
 from metalake.errors import Unauthenticated
 from metalake.models import Outbox
+from metalake.readiness import checks
 from metalake.rest import Endpoint, answers, error_response
 
 WIRE_VERSION = "1.3.1"  # of the native wire: its clients refuse a server older than themselves
@@ -74,15 +75,12 @@ class Ready(Endpoint):
 
     @answers("anyone", reply={"status": str, "checks": list}, id="readinessCheck")
     def get(self, actor: None) -> dict[str, Any] | HttpResponse:
-        """Whether requests can be served; 503 where not."""
-        try:
-            waiting = Outbox.objects.count()
-            check = {"name": "database", "status": "UP", "details": {"engine": connection.vendor, "outbox": waiting}}
-            return {"status": "UP", "checks": [check]}
-        except DatabaseError as failure:
-            check = {"name": "database", "status": "DOWN", "details": {"reason": type(failure).__name__}}
-            body = json.dumps({"code": 0, "status": "DOWN", "checks": [check]})
-            return HttpResponse(body, status=503, content_type="application/json")
+        """Whether requests can be served; 503 where not, with what is wrong."""
+        found = checks()
+        if all(check["status"] != "DOWN" for check in found):
+            return {"status": "UP", "checks": found}
+        body = json.dumps({"code": 0, "status": "DOWN", "checks": found})
+        return HttpResponse(body, status=503, content_type="application/json")
 
 
 class Configs(Endpoint):

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -18,6 +19,7 @@ from django.core.management.base import CommandError
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, connection
 from django.db.backends.signals import connection_created
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 OURS = ("metalake", "authz", "catalogs", "views_mgmt")  # libraries may take old migrations away, we do not
@@ -92,6 +94,17 @@ def is_behind() -> bool:
     refuse_older_code()
     executor = MigrationExecutor(connection)
     return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+def lacks_migrations() -> bool:
+    """The same, asked again and again: a node that runs goes on where its store gets ahead of it."""
+    return not _newest() <= MigrationRecorder(connection).applied_migrations().keys()
+
+
+@lru_cache
+def _newest() -> frozenset[tuple[str, str]]:
+    """The last migration of each app, as this code has them."""
+    return frozenset(MigrationLoader(None).graph.leaf_nodes())
 
 
 def wait_until_migrated(say: Say) -> None:

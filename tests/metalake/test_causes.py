@@ -239,9 +239,9 @@ def of(driver: Exception, wrapped: type[Exception] = OperationalError) -> Except
         (of(lookup("25006")("cannot execute UPDATE"), InternalError), "read-only database"),
         (of(lookup("57P01")("terminating connection")), "database stops or starts"),
         (of(psycopg.OperationalError("FATAL:  the database system is starting up")), "database stops or starts"),
-        (of(psycopg.OperationalError("server closed the connection unexpectedly")), "connection lost"),
-        (of(psycopg.OperationalError("the connection is closed")), "connection lost"),
-        (of(lookup("08006")("x")), "connection lost"),
+        (of(psycopg.OperationalError("server closed the connection unexpectedly")), "no connection"),
+        (of(psycopg.OperationalError("the connection is closed")), "no connection"),
+        (of(lookup("08006")("x")), "no connection"),
         (of(lookup("58030")("x")), "database failed"),
     ],
 )
@@ -263,5 +263,5 @@ def test_a_fault_of_ours_is_no_failure_of_the_database(fault: Exception) -> None
 def test_the_log_has_one_line_without_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(settings.DATABASES["default"], "PASSWORD", "correct horse")
     said = causes.said_by(of(psycopg.OperationalError("connection failed: password=correct horse\n\tDETAIL: (7)")))
-    assert said == "connection lost (OperationalError): connection failed: password=******"
+    assert said == "no connection (OperationalError): connection failed: password=******"
     assert causes.said_by(DatabaseError("values (7)")) == "DatabaseError"
