@@ -15,6 +15,7 @@ from typing import Any
 from catalogs.iceberg import encryption, partitioning, properties, schemas, snapshots, sorting, statistics
 from catalogs.iceberg.draft import Draft
 from catalogs.iceberg.legacy import V1_ONLY, fill_in, mirror_v1_fields
+from catalogs.iceberg.locations import with_scheme
 from catalogs.iceberg.parsing import Json, as_list, as_object, as_text, as_text_map, get_int, get_text, has
 from metalake.errors import Invalid
 
@@ -296,4 +297,4 @@ def _checked_location(value: object) -> str:
         location = location[:-1]
     if not location:
         raise Invalid("location must not be empty")
-    return location
+    return with_scheme(location)

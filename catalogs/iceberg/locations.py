@@ -1,8 +1,9 @@
-"""Where a table may live: one spelling for every location, and the places a catalog allows.
+"""Where a table may live: one spelling to compare every location by, and the places a catalog allows.
 
-A location is never decoded: storages take a percent sign literally, so what we checked is what they open.
-The rules answer published attacks on catalogs: a location that escapes its prefix (`..`, `//`, `t1` against
-`t10`), one that is pasted into a storage policy (`*`, `$`, quotes), one that a later reader decodes once more.
+What is stored and answered is a location as it was sent, which is never decoded: storages take a percent sign
+literally, so what we checked is what they open. The rules answer published attacks on catalogs: a location that
+escapes its prefix (`..`, `//`, `t1` against `t10`), one that is pasted into a storage policy (`*`, `$`, quotes), one
+that a later reader decodes once more.
 """
 
 from __future__ import annotations
@@ -123,8 +124,13 @@ def may_meet(location: str, other: str) -> bool:
     return overlap(location, other) or overlap(real_path(location), real_path(other))
 
 
+def with_scheme(location: str) -> str:
+    """A location as it was sent; a bare path with its scheme, for an engine may take it for one of another storage."""
+    return f"file://{location}" if location.startswith("/") else location
+
+
 def check_allowed(location: str, allowed: Sequence[str], *, file_roots: Sequence[str]) -> str:
-    """Return the normalised location, or raise Invalid unless it lies under one of `allowed`.
+    """Return the location as it was sent, with a scheme, or raise Invalid unless it lies under one of `allowed`.
 
     A `file:` location must, with its symbolic links followed, also lie under one of `file_roots`, and neither hold a
     file of this server itself nor lie at one.
@@ -134,7 +140,7 @@ def check_allowed(location: str, allowed: Sequence[str], *, file_roots: Sequence
         _check_local(spelled, allowed, file_roots)
     elif not any(is_under(spelled, prefix) for prefix in allowed):
         raise _invalid(location, "it is not under a location this catalog allows")
-    return spelled
+    return with_scheme(location)
 
 
 def effective_locations(metadata: Mapping[str, Any]) -> list[str]:

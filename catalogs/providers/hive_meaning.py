@@ -91,7 +91,7 @@ class HiveMeaning(HiveLike):
         location, parameters = self.taken_apart(definition, properties)
         if comment != definition["comment"]:
             raise Unsupported("A metastore keeps the comment that a schema was made with.", kind=Kind.SCHEMA)
-        if location not in (None, definition["location"]):
+        if location is not None and not locations.are_one(location, definition["location"] or ""):
             raise Invalid("location: where a schema lies is decided at creation.", kind=Kind.SCHEMA)
         return {**definition, "parameters": parameters}
 

@@ -111,10 +111,11 @@ class IcebergEntries(Placed, ExternalProvider):
                 "catalog a warehouse",
                 kind=Kind.TABLE,
             )
-        return self.allowed_place(f"{below.removesuffix('/')}/{escape(name)}{ending}", own)
+        by_default = locations.normalise(f"{below.removesuffix('/')}/{escape(name)}{ending}")
+        return self.allowed_place(by_default, own)
 
     def allowed_place(self, location: str, *own: str | None) -> str:
-        """A location in its one spelling. Raises Invalid unless it is in a place of the catalog, or in an `own` one."""
+        """The location as it was sent. Raises Invalid unless it is in a place of the catalog, or in an `own` one."""
         if self.is_named(location):
             return locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
         others = [place for place in own if place and self.is_open_place(place)]

@@ -102,7 +102,9 @@ def folder_of(schema: Found, store: MetadataFiles, said: Places | None = None) -
         said = Securable.objects.filter(pk=schema.id).values_list("properties", flat=True).first() or {}
     opened = tuple(place for place in divided(said.get(OPENED)) if unfit(place, default, store) is None)
     chosen = said.get(LOCATION) or ""
-    if chosen and unfit(chosen, default, store) is None and not locations.are_one(chosen, default):
+    if locations.are_one(chosen, default):
+        default = chosen  # in the words of who chose it
+    elif chosen and unfit(chosen, default, store) is None:
         return SchemaFolder(chosen, Ground(own=(chosen,), opened=opened))
     if schema.nested:
         return SchemaFolder(default, Ground(shared=(default,), opened=opened))

@@ -196,8 +196,9 @@ def test_no_table_takes_a_place_of_the_servers_files(
 ) -> None:
     (lake / "alias").symlink_to(lake / "own")
     for place in (lake / "own", lake / "alias", *victims):
-        with pytest.raises(Invalid, match="own data"):
-            make(actor, home, f"file://{place}")
+        for spelled in (f"file://{place}", f"file:{place}", f"FILE:{place}/", str(place)):
+            with pytest.raises(Invalid, match="own data"):
+                make(actor, home, spelled)
     made = make(actor, home)
     for key in ("location", "write.data.path", "write.metadata.path"):
         elsewhere: dict[str, Any] = {"action": "set-properties", "updates": {key: f"file://{lake}/own"}}

@@ -11,6 +11,7 @@ from uuid import uuid4
 import orjson
 import pytest
 
+from catalogs.iceberg.locations import real_path
 from catalogs.models import Catalog, LocationClaim, Table
 from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
@@ -50,10 +51,11 @@ def warehouse() -> str:
 
 def metadata_file(folder: str, lies: str | None = None) -> str:
     """A table's metadata written by somebody else, in a folder; it says where the table lies."""
-    file = Path(folder.removeprefix("file://")) / "metadata" / f"{uuid4()}.metadata.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(orjson.dumps(metadata_of(lies or folder)))
-    return f"file://{file}"
+    file = f"{folder.rstrip('/')}/metadata/{uuid4()}.metadata.json"
+    here = Path(real_path(file))
+    here.parent.mkdir(parents=True, exist_ok=True)
+    here.write_bytes(orjson.dumps(metadata_of(lies or folder)))
+    return file
 
 
 def metadata_of(lies: str) -> dict[str, Any]:

@@ -182,6 +182,31 @@ def test_an_iceberg_table_goes_below_its_database_or_the_warehouse() -> None:
         place(catalog(), "")
 
 
+@pytest.mark.parametrize(
+    ("asked_for", "told"),
+    [
+        ("file:/srv/lake/x", "file:/srv/lake/x"),
+        ("FILE:///srv/lake/x", "FILE:///srv/lake/x"),
+        ("/srv/lake/x", "file:///srv/lake/x"),
+        ("s3a://more/x", "s3a://more/x"),
+    ],
+)
+def test_it_lies_where_it_was_asked_to_in_these_words(asked_for: str, told: str) -> None:
+    provider = catalog(warehouse="file:///srv/lake", allowed_locations="s3://more")
+    assert provider.iceberg_place(database(), "delays", asked_for) == told
+    made = provider.new_table(database(), asked(table_format="iceberg", location=asked_for))
+    assert made["location"] == told
+
+
+def test_a_schema_that_is_said_to_lie_where_it_does_stays() -> None:
+    provider, lies = catalog(), database("file:/srv/lake/flights.db").definition
+    for place in ("file:/srv/lake/flights.db", "file:///srv/lake/flights.db/", "/srv/lake/flights.db"):
+        assert provider.altered_schema(lies, None, {"location": place}) == lies
+    for place in ("file:/srv/lake/others.db", "file:/srv/lake", "nowhere"):
+        with pytest.raises(Invalid, match="decided at creation"):
+            provider.altered_schema(lies, None, {"location": place})
+
+
 def test_a_place_of_one_catalog_is_no_place_of_another() -> None:
     assert catalog(warehouse="s3a://lake/tables/").locations() == ["s3://lake/tables"]
     assert catalog().locations() == []

@@ -185,7 +185,7 @@ def test_one_place_has_one_canonical_form():
 
 class TestAllowed:
     def test_any_of_the_prefixes_will_do(self):
-        assert check_allowed("s3a://b/x/", ["gs://c", "s3://b"], file_roots=[]) == "s3a://b/x"
+        assert check_allowed("s3a://b/x/", ["gs://c", "s3://b"], file_roots=[]) == "s3a://b/x/"
 
     @pytest.mark.parametrize("allowed", [[], ["s3://b/y"], ["s3://b/xx"], ["s3://c"], ["file:///"]])
     def test_none_of_them_is_refused(self, allowed):
