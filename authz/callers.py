@@ -21,9 +21,11 @@ from authz import snapshot
 from authz.models import Group, Token, User
 from authz.passwords import verify
 from authz.policy import NOBODY, Actor
+from authz.services.naming import check_user_name
 from metalake.errors import Forbidden, Invalid, Unauthenticated
 from metalake.models import Securable, Slot
 
+ANONYMOUS = "anonymous"  # whoever sends `simple` no name, as Gravitino's clients do until they are told one
 TOKEN_PREFIX = "mlk_"  # noqa: S105 (by which scanners find a leaked one)
 
 
@@ -47,7 +49,7 @@ def _authenticated(authorization: str | None) -> Actor:
     if scheme.lower() == "bearer" and "token" in accepted:
         return _by_token(credential)
     if "simple" in accepted:
-        return _by_name(_basic(credential)[0] if scheme.lower() == "basic" else "anonymous")
+        return _believed(_basic(credential)[0] if scheme.lower() == "basic" else ANONYMOUS)
     if scheme.lower() == "basic" and "basic" in accepted:
         return _by_password(*_basic(credential))
     raise Unauthenticated("Send an Authorization header: Basic with a user name and password, or Bearer with a token.")
@@ -100,6 +102,18 @@ def _by_name(name: str) -> Actor:
     if user_id is not None and not is_active:
         raise Unauthenticated(f"The account {name} is disabled.")
     return _actor(user_id, username or name, snapshot.at(epoch, stamp))
+
+
+def _believed(name: str) -> Actor:
+    """Whoever the header names, with an account or without: a name that could be an account's. Makes no account."""
+    actor = _by_name(name)
+    if actor.id != NOBODY:
+        return actor
+    try:
+        check_user_name(name)
+    except Invalid as wrong:
+        raise Unauthenticated(wrong.message) from None
+    return replace(actor, believed=True, service_admin=name in settings.METALAKE_SERVICE_ADMINS)
 
 
 def _by_claims(token: str) -> Actor:

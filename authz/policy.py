@@ -55,7 +55,8 @@ class Actor:
 
     `claimed` are stored groups that a trusted token puts the caller in. `active` are the roles whose ALLOWs the caller
     wants to use, None for all: DENY and ownership are never narrowed. `at` is the moment that is asked about, in
-    seconds since 1970, None for now.
+    seconds since 1970, None for now. `believed` says that `simple` took the name for what it says: who has no account
+    gets one with what they first own (authz.accounts).
     """
 
     id: int
@@ -65,6 +66,7 @@ class Actor:
     claimed: tuple[int, ...] = ()
     active: tuple[int, ...] | None = None
     at: float | None = None
+    believed: bool = False
 
     @cached_property
     def roles(self) -> tuple[int, ...]:
@@ -143,7 +145,7 @@ class Rights:
 def rights(actor: Actor, lineage: Lineage) -> Rights:
     nodes = lineage.nodes
     if not actor.is_member(nodes[0].id):
-        return Rights(member=False, mask=0, owned=frozenset())
+        return Rights(member=everybody_may(), mask=0, owned=frozenset())
     owned = {node.kind for node in nodes if actor.owns(node)}
     if actor.owns(nodes[-1]):
         owned.add(operations.SELF)
@@ -161,9 +163,14 @@ def effective_alone(policy: Snapshot, roles: Iterable[int], lineage: Sequence[in
     return Rights(member=True, mask=policy.mask(roles, lineage, time.time()), owned=frozenset()).effective()
 
 
+def everybody_may() -> bool:
+    """Whether authorization is off: then everybody is a member everywhere, and may do everything."""
+    return settings.METALAKE_AUTHORIZATION == "off"
+
+
 def decide(operation: Operation, held: Rights, kind: str) -> bool:
     """Whether these rights suffice for an operation on an object of this kind."""
-    if settings.METALAKE_AUTHORIZATION == "off":
+    if everybody_may():
         return True
     if not held.member:
         return False
@@ -350,7 +357,7 @@ def visible_schemas(actor: Actor, lineage: Lineage, schemas: QuerySet) -> QueryS
 
 def is_path(actor: Actor, lineage: Lineage) -> bool:
     """Whether a schema that cannot be loaded leads to one that can."""
-    if settings.METALAKE_AUTHORIZATION == "off":
+    if everybody_may():
         return True
     owned = Securable.objects.filter(_owned(actor), below(lineage_text(lineage)), kind=Kind.SCHEMA)
     return bool(_steps_to_granted(actor, lineage)) or owned.exists()

@@ -22,6 +22,7 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from authz import snapshot
+from authz.accounts import account_of
 from authz.policy import Actor
 from authz.writing import write
 from catalogs import steps
@@ -130,7 +131,7 @@ def _promise(actor: Actor, decide: Callable[[Actor], Draft], holds: Callable[[],
             id=draft.id,
             verb=draft.verb,
             in_catalog_id=draft.catalog_id,
-            actor_id=actor.id,
+            actor_id=account_of(actor),
             actor_name=actor.name,
             standing={"claimed": actor.claimed, "active": actor.active},
             request_id=request_id.get(),

@@ -14,6 +14,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from authz import blast
+from authz.accounts import account_of
 from authz.models import Fact, Plan
 from authz.policy import Actor
 from authz.services.changing import enter
@@ -75,7 +76,7 @@ def _keep(actor: Actor, difference: Difference, newest: int) -> str:
         Plan.objects.filter(created_at__lte=timezone.now() - GOOD_FOR).delete()
         Plan.objects.create(
             digest=digest_of(token),
-            user_id=actor.id,
+            user_id=account_of(actor),
             metalake_id=difference.top.id,
             changes=kept,
             fact_id=newest,

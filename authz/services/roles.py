@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from authz import operations, policy, snapshot
+from authz.accounts import account_of
 from authz.models import Grant, Member, Role, unended
 from authz.objects import Located, by_ids, find_object, find_objects, ids_at
 from authz.policy import Actor, Node
@@ -278,7 +279,7 @@ def insert_role(actor: Actor, top: Located, name: str, properties: dict[str, str
         kind=Kind.ROLE,
         name=name,
         properties=properties,
-        owner_user_id=actor.id,
+        owner_user_id=account_of(actor),
         creator=actor.name,
         group=RoleGroup.objects.create(name=f"{top.id}:{name}"),
     )

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from authz import operations, policy
+from authz.accounts import account_of
 from authz.locks import Lock
 from authz.policy import Actor
 from catalogs import vault
@@ -86,7 +87,7 @@ def create_catalog(
             type=type_,
             provider=provider or "",
             comment=comment,
-            owner_user_id=actor.id,
+            owner_user_id=account_of(actor),
             creator=actor.name,
         )
         row.id = catalog_id

@@ -9,6 +9,7 @@ from django.db import connection
 from django.utils import timezone
 
 from authz import operations, policy
+from authz.accounts import account_of
 from authz.policy import Actor, Node
 from catalogs.hierarchy import HierarchicalSchema, SeparatorPolicy, check_strict, configured_separator
 from catalogs.lookup import Found, Ident, SchemaName, find
@@ -129,7 +130,7 @@ def _require_create(actor: Actor, chain: Chain) -> None:
 
 def insert(actor: Actor, chain: Chain, comment: str | None, properties: dict[str, str]) -> list[Schema]:
     """Two inserts, whatever the depth: Django cannot insert several rows of an inherited model at once."""
-    now, parent = timezone.now(), chain.parent
+    now, parent, owner_id = timezone.now(), chain.parent, account_of(actor)
     rows: list[Schema] = []
     above, lineage = parent.id, parent.lineage
     for level in chain.missing:
@@ -140,7 +141,7 @@ def insert(actor: Actor, chain: Chain, comment: str | None, properties: dict[str
             slot=Slot.SCHEMA,
             name=level.leaf,
             parent_id=above,
-            owner_user_id=actor.id,
+            owner_user_id=owner_id,
             creator=actor.name,
             create_time=now,
             comment=comment if is_target else None,

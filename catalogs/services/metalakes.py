@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db.models import QuerySet
 
 from authz import operations, policy, snapshot
+from authz.accounts import account_of
 from authz.locks import Lock
 from authz.models import Member
 from authz.policy import Actor
@@ -24,6 +25,8 @@ from metalake.privileges import Kind
 
 def list_metalakes(actor: Actor) -> QuerySet[Metalake]:
     """Those the actor is a member of."""
+    if policy.everybody_may():
+        return Metalake.objects.order_by("name")
     return Metalake.objects.filter(members__user_id=actor.id, members__enabled=True).order_by("name")
 
 
@@ -38,18 +41,19 @@ def create_metalake(actor: Actor, name: str, comment: str | None, properties: di
     def act(actor: Actor) -> Metalake:
         if Metalake.objects.filter(name=name).exists():
             raise AlreadyExists(f"Metalake {name} already exists.", kind=Kind.METALAKE)
+        owner_id = account_of(actor)
         row = Metalake(
             kind=Kind.METALAKE,
             name=name,
             comment=comment,
             properties=properties,
-            owner_user_id=actor.id,
+            owner_user_id=owner_id,
             creator=actor.name,
         )
         row.place_under(None)
         row.save(force_insert=True)
-        Member.objects.create(metalake=row, user_id=actor.id, creator=actor.name)
-        member = snapshot.member_change(row.id, actor.id, True)
+        Member.objects.create(metalake=row, user_id=owner_id, creator=actor.name)
+        member = snapshot.member_change(row.id, owner_id, True)
         record(event_of(actor, "metalake.created", Kind.METALAKE, row.id, [name], row.id, [stands(row), member]))
         snapshot.publish([member])
         return row
@@ -59,7 +63,7 @@ def create_metalake(actor: Actor, name: str, comment: str | None, properties: di
 
 def require_maker(actor: Actor) -> None:
     """Raise Forbidden for whoever may not create metalakes."""
-    if not actor.service_admin:
+    if not (actor.service_admin or policy.everybody_may()):
         raise Forbidden(f"{actor.name} is no service administrator, and only they create metalakes.")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from authz import operations, policy
+from authz.accounts import account_of
 from authz.locks import Lock
 from authz.operations import Operation
 from authz.policy import Actor
@@ -148,7 +149,7 @@ def publish_table(
             slot=Slot.TABULAR,
             name=name,
             parent_id=home.id,
-            owner_user_id=actor.id,
+            owner_user_id=account_of(actor),
             creator=actor.name,
             metadata_location=metadata_location,
             table_uuid=_uuid_of(metadata),

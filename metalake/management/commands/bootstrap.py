@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
@@ -13,6 +16,7 @@ from django.db import transaction
 
 from authz.callers import actor_of
 from authz.models import User
+from authz.policy import everybody_may
 from catalogs.services import catalogs, metalakes
 from metalake import store
 
@@ -37,13 +41,33 @@ class Command(BaseCommand):
         password = given or secrets.token_urlsafe(15)
         with transaction.atomic():
             admin = User.objects.create_superuser(ADMIN, password)
-            metalakes.create_metalake(actor_of(admin), "demo", "The metalake that every new store begins with", {})
+            # The first metalake is the operator's doing, whoever METALAKE_SERVICE_ADMINS lets make others.
+            maker = replace(actor_of(admin), service_admin=True)
+            metalakes.create_metalake(maker, "demo", "The metalake that every new store begins with", {})
             catalogs.create_catalog(
                 actor_of(admin), "demo", "lake", "relational", "lakehouse-iceberg", "Iceberg tables kept here", {}
             )
         self.stdout.write("Made the metalake demo with the Iceberg catalog lake.")
         if not given:
             self.stdout.write(f"Made the user {ADMIN} with the password {password} - it is shown this once.")
+        for sentence in _who_makes_others():
+            self.stdout.write(sentence)
+
+
+def _who_makes_others() -> Iterator[str]:
+    """What is still to do where the first admin is not who creates metalakes."""
+    named = sorted(settings.METALAKE_SERVICE_ADMINS)
+    if ADMIN in named or everybody_may():
+        return
+    if not named:
+        yield "METALAKE_SERVICE_ADMINS names nobody: nobody creates other metalakes."
+    elif "simple" in settings.METALAKE_AUTHENTICATORS:
+        yield f"Other metalakes are created by {', '.join(named)} (METALAKE_SERVICE_ADMINS)."
+    else:
+        yield (
+            f"Other metalakes are created by {', '.join(named)} (METALAKE_SERVICE_ADMINS), who have no accounts yet: "
+            f"manage.py createsuperuser makes one, or the operators' admin."
+        )
 
 
 def _require_strong(password: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from authz.models import AuditEntry, Grant
+from authz.models import AuditEntry, Grant, User
 from authz.policy import Actor
 from catalogs import lookup
 from catalogs.hive.tables import HiveTable
@@ -57,6 +57,20 @@ def test_a_table_is_made_altered_renamed_and_dropped(flights: None, admin: Calle
     assert world.tables() == {"flights.airlines"}
     done = [entry.event for entry in AuditEntry.objects.filter(kind="table", actor="admin").order_by("id")]
     assert done == ["table.created", "table.altered", "table.renamed", "table.dropped"]
+
+
+def test_who_has_no_account_owns_what_they_make(flights: None, world: World, settings: Any) -> None:
+    settings.METALAKE_AUTHENTICATORS, settings.METALAKE_AUTHORIZATION = ("simple",), "off"
+    ada = Caller("ada")
+    assert names(ada.get(FLIGHTS)) == ["airlines"]
+    assert not User.objects.filter(username="ada").exists(), "who reads needs no account"
+    assert ada.post(f"{CATALOG}/schemas", {"name": "cargo"}).status == 200
+    assert ada.post(FLIGHTS, {"name": "delays", "columns": COLUMNS}).status == 200
+    made = Securable.objects.filter(name__in=["cargo", "delays"])
+    assert set(made.values_list("owner_user__username", flat=True)) == {"ada"}
+    update = {"@type": "setProperty", "property": "b", "value": "2"}
+    assert Caller("bob").put(f"{FLIGHTS}/airlines", update).status == 200
+    assert Caller("bob").delete(f"{FLIGHTS}/delays")["dropped"] is True
 
 
 def test_lists_show_what_others_made_to_those_who_may_see_it(
