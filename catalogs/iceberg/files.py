@@ -404,8 +404,8 @@ def _storage_errors(location: str) -> Iterator[None]:
         if getattr(error, "errno", None) in NO_SUCH_PATH:
             raise _no_such_file(location) from None
         if getattr(error, "errno", None) in NO_SPACE:
-            message = f"There is no space left on the disk for {location}; nothing was changed."
-            raise ProviderUnavailable(message, kind="storage") from None
+            message = f"The storage takes no more at the moment, not {location}; nothing was changed."
+            raise ProviderUnavailable(message, kind="storage") from error  # for the log, which says the error's name
         if isinstance(error, IsADirectoryError) or "is a directory" in str(error):
             raise Invalid(f"A directory, not a file: {location}", kind="metadata-file") from None
         reason = _reason(error)

@@ -341,6 +341,7 @@ def test_a_seen_and_forbidden_namespace_is_another_matter(hidden: Caller, reader
         (errors.Unprocessable("x"), (422, "UnprocessableEntityException")),
         (errors.Unsupported("x"), (406, "UnsupportedOperationException")),
         (errors.ProviderUnavailable("x"), (503, "ServiceUnavailableException")),
+        (errors.StoreUnavailable("x"), (503, "ServiceUnavailableException")),
         (errors.OutcomeUnknown("x"), (500, "ServiceFailureException")),
     ],
 )

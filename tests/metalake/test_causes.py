@@ -13,11 +13,14 @@ import psycopg
 import pytest
 from django.conf import settings
 from django.db import DatabaseError, IntegrityError, InternalError, OperationalError, connection, transaction
+from django.test import Client
 from psycopg.errors import lookup
 
 from authz import snapshot
+from authz.models import User
 from authz.policy import NOBODY, Actor
 from authz.writing import write
+from catalogs.services import browsing
 from metalake import causes
 from metalake.errors import MetalakeError, OutcomeUnknown, StoreUnavailable
 from metalake.logs import note_failure
@@ -37,7 +40,7 @@ def leave_a_row(actor: Actor) -> None:
 
 def refused(act: Callable[[Actor], object] = leave_a_row) -> MetalakeError:
     with pytest.raises(MetalakeError) as told:
-        write(nobody(), act)
+        write(nobody(), act, holds=None)
     assert not Outbox.objects.filter(topic="left").exists()
     return told.value
 
@@ -176,7 +179,7 @@ def test_a_full_disk_at_the_commit_is_known_not_to_have_committed(caplog: pytest
     resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
     try:
         with pytest.raises(MetalakeError) as told:
-            write(nobody(), leave_a_row)
+            write(nobody(), leave_a_row, holds=None)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     connection.close()
@@ -207,7 +210,7 @@ def test_too_many_clients_leave_their_reason(caplog: pytest.LogCaptureFixture) -
     connection.settings_dict["USER"] = "few"
     try:
         with pytest.raises(MetalakeError) as told:
-            write(Actor(NOBODY, "nobody", snapshot.latest()), leave_a_row)
+            write(Actor(NOBODY, "nobody", snapshot.latest()), leave_a_row, holds=None)
     except OperationalError as failure:
         told_as = causes.unavailable(failure)
         assert told_as is not None
@@ -265,3 +268,16 @@ def test_the_log_has_one_line_without_the_password(monkeypatch: pytest.MonkeyPat
     said = causes.said_by(of(psycopg.OperationalError("connection failed: password=correct horse\n\tDETAIL: (7)")))
     assert said == "no connection (OperationalError): connection failed: password=******"
     assert causes.said_by(DatabaseError("values (7)")) == "DatabaseError"
+
+
+@pytest.mark.django_db
+def test_a_page_for_which_the_database_failed_may_be_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*args: Any) -> None:
+        raise of(lookup("55P03")("canceling statement due to lock timeout"))
+
+    browser = Client(raise_request_exception=False)
+    browser.force_login(User.objects.create_user("ana"))
+    monkeypatch.setattr(browsing, "top_level", fails)
+    answer = browser.get("/")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "2")
+    assert b"lock timeout" not in answer.content

@@ -11,6 +11,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from metalake import settings
+from metalake.limits import Limits, on_postgresql
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
@@ -112,3 +113,25 @@ def test_a_warehouse_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(settings, "METALAKE_HOME", Path("/home/metalake"))
     with pytest.raises(ImproperlyConfigured, match="METALAKE_WAREHOUSE: "):
         settings.warehouse(given)
+
+
+def test_what_a_database_is_told_of_limits() -> None:
+    told = on_postgresql(Limits(lock=0.25, statement=60, idle=30, silence=30, connect=5), {})
+    assert told["options"] == (
+        "-c lock_timeout=250 -c statement_timeout=60000 -c idle_in_transaction_session_timeout=30000"
+    )
+    assert (told["connect_timeout"], told["tcp_user_timeout"], told["keepalives_idle"]) == (5, 30_000, 10)
+
+
+def test_what_the_url_of_a_database_says_of_limits_wins() -> None:
+    given = {"options": "-c lock_timeout=7s", "keepalives_idle": 1, "sslmode": "require"}
+    told = on_postgresql(Limits(lock=1, statement=60, idle=30, silence=30, connect=5), given)
+    assert told["options"].endswith(" -c lock_timeout=7s")  # the last one counts
+    assert (told["keepalives_idle"], told["sslmode"], told["connect_timeout"]) == (1, "require", 5)
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "soon", "nan", "inf", ""])
+def test_a_limit_that_is_no_time_is_refused(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("METALAKE_LOCK_TIMEOUT", given)
+    with pytest.raises(ImproperlyConfigured, match="METALAKE_LOCK_TIMEOUT is a number of seconds"):
+        settings.seconds("METALAKE_LOCK_TIMEOUT", 10)
