@@ -22,6 +22,7 @@ os.environ["METALAKE_PROVIDERS"] = ",".join(
     f"{name}=tests.providers.memory:{class_}"
     for name, class_ in (("memory", "MemoryProvider"), ("memory-flat", "FlatMemoryProvider"))
 )
+os.environ["METALAKE_IDLE_TIMEOUT"] = "600"  # a test may be one transaction, and do much else meanwhile
 os.environ["METALAKE_DATABASE_URL"] = os.environ.get("METALAKE_TEST_DATABASE_URL", "")
 
 from metalake.settings import *  # noqa: E402, F403
