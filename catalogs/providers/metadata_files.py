@@ -6,6 +6,7 @@ One for a catalog of ours; for a table of an outside catalog one that also allow
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -148,6 +149,10 @@ class MetadataFiles:
                 self._reach("delete_file", location, lambda: files.delete_quietly(self.io, written))
             except MetalakeError as failure:
                 log.warning("Files were left behind, the first of them %s: %s", location, failure.message)
+
+    def is_there(self, written: str) -> bool:
+        """Whether a file that was written is still there, of this machine's; nobody else removes one from a storage."""
+        return not locations.is_local(written) or os.path.isfile(locations.real_path(written))
 
     def remove(self, written: str) -> None:
         """As `discard`. Raises ProviderUnavailable."""

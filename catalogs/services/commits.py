@@ -43,6 +43,10 @@ from metalake.privileges import Kind
 COMMIT_ATTEMPTS = 5
 
 
+class _FileGone(Exception):
+    """The metadata file was taken for an orphan before the pointer moved to it."""
+
+
 def commit_table(
     actor: Actor, ident: Ident, requirements: Sequence[dict[str, Any]], updates: Sequence[dict[str, Any]]
 ) -> TableRecord:
@@ -99,7 +103,10 @@ def _commit_once(
         raise Invalid("A table's uuid cannot change.", kind=Kind.TABLE)
     written, content = store.write(metadata, current.metadata_location)
     turn = partial(take_turn, store.catalog_id) if added else None
-    swapped = or_discard(store, written, lambda: _swap(actor, ident, found, store, metadata, written, turn))
+    try:
+        swapped = or_discard(store, written, lambda: _swap(actor, ident, found, store, metadata, written, turn))
+    except _FileGone:
+        return None
     if not swapped:
         store.discard(written)
         return None
@@ -134,6 +141,9 @@ def _swap(
         pointer = Table.objects.filter(pk=fresh.id, metadata_location=found.metadata_location)
         if fresh.id != found.id or not pointer.update(metadata_location=written):
             return False
+        # With the row locked, as the vacuum has it: a process may have been stopped for days since it wrote the file.
+        if not store.is_there(written):
+            raise _FileGone
         move(actor, store, fresh, claims)
         Securable.objects.filter(pk=found.id).update(last_modifier=actor.name, last_modified_time=timezone.now())
         record(event(actor, "table.committed", fresh, metadata_location=written))

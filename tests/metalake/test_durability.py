@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import resource
 import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ import pytest
 
 from tests.catalogs.races import COLUMNS
 from tests.catalogs.racing import ICEBERG, NATIVE, Client
-from tests.servers import MetalakeServer, StartMetalake
+from tests.servers import REPOSITORY, MetalakeServer, StartMetalake
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -86,6 +89,41 @@ def test_a_disk_that_is_full_delays_events_and_breaks_none(start_metalake: Start
     limit_files(server, resource.RLIM_INFINITY)
     assert waits_for_nothing(server)
     assert [name for event, name in events(log) if event == "schema.created"] == [f"lake.{name}" for name in names]
+
+
+@pytest.mark.long
+def test_what_a_kill_leaves_of_a_commit_is_found_and_removed(start_metalake: StartMetalake) -> None:
+    """The store is held, so that the server is killed between the metadata file and its pointer."""
+    server = start_metalake(METALAKE_LOG_LEVEL="ERROR")
+    folder = make_table(Client(server.url), "s", "t")
+    before = set(files_below(folder))
+    update = {"action": "set-properties", "updates": {"n": "killed"}}
+    with closing(sqlite3.connect(server.home / "metalake.sqlite3", isolation_level=None)) as store:
+        store.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor(1) as pool:
+            body = {"requirements": [], "updates": [update]}
+            asked = pool.submit(Client(server.url).send, "POST", f"{ICEBERG}/namespaces/s/tables/t", body)
+            assert eventually(lambda: len(files_below(folder)) > len(before))
+            server.kill()
+            assert asked.exception() or asked.result().status not in (200, 204)
+        store.execute("ROLLBACK")
+    (orphan,) = set(files_below(folder)) - before
+    assert "Nothing is to be removed" in vacuum(server), "it is young"
+    for path in files_below(folder):
+        os.utime(path, (path.stat().st_mtime - 200_000,) * 2)
+    assert f"found    {orphan}" in vacuum(server)
+    assert f"removed  {orphan}" in vacuum(server, "--delete")
+    assert set(files_below(folder)) == before
+    server.start()
+    loaded = Client(server.url).send("GET", f"{ICEBERG}/namespaces/s/tables/t")
+    assert loaded.body["metadata"]["properties"]["n"] == "1"
+
+
+def vacuum(server: MetalakeServer, *arguments: str) -> str:
+    command = [sys.executable, "manage.py", "vacuum", *arguments]
+    return subprocess.run(
+        command, cwd=REPOSITORY, env=server.environment, check=True, capture_output=True, text=True
+    ).stdout
 
 
 def limit_files(server: MetalakeServer, size: int) -> None:

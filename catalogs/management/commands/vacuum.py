@@ -1,0 +1,47 @@
+"""`manage.py vacuum`: what kills left on this machine's disks; shown, or with --delete removed."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from catalogs.services.vacuum import DAY, EmptyFolder, Left, Orphan, Vacuum
+
+
+class Command(BaseCommand):
+    help = "List metadata files that no table names, and empty folders of tables that are none; --delete removes them."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--delete", action="store_true", help="remove what is found; without it nothing changes")
+        parser.add_argument("--days", type=float, default=1.0, help="only what is older than this; 1, or more")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not options["days"] >= 1:
+            raise CommandError("--days is 1 or more: a younger file may belong to a commit that is under way.")
+        vacuum, delete = Vacuum(options["days"] * DAY), options["delete"]
+        done: list[Orphan | EmptyFolder] = []
+        for found in vacuum.find():
+            if isinstance(found, Left):
+                self.stdout.write(f"left     {found.what}: {found.why}")
+            elif delete and not vacuum.remove(found):
+                self.stdout.write(f"kept     {_shown(found)}: it changed meanwhile")
+            else:
+                self.stdout.write(f"{'removed' if delete else 'found':<8} {_shown(found)}")
+                done.append(found)
+        files = [found.size for found in done if isinstance(found, Orphan)]
+        what = f"{len(files)} metadata files ({sum(files):,} bytes) and {len(done) - len(files)} empty folders"
+        if delete:
+            self.stdout.write(f"Removed {what}.")
+        elif done:
+            self.stdout.write(f"Found {what}. Nothing was removed: 'manage.py vacuum --delete' removes them.")
+        else:
+            self.stdout.write("Nothing is to be removed.")
+
+
+def _shown(found: Orphan | EmptyFolder) -> str:
+    days = f"{found.age / DAY:.1f} days"
+    if isinstance(found, Orphan):
+        return f"{found.path}  {found.size:,} bytes  {days}  table {found.table}"
+    return f"{found.path}  empty  {days}  catalog {found.catalog}"
