@@ -1,1 +1,1 @@
-pytest_plugins = ["tests.parts", "tests.servers", "tests.hms", "tests.spark", "tests.glue"]
+pytest_plugins = ["tests.parts", "tests.servers", "tests.hms", "tests.spark", "tests.glue", "tests.trino"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 import time
 import tomllib
 import urllib.request
@@ -33,7 +34,7 @@ def pyspark_jars() -> Path:
 
 def jars(name: str) -> list[Path]:
     """The jars of one table of jars.toml, from the cache or else from Maven Central; raises JarsMissing."""
-    return [_jar(path, sha256) for path, sha256 in LOCKED[name].items()]
+    return [fetched(path, sha256) for path, sha256 in LOCKED[name].items()]
 
 
 def needs_jars(name: str) -> None:
@@ -59,25 +60,31 @@ def only_one(file: Path) -> Iterator[None]:
         yield
 
 
-def _jar(path: str, sha256: str) -> Path:
+def fetched(path: str, sha256: str) -> Path:
+    """A file of Maven Central, from the cache or else from there, whatever its size; raises JarsMissing."""
     jar = cache() / path.rpartition("/")[2]
     with only_one(jar.with_suffix(".lock")):
-        if not (jar.exists() and hashlib.sha256(jar.read_bytes()).hexdigest() == sha256):
-            content = _fetch(path)
-            if (found := hashlib.sha256(content).hexdigest()) != sha256:
-                raise JarsMissing(f"{path} from {_maven()} has the SHA-256 {found}, and tests/jars.toml says {sha256}")
+        if not (jar.exists() and _checksum(jar) == sha256):
             unfinished = jar.with_suffix(".part")
-            unfinished.write_bytes(content)
+            _fetch(path, unfinished)
+            if (found := _checksum(unfinished)) != sha256:
+                raise JarsMissing(f"{path} from {_maven()} has the SHA-256 {found}, and tests/jars.toml says {sha256}")
             unfinished.replace(jar)
     return jar
 
 
-def _fetch(path: str) -> bytes:
+def _checksum(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _fetch(path: str, goal: Path) -> None:
     for pause in (0, 1, 5):
         time.sleep(pause)
         try:
-            with urllib.request.urlopen(f"{_maven()}/{path}", timeout=15) as answer:
-                return bytes(answer.read())
+            with urllib.request.urlopen(f"{_maven()}/{path}", timeout=15) as answer, goal.open("wb") as file:
+                shutil.copyfileobj(answer, file)
+                return
         except (OSError, HTTPException) as problem:
             why = problem
     what = f"{path} is not in {cache()}, and {_maven()} did not give it: {why}"

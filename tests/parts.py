@@ -7,6 +7,7 @@ is a failure, but for the two kinds below, which say something about the case an
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -31,6 +32,18 @@ def chromium() -> str | None:
 
 
 @cache
+def newer_java() -> Path | None:
+    """The home of a Java 24 or newer: JAVA_HOME, or one of those that lie where Debian puts them."""
+    homes = [Path(os.environ.get("JAVA_HOME") or "/nowhere"), *sorted(Path("/usr/lib/jvm").glob("*"))]
+    for java in (home / "bin" / "java" for home in homes):
+        if os.access(java, os.X_OK):
+            said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+            if (version := re.search(r'version "(\d+)', said)) and int(version[1]) >= 24:
+                return java.parent.parent
+    return None
+
+
+@cache
 def confinement() -> bool:
     """Whether a program can be kept from changing files that are not its own, which is tried."""
     with tempfile.TemporaryDirectory(prefix="metalake-confined-") as base:
@@ -44,6 +57,7 @@ PARTS: dict[str, tuple[Callable[[], object], str]] = {
     "redis": (lambda: shutil.which("redis-server"), "Redis: apt install redis-server"),
     "chromium": (chromium, "Chromium: apt install chromium"),
     "java": (lambda: shutil.which("java"), "Java 17: apt install default-jre-headless"),
+    "java 24": (newer_java, "Java 24 or newer: a JDK in JAVA_HOME or /usr/lib/jvm"),
     "spark": (lambda: find_spec("pyspark"), "Spark: pip install pyspark"),
     "confinement": (confinement, "to keep a metastore from the files of others: Linux 6.2 with Landlock (landlock(7))"),
 }

@@ -1,0 +1,94 @@
+"""A real Trino as a client of the Iceberg REST wire: in schemas where nobody said where tables go."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+from pyiceberg.catalog.rest import RestCatalog
+
+from tests.catalogs.racing import Client
+from tests.iceberg_rest.test_pyiceberg import connect
+from tests.servers import MetalakeServer
+from tests.trino import Trino, TrinoError
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # the first time it fetches 821 MB
+
+DEMO = "/api/metalakes/demo"
+
+
+@pytest.fixture(scope="module")
+def ice(metalake_server: MetalakeServer) -> RestCatalog:
+    return connect(metalake_server)
+
+
+@pytest.fixture(scope="module")
+def lake(trino: Trino, metalake_server: MetalakeServer) -> Trino:
+    """With the catalog `lake`, as admin."""
+    trino.attach("lake", f"{metalake_server.url}/iceberg/demo", "lake", token_of(metalake_server, "admin"))
+    return trino
+
+
+def token_of(server: MetalakeServer, user: str) -> str:
+    issued = Client(server.url).send("POST", "/api/tokens", {"name": f"trino {uuid4().hex}", "user": user})
+    assert issued.status in (200, 201), issued.body
+    secret: str = issued.body["token"]["secret"]
+    return secret
+
+
+@pytest.fixture
+def home(lake: Trino) -> str:
+    """A schema of the test's own, without a location."""
+    name = f"trino_{uuid4().hex[:8]}"
+    lake.sql(f"CREATE SCHEMA lake.{name}")
+    return name
+
+
+def test_a_table_lives_and_ends(lake: Trino, ice: RestCatalog, home: str) -> None:
+    table = f"lake.{home}.t"
+    lake.sql(f"CREATE TABLE {table} (id bigint, city varchar) WITH (partitioning = ARRAY['bucket(id, 4)'])")
+    assert lake.sql(f"INSERT INTO {table} VALUES (1, 'Oslo'), (2, 'Rome'), (3, 'Lima')") == [[3]]
+    lake.sql(f"UPDATE {table} SET city = 'Bergen' WHERE id = 1")
+    lake.sql(f"DELETE FROM {table} WHERE id = 2")
+    lake.sql(f"ALTER TABLE {table} ADD COLUMN zip varchar")
+    assert lake.sql(f"SELECT * FROM {table} ORDER BY id") == [[1, "Bergen", None], [3, "Lima", None]]
+    made = ice.load_table((home, "t"))
+    assert sorted(made.scan().to_arrow()["city"].to_pylist()) == ["Bergen", "Lima"]
+    assert made.location().startswith(ice.load_namespace_properties(home)["location"])
+    lake.sql(f"ALTER TABLE {table} RENAME TO lake.{home}.u")
+    lake.sql(f"DROP TABLE lake.{home}.u")
+    assert ice.list_tables(home) == []
+
+
+def test_a_table_of_a_query_and_one_in_its_place(lake: Trino, ice: RestCatalog, home: str) -> None:
+    lake.sql(f"CREATE TABLE lake.{home}.t AS SELECT * FROM (VALUES 1, 2, 3) AS v (id)")
+    assert ice.load_table((home, "t")).scan().count() == 3
+    lake.sql(f"CREATE OR REPLACE TABLE lake.{home}.t AS SELECT 'x' AS name")
+    assert lake.sql(f"SELECT * FROM lake.{home}.t") == [["x"]]
+
+
+def test_nested_schemas(lake: Trino, ice: RestCatalog, home: str) -> None:
+    lake.sql(f'CREATE SCHEMA lake."{home}.emea.2026"')
+    lake.sql(f'CREATE TABLE lake."{home}.emea.2026".t AS SELECT 7 AS id')
+    assert ice.load_table((home, "emea", "2026", "t")).scan().to_arrow()["id"].to_pylist() == [7]
+    ice.load_table((home, "emea", "2026", "t")).delete()
+    assert lake.sql(f'SELECT count(*) FROM lake."{home}.emea.2026".t') == [[0]]
+
+
+def test_who_has_no_rights_makes_and_leaves_nothing(
+    trino: Trino, metalake_server: MetalakeServer, ice: RestCatalog, home: str
+) -> None:
+    admin, tom = Client(metalake_server.url), f"tom-{uuid4().hex[:8]}"
+    assert admin.send("POST", f"{DEMO}/users", {"name": tom}).status == 200
+    privileges = [{"name": name, "condition": "allow"} for name in ("use_catalog", "use_schema", "select_table")]
+    on_all = {"type": "catalog", "fullName": "lake", "privileges": privileges}
+    role = {"name": f"reads-{tom}", "properties": {}, "securableObjects": [on_all]}
+    assert admin.send("POST", f"{DEMO}/roles", role).status == 200
+    assert admin.send("PUT", f"{DEMO}/permissions/users/{tom}/grant", {"roleNames": [role["name"]]}).status == 200
+    url = f"{metalake_server.url}/iceberg/demo"
+    trino.attach("his", url, "lake", token_of(metalake_server, tom))
+    for statement in (f"CREATE TABLE his.{home}.t (id bigint)", f"CREATE TABLE his.{home}.t AS SELECT 1 AS id"):
+        with pytest.raises(TrinoError):
+            trino.sql(statement)
+    assert trino.sql(f"SHOW TABLES FROM his.{home}") == []
+    assert ice.list_tables(home) == []

@@ -1,0 +1,129 @@
+"""A real Trino beside the tests: the last server that Maven Central has, 821 MB once, 500 MB unpacked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests import processes
+from tests.jars import JarsMissing, cache, fetched, only_one
+from tests.parts import needs, newer_java
+from tests.ports import free_port
+
+VERSION = "476"
+SERVER = f"io/trino/trino-server/{VERSION}/trino-server-{VERSION}.tar.gz"
+SHA256 = "cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f"
+PLUGINS = ("iceberg",)
+
+CONFIG = """coordinator=true
+node-scheduler.include-coordinator=true
+http-server.http.port={port}
+discovery.uri=http://127.0.0.1:{port}
+plugin.dir={server}/plugin
+query.max-memory=512MB
+query.max-memory-per-node=400MB
+memory.heap-headroom-per-node=200MB
+catalog.management=dynamic
+"""
+NODE = "node.environment=test\nnode.id=one\nnode.data-dir={data}\nnode.internal-address=127.0.0.1\n"
+JVM = """-server
+-Xmx1G
+-XX:+UseSerialGC
+-XX:TieredStopAtLevel=1
+-Djava.io.tmpdir={data}
+-Djdk.attach.allowAttachSelf=true
+--enable-native-access=ALL-UNNAMED
+--add-modules=jdk.incubator.vector
+"""
+
+
+class TrinoError(Exception):
+    """Trino refused a statement."""
+
+
+class Trino:
+    """A running Trino; see `sql`."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def is_ready(self) -> bool:
+        try:
+            return requests.get(f"{self.url}/v1/info", timeout=5).json()["starting"] is False
+        except requests.RequestException:
+            return False
+
+    def sql(self, statement: str) -> list[list[Any]]:
+        """Its rows. Raises TrinoError."""
+        rows: list[list[Any]] = []
+        user = {"X-Trino-User": "tests"}
+        answer = requests.post(f"{self.url}/v1/statement", statement.encode(), headers=user, timeout=60).json()
+        while True:
+            rows += answer.get("data") or []
+            if "error" in answer:
+                raise TrinoError(answer["error"]["message"])
+            if "nextUri" not in answer:
+                return rows
+            answer = requests.get(answer["nextUri"], headers=user, timeout=60).json()
+
+    def attach(self, name: str, url: str, warehouse: str, token: str) -> None:
+        """A catalog of the Iceberg REST wire, on this machine's files, for the user of a personal token."""
+        settings = {
+            "iceberg.catalog.type": "rest",
+            "iceberg.rest-catalog.uri": url,
+            "iceberg.rest-catalog.warehouse": warehouse,
+            "iceberg.rest-catalog.nested-namespace-enabled": "true",
+            "iceberg.rest-catalog.security": "OAUTH2",
+            "iceberg.rest-catalog.oauth2.token": token,
+            "fs.hadoop.enabled": "true",
+        }
+        given = ", ".join(f"\"{key}\" = '{value}'" for key, value in settings.items())
+        self.sql(f"CREATE CATALOG {name} USING iceberg WITH ({given})")
+
+
+def unpacked() -> Path:
+    """The server's folder in the cache, with the plugins that are used here; raises JarsMissing."""
+    folder = cache() / f"trino-server-{VERSION}"
+    with only_one(folder.with_suffix(".unpacking")):
+        if not folder.exists():
+            packed = fetched(SERVER, SHA256)
+            with tempfile.TemporaryDirectory(dir=cache()) as place, tarfile.open(packed) as archive:
+                archive.extractall(place, filter="data")  # all of it: plugins are linked to one another
+                whole = Path(place) / folder.name
+                for plugin in (whole / "plugin").iterdir():
+                    if plugin.name not in PLUGINS:
+                        shutil.rmtree(plugin)
+                whole.rename(folder)
+            packed.unlink()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trino(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]:
+    """Trino in a process group of its own, ready in some 20 s; no catalog is attached."""
+    needs("java 24")
+    try:
+        server = unpacked()
+    except JarsMissing as missing:
+        pytest.skip(f"needs Trino: {missing}")
+    folder, port = tmp_path_factory.mktemp("trino"), free_port()
+    (etc := folder / "etc").mkdir()
+    (data := folder / "data").mkdir()
+    for name, said in (("config.properties", CONFIG), ("node.properties", NODE), ("jvm.config", JVM)):
+        (etc / name).write_text(said.format(port=port, server=server, data=data))
+    started = Trino(f"http://127.0.0.1:{port}")
+    command: list[str | Path] = [server / "bin" / "launcher", "run", "-etc-dir", etc, "-data-dir", data]
+    environment = os.environ | {"JAVA_HOME": str(home := newer_java()), "PATH": f"{home}/bin:{os.environ['PATH']}"}
+    process = processes.start(
+        "Trino", command, folder / "trino.log", started.is_ready, 180, cwd=folder, env=environment
+    )
+    yield started
+    processes.kill(process)
