@@ -55,18 +55,23 @@ def extension(name: str) -> Path:
 @pytest.fixture(scope="module")
 def attach(metalake_server: MetalakeServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attach]:
     """DuckDB for a user, who signs in with a personal token."""
-    admin, home, ducks = Client(metalake_server.url), tmp_path_factory.mktemp("duckdb"), []
+    home, ducks = tmp_path_factory.mktemp("duckdb"), []
 
     def attach(user: str) -> Duck:
-        issued = admin.send("POST", "/api/tokens", {"name": f"duck {uuid4().hex}", "user": user})
-        assert issued.status in (200, 201), issued.body
-        ducks.append(Duck(metalake_server, home, issued.body["token"]["secret"]))
+        ducks.append(Duck(metalake_server, home, token_of(metalake_server, user)))
         return ducks[-1]
 
     yield attach
     for duck in ducks:
         duck.connection.close()
     assert list(home.iterdir()) == []
+
+
+def token_of(server: MetalakeServer, user: str) -> str:
+    issued = Client(server.url).send("POST", "/api/tokens", {"name": f"engine {uuid4().hex}", "user": user})
+    assert issued.status in (200, 201), issued.body
+    secret: str = issued.body["token"]["secret"]
+    return secret
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +144,7 @@ def test_what_pyiceberg_wrote(duck: Duck, ice: RestCatalog, home: str) -> None:
 def test_rights(metalake_server: MetalakeServer, attach: Attach, duck: Duck, ice: RestCatalog, home: str) -> None:
     """Dora may look into the catalog: to her what she may not read is not there, and nothing of hers is made."""
     admin, dora = Client(metalake_server.url), f"dora-{uuid4().hex[:8]}"
-    assert admin.send("POST", f"{DEMO}/users", {"name": dora}).status == 200
+    add(admin, dora)
     duck.sql(f"CREATE TABLE lake.{home}.t AS SELECT 1 AS id")
     give(admin, dora, "catalog", "lake", "use_catalog")
     hers = attach(dora)
@@ -157,6 +162,11 @@ def test_rights(metalake_server: MetalakeServer, attach: Attach, duck: Duck, ice
             hers.sql(statement)
     assert ice.list_tables(home) == [(home, "t")]
     assert duck.sql(f"SELECT * FROM lake.{home}.t") == [(1,)]
+
+
+def add(admin: Client, user: str) -> None:
+    """To the metalake, without a right."""
+    assert admin.send("POST", f"{DEMO}/users", {"name": user}).status == 200
 
 
 def give(admin: Client, user: str, kind: str, full_name: str, *privileges: str) -> None:

@@ -8,13 +8,12 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
 from tests.catalogs.racing import Client
+from tests.iceberg_rest.test_duckdb import add, give, token_of
 from tests.iceberg_rest.test_pyiceberg import connect
 from tests.servers import MetalakeServer
 from tests.trino import Trino, TrinoError
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # the first time it fetches 821 MB
-
-DEMO = "/api/metalakes/demo"
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +26,6 @@ def lake(trino: Trino, metalake_server: MetalakeServer) -> Trino:
     """With the catalog `lake`, as admin."""
     trino.attach("lake", f"{metalake_server.url}/iceberg/demo", "lake", token_of(metalake_server, "admin"))
     return trino
-
-
-def token_of(server: MetalakeServer, user: str) -> str:
-    issued = Client(server.url).send("POST", "/api/tokens", {"name": f"trino {uuid4().hex}", "user": user})
-    assert issued.status in (200, 201), issued.body
-    secret: str = issued.body["token"]["secret"]
-    return secret
 
 
 @pytest.fixture
@@ -79,14 +71,9 @@ def test_who_has_no_rights_makes_and_leaves_nothing(
     trino: Trino, metalake_server: MetalakeServer, ice: RestCatalog, home: str
 ) -> None:
     admin, tom = Client(metalake_server.url), f"tom-{uuid4().hex[:8]}"
-    assert admin.send("POST", f"{DEMO}/users", {"name": tom}).status == 200
-    privileges = [{"name": name, "condition": "allow"} for name in ("use_catalog", "use_schema", "select_table")]
-    on_all = {"type": "catalog", "fullName": "lake", "privileges": privileges}
-    role = {"name": f"reads-{tom}", "properties": {}, "securableObjects": [on_all]}
-    assert admin.send("POST", f"{DEMO}/roles", role).status == 200
-    assert admin.send("PUT", f"{DEMO}/permissions/users/{tom}/grant", {"roleNames": [role["name"]]}).status == 200
-    url = f"{metalake_server.url}/iceberg/demo"
-    trino.attach("his", url, "lake", token_of(metalake_server, tom))
+    add(admin, tom)
+    give(admin, tom, "catalog", "lake", "use_catalog", "use_schema", "select_table")
+    trino.attach("his", f"{metalake_server.url}/iceberg/demo", "lake", token_of(metalake_server, tom))
     for statement in (f"CREATE TABLE his.{home}.t (id bigint)", f"CREATE TABLE his.{home}.t AS SELECT 1 AS id"):
         with pytest.raises(TrinoError):
             trino.sql(statement)
