@@ -1,0 +1,103 @@
+"""Every write says what it holds: by the one way that looks again, or why nothing can be moved away from it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RULES = [
+    path
+    for folder in ("authz", "catalogs", "views_mgmt")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if "migrations" not in path.parts
+]
+# What writes without holding anything, and why that is enough.
+HOLDS_NOTHING = {
+    ("authz/services/tokens.py", "issue"): "accounts keep their names",
+    ("authz/services/tokens.py", "revoke"): "by its id, of the caller's own",
+    ("authz/services/planning.py", "_keep"): "a new row of the caller's own",
+    ("catalogs/services/metalakes.py", "create_metalake"): "lies in nothing that could be renamed",
+    ("catalogs/services/external/mirror.py", "meet_tables"): "the server's own, by ids",
+    ("catalogs/services/external/mirror.py", "meet_schemas"): "the server's own, by ids",
+    ("catalogs/services/external/reading.py", "_bury"): "the server's own, by its id",
+    ("catalogs/services/external/watching.py", "decide_all"): "operators' pages name writes by their ids",
+    ("catalogs/intents.py", "_publish"): "by ids whose names the intent holds",
+}
+# Who takes what it holds from its caller, or is one of the ways.
+WAYS = {
+    ("authz/services/changing.py", "change"),
+    ("catalogs/services/holding.py", "write_to"),
+    ("catalogs/intents.py", "_promise"),
+    ("catalogs/services/commits.py", "_swap"),
+    ("catalogs/services/external/watching.py", "_decide"),
+}
+# Transactions beside `write`, which change nothing that was found by a name.
+OTHERS = {
+    ("authz/writing.py", "_write"),
+    ("authz/admin.py", "revoke"),
+    ("authz/history.py", "_seal_some"),
+    ("authz/models.py", "save"),
+    ("catalogs/intents.py", "_abort"),
+    ("catalogs/intents.py", "_claim"),
+    ("catalogs/services/catalogs.py", "_altered"),
+    ("catalogs/services/catalogs.py", "test_altered_connection"),
+    ("catalogs/services/external/refresh.py", "begin"),
+    ("catalogs/services/releasing.py", "release_for_operator"),
+    ("catalogs/services/tables.py", "_note_purge"),
+    ("catalogs/vault.py", "rewrap"),
+}
+Call = tuple[str, str, ast.Call]
+
+
+def calls(name: str) -> Iterator[Call]:
+    """Each call of a function by this name: its file, the outermost function that it is in, and itself."""
+    for path in RULES:
+        tree = ast.parse(path.read_text())
+        tops = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        inner = {id(below) for top in tops for below in ast.walk(top) if below is not top}
+        for top in tops:
+            if id(top) in inner:
+                continue
+            for node in ast.walk(top):
+                if isinstance(node, ast.Call) and _name(node.func) == name:
+                    yield path.relative_to(ROOT).as_posix(), top.name, node
+
+
+def _name(function: ast.expr) -> str:
+    return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+
+
+def held(call: ast.Call) -> ast.expr | None:
+    return next((word.value for word in call.keywords if word.arg == "holds"), None)
+
+
+WRITES = [found for found in calls("write") if held(found[2]) is not None]
+
+
+def test_there_are_writes_to_look_at() -> None:
+    assert {found[:2] for found in WRITES} == HOLDS_NOTHING.keys() | WAYS
+
+
+@pytest.mark.parametrize(("file", "function", "call"), WRITES, ids=[f"{file}:{of}" for file, of, _ in WRITES])
+def test_a_write_that_holds_nothing_says_why(file: str, function: str, call: ast.Call) -> None:
+    value = held(call)
+    is_nothing = isinstance(value, ast.Constant) and value.value is None
+    assert is_nothing == ((file, function) in HOLDS_NOTHING)
+
+
+def test_no_other_transaction_is_begun() -> None:
+    assert {(file, function) for file, function, _ in calls("atomic")} == OTHERS
+
+
+def test_whoever_grants_or_owns_holds_the_object() -> None:
+    """Changes of rights that name objects say which, and those of roles and people alone name none."""
+    on = {(file, of): any(word.arg == "on" for word in call.keywords) for file, of, call in calls("change")}
+    without = {of for (file, of), named in on.items() if not named}
+    assert without == {
+        *("add_user", "remove_user", "add_group", "remove_group", "set_group_users"),
+        *("drop_role", "assign_roles", "unassign_roles"),
+    }
