@@ -13,9 +13,12 @@ import logging
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from django.db import DatabaseError, transaction
+from django.conf import settings
+from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from metalake.errors import Forbidden
@@ -30,6 +33,7 @@ NAMED = 20  # accounts and addresses that a row of failed sign-ins names
 KEPT = 1024  # bytes of what a caller wrote
 LONGEST_NAME = 255  # as the audit's column has it
 WAITING = 1000  # rows that wait for the database
+BRIEFLY = 1.0  # seconds
 OTHERS = "others"
 
 clock = time.monotonic
@@ -183,9 +187,27 @@ def _event(name: str, actor: str, full_name: str, details: dict[str, Any], kind:
 
 def _note(events: list[Event]) -> bool:
     try:
-        with transaction.atomic():
+        with _briefly(), transaction.atomic():
             record(*events)
     except DatabaseError:
         log.exception("refusals could not be noted")
         return False
     return True
+
+
+@contextmanager
+def _briefly() -> Iterator[None]:
+    """On SQLite, where there is one writer, a note waits BRIEFLY for its turn: who was refused a read waits with it."""
+    if connection.vendor != "sqlite" or connection.in_atomic_block:
+        yield
+        return
+    _wait_at_most(BRIEFLY)
+    try:
+        yield
+    finally:
+        _wait_at_most(settings.METALAKE_LIMITS.lock)
+
+
+def _wait_at_most(seconds: float) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")

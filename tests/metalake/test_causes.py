@@ -17,12 +17,12 @@ from django.test import Client
 from psycopg.errors import lookup
 
 from authz import snapshot
-from authz.models import User
+from authz.models import AuditEntry, User
 from authz.policy import NOBODY, Actor
 from authz.writing import write
 from catalogs.services import browsing
-from metalake import causes
-from metalake.errors import MetalakeError, OutcomeUnknown, StoreUnavailable
+from metalake import causes, refusals
+from metalake.errors import Forbidden, MetalakeError, OutcomeUnknown, StoreUnavailable
 from metalake.logs import note_failure
 from metalake.models import Outbox
 from metalake.rest import error_response
@@ -109,6 +109,22 @@ def test_who_waited_for_a_lock_may_come_back(caplog: pytest.LogCaptureFixture) -
     assert (answer.status_code, answer["Retry-After"]) == (503, "2")
     code = "5 OperationalError" if connection.vendor == "sqlite" else "55P03 LockNotAvailable"
     assert f"[lock timeout ({code}): " in logged(told, caplog)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_note_of_a_refusal_waits_for_no_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is counted, and told when there is a turn: others' limits are as they were."""
+    monkeypatch.setattr(refusals, "BRIEFLY", 0.05)
+    monkeypatch.setattr(settings, "METALAKE_LIMITS", settings.METALAKE_LIMITS._replace(lock=1e6))
+    only_on("sqlite")
+    refusals.forget()
+    with held_elsewhere():
+        refusals.refused("mia", "GET /x", Forbidden("No."))
+        assert not AuditEntry.objects.exists()
+        assert run_sql("PRAGMA busy_timeout") == [(1_000_000_000,)]
+    connection.close()
+    refusals.tell(everything=True)
+    assert AuditEntry.objects.get().details["more"] == 1
 
 
 @pytest.mark.django_db(transaction=True)
