@@ -247,11 +247,11 @@ def test_an_alteration_of_others_is_still_a_conflict(bench: Bench, monkeypatch: 
     bench.make_table("flights", "delays")
     real = intents.carry
 
-    def changed_before(actor: Any, decide: Any) -> Intent:
+    def changed_before(actor: Any, decide: Any, **how: Any) -> Intent:
         monkeypatch.setattr(intents, "carry", real)
         with bench.world.open() as state:
             state["tables"][PLACE]["definition"]["comment"] = "by others"
-        return real(actor, decide)
+        return real(actor, decide, **how)
 
     monkeypatch.setattr(intents, "carry", changed_before)
     alter_a_table(bench)
