@@ -241,19 +241,24 @@ def _holds_a_file(storage: FileSystem, folder: str) -> bool:
     lying = storage.get_file_info(FileSelector(folder, allow_not_found=True))
     if any(one.type != FileType.Directory for one in lying):
         return True
-    return any(_holds_a_file(storage, one.path) for one in lying)
+    try:
+        return any(_holds_a_file(storage, one.path) for one in lying)
+    except OSError:
+        return True  # what cannot be looked at is not known to be empty
 
 
 def make_folder(location: str) -> None:
     """Make a folder of this machine and those above it, which may be there. The location must have been checked.
 
-    Raises ProviderUnavailable, and Invalid where something else lies there.
+    Raises ProviderUnavailable, and Invalid where a file lies in its way or a name is too long for the disk.
     """
     try:
         with _storage_errors(location):
             os.makedirs(real_path(location), exist_ok=True)
     except (AlreadyExists, NotFound):
-        raise Invalid(f"Location {location!r:.200} is not usable: a file lies in its way", kind="location") from None
+        raise Invalid(
+            f"Location {location!r:.200} is not usable: no folder can be made there", kind="location"
+        ) from None
 
 
 def _require_file(location: str) -> None:

@@ -120,13 +120,14 @@ def test_never_where_something_was_dropped(home: Caller, member: Caller) -> None
     assert below(path_of(theirs)) == before
 
 
-def test_a_file_in_the_way_is_said(home: Caller) -> None:
-    place = f"{schema_folder()}/t-1"
-    path_of(place).parent.mkdir(parents=True)
-    path_of(place).write_bytes(b"")
-    error = stage(home, location=place).error
+@pytest.mark.parametrize("name", ["t-1", "t-1/inside", "t-" + "x" * 300])
+def test_where_no_folder_can_be_is_said(home: Caller, name: str) -> None:
+    """A file lies in its way, or its name is too long for the disk."""
+    path_of(schema_folder()).mkdir(parents=True)
+    (path_of(schema_folder()) / "t-1").write_bytes(b"")
+    error = stage(home, location=f"{schema_folder()}/{name}").error
     assert error[:2] == (400, "BadRequestException")
-    assert "a file lies in its way" in error[2]
+    assert "no folder can be made there" in error[2]
 
 
 def test_no_link_leads_to_a_new_folder_elsewhere(home: Caller, tmp_path: Path) -> None:

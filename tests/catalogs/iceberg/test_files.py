@@ -13,6 +13,7 @@ from uuid import UUID
 import orjson
 import pyarrow
 import pytest
+from pyarrow.fs import LocalFileSystem
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import StaticTable
 
@@ -378,6 +379,29 @@ def test_delete_quietly_goes_on_after_a_failure(io, tmp_path, caplog):
     delete_quietly(io, [first, f"file://{tmp_path}/missing", f"file://{tmp_path}/folder", last])
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
     assert "folder" in caplog.text
+
+
+def test_a_folder_is_empty_while_no_file_lies_in_it_anywhere(io, tmp_path):
+    place = f"file://{tmp_path}/t"
+    assert files.is_empty(io, place)
+    files.make_folder(f"{place}/data")
+    files.make_folder(f"{place}/rows/of/2026")
+    assert files.is_empty(io, place)
+    (tmp_path / "t" / "rows" / "of" / "part-0").write_bytes(b"")
+    assert not files.is_empty(io, place)
+
+
+def test_what_cannot_be_looked_at_is_not_empty(tmp_path):
+    """A folder of another account in one that may be read."""
+
+    class OfOthers(LocalFileSystem):
+        def get_file_info(self, asked):
+            if asked.base_dir.endswith("hidden"):
+                raise PermissionError(13, "Permission denied")
+            return super().get_file_info(asked)
+
+    (tmp_path / "t" / "hidden").mkdir(parents=True)
+    assert files._holds_a_file(OfOthers(), f"{tmp_path}/t")
 
 
 def test_metadata_of_pyiceberg_has_the_fields_we_ask_for(table):
