@@ -185,6 +185,12 @@ def write_metadata_at(io: FileIO, location: str, metadata: Mapping[str, Any]) ->
         if read_bytes(io, location, MAX_METADATA_BYTES) != content:
             delete_file(io, location)
             _create(io, location, content)
+        keep(location)
+
+
+def keep(location: str) -> None:
+    """Have a file that somebody else wrote on the disk before a pointer names it; a storage has seen to its own."""
+    if is_local(location):
         with _storage_errors(location):
             disk.keep(real_path(location))
 

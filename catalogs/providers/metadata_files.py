@@ -119,6 +119,7 @@ class MetadataFiles:
             content = self._read(location)
         except NotFound as missing:
             raise Invalid(missing.message, kind="metadata-file") from None
+        files.keep(location)
         METADATA.put(self.catalog_id, location, content)  # what is checked now, not what one of that name held before
         return content
 

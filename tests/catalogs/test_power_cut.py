@@ -111,3 +111,13 @@ def test_nor_one_in_folders_that_the_engine_made_for_a_staged_table(
         made = commits.commit_table(actor, TABLE, [{"type": "assert-create"}], updates)
     assert left == [made.content]
     assert parse_metadata(made.content)["table-uuid"] == staged["table-uuid"]
+
+
+def test_nor_one_that_somebody_else_wrote(actor: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tables.create_table(actor, TABLE, tables.TableDraft(COLUMNS, None, None, {}))
+    tables.drop_table(actor, TABLE)
+    copy = f"{made.metadata['location']}/metadata/00007-copy.metadata.json"
+    Path(copy.removeprefix("file://")).write_bytes(made.content)
+    with cut_when_a_pointer_moves(Disk(monkeypatch)) as left:
+        tables.register_table(actor, TABLE, copy)
+    assert left == [made.content]

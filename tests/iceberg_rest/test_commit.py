@@ -159,7 +159,7 @@ def test_an_unknown_outcome_is_told_as_such(home: Caller, monkeypatch: pytest.Mo
         raise OutcomeUnknown("The database did not answer the commit.")
 
     monkeypatch.setattr(commits, "write", lost)
-    monkeypatch.setattr(tables, "write", lost)
+    monkeypatch.setattr(tables, "write_to", lost)
     assert commit(home, SET).error[:2] == (500, "CommitStateUnknownException")
     assert home.delete(TABLE).error[:2] == (500, "ServiceFailureException")
 
