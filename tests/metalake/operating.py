@@ -117,6 +117,7 @@ class Load:
     commits: dict[str, int] = field(default_factory=dict)
     purged: list[str] = field(default_factory=list)
     asked: int = 0
+    token: str = ""  # engines have one; a password would be hashed for every connection
     _ends: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -158,25 +159,30 @@ class Load:
 
     def _ask(self, method: str, path: str, body: Any = None) -> Answer:
         with self.balancer.node() as node:
-            answer = Client(node.url).send(method, path, body)
+            answer = self.client(node).send(method, path, body)
         self.asked += 1
         if answer.status >= 400:
             self.failed.append(f"{method} {path}: {answer.status} {answer.body}")
         return answer
 
-    def lost(self, client: Client) -> list[str]:
+    def client(self, node: MetalakeServer) -> Client:
+        return Client(node.url, token=self.token)
+
+    def lost(self, node: MetalakeServer) -> list[str]:
         """The commits that were answered with 200 and are not there."""
         lost = []
         for table, number in self.commits.items():
-            answer = client.send("GET", f"{ICEBERG}/namespaces/load/tables/{table}")
+            answer = self.client(node).send("GET", f"{ICEBERG}/namespaces/load/tables/{table}")
             there = answer.body["metadata"]["properties"]
             lost += [f"{table} {n}" for n in range(1, number + 1) if f"n{n}" not in there]
         return lost
 
 
-def make_load_tables(client: Client, load: Load) -> None:
-    assert client.send("POST", f"{NATIVE}/schemas", {"name": "load"}).status == 200
+def make_load_tables(node: MetalakeServer, load: Load) -> None:
+    admin = Client(node.url)
+    load.token = admin.send("POST", "/api/tokens", {"name": "load"}).body["token"]["secret"]
+    assert admin.send("POST", f"{NATIVE}/schemas", {"name": "load"}).status == 200
     for number in range(load.clients):
         body = {"name": f"t{number}", "schema": COLUMNS}
-        assert client.send("POST", f"{ICEBERG}/namespaces/load/tables", body).status == 200
+        assert admin.send("POST", f"{ICEBERG}/namespaces/load/tables", body).status == 200
         load.commits[f"t{number}"] = 0

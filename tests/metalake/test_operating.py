@@ -22,7 +22,8 @@ from tests.waiting import eventually
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
-BEFORE = "7984d82a"  # the last state whose nodes and workers knew nothing of one another's settings
+# The last state whose nodes and workers knew nothing of one another's settings.
+BEFORE = "7984d82d9a2fd3b2a8d401ad0b33820320ab9830"
 
 
 @pytest.fixture
@@ -65,13 +66,12 @@ def test_two_nodes_are_backed_up_lost_and_restored(tmp_path: Path, postgres: Pos
         nodes = started_together(stack, tmp_path, environment)
         worker = prepare(tmp_path / "worker", **environment)
         stack.enter_context(running_worker(worker.environment, tmp_path / "worker.log"))
-        client = Client(nodes[0].url)
         secret = {"s3.access-key-id": "AK", "s3.secret-access-key": "hidden-in-the-ring"}
         body = {"name": "sealed", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": secret}
-        assert client.send("POST", NATIVE.rpartition("/")[0], body).status == 200
+        assert Client(nodes[0].url).send("POST", NATIVE.rpartition("/")[0], body).status == 200
         balancer = Balancer(list(nodes))
         load = Load(balancer)
-        make_load_tables(client, load)
+        make_load_tables(nodes[0], load)
         with load:
             load.wait_for_more(10)
             before = dict(load.commits)
@@ -91,9 +91,9 @@ def test_two_nodes_are_backed_up_lost_and_restored(tmp_path: Path, postgres: Pos
         nodes = started_together(stack, tmp_path, environment)
         load.commits = before
         for node in nodes:
-            assert load.lost(Client(node.url)) == []
-        assert Client(nodes[1].url).send("GET", NATIVE.replace("lake", "sealed")).status == 200
-        assert Client(nodes[0].url).send("DELETE", f"{ICEBERG}/namespaces/load/tables/t0").status == 204
+            assert load.lost(node) == []
+        assert load.client(nodes[1]).send("GET", NATIVE.removesuffix("lake") + "sealed").status == 200
+        assert load.client(nodes[0]).send("DELETE", f"{ICEBERG}/namespaces/load/tables/t0").status == 204
 
 
 def test_an_upgrade_under_load_refuses_nobody(tmp_path: Path, postgres: PostgresServer, redis: OwnRedis) -> None:
@@ -115,7 +115,7 @@ def test_an_upgrade_under_load_refuses_nobody(tmp_path: Path, postgres: Postgres
         stack.callback(workers.close)
         balancer = Balancer(list(nodes))
         load = Load(balancer)
-        make_load_tables(Client(nodes[0].url), load)
+        make_load_tables(nodes[0], load)
         with load:
             load.wait_for_more(10)
             for node in nodes:
@@ -128,14 +128,14 @@ def test_an_upgrade_under_load_refuses_nobody(tmp_path: Path, postgres: Postgres
             stack.enter_context(running_worker(nodes[0].environment, tmp_path / "worker.log"))
             load.wait_for_more(10)
         assert load.failed == []
-        assert load.lost(Client(nodes[1].url)) == []
+        assert load.lost(nodes[1]) == []
         assert eventually(lambda: are_gone(load.purged), 60)
 
 
 def test_one_server_is_backed_up_and_restored_at_another_path(start_metalake: StartMetalake, tmp_path: Path) -> None:
     server = start_metalake(METALAKE_HOME=str(tmp_path / "home"))
     load = Load(Balancer([server]), clients=1)
-    make_load_tables(Client(server.url), load)
+    make_load_tables(server, load)
     write_environment(tmp_path, {})
     *_, backup, restore = recipes()
     with load:
@@ -150,16 +150,16 @@ def test_one_server_is_backed_up_and_restored_at_another_path(start_metalake: St
     server.start()
     assert "which is not there: put the folder back" in server.log.read_text()
     table = f"{ICEBERG}/namespaces/load/tables/t0"
-    missing = Client(server.url).send("GET", table)
+    missing = load.client(server).send("GET", table)
     assert (missing.status, "metadata.json" in missing.body["error"]["message"]) == (404, True)
     (tmp_path / "home").symlink_to(tmp_path / "elsewhere")
     load.commits = before
-    assert load.lost(Client(server.url)) == []
+    assert load.lost(server) == []
     update = {"action": "set-properties", "updates": {"restored": "yes"}}
-    made = Client(server.url).send("POST", table, {"requirements": [], "updates": [update]})
+    made = load.client(server).send("POST", table, {"requirements": [], "updates": [update]})
     file = Path(unquote(urlsplit(made.body["metadata-location"]).path))
     assert file.resolve().is_relative_to(tmp_path / "elsewhere")
-    assert Client(server.url).send("DELETE", f"{table}?purgeRequested=true").status == 204
+    assert load.client(server).send("DELETE", f"{table}?purgeRequested=true").status == 204
     assert eventually(lambda: not file.exists())
 
 
