@@ -22,9 +22,9 @@ from catalogs.lookup import Found
 from catalogs.models import Intent
 from catalogs.providers import remote
 from catalogs.providers.registry import provider_class
-from catalogs.services import tables
+from catalogs.services import shared_folders, tables
 from catalogs.services.external import calls, refresh, schedule, tombstones
-from metalake import errors, events, outbox
+from metalake import errors, events, outbox, sharing
 from metalake.celery import app
 from metalake.context import request_id
 from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
@@ -38,6 +38,7 @@ _pools: dict[str, ConnectionPool] = {}
 
 def register() -> None:
     outbox.handles(tables.PURGE, tables.purge_table)
+    sharing.compare_with(shared_folders.compare)
     outbox.handles(refresh.TOPIC, begin_refresh)
     outbox.every_round(intents.sweep, take_up_refreshes, schedule.begin_due, tombstones.clear)
     events.subscribe(schedule.follow)

@@ -16,7 +16,7 @@ from django.utils import timezone
 from unfold.admin import ModelAdmin
 from unfold.paginator import InfinitePaginator
 
-from metalake.models import Metalake, Outbox, Securable
+from metalake.models import Differing, Metalake, Outbox, Securable, Shared
 from metalake.outbox import wake_after_commit
 
 
@@ -87,8 +87,23 @@ class OutboxAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Try again now", permissions=["operate"])
     def try_again_now(self, request: HttpRequest, rows: QuerySet[Outbox]) -> None:
-        """Handlers run at least once and are idempotent, so an early turn does no harm."""
+        """Handlers run at least once and are idempotent, so an early turn does no harm; pauses begin anew."""
         with transaction.atomic():
-            count = rows.update(due_at=timezone.now())
+            count = rows.update(due_at=timezone.now(), attempts=0)
             wake_after_commit()
         self.message_user(request, f"{count} will be tried at once.", messages.SUCCESS)
+
+
+@admin.register(Shared)
+class SharedAdmin(ReadOnlyAdmin):
+    """What all processes of this store have in common; `manage.py shared_settings --forget` takes one out."""
+
+    list_display = ("name", "value", "since")
+
+
+@admin.register(Differing)
+class DifferingAdmin(ReadOnlyAdmin):
+    """Processes whose settings differ, as each said last; one that ended, or agrees again, says nothing more."""
+
+    list_display = ("process", "work", "reason", "seen_at")
+    ordering = ("-seen_at",)

@@ -6,8 +6,10 @@ class MetalakeConfig(AppConfig):
     verbose_name = "Metalake"
 
     def ready(self) -> None:
-        from metalake import event_log, events, outbox, store
+        from metalake import event_log, events, outbox, sharing, store
+        from metalake.health import STORED
 
         store.refuse_at_first_connection()
-        outbox.handles(events.TOPIC, events.deliver, in_order=True)
+        outbox.handles(events.TOPIC, events.deliver, in_order=True, unless=sharing.events_left)
+        STORED.register(sharing.Metrics())
         events.subscribe(event_log.append)

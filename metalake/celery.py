@@ -20,6 +20,8 @@ def do_round() -> None:
 
 @app.task(name="metalake.drain_outbox")
 def drain_outbox() -> int:
+    from metalake import sharing
     from metalake.outbox import drain
 
+    sharing.tell()
     return drain()

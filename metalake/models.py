@@ -1,4 +1,4 @@
-"""What everything else hangs on: Securable (one row per object), AuditInfo, Metalake, Outbox."""
+"""What everything else hangs on: Securable (one row per object), AuditInfo, Metalake, Outbox, Shared."""
 
 from __future__ import annotations
 
@@ -138,3 +138,32 @@ class Outbox(models.Model):
 
     def __str__(self) -> str:
         return f"{self.topic} #{self.id}"
+
+
+class Shared(models.Model):
+    """What all processes of this store have in common, as the first of them had it."""
+
+    name = models.CharField(max_length=2200, unique=True)
+    value = models.CharField(max_length=64)
+    since = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        verbose_name_plural = "shared"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Differing(models.Model):
+    """Work that a process leaves to others, since its settings are not those of the store; said anew every minute."""
+
+    process = models.CharField(max_length=255)
+    work = models.CharField(max_length=64)
+    reason = models.TextField()
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "differing processes"
+
+    def __str__(self) -> str:
+        return f"{self.process}: {self.work}"

@@ -16,9 +16,12 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 from kombu.exceptions import OperationalError as BrokerGone
 
+from metalake import sharing
+from metalake.errors import MetalakeError
 from metalake.models import Outbox
 
 log = logging.getLogger(__name__)
@@ -26,21 +29,38 @@ log = logging.getLogger(__name__)
 BATCH = 50
 LEASE = timedelta(seconds=15)
 MAX_BACKOFF = timedelta(minutes=5)
+MOST_LEFT = 1_000  # rows one by one; where there are more, all of their topics
 BROKER_PAUSE = 5.0  # seconds
 ROUND = 15.0  # seconds
 
 Handler = Callable[[dict[str, Any]], object]
+Unless = Callable[[], str]
+"""Why this process leaves a topic's rows to others; "" where it does not."""
 _handlers: dict[str, Handler] = {}
 _in_order: set[str] = set()
+_unless: dict[str, Unless] = {}
+_left: dict[int, tuple[str, float]] = {}  # rows that this process cannot do: their topic, and until when it leaves them
 _rounds: list[Callable[[], object]] = []
 _wake = threading.Event()
 
 
-def handles(topic: str, handler: Handler, *, in_order: bool = False) -> None:
-    """Register what a topic's rows are handed to; with `in_order` one that fails keeps those behind it waiting."""
+class NotHere(Exception):
+    """Raised by a handler whose work another process may do, as this one's settings or mounts are not right for it.
+
+    The reason is for operators to read, so it holds no secret.
+    """
+
+
+def handles(topic: str, handler: Handler, *, in_order: bool = False, unless: Unless | None = None) -> None:
+    """Register what a topic's rows are handed to; with `in_order` one that fails keeps those behind it waiting.
+
+    What `unless` says keeps this process from taking them.
+    """
     _handlers[topic] = handler
     if in_order:
         _in_order.add(topic)
+    if unless:
+        _unless[topic] = unless
 
 
 def every_round(*jobs: Callable[[], object]) -> None:
@@ -78,8 +98,9 @@ def drain() -> int:
 
 def _claim() -> list[Outbox]:
     now = timezone.now()
+    left = _for_others()
     with transaction.atomic():
-        due = Outbox.objects.filter(due_at__lte=now).exclude(topic__in=_held_up(now)).order_by("id")
+        due = Outbox.objects.filter(due_at__lte=now).exclude(Q(topic__in=_held_up(now)) | left).order_by("id")
         if connection.features.has_select_for_update_skip_locked:
             due = due.select_for_update(skip_locked=True)
         rows = list(due[:BATCH])
@@ -110,6 +131,17 @@ def _give_back(rows: list[Outbox], topic: str) -> None:
     Outbox.objects.filter(pk__in=[row.pk for row in behind]).update(due_at=timezone.now())
 
 
+def _for_others() -> Q:
+    """What this process leaves; an operator who has a row tried again (`attempts` 0) asks all of them."""
+    for pk, (_, until) in list(_left.items()):
+        if until < time.monotonic():
+            _left.pop(pk, None)
+    topics = [topic for topic, unless in _unless.items() if unless()]
+    if len(_left) > MOST_LEFT:
+        topics += {topic for topic, _ in list(_left.values())}
+    return Q(topic__in=topics) | Q(pk__in=list(_left)[:MOST_LEFT], attempts__gt=0)
+
+
 @contextmanager
 def _leased(rows: list[Outbox]) -> Iterator[None]:
     """Keep claimed what is still in the list, however long its handlers take."""
@@ -135,14 +167,28 @@ def _handle(row: Outbox) -> bool:
     try:
         _handlers[row.topic](row.payload)
     except Exception as failure:
-        log.exception("outbox row %s (%s) failed; it stays and is tried again", row.pk, row.topic)
+        told = None if isinstance(failure, (MetalakeError, NotHere)) else failure  # their message says all
+        log.error("outbox row %s (%s) stays and is tried again: %s", row.pk, row.topic, _why(failure), exc_info=told)
         delay = min(timedelta(seconds=2 ** min(row.attempts, 10)), MAX_BACKOFF)
+        if isinstance(failure, NotHere):
+            _left[row.pk] = row.topic, time.monotonic() + delay.total_seconds()
+            delay = timedelta()  # for others
         Outbox.objects.filter(pk=row.pk).update(
-            attempts=row.attempts + 1, due_at=timezone.now() + delay, last_error=type(failure).__name__
+            attempts=row.attempts + 1, due_at=timezone.now() + delay, last_error=_why(failure)
         )
         return False
     row.delete()
     return True
+
+
+def _why(failure: Exception) -> str:
+    """What operators may read of it: our own errors hold no secret, what others say may."""
+    if isinstance(failure, MetalakeError):
+        return failure.message
+    if isinstance(failure, NotHere):
+        return str(failure)
+    name = type(failure).__name__
+    return f"{name}: {failure.strerror}" if isinstance(failure, OSError) and failure.strerror else name
 
 
 class Drainer(threading.Thread):
@@ -165,6 +211,7 @@ class Drainer(threading.Thread):
                 close_old_connections()
                 refusals.tell()
                 if not settings.METALAKE_BROKER_URL:
+                    sharing.tell()
                     drain()
                 elif woken:
                     _tell_worker()

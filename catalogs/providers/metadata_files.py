@@ -163,12 +163,15 @@ class MetadataFiles:
     def purge(self, metadata_location: str, places: Sequence[str] | None = None, spared: Sequence[str] = ()) -> Purged:
         """Delete every file of a table in these places, its metadata last, and nothing in a place that is spared.
 
-        Without `places` they are what its metadata says. Running it again goes on where it stopped.
+        Without `places` they are what its metadata says. Running it again goes on where it stopped; it is done
+        where its metadata is gone from a storage that is there. Raises ProviderUnavailable.
         """
         METADATA.forget(self.catalog_id, metadata_location)
         try:
             metadata = files.parse_metadata(self._read(metadata_location, waits=False))
         except NotFound:
+            if not locations.is_local(metadata_location):
+                self._reach(remote.READ_FILE, metadata_location, lambda: files.look(self.io, metadata_location))
             return Purged()
         own = locations.effective_locations(metadata) if places is None else places
         owns = locations.owned_by(own, self.allowed, self.file_roots, spared)

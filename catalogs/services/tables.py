@@ -26,7 +26,7 @@ from catalogs.lookup import Found, Ident, find
 from catalogs.models import Catalog, ReservedPlace, Table
 from catalogs.providers.iceberg import IcebergProvider
 from catalogs.secrets import require_values
-from catalogs.services import claims, commits, places, reserved
+from catalogs.services import claims, commits, places, reserved, shared_folders
 from catalogs.services.changes import event, keeping, remove, require_enabled
 from catalogs.services.external import finding
 from catalogs.services.external import iceberg as external_iceberg
@@ -311,6 +311,8 @@ def drop_table(actor: Actor, ident: Ident, *, purge: bool = False, iceberg: bool
     policy.require(actor, operations.DROP_TABLE, found)
     if is_external(found):
         return external.drop(actor, found, purge=purge, iceberg=iceberg)
+    if purge and found.metadata_location:
+        shared_folders.mark(found.metadata_location)
 
     def look(actor: Actor) -> Held:
         found = find_table(actor, ident)
@@ -344,6 +346,9 @@ def _purge_of(actor: Actor, found: Found, uuid: UUID, kept: Sequence[ReservedPla
 def purge_table(payload: dict[str, Any]) -> int:
     """Delete the files of a dropped table; safe to run again. One that was registered anew, at any of its metadata
     files, keeps them. Its places are free once no file of its own is left.
+
+    Raises NotHere where this process does not reach the folder that the files lie in, ProviderUnavailable where nobody
+    reaches the bucket.
     """
     catalog = Catalog.objects.filter(pk=payload["catalog_id"]).first()
     if catalog is None or Table.objects.filter(table_uuid=payload["table_uuid"]).exists():
@@ -351,6 +356,7 @@ def purge_table(payload: dict[str, Any]) -> int:
     provider = provider_of(catalog)
     assert isinstance(provider, IcebergProvider)
     own, kept = payload.get("places"), payload.get("reserved") or []  # an older message has neither
+    shared_folders.require_here([payload["metadata_location"], *(own or [])], provider.allowed)
     purged = provider.files.purge(payload["metadata_location"], own, claims.of_others(own or [], kept))
     if "table" in payload:
         _note_purge(payload["table"], purged, kept)

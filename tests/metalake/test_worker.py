@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import psycopg
 import pytest
 from redis import Redis
 
@@ -115,3 +118,39 @@ def test_requests_do_not_need_redis(
         assert eventually(partial(has_happened, log, wanted))
     assert waits_for_nothing(server)
     assert Redis(port=redis.port).llen("celery") == 0, "no wake-up piles up"
+
+
+def test_a_worker_whose_settings_differ_leaves_the_work_to_others(
+    server: MetalakeServer, metalake_worker: StartWorker, log: Path, tmp_path: Path, postgres_url: str
+) -> None:
+    environment = server.environment | {"METALAKE_HOME": str(tmp_path / "another"), "METALAKE_EVENT_LOG": ""}
+    other = replace(server, home=tmp_path, environment=environment)
+    differs = metalake_worker(other)
+    folder = purge(Client(server.url), "left")
+    with psycopg.connect(postgres_url, autocommit=True) as store:
+
+        def waiting(topic: str) -> list[tuple[int, str]]:
+            found = store.execute("SELECT attempts, last_error FROM metalake_outbox WHERE topic = %s", [topic])
+            return found.fetchall()
+
+        assert eventually(lambda: any(attempts > 1 for attempts, _ in waiting("table.purge")))
+        assert ["is not allowed here" in reason for _, reason in waiting("table.purge")] == [True]
+        assert waiting("event") and not any(attempts for attempts, _ in waiting("event"))
+    assert len(files_below(folder)) == 3
+    assert events(log) == []
+    told = (tmp_path / "worker.log").read_text()
+    assert "leaves events to others: METALAKE_EVENT_LOG is not set here" in told
+    assert f"leaves purges to others: The folder {server.home}/warehouse" in told
+    assert eventually(lambda: 'metalake_differing_processes{work="events"} 1.0' in metrics(server))
+    assert 'metalake_differing_processes{work="purges"} 1.0' in metrics(server)
+    assert 'metalake_outbox_failing{topic="table.purge"} 1.0' in metrics(server)
+    metalake_worker(server)
+    assert eventually(lambda: not files_below(folder)), "whose settings are right does it, beside the other"
+    assert waits_for_nothing(server)
+    assert {("table.dropped", "lake.left.t"), ("table.purged", "lake.left.t")} <= set(events(log))
+    assert differs.poll() is None
+
+
+def metrics(server: MetalakeServer) -> str:
+    with urllib.request.urlopen(f"{server.url}/metrics", timeout=10) as answer:
+        return str(answer.read(), "utf-8")

@@ -18,7 +18,7 @@ from django.db import connections
 from gunicorn import util
 from gunicorn.app.base import BaseApplication
 
-from metalake import refusals, store
+from metalake import refusals, sharing, store
 from metalake.errors import Invalid
 from metalake.middleware import HARMLESS
 from metalake.outbox import Drainer, Rounds
@@ -36,6 +36,7 @@ class Command(BaseCommand):
             call_command("migrate", verbosity=0, interactive=False, stdout=self.stdout)
         _check_names()
         call_command("bootstrap", stdout=self.stdout)
+        _share()
         workers = settings.METALAKE_WORKERS or (1 if settings.ON_SQLITE else 2)
         base = f"http://{in_url(settings.METALAKE_HOST)}:{settings.METALAKE_PORT}"
         self.stdout.write(
@@ -46,7 +47,7 @@ class Command(BaseCommand):
             f"  operators     {base}/admin/\n"
             f"Next: 'make demo' in another terminal. Stop with Ctrl-C."
         )
-        for hint in (*hints(), *missing_folders()):
+        for hint in (*hints(), *missing_folders(), *sharing.told()):
             self.stdout.write(hint)
         sys.stdout.flush()
         connections.close_all()
@@ -65,6 +66,14 @@ def _check_names() -> None:
         check_separator_of_names()
     except Invalid as wrong:
         raise CommandError(wrong.message) from None
+
+
+def _share() -> None:
+    """Let the store know what this server has that others must have, too."""
+    from catalogs.services import shared_folders
+
+    sharing.begin()
+    shared_folders.mark_used()
 
 
 def hints() -> Iterator[str]:

@@ -12,7 +12,7 @@ from celery.worker import state
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from metalake import store
+from metalake import sharing, store
 from metalake.celery import app
 
 log = logging.getLogger(__name__)
@@ -33,6 +33,9 @@ class Command(BaseCommand):
                 "Without a broker the server drains its outbox itself."
             )
         store.wait_until_migrated(self._say)
+        sharing.begin()
+        for difference in sharing.told():
+            self._say(difference)
         settings.METALAKE_THREADS = options["concurrency"]  # those that calls to outside systems share out
         self._say("The worker drains the outbox. Stop with Ctrl-C.")
         worker = app.Worker(

@@ -1,0 +1,176 @@
+"""Whether a folder of this machine is the one that the store's tables lie in, and not another of the same path.
+
+A folder that all nodes share carries a file with a random id, which the store knows too. A home that was not shared, a
+mount that failed and a folder that another setting names lack it: what is not found there is not known to be gone.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from secrets import token_hex
+
+from django.conf import settings
+
+from catalogs.iceberg.locations import is_local, is_under, real_path
+from catalogs.models import Catalog, Table
+from catalogs.providers.places import named_places, own_warehouse
+from catalogs.services.checking import managed_catalogs
+from metalake import sharing
+from metalake.errors import Invalid
+from metalake.models import Shared, below
+from metalake.outbox import NotHere
+from metalake.sharing import Difference
+
+log = logging.getLogger(__name__)
+
+MARKER = ".metalake-folder"
+SHARED = "folder "  # and its path
+
+
+def roots() -> list[str]:
+    """The folders that this process may delete below, as its settings name them."""
+    home = str(settings.METALAKE_HOME)
+    own = own_warehouse()
+    named = [*([own] if is_local(own) else []), f"{home}/warehouse", home, *settings.METALAKE_FILE_LOCATIONS]
+    return list(dict.fromkeys("/" + folder.removeprefix("file:").strip("/") for folder in named))
+
+
+def root_of(place: str) -> str | None:
+    """The innermost of these that a local place lies in, links followed; None where it lies in none."""
+    real = real_path(place)
+    holding = [root for root in roots() if is_under(real, real_path(root))]
+    return max(holding, key=lambda root: len(real_path(root)), default=None)
+
+
+def require_here(places: Iterable[str], of_catalog: Iterable[str]) -> None:
+    """Raise NotHere unless the local ones of a table's places lie in folders that are the store's own.
+
+    The catalog's folders that hold them are there too: we never remove one, so a missing one is a mount's.
+    """
+    folders = list(_local(of_catalog))
+    for place in _local(places):
+        root = root_of(place)
+        if root is None:
+            raise NotHere(
+                f"{place} is not allowed here: METALAKE_HOME, METALAKE_WAREHOUSE or METALAKE_FILE_LOCATIONS of this "
+                "process are not those of the server that had the table"
+            )
+        if reason := _why_not(root, sharing.known(SHARED + root)):
+            raise NotHere(reason)
+        for folder in folders:
+            if is_under(real_path(place), real_path(folder)) and not os.path.isdir(real_path(folder)):
+                raise NotHere(
+                    f"The folder {folder} of the catalog is not there: is its file system mounted? If its files are "
+                    "gone for good, make it anew, empty"
+                )
+
+
+def _why_not(root: str, known: str | None) -> str:
+    """What is wrong with a folder of this process; "" where nothing is."""
+    if not os.path.isdir(real_path(root)):
+        return f"The folder {root} is not there: is its file system mounted?"
+    marker = _marker(root)
+    if known is None:  # by this path; it may have another one elsewhere
+        known = marker if marker and Shared.objects.filter(name__startswith=SHARED, value=marker).exists() else None
+    if known is None:
+        return f"The folder {root} is not known to the store: start a server that reaches it"
+    if marker != known:
+        return (
+            f"The folder {root} is not the one that the store knows, which carries {known} in {MARKER}: mount it. "
+            f"If this is the right one now: manage.py shared_settings --forget '{SHARED}{root}', then start a server"
+        )
+    return ""
+
+
+# Marking
+
+
+def mark(file: str) -> None:
+    """Let the store know the folder that a table's file lies in, if it does not yet and the file is seen there."""
+    for place in _local([file]):
+        root = root_of(place)
+        if root and sharing.known(SHARED + root) is None and os.path.exists(real_path(place)):
+            _mark(root)
+
+
+def mark_used() -> None:
+    """At the start of a server: let the store know each folder that catalogs lie in and that holds their files."""
+    for root, catalogs in _used().items():
+        if sharing.known(SHARED + root) is None and _holds_their_files(catalogs):
+            _mark(root)
+
+
+def _used() -> dict[str, list[Catalog]]:
+    used: dict[str, list[Catalog]] = {}
+    for row in managed_catalogs():
+        for root in {root for place in _local(named_places(row.properties)) if (root := root_of(place))}:
+            used.setdefault(root, []).append(row)
+    return used
+
+
+def _local(places: Iterable[str]) -> Iterator[str]:
+    for place in filter(is_local, places):
+        try:
+            real_path(place)
+        except Invalid:
+            continue
+        yield place
+
+
+def _holds_their_files(catalogs: Iterable[Catalog]) -> bool:
+    """Whether tables are found in it, or there are none to be found: an empty mount point is marked by nobody."""
+    newest = [Table.objects.filter(below(row.lineage)).order_by("-pk").first() for row in catalogs]
+    files = [row.metadata_location for row in newest if row and is_local(row.metadata_location)]
+    return not files or any(os.path.exists(real_path(file)) for file in files)
+
+
+def _mark(root: str) -> None:
+    try:
+        if root in roots()[:2]:  # the server's own
+            os.makedirs(real_path(root), exist_ok=True)
+        sharing.agree(SHARED + root, _marker(root) or _write_marker(root))
+    except OSError as failure:
+        log.warning("The folder %s was not marked as this store's: %s", root, failure.strerror)
+
+
+def _marker(root: str) -> str | None:
+    try:
+        with open(os.path.join(real_path(root), MARKER)) as file:
+            return file.read(64).strip() or None
+    except OSError:
+        return None
+
+
+def _write_marker(root: str) -> str:
+    """Written once: of two processes, on whatever machines, both go on with what the first wrote."""
+    path = os.path.join(real_path(root), MARKER)
+    draft = f"{path}.{token_hex(4)}"
+    with open(draft, "x") as file:
+        file.write(f"{token_hex(16)}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    except OSError as failure:
+        if failure.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        os.rename(draft, path)  # a file system without links
+        return _marker(root) or ""
+    finally:
+        if os.path.exists(draft):
+            os.unlink(draft)
+    return _marker(root) or ""
+
+
+def compare() -> Iterator[Difference]:
+    for name, known in Shared.objects.filter(name__startswith=SHARED).values_list("name", "value"):
+        root = name.removeprefix(SHARED)
+        if root_of(root) is None:
+            yield Difference("purges", f"The folder {root}, which tables of this store lie in, is not allowed here.")
+        elif reason := _why_not(root, known):
+            yield Difference("purges", reason)
