@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -98,9 +98,10 @@ def drain() -> int:
 
 def _claim() -> list[Outbox]:
     now = timezone.now()
-    left = _for_others()
+    topics, some = _left_to_others()
     with transaction.atomic():
-        due = Outbox.objects.filter(due_at__lte=now).exclude(Q(topic__in=_held_up(now)) | left).order_by("id")
+        topics += _held_up(now, _in_order.difference(topics))
+        due = Outbox.objects.filter(due_at__lte=now).exclude(Q(topic__in=topics) | some).order_by("id")
         if connection.features.has_select_for_update_skip_locked:
             due = due.select_for_update(skip_locked=True)
         rows = list(due[:BATCH])
@@ -108,10 +109,10 @@ def _claim() -> list[Outbox]:
     return rows
 
 
-def _held_up(now: datetime) -> list[str]:
+def _held_up(now: datetime, among: Iterable[str]) -> list[str]:
     """Topics in order whose first row another drainer has, or which failed and is not due yet. In the claim itself."""
     held_up = []
-    for topic in sorted(_in_order):
+    for topic in sorted(among):
         rows = Outbox.objects.filter(topic=topic)
         first = rows.order_by("id").values_list("pk", flat=True).first()
         if first is None:
@@ -131,15 +132,15 @@ def _give_back(rows: list[Outbox], topic: str) -> None:
     Outbox.objects.filter(pk__in=[row.pk for row in behind]).update(due_at=timezone.now())
 
 
-def _for_others() -> Q:
-    """What this process leaves; an operator who has a row tried again (`attempts` 0) asks all of them."""
+def _left_to_others() -> tuple[list[str], Q]:
+    """The topics and the rows that this process leaves; a row that an operator has tried again has no `attempts`."""
     for pk, (_, until) in list(_left.items()):
         if until < time.monotonic():
             _left.pop(pk, None)
     topics = [topic for topic, unless in _unless.items() if unless()]
     if len(_left) > MOST_LEFT:
         topics += {topic for topic, _ in list(_left.values())}
-    return Q(topic__in=topics) | Q(pk__in=list(_left)[:MOST_LEFT], attempts__gt=0)
+    return topics, Q(pk__in=list(_left)[:MOST_LEFT], attempts__gt=0)
 
 
 @contextmanager
