@@ -28,6 +28,7 @@ from catalogs.services import commits, schemas, tables, vacuum
 from catalogs.services.pointers import TableRecord, current_record
 from catalogs.services.tables import TableDraft
 from tests.catalogs.callers import Caller
+from tests.catalogs.test_services_tables import metadata_file
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 
@@ -189,7 +190,9 @@ def written(path: Path, content: bytes) -> Path:
 
 def test_what_a_registered_table_brought_stays(actor: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = warehouse() / "A" / "of-others"
-    content = foreign(folder)
+    source = path_of(metadata_file(f"file://{folder}"))
+    content = source.read_bytes()
+    source.unlink()
     registered = aged(written(folder / "metadata" / f"00007-{uuid4()}.metadata.json", content))
     beside = [
         aged(written(folder / "metadata" / f"0000{number}-{uuid4()}.metadata.json", content)) for number in (6, 8)
@@ -203,25 +206,6 @@ def test_what_a_registered_table_brought_stays(actor: Actor, monkeypatch: pytest
     run("--delete")
     assert not ours.exists()
     assert registered.exists() and early.exists() and all(path.exists() for path in beside)
-
-
-def foreign(folder: Path) -> bytes:
-    metadata: dict[str, Any] = {
-        "format-version": 2,
-        "table-uuid": str(uuid4()),
-        "location": f"file://{folder}",
-        "last-sequence-number": 0,
-        "last-updated-ms": 1,
-        "last-column-id": 1,
-        "schemas": [{"schema-id": 0, **COLUMNS}],
-        "current-schema-id": 0,
-        "partition-specs": [{"spec-id": 0, "fields": []}],
-        "default-spec-id": 0,
-        "last-partition-id": 999,
-        "sort-orders": [{"order-id": 0, "fields": []}],
-        "default-sort-order-id": 0,
-    }
-    return orjson.dumps(metadata)
 
 
 def test_nothing_is_removed_through_a_link(actor: Actor, tmp_path: Path) -> None:
