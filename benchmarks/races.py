@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.harness import claim, finish
 from tests.authz import revocations
-from tests.catalogs import races
+from tests.catalogs import orders, pairs, races
 from tests.catalogs.racing import Nodes, two_nodes
 from tests.postgres import running_postgres
 
@@ -43,6 +43,8 @@ def main(arguments: list[str]) -> None:
     ):
         for race, (rounds, what) in ROUNDS.items():
             run(nodes, race, max(1, round(rounds * share)), what)
+        for write in pairs.WRITES:
+            run_pairs(nodes, write, max(1, round(60 * share)))
     finish()
 
 
@@ -52,6 +54,18 @@ def run(nodes: Nodes, race: Race, rounds: int, what: str) -> None:
     for wrong in missed[:3]:
         print(f"       {wrong}")
     claim(f"{what}: rounds missed of {rounds}, in {time.perf_counter() - started:.0f} s", len(missed), 0)
+
+
+def run_pairs(nodes: Nodes, write: pairs.Write, rounds: int) -> None:
+    """A write against all that may happen to what it goes by, each so many rounds."""
+    started = time.perf_counter()
+    met = [disturbance for each, disturbance in pairs.pairs() if each is write]
+    missed = [wrong for disturbance in met for wrong in orders.rounds(nodes, write, disturbance, rounds)]
+    for wrong in missed[:3]:
+        print(f"       {wrong}")
+    took = time.perf_counter() - started
+    what = f"{write} against each of {len(met)} others: as in one of their orders; rounds missed"
+    claim(f"{what} of {len(met) * rounds}, in {took:.0f} s", len(missed), 0)
 
 
 if __name__ == "__main__":

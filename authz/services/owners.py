@@ -9,9 +9,9 @@ from django.db.models import F, Q
 
 from authz import operations, policy
 from authz.locks import Lock
-from authz.models import Group, Member, User
-from authz.objects import Located, find_object, id_of
-from authz.policy import Actor, Node
+from authz.models import Group, Member
+from authz.objects import Located, find_object, id_of, unknown
+from authz.policy import Actor
 from authz.services.authority import require, require_seen
 from authz.services.changing import change, enter, event, tell
 from authz.services.guessing import misses_counted
@@ -36,7 +36,7 @@ def get_owner(actor: Actor, metalake: str, kind: Kind, full_name: str) -> Owner:
         require_seen(actor, found)
     else:
         require(actor, operations.load_of(found.kind), found)
-    return owner_of(found.nodes[-1])
+    return owner_of(found)
 
 
 @misses_counted("user", "group")
@@ -58,7 +58,7 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
         node = found.nodes[-1]
         if (node.owner_user_id, node.owner_group_id) == (user_id, group_id):
             return
-        before = owner_of(node)
+        before = owner_of(found)
         Securable.objects.filter(pk=found.id).update(
             owner_user_id=user_id, owner_group_id=group_id, version=F("version") + 1
         )
@@ -71,10 +71,13 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
     change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name), lock=Lock.CHANGES)
 
 
-def owner_of(node: Node) -> Owner:
-    if node.owner_group_id is not None:
-        return Owner(Group.objects.values_list("name", flat=True).get(pk=node.owner_group_id), "group")
-    return Owner(User.objects.values_list("username", flat=True).get(owned=node.id), "user")
+def owner_of(found: Located) -> Owner:
+    """As one statement reads it. Raises NotFound where the object is dropped meanwhile."""
+    row = Securable.objects.filter(pk=found.id).values_list("owner_user__username", "owner_group__name").first()
+    if row is None:
+        raise unknown(found.kind, found.full_name)
+    user, group = row
+    return Owner(group, "group") if user is None else Owner(user, "user")
 
 
 def _party(actor: Actor, top: Located, name: str, type_: str) -> tuple[int | None, int | None]:

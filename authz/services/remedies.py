@@ -119,7 +119,7 @@ class Remedies:
         asker = self.case.asker
         if not reads_access(asker, on):
             is_loaded = policy.permits(asker, operations.load_of(on.kind), on)
-            return By(None, owner=owner_of(on.nodes[-1]) if is_loaded else None)
+            return By(None, owner=owner_of(on) if is_loaded else None)
         names = [actor.name for actor in self._candidates if may(actor)]
         return By(tuple(names[:SHOWN]), more=len(names[SHOWN:]))
 

@@ -96,5 +96,4 @@ def _renamed(actor: Actor, ident: Ident, body: TableUpdatesRequest) -> TableReco
     (rename,) = body.updates
     assert isinstance(rename, RenameTable)
     target = ident._replace(schema=rename.new_schema_name or ident.schema, leaf=rename.new_name)
-    tables.rename_table(actor, ident, target)
-    return tables.load_table(actor, target, as_published=True)
+    return tables.rename_native_table(actor, ident, target)

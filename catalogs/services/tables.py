@@ -22,7 +22,7 @@ from catalogs.iceberg.alterations import updates_for
 from catalogs.iceberg.locations import canonical, effective_locations
 from catalogs.iceberg.purge import Purged
 from catalogs.iceberg.translate import from_iceberg, to_iceberg
-from catalogs.lookup import Found, Ident, find
+from catalogs.lookup import Found, Ident, by_id, find
 from catalogs.models import Catalog, ReservedPlace, Table
 from catalogs.providers.iceberg import IcebergProvider
 from catalogs.secrets import require_values
@@ -256,10 +256,10 @@ def register_table(actor: Actor, ident: Ident, metadata_location: str, *, overwr
     return TableRecord(found, metadata_location, content)
 
 
-def rename_table(actor: Actor, source: Ident, target: Ident, *, iceberg: bool = False) -> None:
+def rename_table(actor: Actor, source: Ident, target: Ident, *, iceberg: bool = False) -> Found:
     """In its schema by whoever may alter it; to another schema by its owner, who may create there (detail g).
 
-    With `iceberg`, an outside table in another format is none.
+    With `iceberg`, an outside table in another format is none. Returns the table as it is called then.
     """
     name = target.leaf or ""
     check_segment(name, Kind.TABLE)
@@ -268,7 +268,7 @@ def rename_table(actor: Actor, source: Ident, target: Ident, *, iceberg: bool = 
     found = _find(actor, source)
     if is_external(found):
         external.rename(actor, found, target, iceberg=iceberg)
-        return
+        return _as_called_now(found)
 
     moves = source.schema != target.schema
 
@@ -282,7 +282,7 @@ def rename_table(actor: Actor, source: Ident, target: Ident, *, iceberg: bool = 
             policy.require(actor, operations.CREATE_TABLE, home)
         return [(home, Lock.HANGS), (found, Lock.MOVES)]
 
-    def act(actor: Actor, home: Found, found: Found) -> None:
+    def act(actor: Actor, home: Found, found: Found) -> Found:
         if moves:
             policy.require_no_escape(actor, found, home)
         require_free_for_rename(found, home, name)
@@ -297,8 +297,22 @@ def rename_table(actor: Actor, source: Ident, target: Ident, *, iceberg: bool = 
         full_name = [home.catalog.name, home.path.logical(), name]
         facts = [stands(Securable.objects.get(pk=found.id))]
         record(event_of(actor, "table.renamed", Kind.TABLE, found.id, full_name, home.metalake.id, facts, was=was))
+        return _as_called_now(found)
 
-    write_to(actor, look, act, kind=Kind.TABLE)
+    return write_to(actor, look, act, kind=Kind.TABLE)
+
+
+def _as_called_now(found: Found) -> Found:
+    fresh = by_id(found.id)
+    if fresh is None:
+        raise NotFound(policy.missing(found), kind=Kind.TABLE)
+    return fresh
+
+
+def rename_native_table(actor: Actor, source: Ident, target: Ident) -> TableRecord | ExternalTable:
+    """The same, and the table as it was then: no right is asked for that again, which may be lost meanwhile."""
+    found = rename_table(actor, source, target)
+    return external.loaded(actor, found, as_published=True) if is_external(found) else current_record(found)
 
 
 def drop_table(actor: Actor, ident: Ident, *, purge: bool = False, iceberg: bool = False) -> str | None:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.authz import revocations
-from tests.catalogs import races
+from tests.catalogs import orders, races
+from tests.catalogs.pairs import Disturbance, Write, pair, pairs
 from tests.catalogs.racing import Nodes, one_node, two_nodes
 from tests.postgres import PostgresServer
 
@@ -42,3 +43,27 @@ def nodes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_race(nodes: Nodes, race: Callable[[Nodes, str], list[str]], rounds: int) -> None:
     for number in range(rounds):
         assert race(nodes, f"{race.__name__}{number}") == []
+
+
+MET = [
+    pair("purge table on Iceberg's wire", "table moved"),
+    pair("purge table", "table moved, another made"),
+    pair("move table", "table dropped"),
+    pair("drop catalog", "catalog renamed"),
+    pair("drop metalake", "metalake renamed"),
+    pair("rename table", "catalog disabled"),
+]
+
+
+@pytest.mark.parametrize(("write", "disturbance"), MET, ids=str)
+def test_two_that_meet_end_as_in_one_order(nodes: Nodes, write: Write, disturbance: Disturbance) -> None:
+    assert orders.rounds(nodes, write, disturbance, 2) == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.postgres
+@pytest.mark.parametrize("nodes", ["postgresql"], indirect=True)
+@pytest.mark.parametrize(("write", "disturbance"), list(pairs()), ids=str)
+def test_any_two_end_as_in_one_order(nodes: Nodes, write: Write, disturbance: Disturbance) -> None:
+    assert orders.rounds(nodes, write, disturbance, 60) == []
