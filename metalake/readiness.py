@@ -62,23 +62,25 @@ class Check:
 
     def result(self, until: float) -> dict[str, Any]:
         """As the wire has it: UP; LOW, which is no reason to go away yet; or DOWN."""
+        why = None
         try:
             details = self._future.result(max(0.0, until - time.monotonic()))
             status = "LOW" if "reason" in details else "UP"
         except TookTooLong:
             status, details = "DOWN", {"reason": SILENT}
         except Failed as failure:
-            status, details = "DOWN", failure.details
-        self._note(status, details.get("reason", ""))
+            status, details, why = "DOWN", failure.details, failure.__cause__
+        self._note(status, details.get("reason", ""), said_by(why))
         return {"name": self.name, "status": status, "details": details}
 
-    def _note(self, status: str, reason: str) -> None:
-        """A line when it changes, not one each time that somebody asks."""
+    def _note(self, status: str, reason: str, said: str) -> None:
+        """A line when it changes, with its cause, not one each time that somebody asks."""
         with self._lock:
             before = self._told.get(self.name, "")
             self._told[self.name] = reason
         if reason != before:
-            log.warning("%s is %s%s", self.name, status, f": {reason}" if reason else " again")
+            told = f": {reason}" + (f" [{said}]" if said else "") if reason else " again"
+            log.warning("%s is %s%s", self.name, status, told)
 
 
 def checks() -> list[dict[str, Any]]:

@@ -70,11 +70,17 @@ def test_a_database_that_hangs_is_said_to() -> None:
     assert eventually(lambda: ready()[0] == 200)
 
 
-def test_a_database_that_is_away_is_said_to_be() -> None:
+def test_a_database_that_is_away_is_said_to_be(caplog: pytest.LogCaptureFixture) -> None:
+    """By its cause to whoever asks, in the database's words in the log, once."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
+    assert ready()[0] == 200
     with connecting(HOST="127.0.0.1", PORT=port):
-        assert ready()[1]["database"] == ("DOWN", "no connection")
+        for _ in range(2):
+            assert ready()[1]["database"] == ("DOWN", "no connection")
+    assert len([line for line in caplog.messages if "database is DOWN" in line and "Connection refused" in line]) == 1
+    assert ready()[0] == 200
+    assert any("database is UP again" in line for line in caplog.messages)
 
 
 def test_a_database_with_too_many_clients_is_said_to_have_them() -> None:
