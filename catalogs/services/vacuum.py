@@ -109,7 +109,10 @@ class Vacuum:
                 yield from self._beside_tables(row, provider)
 
     def remove(self, found: Orphan | EmptyFolder) -> bool:
-        """Whether it was removed: it is looked at once more, and stays where anything changed. Raises OSError."""
+        """Whether it was removed: it is looked at once more, and stays where anything changed.
+
+        Raises OSError, MetalakeError where the table cannot be read, OperationalError where others hold it for long.
+        """
         return self._remove_file(found) if isinstance(found, Orphan) else self._remove_folder(found)
 
     # Files
@@ -128,9 +131,8 @@ class Vacuum:
             except MetalakeError as failure:
                 yield Left(f"table {_name(found)}", failure.message)
         if remote:
-            yield Left(
-                f"{remote} tables of catalog {row.name}", "they lie in a storage; only file: places are looked at."
-            )
+            why = "they lie in a storage, which no commit asks again whether its file is there."
+            yield Left(f"{remote} tables of catalog {row.name}", why)
 
     def _in_table(self, found: Found, provider: IcebergProvider, places: Iterable[str]) -> Iterator[Finding]:
         table: _Table | None = None
@@ -143,7 +145,7 @@ class Vacuum:
                 if orphan.age < self.age:
                     continue
                 table = table or _Table(found, provider)
-                if table.wrote(path) and not table.knows(path) and os.path.basename(path) not in self._named_anywhere:
+                if not table.knows(path) and table.wrote(path) and os.path.basename(path) not in self._named_anywhere:
                     yield orphan
 
     def _why_not(self, place: str, provider: IcebergProvider) -> str:
@@ -193,7 +195,7 @@ class Vacuum:
             if not isinstance(provider, IcebergProvider) or self._why_not(orphan.place, provider):
                 return False
             table = _Table(found, provider)
-            if not table.wrote(orphan.path) or table.knows(orphan.path):
+            if table.knows(orphan.path) or not table.wrote(orphan.path):
                 return False
             locations.require_deletable(orphan.path)
             if not self._unlink(orphan.path):
@@ -281,6 +283,10 @@ class _Table:
 
     def wrote(self, path: str) -> bool:
         """Whether this server wrote a file for the table; of one that was registered, what follows a commit here."""
+        try:
+            locations.normalise(path)
+        except Invalid:
+            return False  # we write to no such place
         try:
             metadata = orjson.loads(files.read_metadata(self.provider.io, path))
         except (NotFound, TooLarge):

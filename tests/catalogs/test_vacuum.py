@@ -174,6 +174,7 @@ def test_a_part_of_a_file_goes_and_whole_files_of_others_stay(actor: Actor) -> N
         aged(written(folder / f"00001-{uuid4()}.metadata.json", theirs)),
         aged(written(folder / f"00001-{uuid4()}.metadata.json", b'{"format-version": 9}')),
         aged(written(folder / "v1.metadata.json", b"")),
+        aged(written(folder.parent / "data" / "name='x'" / f"00001-{uuid4()}.metadata.json", b"")),
         aged(written(folder / f"00001-{uuid4()}.metadata.json.bak", b"")),
         aged(written(folder / f"snap-1-{uuid4()}.avro", b"")),
     ]
@@ -244,6 +245,23 @@ def test_a_table_that_cannot_be_read_is_left_and_told(actor: Actor, monkeypatch:
     told = run("--delete")
     assert "left     table demo: lake.A.t: " in told
     assert left.exists() and not gone.exists()
+
+
+def test_what_cannot_be_removed_is_told_and_keeps_nothing_else(actor: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(actor), made(actor, "other")
+    first, second = aged(orphan(actor, monkeypatch)), aged(orphan(actor, monkeypatch, "other"))
+    real = os.unlink
+
+    def unlink(name: str, **how: Any) -> None:
+        if name == first.name:
+            raise PermissionError(13, "Permission denied")
+        real(name, **how)
+
+    monkeypatch.setattr(os, "unlink", unlink)
+    told = run("--delete")
+    assert f"kept     {first}" in told and "Permission denied" in told
+    assert not second.exists()
+    assert [entry.details["file"] for entry in AuditEntry.objects.filter(event="table.orphan_removed")] == [str(second)]
 
 
 def test_what_changed_since_it_was_found_stays(actor: Actor, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,10 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError
 
 from catalogs.services.vacuum import DAY, EmptyFolder, Left, Orphan, Vacuum
+from metalake.errors import MetalakeError
 
 
 class Command(BaseCommand):
@@ -25,8 +27,8 @@ class Command(BaseCommand):
         for found in vacuum.find():
             if isinstance(found, Left):
                 self.stdout.write(f"left     {found.what}: {found.why}")
-            elif delete and not vacuum.remove(found):
-                self.stdout.write(f"kept     {_shown(found)}: it changed meanwhile")
+            elif delete and (why := _remove(vacuum, found)):
+                self.stdout.write(f"kept     {_shown(found)}: {why}")
             else:
                 self.stdout.write(f"{'removed' if delete else 'found':<8} {_shown(found)}")
                 done.append(found)
@@ -38,6 +40,14 @@ class Command(BaseCommand):
             self.stdout.write(f"Found {what}. Nothing was removed: 'manage.py vacuum --delete' removes them.")
         else:
             self.stdout.write("Nothing is to be removed.")
+
+
+def _remove(vacuum: Vacuum, found: Orphan | EmptyFolder) -> str:
+    """Why it was not removed; "" where it was."""
+    try:
+        return "" if vacuum.remove(found) else "it changed meanwhile"
+    except (OSError, MetalakeError, OperationalError) as failure:
+        return f"it cannot be removed ({failure})"
 
 
 def _shown(found: Orphan | EmptyFolder) -> str:
