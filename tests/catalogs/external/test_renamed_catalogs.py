@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from django.db import transaction
 
 from authz.policy import Actor
 from catalogs import steps
@@ -80,7 +81,8 @@ def test_a_schema_that_is_dropped_as_soon_as_it_is_there(
     def drop() -> None:
         found = by_id(Schema.objects.get(name="sales").pk)
         assert found is not None
-        remove(found)
+        with transaction.atomic():
+            remove(found)
 
     at_point("published", drop)
     answer = admin.post(f"{CATALOGS}/deep/schemas", {"name": "sales"})

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Q
 
 from authz.models import AuditEntry, User
@@ -79,7 +80,8 @@ class Bench:
         for row in Schema.objects.filter(in_catalog__name=self.catalog, parent__kind=Kind.CATALOG):
             found = by_id(row.pk)
             assert found is not None
-            remove(found)
+            with transaction.atomic():
+                remove(found)
         self.outside.reset()
         remote._lines.clear()
 
