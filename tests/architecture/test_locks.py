@@ -48,6 +48,8 @@ OTHERS = {
     ("catalogs/services/external/refresh.py", "begin"),
     ("catalogs/services/releasing.py", "release_for_operator"),
     ("catalogs/services/tables.py", "_note_purge"),
+    ("catalogs/services/vacuum.py", "_remove_file"),
+    ("catalogs/services/vacuum.py", "_remove_folder"),
     ("catalogs/vault.py", "rewrap"),
 }
 Call = tuple[str, str, ast.Call]
