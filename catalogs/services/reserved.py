@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
@@ -139,11 +140,20 @@ def _left_at(definition: dict[str, Any], with_managed: bool) -> str | None:
 
 
 def overlaps(places: Collection[str]) -> Q:
-    """Rows whose `location` is one of these places, a part of one, or what one is a part of."""
+    """Rows whose `location` is one of these places, a part of one, or what one is a part of.
+
+    Of local places also by where the links of this machine lead: a link in one table's place may lead into another's.
+    """
     found = Q(pk__in=[])
-    for place in places:
+    for place in dict.fromkeys([*places, *_meant(places)]):
         found |= Q(location__in=up_to(place)) | Q(location__gt=f"{place}/", location__lt=f"{place}0")
     return found
+
+
+def _meant(places: Iterable[str]) -> Iterator[str]:
+    for place in places:
+        with suppress(Invalid):  # nobody could have named what it leads to
+            yield locations.canonical(locations.real_path(place))
 
 
 def up_to(place: str) -> list[str]:
