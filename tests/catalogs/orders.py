@@ -23,6 +23,7 @@ from uuid import uuid4
 import orjson
 import psycopg
 
+from tests.catalogs.meeting import WAITING
 from tests.catalogs.pairs import Disturbance, Request, Write, made
 from tests.catalogs.races import LATE
 from tests.catalogs.racing import Answer, Client, Nodes, together
@@ -335,8 +336,7 @@ def _met(world: World, acts: Sequence[Callable[[], list[Answer]]]) -> list[list[
 
 def _waiting(watch: psycopg.Connection) -> int:
     """How many wait for a row that somebody holds."""
-    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    return int(watch.execute(query).fetchone()[0])
+    return int(watch.execute(WAITING).fetchone()[0])
 
 
 def rounds(nodes: Nodes, write: Write, disturbance: Disturbance, number: int) -> list[str]:

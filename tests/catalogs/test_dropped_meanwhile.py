@@ -20,7 +20,8 @@ pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 M = "metalakes/demo"
 LAKE = f"{M}/catalogs/lake"
 ON_TABLE = "permissions/roles/r/table/lake.s.t"
-WAIT = 0.3  # seconds that a request waits for a drop, which may wait for the request
+WAIT = 2.0  # seconds that a request waits for a drop, which may wait for a lock that the request's thread has
+IN_A_WRITE = 0.3  # the same where the drop is sure to wait once the rows are held
 
 
 class Ask(NamedTuple):
@@ -155,7 +156,7 @@ def dropping_at(place: int, drop: Callable[[], object]) -> tuple[Callable[..., A
         if passed == place:
             threads.append(threading.Thread(target=drop))
             threads[0].start()
-            threads[0].join(WAIT if connection.in_atomic_block else None)
+            threads[0].join(IN_A_WRITE if connection.in_atomic_block else WAIT)
         return execute(*args)
 
     return wrapper, threads
