@@ -17,7 +17,7 @@ MetalakeError
 ├── ProviderUnavailable  the outside world refused the call or could not be reached
 │   ├── ProviderBusy     it is not asked now: too many wait for it, it throttles, or it kept failing
 │   ├── ProviderTimeout  it did not answer in time
-│   └── StoreUnavailable our own database cannot do it now: the request changed nothing there
+│   └── StoreUnavailable our own database or disk cannot do it now: the request changed nothing there
 └── OutcomeUnknown       a write may or may not have happened
 """
 
@@ -115,7 +115,10 @@ class ProviderTimeout(ProviderUnavailable):
 
 
 class StoreUnavailable(ProviderUnavailable):
-    """Our own database did not do it, or too many wait for it already: nothing was changed. `retry_after` says when."""
+    """Our own database did not do it, too many wait for it already, or our disk is full: nothing was changed.
+
+    `retry_after` says when to try again.
+    """
 
 
 class OutcomeUnknown(MetalakeError):

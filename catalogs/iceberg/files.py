@@ -25,7 +25,15 @@ import orjson
 from catalogs.iceberg import disk
 from catalogs.iceberg.guard import loads_class
 from catalogs.iceberg.locations import is_local, normalise, real_path, require_deletable
-from metalake.errors import AlreadyExists, Invalid, MetalakeError, NotFound, ProviderUnavailable, TooLarge
+from metalake.errors import (
+    AlreadyExists,
+    Invalid,
+    MetalakeError,
+    NotFound,
+    ProviderUnavailable,
+    StoreUnavailable,
+    TooLarge,
+)
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -418,7 +426,7 @@ def _storage_errors(location: str) -> Iterator[None]:
             raise _no_such_file(location) from None
         if getattr(error, "errno", None) in NO_SPACE:
             message = f"The storage takes no more at the moment, not {location}; nothing was changed."
-            raise ProviderUnavailable(message, kind="storage") from error  # for the log, which says the error's name
+            raise StoreUnavailable(message, kind="storage") from error  # for the log, which says the error's name
         if isinstance(error, IsADirectoryError) or "is a directory" in str(error):
             raise Invalid(f"A directory, not a file: {location}", kind="metadata-file") from None
         reason = _reason(error)

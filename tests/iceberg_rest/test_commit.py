@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -152,6 +155,24 @@ def test_a_storage_that_does_not_answer_is_a_known_failure(home: Caller, monkeyp
         assert refused.error[:2] == (503, "ServiceUnavailableException")
         assert refused.headers["Retry-After"]
     assert home.get(TABLE).content == before
+
+
+def test_a_full_disk_is_told_and_leaves_everything_as_it_was(home: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = home.get(TABLE).content
+    folder = Path(home.get(TABLE).json["metadata-location"].removeprefix("file://")).parent
+    files_before = sorted(folder.iterdir())
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        refused = commit(home, SET)
+        assert refused.error[:2] == (503, "ServiceUnavailableException")
+        assert refused.error[2].startswith(f"The storage takes no more at the moment, not file://{folder}/00001-")
+        assert refused.headers["Retry-After"]
+    assert (home.get(TABLE).content, sorted(folder.iterdir())) == (before, files_before)
+    assert commit(home, SET).status == 200
 
 
 def test_an_unknown_outcome_is_told_as_such(home: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
