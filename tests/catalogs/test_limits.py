@@ -23,7 +23,10 @@ pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
 TABLES = f"{ICEBERG}/namespaces/s/tables"
 SHORT = {"METALAKE_LOCK_TIMEOUT": "2", "METALAKE_IDLE_TIMEOUT": "4", "METALAKE_LOG_LEVEL": "WARNING"}
 COMMITTERS = 24
-WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+WAITING = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' "
+    "AND query LIKE 'INSERT INTO \"metalake_outbox\"%'"
+)
 
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
