@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import orjson
-from celery import shared_task
+from celery import Task, shared_task
 from celery.signals import worker_init
 from django.conf import settings
 from django.db import close_old_connections
@@ -17,9 +17,9 @@ from kombu.exceptions import OperationalError as BrokerGone
 from redis import ConnectionPool, Redis, RedisError
 
 from authz.policy import Actor
-from catalogs import intents
+from catalogs import intents, vault
 from catalogs.lookup import Found
-from catalogs.models import Intent
+from catalogs.models import Intent, RefreshRun
 from catalogs.providers import remote
 from catalogs.providers.registry import provider_class
 from catalogs.services import shared_folders, tables
@@ -32,6 +32,7 @@ from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, Provide
 log = logging.getLogger(__name__)
 
 PATIENCE = remote.TOTAL + 2  # seconds; the worker's own deadline comes first
+PASSES, PAUSE = 5, 0.3  # how often a worker leaves a message to others, and seconds before they see it
 GLANCE = 3  # seconds to wait for a reply before asking whether Redis is still there
 _pools: dict[str, ConnectionPool] = {}
 
@@ -39,6 +40,7 @@ _pools: dict[str, ConnectionPool] = {}
 def register() -> None:
     outbox.handles(tables.PURGE, tables.purge_table)
     sharing.compare_with(shared_folders.compare)
+    sharing.compare_with(vault.compare)
     outbox.handles(refresh.TOPIC, begin_refresh)
     outbox.every_round(intents.sweep, take_up_refreshes, schedule.begin_due, tombstones.clear)
     events.subscribe(schedule.follow)
@@ -127,11 +129,21 @@ def _reply(key: str, answer: dict[str, Any]) -> None:
 # What a worker does
 
 
-@shared_task(name="metalake.remote_call")
+def _leave_to_others(task: Task, catalog_id: int | None) -> None:
+    """A message about a catalog whose secrets this worker cannot open goes back, for one that can; a few times."""
+    if catalog_id is None or task.request.retries >= PASSES:
+        return
+    if reason := vault.lacks_key_of(catalog_id):
+        log.warning("%s is left to another worker: %s", task.name, reason)
+        raise task.retry(countdown=PAUSE, max_retries=PASSES)
+
+
+@shared_task(name="metalake.remote_call", bind=True)
 def remote_call(
-    catalog_id: int, who: dict[str, Any], verb: str, arguments: dict[str, Any], asked: str, key: str
+    self: Task, catalog_id: int, who: dict[str, Any], verb: str, arguments: dict[str, Any], asked: str, key: str
 ) -> None:
     request_id.set(asked)
+    _leave_to_others(self, catalog_id)
     try:
         answer = {"value": calls.answer(catalog_id, who, verb, arguments)}
     except MetalakeError as refusal:
@@ -145,16 +157,18 @@ def remote_call(
     _reply(key, answer)
 
 
-@shared_task(name="metalake.settle")
-def settle_intent(intent_id: int, fence: int, asked: str, key: str) -> None:
+@shared_task(name="metalake.settle", bind=True)
+def settle_intent(self: Task, intent_id: int, fence: int, asked: str, key: str) -> None:
     """Only who acted on the intent replies: a message that came twice must not say that it is done."""
     request_id.set(asked)
+    _leave_to_others(self, Intent.objects.filter(pk=intent_id).values_list("in_catalog_id", flat=True).first())
     if intents.settle(intent_id, fence):
         _reply(key, {"value": None})
 
 
-@shared_task(name="metalake.refresh")
-def carry_on_refresh(run_id: int) -> None:
+@shared_task(name="metalake.refresh", bind=True)
+def carry_on_refresh(self: Task, run_id: int) -> None:
+    _leave_to_others(self, RefreshRun.objects.filter(pk=run_id).values_list("in_catalog_id", flat=True).first())
     refresh.carry_on(run_id)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from secrets import token_bytes
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from catalogs.keyring import MasterKey, UnknownKey
 from catalogs.models import Catalog, CatalogSecrets
 from catalogs.secrets import MASK
 from metalake.errors import NotFound, ProviderUnavailable
+from metalake.sharing import Difference
 
 NONCE_BYTES = 12
 LONGEST_PAUSE = 0.2  # seconds between two batches of a rotation
@@ -67,6 +68,31 @@ def sealed(catalog_id: int, secrets: Mapping[str, str]) -> dict[str, object]:
 def master_keys_in_use() -> set[str]:
     """The ids of the master keys that some data key is wrapped by."""
     return set(CatalogSecrets.objects.values_list("master_key", flat=True).distinct())
+
+
+def compare() -> Iterator[Difference]:
+    """Where the key ring of this process is not the one that this store's secrets are sealed by."""
+    if reason := _lacks(master_keys_in_use()):
+        yield Difference("calls to outside catalogs", reason)
+
+
+def lacks_key_of(catalog_id: int) -> str:
+    """Why this process does not open the secrets of a catalog, as another may; "" where it does, or there are none."""
+    return _lacks(CatalogSecrets.objects.filter(pk=catalog_id).values_list("master_key", flat=True))
+
+
+def _lacks(key_ids: Iterable[str]) -> str:
+    for key_id in sorted(key_ids):
+        try:
+            keyring.key_of(key_id)
+        except UnknownKey:
+            return (
+                f"The key ring of this process ({keyring.SETTING}) lacks the master key {key_id}, which secrets of "
+                "this store are sealed by: give it the ring of the other nodes."
+            )
+        except ProviderUnavailable as unusable:
+            return unusable.message
+    return ""
 
 
 @dataclass(frozen=True)

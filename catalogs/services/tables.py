@@ -16,6 +16,7 @@ from django.utils import timezone
 from authz import operations, policy, snapshot
 from authz.locks import Lock
 from authz.policy import Actor
+from catalogs import vault
 from catalogs.hierarchy import check_segment
 from catalogs.iceberg import builder, files
 from catalogs.iceberg.alterations import updates_for
@@ -53,6 +54,7 @@ from metalake.errors import Invalid, NotFound, Unsupported
 from metalake.events import event_of, follow_up, gone, record, stands
 from metalake.models import AuditInfo, Securable, Slot
 from metalake.names import dotted
+from metalake.outbox import NotHere
 from metalake.privileges import Kind, Privilege
 
 log = logging.getLogger(__name__)
@@ -361,12 +363,14 @@ def purge_table(payload: dict[str, Any]) -> int:
     """Delete the files of a dropped table; safe to run again. One that was registered anew, at any of its metadata
     files, keeps them. Its places are free once no file of its own is left.
 
-    Raises NotHere where this process does not reach the folder that the files lie in, ProviderUnavailable where nobody
-    reaches the bucket.
+    Raises NotHere where this process does not reach the folder that the files lie in or cannot open the catalog's
+    secrets, ProviderUnavailable where nobody reaches the bucket.
     """
     catalog = Catalog.objects.filter(pk=payload["catalog_id"]).first()
     if catalog is None or Table.objects.filter(table_uuid=payload["table_uuid"]).exists():
         return 0
+    if reason := vault.lacks_key_of(catalog.pk):
+        raise NotHere(reason)
     provider = provider_of(catalog)
     assert isinstance(provider, IcebergProvider)
     own, kept = payload.get("places"), payload.get("reserved") or []  # an older message has neither

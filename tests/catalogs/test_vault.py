@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -14,16 +15,17 @@ from django.test.utils import CaptureQueriesContext
 from authz.callers import actor_of
 from authz.models import User
 from authz.policy import Actor
-from catalogs import keyring, vault
+from catalogs import keyring, tasks, vault
 from catalogs.lookup import Ident, nearest
 from catalogs.models import Catalog, CatalogSecrets
 from catalogs.providers.base import Provider
 from catalogs.providers.iceberg import IcebergProvider
 from catalogs.secrets import MASK
-from catalogs.services import catalogs, metalakes, providers
+from catalogs.services import catalogs, metalakes, providers, tables
 from catalogs.services.changes import Alteration
 from metalake.errors import Invalid, NotFound, ProviderUnavailable
 from metalake.models import Securable
+from metalake.outbox import NotHere
 from tests.catalogs.callers import Caller
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
@@ -350,3 +352,33 @@ def test_the_ring_lies_in_no_catalog(actor: Actor, settings: Any, tmp_path: Path
             with pytest.raises(Invalid, match="own data"):
                 create(actor, "thief", properties)
     assert create(actor, "flights", {"warehouse": f"file://{tmp_path}/beside"})
+
+
+def test_a_worker_with_another_ring_leaves_the_work_to_others(
+    flights: Catalog, ring: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not vault.lacks_key_of(flights.pk)
+    assert not list(vault.compare())
+    ring.rename(ring.with_name("away"))
+    monkeypatch.setattr(keyring, "_known", {})
+    assert "is missing" in vault.lacks_key_of(flights.pk)
+    keyring.make()
+    monkeypatch.setattr(keyring, "_known", {})
+    assert "lacks the master key" in vault.lacks_key_of(flights.pk)
+    assert [difference.work for difference in vault.compare()] == ["calls to outside catalogs"]
+    answered: list[Any] = []
+    asked: list[int] = []
+    lacks = vault.lacks_key_of
+
+    def look(catalog_id: int) -> str:
+        asked.append(catalog_id)
+        return lacks(catalog_id)
+
+    monkeypatch.setattr(vault, "lacks_key_of", look)
+    monkeypatch.setattr(tasks, "_reply", lambda key, answer: answered.append(answer))
+    tasks.remote_call.apply(args=[flights.pk, {"id": 1}, "read", {}, "asked", "key"])
+    assert asked == [flights.pk] * tasks.PASSES, "it went back for another worker a few times"
+    assert len(answered) == 1, "who asked hears in the end"
+    purge = {"catalog_id": flights.pk, "metadata_location": "s3://a/b", "table_uuid": str(uuid4())}
+    with pytest.raises(NotHere, match="lacks the master key"):
+        tables.purge_table(purge)
