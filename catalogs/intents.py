@@ -32,7 +32,7 @@ from catalogs.steps import ADOPTED as ADOPTED
 from catalogs.steps import LEASE, Fenced, Unsettled, save
 from catalogs.steps import step as step
 from metalake import errors
-from metalake.context import request_id
+from metalake.context import for_request, request_id
 from metalake.errors import Conflict, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 from metalake.events import Event, record
 from metalake.privileges import Kind
@@ -239,11 +239,8 @@ def _publish(actor: Actor, intent: Intent) -> None:
             raise Fenced
         steps.point("publishing")
         intent.reservations.all().delete()  # what is published below is no longer on its way
-        token = request_id.set(intent.request_id)
-        try:
+        with for_request(intent.request_id):
             _works[intent.verb].publish(actor, intent)
-        finally:
-            request_id.reset(token)
         save(intent, state=Intent.State.COMMITTED, ended_at=timezone.now(), lease_until=None)
         steps.point("committing")
 

@@ -26,7 +26,7 @@ from catalogs.services import shared_folders, tables
 from catalogs.services.external import calls, refresh, schedule, tombstones
 from metalake import errors, events, outbox, sharing
 from metalake.celery import app
-from metalake.context import request_id
+from metalake.context import for_request, request_id
 from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
 
 log = logging.getLogger(__name__)
@@ -142,10 +142,10 @@ def _leave_to_others(task: Task, catalog_id: int | None) -> None:
 def remote_call(
     self: Task, catalog_id: int, who: dict[str, Any], verb: str, arguments: dict[str, Any], asked: str, key: str
 ) -> None:
-    request_id.set(asked)
     _leave_to_others(self, catalog_id)
     try:
-        answer = {"value": calls.answer(catalog_id, who, verb, arguments)}
+        with for_request(asked):
+            answer = {"value": calls.answer(catalog_id, who, verb, arguments)}
     except MetalakeError as refusal:
         answer = {"error": errors.as_json(refusal)}
     except Exception as bug:
@@ -160,9 +160,10 @@ def remote_call(
 @shared_task(name="metalake.settle", bind=True)
 def settle_intent(self: Task, intent_id: int, fence: int, asked: str, key: str) -> None:
     """Only who acted on the intent replies: a message that came twice must not say that it is done."""
-    request_id.set(asked)
     _leave_to_others(self, Intent.objects.filter(pk=intent_id).values_list("in_catalog_id", flat=True).first())
-    if intents.settle(intent_id, fence):
+    with for_request(asked):
+        is_settled = intents.settle(intent_id, fence)
+    if is_settled:
         _reply(key, {"value": None})
 
 

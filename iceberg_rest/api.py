@@ -110,7 +110,7 @@ def load_namespace(call: Call) -> HttpResponse:
     call.taken_at = loaded.taken_at
     shown = _shown(loaded)
     if loaded.folder:
-        shown["properties"] = {**shown["properties"], "location": loaded.folder}
+        shown["properties"] |= mask({"location": loaded.folder})
     return reply(shown)
 
 

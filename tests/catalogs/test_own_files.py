@@ -23,7 +23,7 @@ from catalogs.providers.hive_files import OURS
 from catalogs.providers.hive_folders import Place
 from catalogs.providers.iceberg import IcebergProvider
 from catalogs.providers.reaching.aws import Keys, aws_client
-from catalogs.services import catalogs, commits, schemas, tables
+from catalogs.services import catalogs, commits, schemas, shared_folders, tables
 from catalogs.services.changes import Alteration
 from catalogs.services.pointers import TableDraft, TableRecord
 from metalake.errors import Invalid, ProviderUnavailable
@@ -232,6 +232,7 @@ def test_a_purge_leaves_the_servers_files(actor: Actor, home: Ident, lake: Path,
     settings.METALAKE_EVENT_LOG = str(log)
     catalog_id = Catalog.objects.get(name="one").pk
     uuid = "b3f4a0f2-3b1f-4b43-9f0e-0d9a5ac1c0aa"
+    shared_folders.mark(location)
     tables.purge_table({"catalog_id": catalog_id, "metadata_location": location, "table_uuid": uuid})
     assert log.read_text() == "precious"
 

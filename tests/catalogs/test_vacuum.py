@@ -131,7 +131,7 @@ def test_a_young_file_stays(actor: Actor, monkeypatch: pytest.MonkeyPatch) -> No
         assert "Nothing" in run(), "the machine's clock is behind the store's"
 
 
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="the clock of SQLite is the machine's")
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="not offered: the clock of SQLite is the machine's")
 def test_a_machine_whose_clock_is_ahead_takes_no_young_file(actor: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
     made(actor)
     orphan(actor, monkeypatch)
