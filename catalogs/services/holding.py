@@ -40,10 +40,11 @@ def write_to(
     `after` wait for more, ahead of these rows and behind them.
     """
     held: list[int] | None = None
+    latest = actor
 
     def holds() -> None:
         nonlocal held
-        found = look(actor)
+        found = look(latest)
         if before is not None:
             before()
         hold_each(found)
@@ -52,6 +53,8 @@ def write_to(
         held = [each.id for each, _ in found]
 
     def run(actor: Actor) -> T:
+        nonlocal latest
+        latest = actor  # who gained a right meanwhile finds the same the next time
         found = [each for each, _ in look(actor)]
         if held is not None and [each.id for each in found] != held:
             raise Stale
