@@ -14,8 +14,9 @@ for name in [name for name in os.environ if name.startswith("METALAKE_") and not
 
 if "METALAKE_TEST_HOME" not in os.environ:  # pytest-xdist's workers inherit it
     # In memory where that can be: every write of a metadata file waits for the disk, some thousand times here.
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    os.environ["METALAKE_TEST_HOME"] = tempfile.mkdtemp(prefix="metalake-tests-", dir=memory)
+    memory = "/dev/shm"
+    has_room = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 1 << 30
+    os.environ["METALAKE_TEST_HOME"] = tempfile.mkdtemp(prefix="metalake-tests-", dir=memory if has_room else None)
     atexit.register(shutil.rmtree, os.environ["METALAKE_TEST_HOME"], ignore_errors=True)
 os.environ["METALAKE_HOME"] = os.environ["METALAKE_TEST_HOME"]
 os.environ["METALAKE_PROVIDERS"] = ",".join(
