@@ -107,7 +107,7 @@ def set_metalake_enabled(actor: Actor, name: str, enabled: bool) -> None:
     def look(actor: Actor) -> Held:
         found = find(actor, Ident(name))
         policy.require(actor, operations.ENABLE_METALAKE, found)
-        return [(found, Lock.CHANGES)]
+        return [(found, Lock.MOVES)]  # changes of rights, which hang on it, ask whether it is enabled
 
     def act(actor: Actor, found: Found) -> None:
         if Metalake.objects.filter(pk=found.id).exclude(enabled=enabled).update(enabled=enabled):

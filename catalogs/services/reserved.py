@@ -54,12 +54,13 @@ def _places_of_tables(found: Found, ids: QuerySet) -> Iterator[ReservedPlace]:
         if catalog_id not in catalogs:
             catalogs[catalog_id] = Catalog.objects.get(pk=catalog_id)
         catalog = catalogs[catalog_id]
+        called = catalog.name if found.kind == Kind.METALAKE else found.catalog.name  # as who drops it named it
         path = Schema(physical_name=physical).path
         is_gone = found.kind in (Kind.METALAKE, Kind.CATALOG)
         yield ReservedPlace(
             location=location,
             kind=Kind.TABLE,
-            full_name=dotted([catalog.name, path.logical(), name])[:2048],
+            full_name=dotted([called, path.logical(), name])[:2048],
             metalake_name=found.metalake.name,
             of_metalake=metalake_id,
             of_catalog=catalog_id,
