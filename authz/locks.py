@@ -29,6 +29,14 @@ def hold(lock: Lock, *ids: int) -> None:
         cursor.execute(f"SELECT id FROM metalake_securable WHERE id = ANY(%s) ORDER BY id {lock}", [list(ids)])  # noqa: S608
 
 
+def hold_owner(user_id: int) -> None:
+    """Whoever is to own what is made is not removed meanwhile, which hands over what they own; or was before."""
+    if not connection.features.has_select_for_update:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM authz_user WHERE id = %s FOR KEY SHARE", [user_id])
+
+
 def hold_below(lineage: str) -> None:
     """Wait for all who write to what lies below the object of this lineage, which the caller holds; parents first."""
     list(Securable.objects.select_for_update().filter(below(lineage)).order_by("lineage").values_list("pk"))

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from authz import operations, policy
 from authz.accounts import account_of
-from authz.locks import Lock
+from authz.locks import Lock, hold_owner
 from authz.policy import Actor
 from catalogs import vault
 from catalogs.hierarchy import check_strict, configured_separator
@@ -105,7 +105,11 @@ def create_catalog(
         record(event_of(actor, "catalog.created", Kind.CATALOG, row.id, [name], found.id, facts, provider=provider))
         return row
 
-    return write_to(actor, look, act, kind=Kind.CATALOG, after=systems.one_at_a_time)
+    def hold_more() -> None:
+        systems.one_at_a_time()
+        hold_owner(actor.id)
+
+    return write_to(actor, look, act, kind=Kind.CATALOG, after=hold_more)
 
 
 def _creating(actor: Actor, metalake: str) -> Found:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from authz import operations, policy
 from authz.accounts import account_of
-from authz.locks import Lock
+from authz.locks import Lock, hold_owner
 from authz.operations import Operation
 from authz.policy import Actor
 from catalogs.iceberg import files
@@ -164,7 +164,8 @@ def publish_table(
         record(event_of(actor, fact, Kind.TABLE, row.id, full_name, home.metalake.id, **details))
         return find(actor, ident)
 
-    return write_to(actor, look, act, kind=Kind.TABLE, before=partial(take_turn, store.catalog_id))
+    turn, owner = partial(take_turn, store.catalog_id), partial(hold_owner, actor.id)
+    return write_to(actor, look, act, kind=Kind.TABLE, before=turn, after=owner)
 
 
 def _uuid_of(metadata: dict[str, Any]) -> UUID:

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 
 from authz import operations, policy
-from authz.locks import Lock
+from authz.locks import Lock, hold_owner
 from authz.policy import Actor
 from catalogs import lookup
 from catalogs.hierarchy import HierarchicalSchema
@@ -111,7 +111,7 @@ def create_schema(actor: Actor, ident: Ident, comment: str | None, properties: d
         places.check_choice(catalog, chain.path, {}, properties)
         return SchemaRecord(chain.path, chains.insert(actor, chain, comment, properties)[-1])
 
-    made = write_to(actor, look, act, kind=Kind.SCHEMA)
+    made = write_to(actor, look, act, kind=Kind.SCHEMA, after=partial(hold_owner, actor.id))
     return made or _read(actor, external.create(actor, ident, comment, properties), as_published=True)
 
 
