@@ -69,7 +69,7 @@ READS = [
     Ask("GET", "access/former-members"),
     Ask("GET", "access/export"),
     Ask("GET", "access/export?type=schema&fullName=lake.s"),
-    Ask("POST", "access/plan", {"access": {"version": 1, "roles": {"r": {"grants": []}}}}),
+    Ask("POST", "access/plan", {"metalake": "demo", "roles": [{"name": "r", "grants": []}]}),
     Ask("POST", "access/check", {"questions": [{"user": "mia", "privilege": "select_table", **ON}]}),
 ]
 WRITES = [
