@@ -13,7 +13,7 @@ from catalogs.models import Catalog, Table
 from catalogs.providers.iceberg import IcebergProvider
 from catalogs.providers.registry import provider_class
 from catalogs.services.providers import provider_of
-from metalake.errors import MetalakeError
+from metalake.errors import MetalakeError, Unsupported
 from metalake.models import below
 from metalake.names import dotted
 
@@ -39,11 +39,21 @@ def full_name(catalog: Catalog) -> str:
 
 
 def managed_catalogs(metalake: str | None = None, name: str | None = None) -> Iterator[Catalog]:
-    """The catalogs whose tables' pointers are ours, in the order of their names; their secrets stay closed."""
+    """The catalogs whose tables' pointers are ours, in the order of their names; their secrets stay closed.
+
+    Those whose provider is not here any more are left out: they keep no server from starting.
+    """
     wanted = {key: value for key, value in (("parent__name", metalake), ("name", name)) if value}
     for row in Catalog.objects.filter(**wanted).select_related("parent").order_by("parent__name", "name"):
-        if issubclass(provider_class(row.provider), IcebergProvider):
+        if _keeps_tables_here(row.provider):
             yield row
+
+
+def _keeps_tables_here(provider: str) -> bool:
+    try:
+        return issubclass(provider_class(provider), IcebergProvider)
+    except Unsupported:
+        return False
 
 
 def check_tables(catalog: Catalog) -> Iterator[Checked]:

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 from django.core.management import CommandError, call_command
 
-from catalogs.models import Table
-from catalogs.services.checking import missing_warehouses
+from catalogs.models import Catalog, Table
+from catalogs.services import shared_folders
+from catalogs.services.checking import managed_catalogs, missing_warehouses
 from metalake.management.commands.serve import missing_folders
 from tests.catalogs.callers import Caller
 
@@ -69,3 +70,10 @@ def test_a_start_names_the_folders_that_are_missing(folder: Path) -> None:
     folder.symlink_to(folder.with_name("moved"))
     assert list(missing_warehouses()) == []
     assert "Every table can be read." in checked()
+
+
+def test_a_catalog_whose_provider_is_not_here_any_more_keeps_no_server_from_starting(folder: Path) -> None:
+    Catalog.objects.filter(name="empty").update(provider="gone")
+    assert [row.name for row in managed_catalogs("demo")] == ["lake", "store"]
+    assert list(missing_folders()) == []
+    shared_folders.mark_used()
