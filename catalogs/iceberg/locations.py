@@ -162,6 +162,12 @@ def added_locations(before: Mapping[str, Any], after: Mapping[str, Any]) -> list
     return [place for place in effective_locations(after) if not any(is_under(place, other) for other in had)]
 
 
+def logged_files(metadata: Mapping[str, Any]) -> list[str]:
+    """The older metadata files that the log names; the log of a registered table may hold anything."""
+    named = (entry.get("metadata-file") for entry in metadata.get("metadata-log") or ())
+    return [file for file in named if isinstance(file, str)]
+
+
 def check_metadata_locations(metadata: Mapping[str, Any], allowed: Sequence[str], file_roots: Sequence[str]) -> None:
     """Raise Invalid unless every effective location is allowed; for every create, commit and register.
 

@@ -156,16 +156,10 @@ def _forget_old_files(store: MetadataFiles, base: dict[str, Any], metadata: dict
     """Delete the log entries that fell off, where the table asks for it; never data files."""
     if metadata.get("properties", {}).get("write.metadata.delete-after-commit.enabled", "").lower() != "true":
         return
-    kept = _logged_files(metadata)
-    fell_off = [file for file in _logged_files(base) if file not in kept]
+    kept = locations.logged_files(metadata)
+    fell_off = [file for file in locations.logged_files(base) if file not in kept]
     owns = locations.owned_by(locations.effective_locations(metadata), store.allowed, store.file_roots)
     store.discard(*filter(owns, fell_off))
-
-
-def _logged_files(metadata: dict[str, Any]) -> list[str]:
-    """The older metadata files that the log names; the log of a registered table may hold anything."""
-    named = (entry.get("metadata-file") for entry in metadata.get("metadata-log") or ())
-    return [file for file in named if isinstance(file, str)]
 
 
 def _create_by_commit(actor: Actor, ident: Ident, requirements: list, updates: list) -> TableRecord:

@@ -13,7 +13,7 @@ from catalogs.hierarchy import HierarchicalSchema
 from catalogs.iceberg import locations
 from catalogs.iceberg.folders import Ground, divided, has_dash, schema_folder
 from catalogs.lookup import Found
-from catalogs.models import Catalog, LocationClaim, Schema
+from catalogs.models import LocationClaim, Schema
 from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.services import claims, reserved
 from catalogs.services.providers import store_of
@@ -63,7 +63,7 @@ def check_choice(found: Found, path: HierarchicalSchema, was: Places, now: Place
         if reason := unfit(place, default, store):
             raise Invalid(reason, kind=Kind.SCHEMA)
     # One choice at a time in a catalog: two could each miss the other's.
-    list(Catalog.objects.select_for_update(no_key=True).filter(pk=found.catalog.id).values_list("pk"))
+    claims.take_turn(found.catalog.id)
     others = Schema.objects.filter(in_catalog_id=found.catalog.id, properties__has_any_keys=[LOCATION, OPENED])
     for other in others.exclude(pk=found.id):
         theirs, open_to_them = _places_in(other.properties)

@@ -248,7 +248,7 @@ class Vacuum:
     def _remove_folder(self, found: EmptyFolder) -> bool:
         place = f"file://{found.path}"
         with transaction.atomic():
-            list(Catalog.objects.select_for_update(no_key=True).filter(pk=found.catalog_id).values_list("pk"))
+            claims.take_turn(found.catalog_id)
             kept = self._kept()
             if claims.overlapping([place]).exists() or any(_holds(found.path, folder) for folder in kept):
                 return False
@@ -293,10 +293,7 @@ class _Table:
             return False
         except (Invalid, orjson.JSONDecodeError):
             return self._was_made_here  # a part of one; what others bring is whole
-        if (
-            not isinstance(metadata, dict)
-            or str(metadata.get("table-uuid")).lower() != str(self.metadata.get("table-uuid")).lower()
-        ):
+        if not isinstance(metadata, dict) or _uuid(metadata) != _uuid(self.metadata):
             return False
         follows = [entry.get("metadata-file") for entry in metadata.get("metadata-log") or ()][-1:]
         return self._was_made_here or any(os.path.basename(str(file)) in self._committed for file in follows)
@@ -325,8 +322,7 @@ def _metadata(provider: Provider, location: str) -> Json:
 
 
 def _logged(metadata: Json) -> set[str]:
-    named = (entry.get("metadata-file") for entry in metadata.get("metadata-log") or ())
-    return {os.path.basename(file) for file in named if isinstance(file, str)}
+    return {os.path.basename(file) for file in locations.logged_files(metadata)}
 
 
 def _name(found: Found) -> str:
