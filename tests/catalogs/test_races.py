@@ -52,6 +52,8 @@ MET = [
     pair("drop catalog", "catalog renamed"),
     pair("drop metalake", "metalake renamed"),
     pair("rename table", "catalog disabled"),
+    pair("create table", "writer removed"),
+    pair("disable metalake", "writer removed"),
 ]
 
 
