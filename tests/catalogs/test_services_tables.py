@@ -211,6 +211,20 @@ def _purge_payload() -> dict[str, Any]:
 # Commits
 
 
+@pytest.mark.parametrize(("cleans", "left"), [("true", 2), ("false", 5)])
+def test_files_that_fell_off_the_log_are_deleted_where_the_table_asks_for_it(
+    actor: Actor, cleans: str, left: int
+) -> None:
+    cleaning = {"write.metadata.delete-after-commit.enabled": cleans, "write.metadata.previous-versions-max": "1"}
+    folder = file_of(made(actor, "t", **cleaning).metadata["location"])
+    for number in range(4):
+        last = commits.commit_table(actor, at("t"), [], [set_property("n", str(number))])
+    files = set(folder.rglob("*.metadata.json"))
+    logged = [file_of(entry["metadata-file"]) for entry in last.metadata["metadata-log"]]
+    assert len(files) == left
+    assert files.issuperset([file_of(last.metadata_location or ""), *logged])
+
+
 def test_a_foreign_log_does_not_fail_a_commit_that_happened(actor: Actor) -> None:
     log = [{"timestamp-ms": 1}, {"timestamp-ms": 2, "metadata-file": ["x"]}, {"metadata-file": 3, "timestamp-ms": 3}]
     cleaning = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}

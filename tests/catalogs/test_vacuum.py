@@ -156,12 +156,13 @@ def test_the_past_of_a_table_stays_where_its_log_has_forgotten_it(
     with monkeypatch.context() as killed:
         killed.setattr(commits, "_forget_old_files", lambda *_: None)
         second = path_of(commit(actor, "tidy", n="2").metadata_location)
-        commit(actor, "tidy", n="3")
+        third = path_of(commit(actor, "tidy", n="3").metadata_location)
         commit(actor, "tidy", n="4")
     for path in everything():
         aged(path)
     run("--delete")
     assert not second.exists(), "the table asked for it, and a kill came first"
+    assert third.exists(), "the log names it"
 
 
 def test_a_part_of_a_file_goes_and_whole_files_of_others_stay(actor: Actor) -> None:
