@@ -5,12 +5,13 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import sqlite3
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ def own_store(database_url: str = "", **environment: str) -> None:
         "METALAKE_HOME": home,
         "METALAKE_DATABASE_URL": database_url,
         "METALAKE_LOG_LEVEL": "ERROR",
+        "METALAKE_ALLOWED_HOSTS": "testserver",  # as Django's own client calls it
         "DJANGO_SETTINGS_MODULE": "metalake.settings",
         **environment,
     }
@@ -49,16 +51,34 @@ def join_store() -> None:
 
 
 def serve(stack: ExitStack, **environment: str) -> MetalakeServer:
-    """Metalake as a process of its own on the program's store, which stops with the stack.
+    """Metalake as a process group of its own on the program's store, which stops with the stack."""
+    return _serve(stack, Path(os.environ["METALAKE_HOME"]), environment)
 
-    Several may run side by side as long as they only read: SQLite is for one that writes.
+
+def serve_twin(stack: ExitStack, *program: str, **environment: str) -> MetalakeServer:
+    """A server in a data folder of its own, as the program's is now, so that several stand side by side.
+
+    It may only read: its tables lie in the program's folder. `program` is what Python runs instead of Metalake's door.
     """
+    twin = Path(tempfile.mkdtemp(prefix="metalake-bench-"))
+    stack.callback(shutil.rmtree, twin, ignore_errors=True)
+    home = Path(os.environ["METALAKE_HOME"])
+    for key in home.glob("secret*"):
+        shutil.copy2(key, twin)
+    if (store := home / "metalake.sqlite3").exists():
+        with closing(sqlite3.connect(store)) as source, closing(sqlite3.connect(twin / store.name)) as copy:
+            source.backup(copy)
+    return _serve(stack, twin, {"METALAKE_FILE_LOCATIONS": str(home / "warehouse"), **environment}, *program)
+
+
+def _serve(stack: ExitStack, home: Path, environment: dict[str, str], *program: str) -> MetalakeServer:
     from tests.servers import prepare
 
     own = {"METALAKE_DATABASE_URL": os.environ["METALAKE_DATABASE_URL"], "METALAKE_LOG_LEVEL": "ERROR"}
-    server = prepare(Path(os.environ["METALAKE_HOME"]), **own, **environment)
+    server = prepare(home, **own, **environment)
+    server.program = program or server.program
     server.start()
-    stack.callback(server.stop)
+    stack.callback(server.kill)  # one that is asked to stop waits for idle clients
     return server
 
 

@@ -12,7 +12,7 @@ import sys
 import urllib.request
 from contextlib import ExitStack
 
-from benchmarks.harness import claim, finish, median, on_both_databases, percentile, ratio, serve
+from benchmarks.harness import claim, finish, median, on_both_databases, percentile, ratio, serve_twin
 from benchmarks.http import Crowd
 
 TABLES, USERS, PER_SECOND = 10_496, 30, 14
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> None:
     path = f"/iceberg/{METALAKE}/v1/{CATALOG}/namespaces/wide/tables"
     with ExitStack() as stack:
         crowds = {
-            which: Crowd(serve(stack, METALAKE_AUTHORIZATION=which).url + path, tokens) for which in ("on", "off")
+            which: Crowd(serve_twin(stack, METALAKE_AUTHORIZATION=which).url + path, tokens) for which in ("on", "off")
         }
         for crowd in crowds.values():
             assert listed(crowd.url, tokens[0]) == TABLES

@@ -13,7 +13,7 @@ import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks.harness import claim, finish, median, on_both_databases, percentile, ratio, serve
+from benchmarks.harness import claim, finish, median, on_both_databases, percentile, ratio, serve, serve_twin
 from benchmarks.http import Load
 from tests import processes
 from tests.ports import free_port
@@ -42,8 +42,9 @@ def main(arguments: list[str]) -> None:
     )
     path = f"/iceberg/{METALAKE}/v1/{CATALOG}/namespaces/a%1Fb%1Fc/tables/t"
     with ExitStack() as stack:
-        on, off = (serve(stack, METALAKE_AUTHORIZATION=which).url for which in ("on", "off"))
+        on = serve(stack).url
         make_table(on, METALAKE, CATALOG, admin)
+        off = serve_twin(stack, METALAKE_AUTHORIZATION="off").url
         loads = {
             "on": Load(on + path, user),
             "groups": Load(on + path, member),

@@ -113,9 +113,9 @@ def make_catalogs(names: Iterable[str]) -> list[int]:
     with transaction.atomic(), connection.cursor() as cursor:
         rows = _securables(_metalake(), names, Kind.CATALOG, User.objects.get(username="admin"))
         cursor.executemany(
-            "INSERT INTO catalogs_catalog (securable_ptr_id, type, provider, enabled, nested) "
-            "VALUES (%s, 'relational', 'lakehouse-iceberg', %s, %s)",
-            [(row.id, True, True) for row in rows],
+            "INSERT INTO catalogs_catalog (securable_ptr_id, type, provider, enabled, nested, folds_case) "
+            "VALUES (%s, 'relational', 'lakehouse-iceberg', %s, %s, %s)",
+            [(row.id, True, True, False) for row in rows],
         )
     return [row.id for row in rows]
 

@@ -62,12 +62,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @dataclass
 class MetalakeServer:
-    """`manage.py serve` in a process group of its own, with its own METALAKE_HOME and port."""
+    """A process group of its own, with its own METALAKE_HOME and port: `manage.py serve`, or another program."""
 
     home: Path
     port: int
     environment: dict[str, str]
     admin_password: str = ADMIN_PASSWORD
+    program: tuple[str, ...] = ("manage.py", "serve")  # what Python runs
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -81,7 +82,7 @@ class MetalakeServer:
     def start(self, timeout: float = 60) -> None:
         """Start and wait until /health/ready answers; raises AssertionError with the end of the log if it does not."""
         assert self.process is None, "already running"
-        command = [sys.executable, "manage.py", "serve"]
+        command = [sys.executable, *self.program]
         self.process = processes.start(
             "the server", command, self.log, self.is_ready, timeout, cwd=REPOSITORY, env=self.environment
         )

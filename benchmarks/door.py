@@ -1,0 +1,105 @@
+"""The door against the one before it: load table and a list of 180 tables with rights on; two processes against one.
+
+wrk asks; the servers stand side by side on copies of one SQLite store and are asked in turn, round by round; ratios are
+medians over the rounds. `python -m benchmarks.door [rounds]`
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, NamedTuple
+
+from benchmarks.harness import claim, finish, median, own_store, ratio, serve, serve_twin
+from benchmarks.load_table import fetch
+from benchmarks.usage import processor_seconds
+from benchmarks.wrk import load, require_wrk
+
+if TYPE_CHECKING:
+    from tests.servers import MetalakeServer
+
+ROUNDS, SECONDS = 12, 1  # many short turns: what disturbs some of them does not disturb the medians
+TABLES = 180
+
+
+class Turn(NamedTuple):
+    door: str
+    what: str
+    clients: int
+
+    def __str__(self) -> str:
+        return f"{self.door}, {self.what}, {self.clients} clients"
+
+
+GOALS = {("load", 1): 1.3, ("load", 8): 4.0, ("load", 32): 4.0, ("list", 8): 3.5}
+TURNS = [Turn(door, *asked) for door in ("old", "new") for asked in GOALS] + [Turn("one process", "load", 8)]
+
+
+def main(arguments: list[str]) -> None:
+    require_wrk()
+    own_store()
+    rounds = int(arguments[0]) if arguments else ROUNDS
+    with ExitStack() as stack:
+        paths, reader = fill()
+        servers = {
+            "old": serve_twin(stack, "-m", "benchmarks.old_door"),
+            "new": serve_twin(stack),
+            "one process": serve_twin(stack, METALAKE_WORKERS="1"),
+        }
+        measure(servers, paths, reader, rounds)
+    finish()
+
+
+def fill() -> tuple[dict[str, str], str]:
+    """The paths that are asked for, and the authorization of one who may read them through a role."""
+    from authz.callers import issue_token
+    from authz.models import User
+    from benchmarks.load_table import make_table
+    from benchmarks.population import CATALOG, METALAKE, children, first_catalog, grant, member, role, schema
+    from metalake.privileges import Kind, Privilege
+
+    owner = first_catalog()
+    home = schema(owner, "a:b:c")
+    admin, user = User.objects.get(username="admin"), member("reader")
+    readers = role("readers", user)
+    grant(readers, Privilege.USE_CATALOG, [home.lineage_ids[1]])
+    grant(readers, Privilege.USE_SCHEMA, [home.lineage_ids[2]])
+    grant(readers, Privilege.SELECT_TABLE, [home.pk])
+    with ExitStack() as stack:
+        make_table(serve(stack).url, METALAKE, CATALOG, f"Bearer {issue_token(admin, 'bench')}")
+    children(home, (f"table_{n:03}" for n in range(TABLES - 1)), Kind.TABLE, admin)
+    tables = f"/iceberg/{METALAKE}/v1/{CATALOG}/namespaces/a%1Fb%1Fc/tables"
+    return {"load": f"{tables}/t", "list": tables}, f"Bearer {issue_token(user, 'bench')}"
+
+
+def measure(servers: dict[str, MetalakeServer], paths: dict[str, str], reader: str, rounds: int) -> None:
+    for turn in TURNS:
+        fetch(servers[turn.door].url + paths[turn.what], reader)  # the first may take longer than a turn
+        load(servers[turn.door].url + paths[turn.what], reader, turn.clients, SECONDS)
+    found: dict[Turn, list[float]] = {turn: [] for turn in TURNS}
+    used, answered = dict.fromkeys(TURNS, 0.0), dict.fromkeys(TURNS, 0)
+    order, chance = [*TURNS], random.Random(0)
+    for _ in range(rounds):
+        # Neither drift of the machine nor who went before favours one.
+        chance.shuffle(order)
+        for turn in order:
+            server = servers[turn.door]
+            before = processor_seconds(server)
+            figures = load(server.url + paths[turn.what], reader, turn.clients, SECONDS)
+            used[turn] += processor_seconds(server) - before
+            answered[turn] += figures.answered
+            found[turn].append(figures.rate)
+    cost = {turn: used[turn] / answered[turn] * 1e6 for turn in TURNS}
+    for turn in TURNS:
+        print(f"  {turn}: {median(found[turn]):.0f} requests/s, {cost[turn]:.0f} us of processor time each")
+    for (what, clients), goal in GOALS.items():
+        new, old = (found[Turn(door, what, clients)] for door in ("new", "old"))
+        claim(f"{what}, {clients} clients, new : old", ratio(new, old), goal, at_least=True, unit="x")
+    two, one = Turn("new", "load", 8), Turn("one process", "load", 8)
+    claim("two processes : one", ratio(found[two], found[one]), 1.4, at_least=True, unit="x")
+    claim("processor time of a request, two processes : one", cost[two] / cost[one], 1.1, unit="x")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
