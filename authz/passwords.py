@@ -21,6 +21,7 @@ from django.http import HttpRequest
 from authz import throttling
 from authz.models import User
 from metalake import refusals
+from metalake.blocking import may_block
 from metalake.context import address
 from metalake.errors import TooManyRequests, Unauthenticated
 
@@ -50,6 +51,7 @@ def verify(name: str, password: str, stored: str | None) -> None:
     with _verified_lock:
         if credential in _verified:
             return
+    may_block()
     counts = (
         throttling.count_of(PER_ACCOUNT, "sign in", came_from, name),
         throttling.count_of(PER_ADDRESS, "sign in", came_from),

@@ -74,6 +74,12 @@ def client_of(meta: Mapping[str, Any], proxies: Proxies) -> str:
     return counted("" if last is None else str(last))
 
 
+def is_trusted(peer: str, proxies: Proxies) -> bool:
+    """Whether what it says of its clients is believed: a proxy that is trusted, or one on this machine."""
+    address = _read(peer)
+    return address in proxies or (address is not None and address.is_loopback)
+
+
 @lru_cache(maxsize=10_000)
 def counted(address: str) -> str:
     """Under what failures from an address are counted together."""

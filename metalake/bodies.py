@@ -9,9 +9,22 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from django.conf import settings
 from django.http import HttpRequest, UnreadablePostError
 
 from metalake.errors import MetalakeError, TooLarge
+from metalake.targets import wire_of
+
+_PLAN = re.compile(r"/api/metalakes/[^/]+/access/plan/?")
+
+
+def limit_of(path: str) -> int:
+    """How many bytes a body may take that is sent to this path."""
+    wire = wire_of(path)
+    if wire == "iceberg":
+        return settings.METALAKE_MAX_COMMIT_BODY
+    return settings.METALAKE_MAX_PLAN_BODY if wire == "api" and _PLAN.fullmatch(path) else settings.METALAKE_MAX_BODY
+
 
 _ESCAPED_BACKSLASH = rb"\\"
 _STRINGS_AND_MARKS = re.compile(rb'"[^"]*+"|[,\[{]')

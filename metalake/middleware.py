@@ -16,6 +16,7 @@ from django.utils.module_loading import import_string
 from prometheus_client import Counter, Histogram
 
 from metalake.addresses import client_of
+from metalake.bodies import limit_of
 from metalake.context import address, request_id
 from metalake.errors import Invalid, MetalakeError, TooLarge
 from metalake.rest import told_to_both
@@ -81,7 +82,7 @@ class Wire:
             request.path_info = path
         try:
             require_host(request.META, wire)
-            _require_size(request, wire)
+            _require_size(request)
         except MetalakeError as refusal:
             return _render(request, refusal)
         # The native Python client says goodbye with this method and wants a 200.
@@ -96,21 +97,11 @@ def _render(request: HttpRequest, refusal: MetalakeError) -> HttpResponse:
     return render_for(request, refusal)
 
 
-def _require_size(request: HttpRequest, wire: str) -> None:
-    limit = _limit(request, wire)
+def _require_size(request: HttpRequest) -> None:
+    limit = limit_of(request.path_info)
     length = str(request.META.get("CONTENT_LENGTH") or "")
     if length.isdecimal() and int(length) > limit:
         raise TooLarge(f"The request body may take {limit} bytes.")
-
-
-def _limit(request: HttpRequest, wire: str) -> int:
-    if wire == "iceberg":
-        return settings.METALAKE_MAX_COMMIT_BODY
-    is_plan = wire == "api" and _PLAN.fullmatch(request.path_info)
-    return settings.METALAKE_MAX_PLAN_BODY if is_plan else settings.METALAKE_MAX_BODY
-
-
-_PLAN = re.compile(r"/api/metalakes/[^/]+/access/plan/?")
 
 
 @cache

@@ -28,8 +28,10 @@ METALAKE_SECRET_KEYS_FILE = Path(env.str("METALAKE_SECRET_KEYS_FILE", "") or MET
 METALAKE_HOST = env.str("METALAKE_HOST", "127.0.0.1")
 METALAKE_PORT = env.int("METALAKE_PORT", 8090)
 METALAKE_DATABASE_WAIT = env.int("METALAKE_DATABASE_WAIT", 60)  # seconds for a database that is not there yet
-METALAKE_WORKERS = env.int("METALAKE_WORKERS", 0)  # 0: one process on SQLite, two on PostgreSQL
-METALAKE_THREADS = env.int("METALAKE_THREADS", 8)
+METALAKE_WORKERS = env.int("METALAKE_WORKERS", 0) or len(os.sched_getaffinity(0))  # processes of a server
+METALAKE_THREADS = env.int("METALAKE_THREADS", 8)  # of a process, for whatever may block
+METALAKE_READ_THREADS = env.int("METALAKE_READ_THREADS", 0)  # of a process, for reads of our own store
+METALAKE_ACCESS_LOG = env.bool("METALAKE_ACCESS_LOG", False)
 METALAKE_BROKER_URL = env.str("METALAKE_BROKER_URL", "")
 METALAKE_AUTHENTICATORS = tuple(env.list("METALAKE_AUTHENTICATORS", default=["basic", "token"]))
 METALAKE_AUTHORIZATION = env.str("METALAKE_AUTHORIZATION", "on")
@@ -286,6 +288,7 @@ def keep_private(store: Path) -> None:
 _default["CONN_MAX_AGE"] = None
 _default["CONN_HEALTH_CHECKS"] = True
 ON_SQLITE = _default["ENGINE"] == "django.db.backends.sqlite3"
+METALAKE_READ_THREADS = METALAKE_READ_THREADS or (2 if ON_SQLITE else 4)
 METALAKE_LIMITS = Limits(
     lock=seconds("METALAKE_LOCK_TIMEOUT", 20 if ON_SQLITE else 10),
     statement=seconds("METALAKE_STATEMENT_TIMEOUT", 60),
@@ -297,9 +300,9 @@ if ON_SQLITE:
     if ":memory:" not in _default["NAME"]:
         keep_private(Path(_default["NAME"]))
     _default["OPTIONS"] = limits.on_sqlite(METALAKE_LIMITS)
-    if METALAKE_WORKERS > 1 or METALAKE_BROKER_URL:
+    if METALAKE_BROKER_URL:
         refuse(
-            "SQLite serves one server process and its short commands. A broker, a worker or a second process "
+            "SQLite serves the processes of one server and short commands. A broker, a worker or a second server "
             "needs PostgreSQL: set METALAKE_DATABASE_URL=postgres://user:password@host/database."
         )
 elif _default["ENGINE"] == "django.db.backends.postgresql":

@@ -29,6 +29,12 @@ def wire_of(path: str) -> str:
     return first if first in WIRES else "page"
 
 
+def path_in(target: str) -> str:
+    """The path of a request target, as it was sent; of an absolute one, too."""
+    absolute = _ABSOLUTE.match(target)
+    return target[absolute.end() if absolute else 0 :].partition("?")[0]
+
+
 def read_target(meta: dict[str, Any]) -> str:
     """The path as it was sent, still encoded; servers that decode it away get it re-encoded, which loses %2F.
 
@@ -38,12 +44,10 @@ def read_target(meta: dict[str, Any]) -> str:
     target = meta.get("RAW_URI") or meta.get("REQUEST_URI")
     if not target:
         return encode(meta["PATH_INFO"], safe="/:@!$&'()*+,;=~")
+    path = path_in(target)
     if absolute := _ABSOLUTE.match(target):
         meta["HTTP_HOST"] = absolute[1]
-        target = target[absolute.end() :]
-        if not target.startswith("/"):
-            target = "/" + target
-    path = target.partition("?")[0]
+        path = path or "/"
     if not path.startswith("/") or path.startswith("//") or "#" in path:
         raise Invalid("The target of a request is a path that begins with one slash, or the URL of this server.")
     # What a client did not encode arrives byte by byte.

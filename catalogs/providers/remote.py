@@ -27,6 +27,7 @@ from catalogs.providers import deadline as time_limit
 from catalogs.providers import nul
 from catalogs.providers.base import Provider
 from catalogs.providers.verbs import READS
+from metalake.blocking import may_block
 from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
 
 if TYPE_CHECKING:
@@ -218,6 +219,7 @@ def run(provider: ExternalProvider | ByWorker, verb: str, arguments: dict[str, A
     Raises what the verb raises, ProviderBusy, and where time is up ProviderTimeout for a read and OutcomeUnknown for a
     write.
     """
+    may_block()
     deadline = time.monotonic() + total
     attempts = 1 + RETRIES if verb in READS and not isinstance(provider, ByWorker) else 1
     for attempt in range(1, attempts + 1):
@@ -246,6 +248,7 @@ def reach(catalog_id: int, verb: str, act: Callable[[], T], *, waits: bool = Tru
     """
     if time_limit.is_set():
         return act()
+    may_block()
     line = storage_line_of(catalog_id)
     deadline = time.monotonic() + total
     ticket = None
@@ -282,6 +285,7 @@ def trial(
 
     Raises what is wrong with it, and ProviderBusy while what others of its metalake try holds its share of the threads.
     """
+    may_block()
     line = _line("trial", metalake_id)
     ticket = line.enter("What is tried in this metalake", time.monotonic() + seconds)
 

@@ -84,7 +84,7 @@ def send(url: str, method: str = "GET", body: dict[str, Any] | None = None) -> t
 def test_eight_creations_on_a_silent_storage_keep_nobody_else_waiting(
     start_metalake: Callable[..., Any], silence: Silence
 ) -> None:
-    server = start_metalake(METALAKE_THREADS="8")
+    server = start_metalake(METALAKE_WORKERS="1", METALAKE_THREADS="8")
     api, rest = f"{server.url}/api/metalakes", f"{server.url}/iceberg/lakes/v1/stuck/namespaces"
     assert send(api, "POST", {"name": "lakes", "properties": {}})[0] == 200
     stuck = {"s3.endpoint": silence.url, "warehouse": "s3://lake/tables", **KEYS}

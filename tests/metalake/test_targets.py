@@ -33,9 +33,11 @@ PROBES = {"health", "metrics"}
 every_door = pytest.mark.parametrize("door", DOORS)
 
 
-def ask(server: MetalakeServer, target: str, *lines: str, method: str = "GET") -> tuple[int, dict[str, str], bytes]:
+def ask(
+    server: MetalakeServer, target: str, *lines: str, method: str = "GET", version: str = "1.1"
+) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of what the server answers to exactly these lines."""
-    given = [f"{method} {target} HTTP/1.1", *lines, "Connection: close"]
+    given = [f"{method} {target} HTTP/{version}", *lines, "Connection: close"]
     if not target.endswith("/metrics"):  # which knows no callers
         given.append(f"Authorization: {basic('admin', server.admin_password)}")
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
@@ -91,7 +93,10 @@ def test_only_probes_may_call_it_by_any_address(metalake_server: MetalakeServer,
 
 
 def test_a_probe_without_a_host_is_answered(metalake_server: MetalakeServer) -> None:
-    assert ask(metalake_server, "/health/ready")[0] == 200
+    assert ask(metalake_server, "/health/ready", version="1.0")[0] == 200
+    status, _, body = ask(metalake_server, "/health/ready")  # which HTTP/1.1 asks for (RFC 9112, 3.2)
+    assert status == 400
+    assert b"Host header" in body
 
 
 @pytest.mark.store

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,12 +13,11 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
-from gunicorn import util
 from gunicorn.app.base import BaseApplication
 
 from metalake import refusals, sharing, store
+from metalake.door.worker import BALANCE, DoorWorker
 from metalake.errors import Invalid
-from metalake.middleware import HARMLESS
 from metalake.outbox import Drainer, Rounds
 from metalake.targets import in_url, is_loopback
 
@@ -37,7 +34,7 @@ class Command(BaseCommand):
         _check_names()
         call_command("bootstrap", stdout=self.stdout)
         _share()
-        workers = settings.METALAKE_WORKERS or (1 if settings.ON_SQLITE else 2)
+        workers = settings.METALAKE_WORKERS
         base = f"http://{in_url(settings.METALAKE_HOST)}:{settings.METALAKE_PORT}"
         self.stdout.write(
             f"Metalake serves on {base} ({workers} x {settings.METALAKE_THREADS} threads)\n"
@@ -51,7 +48,6 @@ class Command(BaseCommand):
             self.stdout.write(hint)
         sys.stdout.flush()
         connections.close_all()
-        util.write_error = write_error  # its own is an HTML page
         Server(workers).run()
 
     def _say(self, line: str) -> None:
@@ -102,24 +98,8 @@ def missing_folders() -> Iterator[str]:
         )
 
 
-def write_error(sock: socket.socket, status: int, reason: str, message: str) -> None:
-    """What gunicorn says of a request that it cannot read, as JSON that the clients of both wires take for an error."""
-    told = f"The request cannot be read: {reason}. {message}".replace("%", " percent ").strip()
-    kind = "BadRequestException" if status < 500 else "ServiceFailureException"
-    error = {"message": told, "type": kind, "code": status}
-    body = json.dumps({"code": 1001, "type": "IllegalArgumentException", "message": told, "error": error}).encode()
-    head = [
-        f"HTTP/1.1 {status} {reason}",
-        "Connection: close",
-        "Content-Type: application/json",
-        f"Content-Length: {len(body)}",
-        *(f"{name}: {value}" for name, value in HARMLESS.items()),
-    ]
-    util.write_nonblock(sock, "\r\n".join(head).encode("latin-1") + b"\r\n\r\n" + body)
-
-
 class Server(BaseApplication):
-    """gunicorn, which hands over the path as it was sent (docs/decisions/server.md)."""
+    """gunicorn starts, replaces and ends the processes; each has a door of its own (docs/decisions/server.md)."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
@@ -128,25 +108,27 @@ class Server(BaseApplication):
     def load_config(self) -> None:
         self.cfg.set("bind", f"{in_url(settings.METALAKE_HOST)}:{settings.METALAKE_PORT}")
         self.cfg.set("workers", self.workers)
-        self.cfg.set("threads", settings.METALAKE_THREADS)
-        self.cfg.set("worker_class", "gthread")
+        self.cfg.set("worker_class", DoorWorker)
+        self.cfg.set("preload_app", True)
         self.cfg.set("timeout", 120)
-        self.cfg.set("graceful_timeout", 20)
-        self.cfg.set("keepalive", 30)
-        self.cfg.set("limit_request_line", 8190)
-        self.cfg.set("limit_request_field_size", 17 * 1024)  # an issuer's token may take 16 KiB
+        self.cfg.set("graceful_timeout", 30)
         # gunicorn's heartbeat is a file; on a slow disk it would stall the workers.
         self.cfg.set("worker_tmp_dir", "/dev/shm" if sys.platform == "linux" else None)  # noqa: S108
-        self.cfg.set("forwarder_headers", "")  # no header says which part of the path is ours
         self.cfg.set("loglevel", "warning")
         self.cfg.set("control_socket_disable", True)
         self.cfg.set("post_worker_init", start_draining)
         self.cfg.set("worker_exit", tell_what_was_refused)
+        self.cfg.set("child_exit", forget_connections)
 
     def load(self) -> Any:
         from metalake.wsgi import application
 
         return application
+
+
+def forget_connections(server: Any, worker: Any) -> None:
+    """In the parent, after a process ended in whatever way."""
+    BALANCE.put(worker.age, BALANCE.NOBODY)
 
 
 def start_draining(worker: Any) -> None:

@@ -1,0 +1,64 @@
+"""Answers as bytes: those of the application, and those the door gives itself.
+
+Source: RFC 9112 (HTTP/1.1), sections 3 to 7 and 9.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from email.utils import formatdate
+from http import HTTPStatus
+from uuid import uuid4
+
+from metalake.middleware import HARMLESS
+
+Headers = Iterable[tuple[str, str]]
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_date: tuple[int, str] = (0, "")
+
+
+class Refused(Exception):
+    """A request that the door does not pass on, with the status it gets and why in a sentence."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status, self.why = status, why
+
+
+def head(status: str, headers: Headers, connection: str = "") -> bytes:
+    lines = [f"HTTP/1.1 {status}", f"Date: {_now()}", *(f"{name}: {value}" for name, value in headers)]
+    if connection:
+        lines.append(f"Connection: {connection}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def refusal(refused: Refused, *, closes: bool = True) -> bytes:
+    """As JSON that the clients of both wires take for an error (reference: Gravitino 1.2, Iceberg REST 2.3)."""
+    status = HTTPStatus(refused.status)
+    busy = status == HTTPStatus.SERVICE_UNAVAILABLE
+    told = refused.why.replace("%", " percent ")  # a client formats messages with the % operator
+    code, kind = (1007, "ConnectionFailedException") if busy else (1001, "IllegalArgumentException")
+    iceberg = "ServiceUnavailableException" if busy else "BadRequestException"
+    error = {"message": told, "type": iceberg, "code": status.value}
+    body = json.dumps({"code": code, "type": kind, "message": told, "error": error}).encode()
+    headers = [
+        ("Content-Type", "application/json"),
+        ("Content-Length", str(len(body))),
+        ("X-Request-Id", uuid4().hex),
+        *HARMLESS.items(),
+    ]
+    if busy:
+        headers.append(("Retry-After", "1"))
+    return head(f"{status.value} {status.phrase}", headers, "close" if closes else "") + body
+
+
+def _now() -> str:
+    """The Date of an answer, made once a second."""
+    global _date
+    now = int(time.time())
+    if _date[0] != now:
+        _date = now, formatdate(now, usegmt=True)
+    return _date[1]

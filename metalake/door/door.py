@@ -1,0 +1,148 @@
+"""The door of one process: its connections, and who answers what comes by them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+from django.conf import settings
+
+from metalake.blocking import BeginAgain
+from metalake.door import limits
+from metalake.door.answers import Refused, head, refusal
+from metalake.door.connection import Connection
+from metalake.door.pools import Pool
+from metalake.door.requests import Application, Environment, Kept
+from metalake.targets import path_in, wire_of
+
+log = logging.getLogger(__name__)
+access = logging.getLogger("metalake.access")
+
+BUSY = "This server has as many requests as it can take; nothing was changed. Try again."
+SLOW = "Others wait for slow systems already, and this request may have to; nothing was changed. Try again."
+
+
+class Door:
+    """Whole requests go to the threads of a pool, which call the WSGI application; answers go out by the event loop."""
+
+    def __init__(self, application: Application, loop: asyncio.AbstractEventLoop) -> None:
+        self.application, self.loop = application, loop
+        self.kept = Kept()
+        self.connections: set[Connection] = set()
+        self.is_closing = False
+        self.reads = Pool("reads", settings.METALAKE_READ_THREADS, limits.MOST_READS, reads=True)
+        self.others = Pool("answers", settings.METALAKE_THREADS, limits.MOST_OTHERS)
+
+    def open(self) -> None:
+        self.reads.start()
+        self.others.start()
+
+    @property
+    def is_stuck(self) -> bool:
+        return self.reads.is_stuck or self.others.is_stuck
+
+    # Connections
+
+    def enters(self, connection: Connection) -> None:
+        self.connections.add(connection)
+        if len(self.connections) > limits.MOST_CONNECTIONS:
+            self._make_room()
+
+    def leaves(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+
+    def _make_room(self) -> None:
+        """Who has sent nothing for longest goes, so that nobody keeps others out by being there."""
+        waiting = [each for each in self.connections if not each.is_answering]
+        if waiting:
+            min(waiting, key=lambda each: (not each.is_resting, each.rests_since)).transport.abort()
+
+    def look(self) -> None:
+        """Each second."""
+        self.kept.answers = 0
+        now = time.monotonic()
+        for connection in list(self.connections):
+            connection.look(now)
+
+    def let_go(self) -> None:
+        """Connections that rest end."""
+        for connection in list(self.connections):
+            if connection.is_resting:
+                connection.transport.close()
+
+    # Requests
+
+    def take(self, connection: Connection) -> None:
+        """A whole request: in line for a thread, or refused."""
+        environment = connection.reader.environment()
+        is_read = _is_read(environment)
+        pool = self.reads if is_read else self.others
+        if self.kept.total > limits.MOST_KEPT or not pool.take(lambda: self._answer(connection, environment)):
+            self._spare(connection, environment, BUSY if is_read else SLOW)
+
+    def _answer(self, connection: Connection, environment: Environment) -> None:
+        """In a thread."""
+        if connection.is_gone:
+            return
+        started = time.perf_counter()
+        try:
+            status, headers, body = self._call(environment)
+        except BeginAgain:
+            environment["wsgi.input"].seek(0)
+            if not self.others.take(lambda: self._answer(connection, environment)):
+                self.loop.call_soon_threadsafe(self._spare, connection, environment, SLOW)
+            return
+        closes = not connection.keeps_alive
+        word = "close" if closes else "keep-alive" if environment["SERVER_PROTOCOL"] == "HTTP/1.0" else ""
+        answer = head(status, headers, word) + body
+        self.loop.call_soon_threadsafe(lambda: connection.send(answer, closes=closes))
+        if settings.METALAKE_ACCESS_LOG:
+            given = dict(headers)
+            _tell(environment, status[:3], started, len(body), given.get("X-Request-Id", ""))
+
+    def _call(self, environment: Environment) -> tuple[str, list[tuple[str, str]], bytes]:
+        told: list[Any] = []
+        response = self.application(environment, lambda status, headers, *_: told.extend((status, headers)))
+        try:
+            body = b"".join(response)
+        finally:
+            response.close()
+        status, headers = told
+        if not any(name.lower() == "content-length" for name, _ in headers) and status[:3] not in ("204", "304"):
+            headers.append(("Content-Length", str(len(body))))
+        return status, headers, b"" if environment["REQUEST_METHOD"] == "HEAD" else body
+
+    def _spare(self, connection: Connection, environment: Environment, why: str) -> None:
+        closes = not connection.keeps_alive
+        connection.send(refusal(Refused(503, why), closes=closes), closes=closes)
+        if settings.METALAKE_ACCESS_LOG:
+            _tell(environment, "503", time.perf_counter(), 0, "")
+
+    def tells(self, connection: Connection, status: int) -> None:
+        """A request that could not be read."""
+        if settings.METALAKE_ACCESS_LOG:
+            _tell({"REMOTE_ADDR": connection.reader.peer[0]}, str(status), time.perf_counter(), 0, "")
+
+
+def _is_read(environment: Environment) -> bool:
+    """Whether it may begin among the reads: pages compute for long, and all but GET and HEAD may change something."""
+    if environment["REQUEST_METHOD"] not in ("GET", "HEAD"):
+        return False
+    return wire_of(path_in(environment["RAW_URI"])) != "page"
+
+
+def _tell(environment: Environment, status: str, started: float, size: int, request_id: str) -> None:
+    access.info(
+        "request",
+        extra={
+            "method": environment.get("REQUEST_METHOD", ""),
+            "target": environment.get("RAW_URI", ""),
+            "status": int(status),
+            "ms": round((time.perf_counter() - started) * 1000, 2),
+            "bytes": size,
+            "address": environment.get("REMOTE_ADDR", ""),
+            "request_id": request_id,
+        },
+    )

@@ -1,0 +1,191 @@
+"""A request as it comes in, piece by piece, and as the application is given it.
+
+Sources: RFC 9112 (HTTP/1.1), sections 2 to 7; PEP 3333 for the environment.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from django.conf import settings
+from gunicorn.asgi import parser as letters
+from gunicorn.asgi.parser import PythonProtocol
+
+from metalake.addresses import is_trusted
+from metalake.bodies import limit_of
+from metalake.door import limits
+from metalake.door.answers import Refused
+from metalake.targets import path_in
+
+Environment = dict[str, Any]
+
+TOO_MUCH = "Others send and are sent more than this server can keep; nothing was changed. Try again."
+TOO_LARGE = "The request body may take {} bytes."
+_SAID = {
+    letters.LimitRequestLine: (414, f"The request line is longer than {limits.LINE} bytes."),
+    letters.LimitRequestHeaders: (
+        431,
+        f"The header has more than {limits.MOST_FIELDS} fields or {limits.FIELDS} bytes.",
+    ),
+    letters.InvalidHTTPVersion: (505, "This server speaks HTTP/1.1 and HTTP/1.0."),
+    letters.UnsupportedTransferCoding: (501, "A body may be sent in chunks, and with no other transfer coding."),
+}
+
+
+@dataclass
+class Kept:
+    """Bytes that this process keeps for its clients."""
+
+    bodies: int = 0
+    answers: int = 0  # that are not taken yet, as of the last look
+
+    @property
+    def total(self) -> int:
+        return self.bodies + self.answers
+
+
+class Reader:
+    """Reads one request after the other; calls back for the end of each head and of each request."""
+
+    def __init__(self, peer: tuple[str, int], here: tuple[str, int], kept: Kept) -> None:
+        self.peer, self.here, self.kept = peer, here, kept
+        self.size = 0  # bytes of the body that came
+        self.parser = PythonProtocol(
+            on_header=self._field,
+            on_headers_complete=self._head,
+            on_body=self._part,
+            limit_request_line=limits.LINE,
+            limit_request_fields=limits.MOST_FIELDS,
+            limit_request_field_size=limits.FIELDS,
+        )
+        self.forget()
+
+    def forget(self) -> None:
+        """Before the next request."""
+        self.fields = 0  # bytes of them
+        self.most = 0  # bytes that the body may take
+        self.parts: list[bytes] = []
+        self.kept.bodies -= self.size
+        self.size = 0
+        self.has_begun = self.has_head = False
+
+    def feed(self, data: bytes) -> None:
+        """Raises Refused."""
+        self.has_begun = True
+        try:
+            self.parser.feed(data)
+        except letters.ParseError as wrong:
+            status, why = _SAID.get(type(wrong), (400, f"The request cannot be read: {wrong}."))
+            raise Refused(status, why) from None
+
+    @property
+    def is_whole(self) -> bool:
+        return self.parser.is_complete
+
+    @property
+    def expects_word(self) -> bool:
+        """Whether the client waits to be told that its body is wanted."""
+        return (
+            self.parser.http_version == (1, 1)
+            and not self.is_whole
+            and any(name == b"expect" and value.lower() == b"100-continue" for name, value in self.parser.headers)
+        )
+
+    @property
+    def keeps_alive(self) -> bool:
+        return self.parser.should_keep_alive
+
+    def next(self) -> bytes:
+        """Ready for another request; what was read of it already."""
+        ahead = self.parser.remaining()
+        self.parser.reset()
+        self.forget()
+        return ahead
+
+    def _field(self, name: bytes, value: bytes) -> None:
+        self.fields += len(name) + len(value) + 4
+        if self.fields > limits.FIELDS:
+            raise letters.LimitRequestHeaders
+
+    def _head(self) -> bool:
+        parser = self.parser
+        self.has_head = True
+        if parser.http_version == (1, 1) and not any(name == b"host" for name, _ in parser.headers):
+            raise Refused(400, "A request of HTTP/1.1 names its host in one Host header.")
+        self.most = limit_of(path_in(parser.path.decode("latin-1")))
+        length = parser.content_length or 0
+        if length > self.most:
+            raise Refused(413, TOO_LARGE.format(self.most))
+        if length and self.kept.total + length > limits.MOST_KEPT:
+            raise Refused(503, TOO_MUCH)
+        return False
+
+    def _part(self, part: bytes) -> None:
+        self.parts.append(part)
+        self.size += len(part)
+        self.kept.bodies += len(part)
+        if self.size > self.most:
+            raise Refused(413, TOO_LARGE.format(self.most))
+        if self.parser.is_chunked and self.kept.total > limits.MOST_KEPT:
+            raise Refused(503, TOO_MUCH)
+
+    def environment(self) -> Environment:
+        """Of the whole request, for the application."""
+        parser = self.parser
+        target = parser.path.decode("latin-1")
+        path, query = path_in(target) or "/", target.partition("?")[2]
+        found: Environment = {
+            **_ALWAYS,
+            "REQUEST_METHOD": parser.method.decode("latin-1"),
+            "RAW_URI": target,
+            "PATH_INFO": unquote_to_bytes(path).decode("latin-1") if "%" in path else path,
+            "QUERY_STRING": query,
+            "SERVER_PROTOCOL": "HTTP/1.1" if parser.http_version == (1, 1) else "HTTP/1.0",
+            "SERVER_NAME": self.here[0],
+            "SERVER_PORT": str(self.here[1]),
+            "REMOTE_ADDR": self.peer[0],
+            "REMOTE_PORT": str(self.peer[1]),
+            "wsgi.input": BytesIO(b"".join(self.parts)),
+        }
+        for name, value in parser.headers:
+            if (key := _KEYS.get(name) or _key(name)) is None:
+                continue
+            text = value.decode("latin-1")
+            found[key] = f"{found[key]},{text}" if key in found else text
+        if self.parts:
+            found["CONTENT_LENGTH"] = str(self.size)
+        if found.get("HTTP_X_FORWARDED_PROTO") == "https" and is_trusted(
+            self.peer[0], settings.METALAKE_TRUSTED_PROXIES
+        ):
+            found["wsgi.url_scheme"] = "https"
+        return found
+
+
+def _key(name: bytes) -> str | None:
+    """None for names that look like others once they are keys: X_Forwarded_For is not X-Forwarded-For."""
+    if b"_" in name or name == b"transfer-encoding":
+        return None
+    key = name.decode("latin-1").upper().replace("-", "_")
+    key = key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
+    if len(_KEYS) < 1000:
+        _KEYS[name] = key
+    return key
+
+
+_KEYS: dict[bytes, str] = {}
+_ALWAYS: Environment = {
+    "SCRIPT_NAME": "",
+    "wsgi.version": (1, 0),
+    "wsgi.url_scheme": "http",
+    "wsgi.errors": sys.stderr,
+    "wsgi.multithread": True,
+    "wsgi.multiprocess": True,
+    "wsgi.run_once": False,
+}
+
+Application = Callable[[Environment, Callable[..., None]], Any]

@@ -1,0 +1,143 @@
+"""A process of the server, as gunicorn's arbiter starts, watches and ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+import os
+import resource
+import signal
+import socket
+import struct
+import time
+from typing import Any
+
+import uvloop
+from gunicorn.workers.base import Worker
+
+from metalake.door import limits
+from metalake.door.connection import Connection
+from metalake.door.door import Door
+
+ASIDE = 0.002  # seconds for which a new connection is left to a process that has fewer of them
+
+
+class Balance:
+    """How many connections each process has: memory that all of them share, made before they are forked."""
+
+    PLACES = 512
+    NOBODY = -1
+
+    def __init__(self) -> None:
+        self.memory = mmap.mmap(-1, 4 * self.PLACES)
+        for place in range(self.PLACES):
+            self.put(place, self.NOBODY)
+
+    def put(self, place: int, connections: int) -> None:
+        struct.pack_into("i", self.memory, 4 * (place % self.PLACES), connections)
+
+    def fewest(self) -> int:
+        there = [count for (count,) in struct.iter_unpack("i", self.memory[:]) if count != self.NOBODY]
+        return min(there, default=0)
+
+
+BALANCE = Balance()
+
+
+class DoorWorker(Worker):
+    """One event loop that reads and writes, and the threads that answer."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.is_hurried = False
+        self.entering: set[asyncio.Task[Any]] = set()
+
+    def init_signals(self) -> None:
+        """The rest is the event loop's, once it runs."""
+        for number in self.SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGABRT, self.handle_abort)
+        signal.signal(signal.SIGWINCH, signal.SIG_IGN)
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+    def run(self) -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            self.loop.add_signal_handler(number, self._end, number != signal.SIGTERM)
+        _allow_files()
+        self.door = Door(self.wsgi, self.loop)
+        self.door.open()
+        self.listeners = [listener.sock for listener in self.sockets]
+        BALANCE.put(self.age, 0)
+        for listener in self.listeners:
+            listener.setblocking(False)
+            self.loop.add_reader(listener, self._come, listener)
+        while self.alive and self.ppid == os.getppid():
+            if not self.door.is_stuck:
+                self.notify()
+            self.door.look()
+            await asyncio.sleep(1.0)
+        await self._close()
+
+    def _end(self, is_hurried: bool) -> None:
+        self.alive = False
+        self.is_hurried = self.is_hurried or is_hurried
+
+    # New connections
+
+    def _come(self, listener: socket.socket) -> None:
+        """Somebody wants in, and every process hears of it."""
+        if len(self.door.connections) <= BALANCE.fewest():
+            self._let_in(listener)
+            return
+        self.loop.remove_reader(listener)
+        self.loop.call_later(ASIDE, self._let_in_after_all, listener)
+
+    def _let_in_after_all(self, listener: socket.socket) -> None:
+        if self.alive:
+            self._let_in(listener)
+            self.loop.add_reader(listener, self._come, listener)
+
+    def _let_in(self, listener: socket.socket) -> None:
+        try:
+            client, _ = listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        client.setblocking(False)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        made = self.loop.connect_accepted_socket(lambda: Connection(self.door), client)
+        entering = self.loop.create_task(made)
+        self.entering.add(entering)
+        entering.add_done_callback(self.entering.discard)
+        BALANCE.put(self.age, len(self.door.connections) + 1)
+
+    # The end
+
+    async def _close(self) -> None:
+        """What runs is answered; who rests may send one more request for a moment."""
+        BALANCE.put(self.age, BALANCE.NOBODY)
+        for listener in self.listeners:
+            self.loop.remove_reader(listener)
+        self.door.is_closing = True
+        began = time.monotonic()
+        while self.door.connections and not self.is_hurried:
+            passed = time.monotonic() - began
+            if passed > self.cfg.graceful_timeout:
+                break
+            if passed > limits.PARTING:
+                self.door.let_go()
+            self.notify()
+            self.door.look()
+            await asyncio.sleep(0.05)
+
+
+def _allow_files() -> None:
+    """As many connections as the door takes need as many open files, where the machine allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.MOST_CONNECTIONS + 1024
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
