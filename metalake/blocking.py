@@ -1,10 +1,18 @@
-"""Reads of our own store, and what may block: the two are answered by different threads (metalake/door/pools.py)."""
+"""Short reads of our own store, and what may block: different threads answer the two (metalake/door/pools.py)."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+from django.db.models import Model, QuerySet
+
+M = TypeVar("M", bound=Model)
+Row = TypeVar("Row")
+
+BRIEF = 2000  # rows that nobody else has to wait for
 
 _here = threading.local()
 
@@ -21,6 +29,16 @@ def may_block() -> None:
     """
     if getattr(_here, "only_reads", False):
         raise BeginAgain
+
+
+def all_of(rows: QuerySet[M, Row]) -> list[Row]:
+    """Every row of a query. Raises BeginAgain as `may_block` does where there are more than BRIEF of them."""
+    if not getattr(_here, "only_reads", False):
+        return list(rows)
+    some = list(rows[: BRIEF + 1])
+    if len(some) > BRIEF:
+        may_block()
+    return some
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from catalogs.services.external.finding import find
 from catalogs.services.external.reading import or_namesake
 from catalogs.services.holding import Held, write_to
 from catalogs.services.providers import store_of
+from metalake.blocking import all_of
 from metalake.errors import NotEmpty, NotFound, Unsupported
 from metalake.events import gone, record
 from metalake.models import Securable, Slot
@@ -71,7 +72,7 @@ def list_schemas(
     if after is not None:
         children = children.filter(name__gt=after)
     rows = policy.visible_schemas(actor, found, children).order_by("name").values_list("pk", "name")
-    shown = [row for row in rows if row[0] not in missing][:limit] if missing else rows[:limit]
+    shown = [row for row in all_of(rows) if row[0] not in missing][:limit] if missing else all_of(rows[:limit])
     above = found.path.segments
     return SchemaList([HierarchicalSchema((*above, name)) for _, name in shown], taken_at)
 

@@ -50,6 +50,7 @@ from catalogs.services.pointers import (
 )
 from catalogs.services.providers import provider_of, store_of
 from catalogs.table_wire import CreateTableRequest
+from metalake.blocking import all_of
 from metalake.errors import Invalid, NotFound, Unsupported
 from metalake.events import event_of, follow_up, gone, record, stands
 from metalake.models import AuditInfo, Securable, Slot
@@ -96,8 +97,8 @@ def list_tables(
         rows = rows.filter(name__gt=after)
     names = policy.visible_tables(actor, found, rows).order_by("name").values_list("name", flat=True)
     if there is None:
-        return TableList(list(names[:limit]), taken_at)
-    return TableList([name for name in names if name in there][:limit], taken_at)
+        return TableList(all_of(names[:limit]), taken_at)
+    return TableList([name for name in all_of(names) if name in there][:limit], taken_at)
 
 
 def load_table(

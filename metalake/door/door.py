@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from typing import Any
 
@@ -15,7 +16,7 @@ from metalake.door.answers import Refused, head, refusal
 from metalake.door.connection import Connection
 from metalake.door.pools import Pool
 from metalake.door.requests import Application, Environment, Kept
-from metalake.targets import path_in, wire_of
+from metalake.targets import path_in
 
 log = logging.getLogger(__name__)
 access = logging.getLogger("metalake.access")
@@ -126,11 +127,16 @@ class Door:
             _tell({"REMOTE_ADDR": connection.reader.peer[0]}, str(status), time.perf_counter(), 0, "")
 
 
+_SHORT = re.compile(
+    r"/iceberg/.*|/api/metalakes(?:/[^/]+(?:/catalogs(?:/.*)?)?)?/?"
+    r"|/(?:api/)?health(?:/.*)?|/configs|/metrics|/api/version",
+    re.DOTALL,
+)
+
+
 def _is_read(environment: Environment) -> bool:
-    """Whether it may begin among the reads: pages compute for long, and all but GET and HEAD may change something."""
-    if environment["REQUEST_METHOD"] not in ("GET", "HEAD"):
-        return False
-    return wire_of(path_in(environment["RAW_URI"])) != "page"
+    """Whether it may begin among the short reads; pages and questions about rights compute for long."""
+    return environment["REQUEST_METHOD"] in ("GET", "HEAD") and bool(_SHORT.fullmatch(path_in(environment["RAW_URI"])))
 
 
 def _tell(environment: Environment, status: str, started: float, size: int, request_id: str) -> None:
