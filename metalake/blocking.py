@@ -27,13 +27,18 @@ def may_block() -> None:
     Raises BeginAgain in a thread that only reads, so that the request begins again in one that may wait: nothing may
     have been changed by then.
     """
-    if getattr(_here, "only_reads", False):
+    if is_short():
         raise BeginAgain
+
+
+def is_short() -> bool:
+    """Whether this thread is one of those that others' reads wait for."""
+    return getattr(_here, "is_short", False)
 
 
 def all_of(rows: QuerySet[M, Row]) -> list[Row]:
     """Every row of a query. Raises BeginAgain as `may_block` does where there are more than BRIEF of them."""
-    if not getattr(_here, "only_reads", False):
+    if not is_short():
         return list(rows)
     some = list(rows[: BRIEF + 1])
     if len(some) > BRIEF:
@@ -42,10 +47,10 @@ def all_of(rows: QuerySet[M, Row]) -> list[Row]:
 
 
 @contextmanager
-def only_reads() -> Iterator[None]:
+def short_reads() -> Iterator[None]:
     """In this thread, until it ends."""
-    _here.only_reads = True
+    _here.is_short = True
     try:
         yield
     finally:
-        _here.only_reads = False
+        _here.is_short = False

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError
 from prometheus_client import Counter
 
+from metalake.blocking import may_block
 from metalake.errors import StoreUnavailable
 
 FAILURES = Counter("metalake_database_failures", "Requests that our own database did not serve", ["cause"])
@@ -96,10 +97,14 @@ def cause_of(failure: BaseException | None) -> Cause | None:
 
 
 def unavailable(failure: BaseException) -> StoreUnavailable | None:
-    """What is told of a failure that changed nothing; None where it is no failure of the database."""
+    """What is told of a failure that changed nothing; None where it is no failure of the database.
+
+    A short read (metalake/blocking.py) is not told: it is asked once more, by a thread that may wait for longer.
+    """
     cause = cause_of(failure)
     if cause is None:
         return None
+    may_block()
     FAILURES.labels(cause.name).inc()
     told = StoreUnavailable(cause.told)
     told.retry_after = cause.retry_after

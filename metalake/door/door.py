@@ -9,8 +9,9 @@ import time
 from typing import Any
 
 from django.conf import settings
+from django.db.backends.signals import connection_created
 
-from metalake.blocking import BeginAgain
+from metalake.blocking import BeginAgain, is_short
 from metalake.door import limits
 from metalake.door.answers import Refused, head, refusal
 from metalake.door.connection import Connection
@@ -37,6 +38,7 @@ class Door:
         self.others = Pool("answers", settings.METALAKE_THREADS, limits.MOST_OTHERS)
 
     def open(self) -> None:
+        connection_created.connect(_hurry, dispatch_uid="short reads")
         self.reads.start()
         self.others.start()
 
@@ -125,6 +127,13 @@ class Door:
         """A request that could not be read."""
         if settings.METALAKE_ACCESS_LOG:
             _tell({"REMOTE_ADDR": connection.reader.peer[0]}, str(status), time.perf_counter(), 0, "")
+
+
+def _hurry(connection: Any, **_: Any) -> None:
+    """A statement of a short read that takes longer is asked again by a thread that may wait for it."""
+    if is_short() and connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET statement_timeout = %s", [round(min(limits.STATEMENT, settings.METALAKE_LIMITS.statement) * 1000)])
 
 
 _SHORT = re.compile(

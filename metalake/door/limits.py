@@ -10,6 +10,7 @@ AHEAD = 64 * 1024  # bytes that are read of what a client sends before its last 
 # Seconds
 HEAD = 10.0  # from the first byte of a head to its last
 BODY = 300.0  # for a whole body
+STATEMENT = 2.0  # for one statement of a short read
 STEP, LEAST = 10.0, 1024  # in each step of that long so many bytes, of a body that comes and of an answer that is read
 IDLE = 30.0  # between two requests
 LINGER = 5.0  # after an answer that ends the connection, for what the client is still sending

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from queue import SimpleQueue
 
-from metalake.blocking import only_reads
+from metalake.blocking import short_reads
 
 log = logging.getLogger(__name__)
 
-Job = Callable[[], None]
+Job = Callable[[], object]
 
 STUCK = 120.0  # seconds on one job after which a thread counts as lost
 
@@ -48,7 +48,7 @@ class Pool:
         return len(began) == self.threads and max(began) < time.monotonic() - STUCK
 
     def _work(self, number: int) -> None:
-        with only_reads() if self.reads else nullcontext():
+        with short_reads() if self.reads else nullcontext():
             while True:
                 job = self.line.get()
                 self.since[number] = time.monotonic()

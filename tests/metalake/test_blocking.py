@@ -1,0 +1,153 @@
+"""Short reads give way to what may block, and begin again where they find that they must wait."""
+
+from __future__ import annotations
+
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import OperationalError
+
+from benchmarks.http import basic
+from metalake import blocking
+from metalake.blocking import BeginAgain, all_of, may_block, short_reads
+from metalake.causes import unavailable
+from metalake.door.door import _is_read
+from metalake.door.pools import Pool
+from metalake.models import Outbox
+from tests.servers import StartMetalake
+from tests.waiting import eventually
+
+
+def test_only_short_reads_begin_again() -> None:
+    may_block()
+    with short_reads(), pytest.raises(BeginAgain):
+        may_block()
+    may_block()
+
+
+@pytest.mark.store
+@pytest.mark.django_db
+def test_a_list_is_short_up_to_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocking, "BRIEF", 3)
+    Outbox.objects.bulk_create(Outbox(topic="t", payload={"n": n}) for n in range(4))
+    rows = Outbox.objects.order_by("pk").values_list("pk", flat=True)
+    assert len(all_of(rows)) == 4
+    with short_reads():
+        assert all_of(rows[:3]) == list(rows)[:3]
+        with pytest.raises(BeginAgain):
+            all_of(rows)
+
+
+def test_a_short_read_that_the_database_failed_is_asked_once_more() -> None:
+    failure = OperationalError("the connection is lost")
+    assert unavailable(failure)
+    with short_reads(), pytest.raises(BeginAgain):
+        unavailable(failure)
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "is_short"),
+    [
+        ("GET", "/iceberg/demo/v1/config?warehouse=lake", True),
+        ("HEAD", "http://localhost/iceberg/demo/v1/lake/namespaces/a%1Fb/tables/t", True),
+        ("POST", "/iceberg/demo/v1/lake/namespaces/a/tables", False),
+        ("GET", "/api/metalakes/demo/catalogs/lake/schemas/a:b/tables/t", True),
+        ("GET", "/api/metalakes/demo/catalogs", True),
+        ("GET", "/api/metalakes/demo/access/explain", False),
+        ("GET", "/api/metalakes/demo/roles", False),
+        ("GET", "/health", True),
+        ("GET", "/login", False),
+        ("GET", "/api/schema/", False),
+    ],
+)
+def test_what_begins_as_a_short_read(method: str, target: str, is_short: bool) -> None:
+    assert _is_read({"REQUEST_METHOD": method, "RAW_URI": target}) is is_short
+
+
+# A pool
+
+
+@pytest.fixture
+def held() -> Any:
+    """A pool of two threads with a line of one, and what lets its jobs end."""
+    pool, go = Pool("test", 2, 1), threading.Event()
+    pool.start()
+    yield pool, go
+    go.set()
+
+
+def test_a_full_line_takes_nothing_more(held: tuple[Pool, threading.Event]) -> None:
+    pool, go = held
+    done: list[int] = []
+
+    def job(number: int) -> Callable[[], None]:
+        def wait() -> None:
+            go.wait(30)
+            done.append(number)
+
+        return wait
+
+    for number in range(2):
+        assert pool.take(job(number))
+        assert eventually(lambda: len(pool.since) > number)  # noqa: B023
+    assert pool.take(job(2))
+    assert not pool.take(job(3))
+    go.set()
+    assert eventually(lambda: sorted(done) == [0, 1, 2])
+    assert pool.take(job(4))
+
+
+def test_a_thread_survives_what_its_job_raises(held: tuple[Pool, threading.Event]) -> None:
+    pool, go = held
+    go.set()
+    answered: list[bool] = []
+
+    def fail() -> None:
+        raise SystemExit
+
+    for job in (fail, fail, fail, lambda: answered.append(True)):
+        assert eventually(lambda: pool.take(job))  # noqa: B023
+    assert eventually(lambda: bool(answered))
+
+
+def test_a_pool_is_stuck_when_every_thread_is(held: tuple[Pool, threading.Event]) -> None:
+    pool, go = held
+    assert pool.take(lambda: bool(go.wait(30)))
+    assert eventually(lambda: len(pool.since) == 1)
+    pool.since = {number: time.monotonic() - 1000 for number in pool.since}
+    assert not pool.is_stuck
+    assert pool.take(lambda: bool(go.wait(30)))
+    assert eventually(lambda: len(pool.since) == 2)
+    assert not pool.is_stuck  # the second has just begun
+    pool.since = dict.fromkeys(pool.since, time.monotonic() - 1000)
+    assert pool.is_stuck
+
+
+# A server
+
+
+def test_a_read_that_waits_for_the_database_leaves_the_others_their_threads(
+    start_metalake: StartMetalake, postgres_url: str
+) -> None:
+    """Two threads for short reads: four readers of a locked table do not keep them."""
+    server = start_metalake(METALAKE_DATABASE_URL=postgres_url, METALAKE_WORKERS="1", METALAKE_READ_THREADS="2")
+    headers = {"Authorization": basic("admin", server.admin_password)}
+
+    def get(path: str) -> int:
+        with urllib.request.urlopen(urllib.request.Request(server.url + path, headers=headers), timeout=60) as answer:
+            return int(answer.status)
+
+    assert get("/api/metalakes") == 200
+    with psycopg.connect(postgres_url) as other, ThreadPoolExecutor(4) as readers:
+        other.execute("LOCK TABLE catalogs_catalog IN ACCESS EXCLUSIVE MODE")
+        waiting = [readers.submit(get, "/api/metalakes/demo/catalogs") for _ in range(4)]
+        assert get("/api/metalakes") == 200
+        assert not any(each.done() for each in waiting)
+        other.rollback()
+        assert [each.result() for each in waiting] == [200] * 4
