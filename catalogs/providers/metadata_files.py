@@ -20,6 +20,7 @@ from catalogs.iceberg.metadata_cache import MetadataCache
 from catalogs.iceberg.purge import MAX_MANIFEST_BYTES, Purged, purge
 from catalogs.providers import remote
 from catalogs.providers.deadline import require_time
+from metalake.blocking import may_block
 from metalake.errors import Invalid, MetalakeError, NotFound, ProviderTimeout
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class MetadataFiles:
     def _reach(self, verb: str, location: str, act: Callable[[], T], *, waits: bool = True) -> T:
         """What is done to a file, with the deadline and the breaker of its storage; of this machine's disks at once."""
         if locations.is_local(location):
+            may_block()  # a disk may be another machine's
             return act()
         return remote.reach(self.catalog_id, verb, act, waits=waits)
 
