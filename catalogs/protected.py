@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-# What SQLite keeps beside a database (sqlite.org/tempfiles.html), and the lock of who prepares it.
-BESIDE_THE_STORE = ("-wal", "-shm", "-journal", ".lock")
+# What SQLite keeps beside a database (sqlite.org/tempfiles.html), and the locks of who prepares it and who serves it.
+BESIDE_THE_STORE = ("-wal", "-shm", "-journal", ".lock", ".server")
+IN_THE_HOME = ("secret_key", "secrets.keys", "static", "server.lock", "leader.lock")
 
 
 def protected_files() -> frozenset[str]:
@@ -20,7 +21,7 @@ def protected_files() -> frozenset[str]:
 
     home = os.fspath(settings.METALAKE_HOME)
     named = [
-        *(os.path.join(home, name) for name in ("secret_key", "secrets.keys", "static", "metalake.sqlite3")),
+        *(os.path.join(home, name) for name in (*IN_THE_HOME, "metalake.sqlite3")),
         *(os.fspath(path) for path in (settings.METALAKE_SECRET_KEYS_FILE, settings.METALAKE_EVENT_LOG) if path),
         *(source for source in settings.METALAKE_OAUTH_ISSUERS.values() if source and "://" not in source),
     ]

@@ -22,6 +22,7 @@ from kombu.exceptions import OperationalError as BrokerGone
 
 from metalake import sharing
 from metalake.errors import MetalakeError
+from metalake.leading import Bell, Turn
 from metalake.models import Outbox
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ MAX_BACKOFF = timedelta(minutes=5)
 MOST_LEFT = 1_000  # rows one by one; where there are more, all of their topics
 BROKER_PAUSE = 5.0  # seconds
 ROUND = 15.0  # seconds
+HANDED_ON = 1.0  # seconds until another process takes up what the leading one left when it ended
 
 Handler = Callable[[dict[str, Any]], object]
 Unless = Callable[[], str]
@@ -41,7 +43,7 @@ _in_order: set[str] = set()
 _unless: dict[str, Unless] = {}
 _left: dict[int, tuple[str, float]] = {}  # rows that this process cannot do: their topic, and until when it leaves them
 _rounds: list[Callable[[], object]] = []
-_wake = threading.Event()
+_bell = Bell()
 
 
 class NotHere(Exception):
@@ -79,7 +81,7 @@ def do_round() -> None:
 
 def wake_after_commit() -> None:
     """Tell whoever drains that there is work; a lost wake-up only costs the wait for the next round."""
-    transaction.on_commit(_wake.set)
+    transaction.on_commit(_bell.ring)
 
 
 def drain() -> int:
@@ -195,23 +197,26 @@ def _why(failure: Exception) -> str:
 class Drainer(threading.Thread):
     """The thread of a server that drains or, with a broker, tells a worker to: no request waits for either.
 
-    It also tells the audit what its own process refused.
+    The leading process of a server does; each tells the audit what itself refused.
     """
 
-    def __init__(self, every: float = 1.0) -> None:
+    def __init__(self, leads: Turn, every: float = 1.0) -> None:
         super().__init__(name="outbox", daemon=True)
+        self.leads = leads
         self.every = every
 
     def run(self) -> None:
         from metalake import refusals
 
         while True:
-            woken = _wake.wait(self.every)
-            _wake.clear()
+            leads = self.leads.is_mine()
+            woken = leads and _bell.wait(self.every)
+            if not leads:
+                time.sleep(HANDED_ON)
             try:
                 close_old_connections()
                 refusals.tell()
-                if not settings.METALAKE_BROKER_URL:
+                if leads and not settings.METALAKE_BROKER_URL:
                     sharing.tell()
                     drain()
                 elif woken:
@@ -223,12 +228,16 @@ class Drainer(threading.Thread):
 class Rounds(threading.Thread):
     """The thread of a server without a broker that does what is due every ROUND seconds; beat does it with one."""
 
-    def __init__(self, every: float = ROUND) -> None:
+    def __init__(self, leads: Turn, every: float = ROUND) -> None:
         super().__init__(name="rounds", daemon=True)
+        self.leads = leads
         self.every = every
 
     def run(self) -> None:
         while not settings.METALAKE_BROKER_URL:
+            if not self.leads.is_mine():
+                time.sleep(HANDED_ON)
+                continue
             close_old_connections()
             do_round()
             time.sleep(self.every)
@@ -242,4 +251,4 @@ def _tell_worker() -> None:
     except BrokerGone:
         log.warning("the broker does not answer; a worker is told once it does")
         time.sleep(BROKER_PAUSE)
-        _wake.set()
+        _bell.ring()

@@ -22,13 +22,19 @@ from metalake.targets import in_url, is_address, is_loopback
 
 env = environ.Env()
 
+
+def processors() -> int:
+    """How many this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 METALAKE_HOME = Path(env.str("METALAKE_HOME", "var")).absolute()
 METALAKE_SECRET_KEYS_FILE = Path(env.str("METALAKE_SECRET_KEYS_FILE", "") or METALAKE_HOME / "secrets.keys").absolute()
 METALAKE_HOST = env.str("METALAKE_HOST", "127.0.0.1")
 METALAKE_PORT = env.int("METALAKE_PORT", 8090)
 METALAKE_DATABASE_WAIT = env.int("METALAKE_DATABASE_WAIT", 60)  # seconds for a database that is not there yet
-METALAKE_WORKERS = env.int("METALAKE_WORKERS", 0) or len(os.sched_getaffinity(0))  # processes of a server
+METALAKE_WORKERS = env.int("METALAKE_WORKERS", 0) or processors()  # processes of a server
 METALAKE_THREADS = env.int("METALAKE_THREADS", 8)  # of a process, for whatever may block
 METALAKE_READ_THREADS = env.int("METALAKE_READ_THREADS", 0)  # of a process, for reads of our own store
 METALAKE_ACCESS_LOG = env.bool("METALAKE_ACCESS_LOG", False)
@@ -58,6 +64,10 @@ METALAKE_METADATA_CACHE = env.int("METALAKE_METADATA_CACHE", 64 * 1024 * 1024)
 
 def refuse(message: str) -> None:
     raise ImproperlyConfigured(message)
+
+
+if METALAKE_WORKERS < 1:
+    refuse("METALAKE_WORKERS is how many processes the server has, 1 or more; 0 is one for each processor.")
 
 
 def seconds(name: str, default: float, least: float = 0.001) -> float:

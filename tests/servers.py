@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import psutil
 import psycopg
 import pytest
 
@@ -86,6 +87,11 @@ class MetalakeServer:
         self.process = processes.start(
             "the server", command, self.log, self.is_ready, timeout, cwd=REPOSITORY, env=self.environment
         )
+
+    def processes(self) -> list[int]:
+        """The ids of those that answer requests."""
+        assert self.process is not None
+        return sorted(child.pid for child in psutil.Process(self.process.pid).children())
 
     def is_ready(self) -> bool:
         return processes.answers(f"{self.url}/health/ready")

@@ -1,7 +1,7 @@
-"""Every way to lose a right, as a race of tests.catalogs.races: lost on one server, it is lost on all.
+"""Every way to lose a right, as a race of tests.catalogs.races: lost in one process of one server, it is lost in all.
 
-In each round a reader may first load a table on every server. One server then acknowledges the loss; whatever any
-server is asked from then on is refused, also what was written after the loss, which the reader was never to see.
+In each round a reader may first load a table in every process. One of them then acknowledges the loss; whatever any
+is asked from then on is refused, also what was written after the loss, which the reader was never to see.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ def revocation(name: str, give: list[Request], take: Request, restore: list[Requ
     def race(nodes: Nodes, tag: str) -> list[str]:
         readers = prepared(nodes)
         wrong = _told(nodes, give)
-        # Last at the server that does not hear of the loss, so that what it remembers is fresh.
+        # Last in the process that does not hear of the loss, so that what it remembers is fresh.
         used = _uses(readers[::-1], tag)
         wrong += [f"before, a use was answered with {answer.status}" for answer in used if answer.status != 200]
         wrong += _told(nodes, [take])
         wrong += _leaks(readers, tag)
-        # By the server that has not been told: what it writes is new, and its readers are asked at once.
-        written = write(nodes.clients(len(nodes.servers))[-1], f"after {tag}")
+        # By the process that has not been told: what it writes is new, and its readers are asked at once.
+        written = write(nodes.clients(len(nodes.doors))[-1], f"after {tag}")
         if written.status != 200:
             wrong.append(f"the owner's write was answered with {written}")
         return wrong + _leaks(readers, tag) + _told(nodes, restore)
@@ -99,7 +99,7 @@ RACES: list[Race] = [
 
 
 def prepared(nodes: Nodes) -> list[Client]:
-    """The reader at each server, the one that does not hear of the loss first; may reach the table `t`, not read it."""
+    """The reader in each process, the one that does not hear of the loss first; may reach `t`, but not read it."""
     if nodes.ask("GET", f"{DEMO}/roles/{READER}").status == 404:
         nodes.made(f"{NATIVE}/schemas", {"name": READER})
         nodes.made(TABLES, {"name": "t", "schema": COLUMNS})
@@ -112,7 +112,7 @@ def prepared(nodes: Nodes) -> list[Client]:
             hashlib.sha256(READER_TOKEN.encode()).hexdigest(),
             READER,
         )
-    return [Client(server.url, token=READER_TOKEN) for server in reversed(nodes.servers)]
+    return [door(token=READER_TOKEN) for door in reversed(nodes.doors)]
 
 
 def write(client: Client, value: str) -> Answer:
@@ -135,6 +135,6 @@ def _leaks(readers: list[Client], tag: str) -> list[str]:
 
 
 def _told(nodes: Nodes, requests: list[Request]) -> list[str]:
-    """Asked of the first server; what it did not do."""
+    """Asked of the first process; what it did not do."""
     answers = [nodes.ask(method, f"{DEMO}/{path}", body) for method, path, body in requests]
     return [f"{request} was answered with {a}" for request, a in zip(requests, answers, strict=True) if a.status != 200]

@@ -84,7 +84,7 @@ class World:
         return text
 
     def writer(self, server: int) -> Client:
-        return Client(self.nodes.servers[server % len(self.nodes.servers)].url, token=self.token)
+        return self.nodes.doors[server % len(self.nodes.doors)](token=self.token)
 
     def _warehouse(self, catalog: int) -> Path:
         return self.nodes.home / "warehouse" / str(catalog)
@@ -268,7 +268,7 @@ def raced(
     world = World(nodes, write)
     if meeting != FREE and not nodes.database.startswith("postgres"):
         meeting = FREE  # SQLite has no locks of rows
-    writer, owner = world.writer(turn), Client(nodes.servers[(turn + 1) % len(nodes.servers)].url)
+    writer, owner = world.writer(turn), nodes.doors[(turn + 1) % len(nodes.doors)]()
     acts: list[Callable[[], list[Answer]]] = [
         lambda: [world.send(writer, write.request)],
         lambda: [world.send(owner, request) for request in disturbance.requests],

@@ -7,7 +7,7 @@ import threading
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from http.client import HTTPConnection
@@ -16,13 +16,16 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
 import orjson
+import psutil
 import psycopg
 
 from tests.servers import ADMIN_PASSWORD, MetalakeServer, prepare
+from tests.waiting import eventually
 
 T = TypeVar("T")
 NATIVE = "/api/metalakes/demo/catalogs/lake"
 ICEBERG = "/iceberg/demo/v1/lake"
+CHANCES = 200  # connections until one is taken by the process that is meant
 IDLE = 20  # seconds; the servers close a connection that is idle for longer
 
 
@@ -38,21 +41,37 @@ class Answer(NamedTuple):
 
 @dataclass
 class Client:
-    """One connection to one server."""
+    """One connection to one server, or to one of its processes."""
 
     url: str
     user: str = "admin"
     password: str = ADMIN_PASSWORD
     token: str = ""
+    process: int = 0
     _connection: HTTPConnection | None = field(default=None, repr=False)
     _used: float = 0.0
 
     def connect(self) -> None:
         if self._connection is None or time.monotonic() - self._used > IDLE:
-            parts = urlsplit(self.url)
-            self._connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60)
-            self._connection.connect()
+            self._connection = self._to_its_process() if self.process else self._connected()
         self._used = time.monotonic()
+
+    def _connected(self) -> HTTPConnection:
+        parts = urlsplit(self.url)
+        connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+        connection.connect()
+        return connection
+
+    def _to_its_process(self) -> HTTPConnection:
+        """Which process takes a connection is chance, so as many are made as that needs."""
+        siblings = psutil.Process(self.process).parent().children()
+        with ExitStack() as others:
+            for _ in range(CHANCES):
+                connection = self._connected()
+                if taken_by(connection, siblings) == self.process:
+                    return connection
+                others.callback(connection.close)
+        raise AssertionError(f"process {self.process} took none of {CHANCES} connections")
 
     def send(self, method: str, path: str, body: Any = None) -> Answer:
         self.connect()
@@ -66,9 +85,23 @@ class Client:
         return Answer(response.status, body, response.headers["Retry-After"])
 
 
+def taken_by(connection: HTTPConnection, processes: Sequence[psutil.Process]) -> int:
+    """Which of the processes has the other end."""
+    own = connection.sock.getsockname()
+    found: list[int] = []
+
+    def look() -> bool:
+        ends = ((process.pid, end.raddr) for process in processes for end in process.net_connections("tcp"))
+        found.extend(pid for pid, end in ends if end and tuple(end) == own[:2])
+        return bool(found)
+
+    assert eventually(look), "nobody took the connection"
+    return found[0]
+
+
 @dataclass
 class Nodes:
-    """Servers of one database; clients are dealt out to them in turn."""
+    """Servers of one database; clients are dealt out to their processes in turn."""
 
     servers: list[MetalakeServer]
     database: str  # a URL, or the path of an SQLite file
@@ -86,9 +119,16 @@ class Nodes:
         for server in self.servers:
             server.kill()  # a server that is asked to stop waits for idle clients
 
+    @cached_property
+    def doors(self) -> list[Callable[..., Client]]:
+        """A client of each process, given who asks."""
+        return [
+            partial(Client, server.url, process=process) for server in self.servers for process in server.processes()
+        ]
+
     def clients(self, number: int) -> list[Client]:
         while len(self._clients) < number:
-            self._clients.append(Client(self.servers[len(self._clients) % len(self.servers)].url))
+            self._clients.append(self.doors[len(self._clients) % len(self.doors)]())
         return self._clients[:number]
 
     def ask(self, method: str, path: str, body: Any = None) -> Answer:
@@ -163,9 +203,10 @@ def together(acts: Sequence[Callable[[], T]]) -> list[T]:
 
 @contextmanager
 def two_nodes(folder: Path, database_url: str, **environment: str) -> Iterator[Nodes]:
-    """Two servers of one process each on one PostgreSQL database, with one home."""
+    """Two servers of one process each on one PostgreSQL database, with one warehouse, that of the first one's home."""
     shared = {"METALAKE_DATABASE_URL": database_url, "METALAKE_WORKERS": "1", "METALAKE_LOG_LEVEL": "ERROR"}
-    shared |= {"METALAKE_HOME": str(folder / "home")} | environment
+    shared |= {"METALAKE_WAREHOUSE": str(folder / "one" / "warehouse"), "METALAKE_SECRET_KEY": "the same for both"}
+    shared |= environment
     nodes = Nodes([prepare(folder / name, **shared) for name in ("one", "two")], database_url)
     try:
         yield _started(nodes)
@@ -175,8 +216,8 @@ def two_nodes(folder: Path, database_url: str, **environment: str) -> Iterator[N
 
 @contextmanager
 def one_node(folder: Path, **environment: str) -> Iterator[Nodes]:
-    """One server on SQLite."""
-    environment = {"METALAKE_LOG_LEVEL": "ERROR"} | environment
+    """One server of two processes on SQLite."""
+    environment = {"METALAKE_LOG_LEVEL": "ERROR", "METALAKE_WORKERS": "2"} | environment
     nodes = Nodes([prepare(folder, **environment)], str(folder / "metalake.sqlite3"))
     try:
         yield _started(nodes)
@@ -188,7 +229,7 @@ def _started(nodes: Nodes) -> Nodes:
     """The slow hash of the password is paid here, before anything races."""
     for server in nodes.servers:
         server.start()
-    for client in nodes.clients(len(nodes.servers)):
+    for client in nodes.clients(len(nodes.doors)):
         assert client.send("GET", NATIVE).status == 200
     return nodes
 

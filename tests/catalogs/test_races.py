@@ -1,4 +1,7 @@
-"""Clients that race over HTTP: two servers on PostgreSQL, one on SQLite. benchmarks/races.py runs many more rounds."""
+"""Clients that race over HTTP: on PostgreSQL with two servers, on SQLite with two processes of one.
+
+benchmarks/races.py runs many more rounds.
+"""
 
 from __future__ import annotations
 

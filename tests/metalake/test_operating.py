@@ -111,6 +111,12 @@ def test_an_upgrade_under_load_refuses_nobody(tmp_path: Path, postgres: Postgres
         for node in nodes:  # one by one, as the code of before wants it
             start(node, old)
             stack.callback(node.kill)
+        home = tmp_path / "home"  # which the code of now wants for one of them alone
+        nodes[1].environment |= {
+            "METALAKE_HOME": str(tmp_path / "two"),
+            "METALAKE_WAREHOUSE": str(home / "warehouse"),
+            "METALAKE_SECRET_KEY": (home / "secret_key").read_text(),
+        }
         workers = ExitStack()
         workers.enter_context(running_worker(nodes[0].environment, tmp_path / "old-worker.log", old))
         stack.callback(workers.close)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -16,6 +17,7 @@ from django.utils import timezone
 
 from metalake import outbox
 from metalake.events import Event, follow_up, record
+from metalake.leading import Turn
 from metalake.models import Outbox
 from tests.waiting import eventually
 
@@ -81,11 +83,12 @@ def test_an_event_is_audited_and_waits_in_the_same_transaction() -> None:
 
 
 def test_nobody_is_woken_before_the_commit(handled: list[int]) -> None:
-    outbox._wake.clear()
+    outbox._bell.wait(0)
     with transaction.atomic():
         follow_up(TOPIC, [{"n": 1}])
-        assert not outbox._wake.is_set()
-    assert outbox._wake.is_set()
+        assert not outbox._bell.wait(0)
+    assert outbox._bell.wait(0)
+    assert not outbox._bell.wait(0)
 
 
 def test_rows_are_handled_in_order_and_in_batches(handled: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +236,7 @@ def test_a_row_is_handled_again_when_its_drainer_died_after_handling(
 
 
 def test_the_drainer_of_a_server_is_woken_and_outlives_failures(
-    handled: list[int], monkeypatch: pytest.MonkeyPatch
+    handled: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     fails = [True]
     claim = outbox._claim
@@ -244,8 +247,8 @@ def test_the_drainer_of_a_server_is_woken_and_outlives_failures(
         return claim()
 
     monkeypatch.setattr(outbox, "_claim", claims)
-    outbox._wake.clear()
-    drainer = Stoppable(every=600)
+    outbox._bell.wait(0)
+    drainer = Stoppable(Turn(tmp_path / "leader"), every=600)
     drainer.start()
     leave(1)  # the first look fails
     time.sleep(0.1)

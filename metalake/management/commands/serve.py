@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from gunicorn.app.base import BaseApplication
 
-from metalake import refusals, sharing, store
+from metalake import leading, refusals, sharing, store
 from metalake.door.worker import BALANCE, DoorWorker
 from metalake.errors import Invalid
 from metalake.outbox import Drainer, Rounds
@@ -27,6 +27,7 @@ class Command(BaseCommand):
     requires_system_checks = ()  # they look at our code, which `make check` does, and would cost a second of each start
 
     def handle(self, *args: Any, **options: Any) -> None:
+        self.alone = leading.begin_to_serve()  # for as long as it lives
         store.wait_until_it_answers(self._say)
         if store.is_behind():
             self._say("Preparing the database ...")
@@ -133,8 +134,9 @@ def forget_connections(server: Any, worker: Any) -> None:
 
 def start_draining(worker: Any) -> None:
     """In each process of the server, after the fork."""
-    Drainer().start()
-    Rounds().start()
+    leads = leading.leadership()
+    Drainer(leads).start()
+    Rounds(leads).start()
     logging.getLogger(__name__).info("worker %s is ready", worker.pid)
 
 
