@@ -35,13 +35,16 @@ def head(status: str, headers: Headers, connection: str = "") -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def refusal(refused: Refused, *, closes: bool = True) -> bytes:
+def refusal(refused: Refused, *, closes: bool = True, is_head: bool = False) -> bytes:
     """As JSON that the clients of both wires take for an error (reference: Gravitino 1.2, Iceberg REST 2.3)."""
     status = HTTPStatus(refused.status)
     busy = status == HTTPStatus.SERVICE_UNAVAILABLE
     told = refused.why.replace("%", " percent ")  # a client formats messages with the % operator
-    code, kind = (1007, "ConnectionFailedException") if busy else (1001, "IllegalArgumentException")
-    iceberg = "ServiceUnavailableException" if busy else "BadRequestException"
+    code, kind, iceberg = 1001, "IllegalArgumentException", "BadRequestException"
+    if busy:
+        code, kind, iceberg = 1007, "ConnectionFailedException", "ServiceUnavailableException"
+    elif status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        code, kind, iceberg = 1002, "InternalError", "ServiceFailureException"
     error = {"message": told, "type": iceberg, "code": status.value}
     body = json.dumps({"code": code, "type": kind, "message": told, "error": error}).encode()
     headers = [
@@ -52,7 +55,7 @@ def refusal(refused: Refused, *, closes: bool = True) -> bytes:
     ]
     if busy:
         headers.append(("Retry-After", "1"))
-    return head(f"{status.value} {status.phrase}", headers, "close" if closes else "") + body
+    return head(f"{status.value} {status.phrase}", headers, "close" if closes else "") + (b"" if is_head else body)
 
 
 def _now() -> str:

@@ -151,7 +151,7 @@ class Connection(asyncio.Protocol):
     def look(self, now: float) -> None:
         """Whether what it waits for is there in time."""
         unsent = self.transport.get_write_buffer_size()
-        self.door.kept.answers += unsent
+        self.door.kept.others += unsent + len(self.ahead)
         if unsent:
             self._require_taken(unsent, now)
             return

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -22,6 +23,7 @@ from metalake.targets import path_in
 log = logging.getLogger(__name__)
 access = logging.getLogger("metalake.access")
 
+FAILED = "The server failed; its log says how."
 BUSY = "This server has as many requests as it can take; nothing was changed. Try again."
 SLOW = "Others wait for slow systems already, and this request may have to; nothing was changed. Try again."
 
@@ -29,8 +31,11 @@ SLOW = "Others wait for slow systems already, and this request may have to; noth
 class Door:
     """Whole requests go to the threads of a pool, which call the WSGI application; answers go out by the event loop."""
 
-    def __init__(self, application: Application, loop: asyncio.AbstractEventLoop) -> None:
-        self.application, self.loop = application, loop
+    def __init__(
+        self, application: Application, loop: asyncio.AbstractEventLoop, counts: Callable[[int], object] = bool
+    ) -> None:
+        """`counts` is told how many connections there are."""
+        self.application, self.loop, self.counts = application, loop, counts
         self.kept = Kept()
         self.connections: set[Connection] = set()
         self.is_closing = False
@@ -43,6 +48,11 @@ class Door:
         self.others.start()
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nobody is here and nothing is done."""
+        return not self.connections and self.reads.is_idle and self.others.is_idle
+
+    @property
     def is_stuck(self) -> bool:
         return self.reads.is_stuck or self.others.is_stuck
 
@@ -50,13 +60,15 @@ class Door:
 
     def enters(self, connection: Connection) -> None:
         self.connections.add(connection)
+        self.counts(len(self.connections))
         if len(self.connections) > limits.MOST_CONNECTIONS:
-            self._make_room()
+            self.make_room()
 
     def leaves(self, connection: Connection) -> None:
         self.connections.discard(connection)
+        self.counts(len(self.connections))
 
-    def _make_room(self) -> None:
+    def make_room(self) -> None:
         """Who has sent nothing for longest goes, so that nobody keeps others out by being there."""
         waiting = [each for each in self.connections if not each.is_answering]
         if waiting:
@@ -64,7 +76,7 @@ class Door:
 
     def look(self) -> None:
         """Each second."""
-        self.kept.answers = 0
+        self.kept.others = 0
         now = time.monotonic()
         for connection in list(self.connections):
             connection.look(now)
@@ -83,7 +95,7 @@ class Door:
         is_read = _is_read(environment)
         pool = self.reads if is_read else self.others
         if self.kept.total > limits.MOST_KEPT or not pool.take(lambda: self._answer(connection, environment)):
-            self._spare(connection, environment, BUSY if is_read else SLOW)
+            self._spare(connection, environment, Refused(503, BUSY if is_read else SLOW))
 
     def _answer(self, connection: Connection, environment: Environment) -> None:
         """In a thread."""
@@ -95,7 +107,11 @@ class Door:
         except BeginAgain:
             environment["wsgi.input"].seek(0)
             if not self.others.take(lambda: self._answer(connection, environment)):
-                self.loop.call_soon_threadsafe(self._spare, connection, environment, SLOW)
+                self.loop.call_soon_threadsafe(self._spare, connection, environment, Refused(503, SLOW))
+            return
+        except BaseException:
+            log.exception("a request was not answered by the application")
+            self.loop.call_soon_threadsafe(self._spare, connection, environment, Refused(500, FAILED))
             return
         closes = not connection.keeps_alive
         word = "close" if closes else "keep-alive" if environment["SERVER_PROTOCOL"] == "HTTP/1.0" else ""
@@ -117,11 +133,12 @@ class Door:
             headers.append(("Content-Length", str(len(body))))
         return status, headers, b"" if environment["REQUEST_METHOD"] == "HEAD" else body
 
-    def _spare(self, connection: Connection, environment: Environment, why: str) -> None:
+    def _spare(self, connection: Connection, environment: Environment, refused: Refused) -> None:
         closes = not connection.keeps_alive
-        connection.send(refusal(Refused(503, why), closes=closes), closes=closes)
+        is_head = environment["REQUEST_METHOD"] == "HEAD"
+        connection.send(refusal(refused, closes=closes, is_head=is_head), closes=closes)
         if settings.METALAKE_ACCESS_LOG:
-            _tell(environment, "503", time.perf_counter(), 0, "")
+            _tell(environment, str(refused.status), time.perf_counter(), 0, "")
 
     def tells(self, connection: Connection, status: int) -> None:
         """A request that could not be read."""
@@ -133,7 +150,9 @@ def _hurry(connection: Any, **_: Any) -> None:
     """A statement of a short read that takes longer is asked again by a thread that may wait for it."""
     if is_short() and connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("SET statement_timeout = %s", [round(min(limits.STATEMENT, settings.METALAKE_LIMITS.statement) * 1000)])
+            cursor.execute(
+                "SET statement_timeout = %s", [round(min(limits.STATEMENT, settings.METALAKE_LIMITS.statement) * 1000)]
+            )
 
 
 _SHORT = re.compile(

@@ -42,6 +42,10 @@ class Pool:
         return True
 
     @property
+    def is_idle(self) -> bool:
+        return not self.since and self.line.empty()
+
+    @property
     def is_stuck(self) -> bool:
         """Whether every thread has been on one job for too long."""
         began = list(self.since.values())

@@ -33,6 +33,9 @@ _SAID = {
         f"The header has more than {limits.MOST_FIELDS} fields or {limits.FIELDS} bytes.",
     ),
     letters.InvalidHTTPVersion: (505, "This server speaks HTTP/1.1 and HTTP/1.0."),
+    letters.InvalidRequestLine: (400, "The first line of the request is not a method, a target and a version."),
+    letters.InvalidRequestMethod: (400, "The method of the request is no word of 3 to 20 capital letters."),
+    letters.InvalidHeaderName: (400, "A header field's name has a character that none may have, or may not come here."),
     letters.UnsupportedTransferCoding: (501, "A body may be sent in chunks, and with no other transfer coding."),
 }
 
@@ -42,11 +45,11 @@ class Kept:
     """Bytes that this process keeps for its clients."""
 
     bodies: int = 0
-    answers: int = 0  # that are not taken yet, as of the last look
+    others: int = 0  # answers that are not taken, and what came too early, as of the last look
 
     @property
     def total(self) -> int:
-        return self.bodies + self.answers
+        return self.bodies + self.others
 
 
 class Reader:
@@ -131,8 +134,11 @@ class Reader:
         self.kept.bodies += len(part)
         if self.size > self.most:
             raise Refused(413, TOO_LARGE.format(self.most))
-        if self.parser.is_chunked and self.kept.total > limits.MOST_KEPT:
-            raise Refused(503, TOO_MUCH)
+        if self.parser.is_chunked:
+            if self.kept.total > limits.MOST_KEPT:
+                raise Refused(503, TOO_MUCH)
+            if len(self.parts) > limits.FEW_CHUNKS and self.size < len(self.parts) * limits.SMALL_CHUNK:
+                raise Refused(400, f"Send the body in larger chunks than {limits.SMALL_CHUNK} bytes.")
 
     def environment(self) -> Environment:
         """Of the whole request, for the application."""

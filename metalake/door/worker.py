@@ -9,7 +9,9 @@ import resource
 import signal
 import socket
 import struct
+import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 import uvloop
@@ -20,6 +22,7 @@ from metalake.door.connection import Connection
 from metalake.door.door import Door
 
 ASIDE = 0.002  # seconds for which a new connection is left to a process that has fewer of them
+SWITCH = 0.001  # seconds after which a thread that computes lets the others have a turn
 
 
 class Balance:
@@ -61,15 +64,17 @@ class DoorWorker(Worker):
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
     def run(self) -> None:
+        sys.setswitchinterval(SWITCH)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
         self.loop = asyncio.get_running_loop()
+        self.ends = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             self.loop.add_signal_handler(number, self._end, number != signal.SIGTERM)
         _allow_files()
-        self.door = Door(self.wsgi, self.loop)
+        self.door = Door(self.wsgi, self.loop, lambda count: BALANCE.put(self.age, count))
         self.door.open()
         self.listeners = [listener.sock for listener in self.sockets]
         BALANCE.put(self.age, 0)
@@ -80,11 +85,13 @@ class DoorWorker(Worker):
             if not self.door.is_stuck:
                 self.notify()
             self.door.look()
-            await asyncio.sleep(1.0)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.ends.wait(), 1.0)
         await self._close()
 
     def _end(self, is_hurried: bool) -> None:
         self.alive = False
+        self.ends.set()
         self.is_hurried = self.is_hurried or is_hurried
 
     # New connections
@@ -105,7 +112,11 @@ class DoorWorker(Worker):
     def _let_in(self, listener: socket.socket) -> None:
         try:
             client, _ = listener.accept()
-        except (BlockingIOError, ConnectionAbortedError):
+        except (BlockingIOError, ConnectionAbortedError):  # another process was quicker, or the client gone
+            return
+        except OSError as failure:  # no more files
+            self.log.error("a connection could not be taken: %s", failure)
+            self.door.make_room()
             return
         client.setblocking(False)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -113,18 +124,17 @@ class DoorWorker(Worker):
         entering = self.loop.create_task(made)
         self.entering.add(entering)
         entering.add_done_callback(self.entering.discard)
-        BALANCE.put(self.age, len(self.door.connections) + 1)
 
     # The end
 
     async def _close(self) -> None:
         """What runs is answered; who rests may send one more request for a moment."""
-        BALANCE.put(self.age, BALANCE.NOBODY)
         for listener in self.listeners:
             self.loop.remove_reader(listener)
-        self.door.is_closing = True
+        self.door.is_closing, self.door.counts = True, bool
+        BALANCE.put(self.age, BALANCE.NOBODY)
         began = time.monotonic()
-        while self.door.connections and not self.is_hurried:
+        while (self.entering or not self.door.is_idle) and not self.is_hurried:
             passed = time.monotonic() - began
             if passed > self.cfg.graceful_timeout:
                 break
