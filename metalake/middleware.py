@@ -34,6 +34,8 @@ HARMLESS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
+BODILESS = (204, 304)  # which tell no length of their own (RFC 9110, 8.6)
+
 Next = Callable[[HttpRequest], HttpResponse]
 
 
@@ -58,7 +60,8 @@ class Wire:
             for name, value in HARMLESS.items():
                 response.setdefault(name, value)
             if not response.streaming:
-                response.setdefault("Content-Length", str(len(response.content)))
+                if response.status_code not in BODILESS:
+                    response.setdefault("Content-Length", str(len(response.content)))
                 if request.method == "HEAD":
                     response.content = b""
         finally:

@@ -53,16 +53,19 @@ class Connection(asyncio.Protocol):
         self.door.leaves(self)
 
     def data_received(self, data: bytes) -> None:
-        if self.is_answering or (self.is_full and not self.is_parting):
+        if self.is_parting:
+            return  # who parts hears the answer, whatever it still sends
+        if self.is_answering or self.is_full or self.ahead:
             self.ahead += data
             if len(self.ahead) > limits.AHEAD:
                 self.transport.pause_reading()
-        elif not self.is_parting:  # who parts hears the answer, whatever it still sends
+        else:
             self._read(data)
 
     def eof_received(self) -> bool:
+        """Whoever sends no more still hears the answers to what it sent."""
         self.is_half_closed = True
-        return self.is_answering or self.transport.get_write_buffer_size() > 0
+        return self.is_answering or bool(self.ahead)
 
     def pause_writing(self) -> None:
         self.is_full = True
@@ -101,9 +104,13 @@ class Connection(asyncio.Protocol):
             self.came, self.due = 0, time.monotonic() + limits.STEP
             if reader.expects_word and not reader.size:
                 self.transport.write(CONTINUE)
+        if self.is_half_closed and not reader.is_whole:
+            self.transport.close()  # the rest will not come
 
     def _go_on(self) -> None:
         """With what came meanwhile."""
+        if self.is_gone or self.is_parting or self.is_answering or self.is_full:
+            return
         self.transport.resume_reading()
         if self.ahead:
             data, self.ahead = self.ahead, b""
@@ -113,7 +120,8 @@ class Connection(asyncio.Protocol):
 
     @property
     def keeps_alive(self) -> bool:
-        return self.reader.keeps_alive and not (self.is_half_closed or self.door.is_closing)
+        is_last = self.is_half_closed and not (self.ahead or self.reader.has_ahead)
+        return self.reader.keeps_alive and not (is_last or self.door.is_closing)
 
     def send(self, answer: bytes, *, closes: bool) -> None:
         """The answer to the request that was taken; then the next one, or the end."""
@@ -125,13 +133,16 @@ class Connection(asyncio.Protocol):
             self._part(lingers=bool(self.ahead))
             return
         self.ahead = self.reader.next() + self.ahead
+        if self.is_half_closed and not self.ahead:
+            self._part(lingers=False)
+            return
         self._rest()
         if not self.is_full:
             self.door.loop.call_soon(self._go_on) if self.ahead else self.transport.resume_reading()
 
     def refuse(self, refused: Refused) -> None:
         """End with a reason: nobody knows any more where the client's next request begins."""
-        self.transport.write(refusal(refused))
+        self.transport.write(refusal(refused, is_head=self.reader.is_head))
         self.door.tells(self, refused.status)
         self._part(lingers=True)
 

@@ -123,7 +123,8 @@ class Door:
 
     def _call(self, environment: Environment) -> tuple[str, list[tuple[str, str]], bytes]:
         told: list[Any] = []
-        response = self.application(environment, lambda status, headers, *_: told.extend((status, headers)))
+        own = dict(environment)  # Django writes into it, and what begins again begins with what was sent
+        response = self.application(own, lambda status, headers, *_: told.extend((status, headers)))
         try:
             body = b"".join(response)
         finally:

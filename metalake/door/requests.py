@@ -5,6 +5,7 @@ Sources: RFC 9112 (HTTP/1.1), sections 2 to 7; PEP 3333 for the environment.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +26,10 @@ from metalake.targets import path_in
 Environment = dict[str, Any]
 
 TOO_MUCH = "Others send and are sent more than this server can keep; nothing was changed. Try again."
+TLS = b"\x16\x03"  # how a client begins that takes this port for one of https
+MOST_DIGITS = 100  # Python reads no number of thousands
 TOO_LARGE = "The request body may take {} bytes."
+_FIELD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00-\x08\x0a-\x1f\x7f]*")  # RFC 9110, 5.1 and 5.5
 _SAID = {
     letters.LimitRequestLine: (414, f"The request line is longer than {limits.LINE} bytes."),
     letters.LimitRequestHeaders: (
@@ -52,13 +56,23 @@ class Kept:
         return self.bodies + self.others
 
 
+class Parser(PythonProtocol):
+    """Reads what comes behind a body in chunks as strictly as a head, though nobody wants to know it."""
+
+    def _find_line(self, limit: int, error: Exception) -> int:
+        end = super()._find_line(limit, error)
+        if end > 0 and self._chunk_state == "trailer" and not _FIELD.fullmatch(self._buffer, 0, end):
+            raise letters.InvalidHeader("What comes behind the body is no header field")
+        return end
+
+
 class Reader:
     """Reads one request after the other; calls back for the end of each head and of each request."""
 
     def __init__(self, peer: tuple[str, int], here: tuple[str, int], kept: Kept) -> None:
         self.peer, self.here, self.kept = peer, here, kept
         self.size = 0  # bytes of the body that came
-        self.parser = PythonProtocol(
+        self.parser = Parser(
             on_header=self._field,
             on_headers_complete=self._head,
             on_body=self._part,
@@ -72,19 +86,32 @@ class Reader:
         """Before the next request."""
         self.fields = 0  # bytes of them
         self.most = 0  # bytes that the body may take
-        self.parts: list[bytes] = []
+        self.body, self.pieces = BytesIO(), 0
         self.kept.bodies -= self.size
         self.size = 0
         self.has_begun = self.has_head = False
 
     def feed(self, data: bytes) -> None:
         """Raises Refused."""
+        if not self.has_begun and data.startswith(TLS):
+            raise Refused(400, "TLS was begun where plain HTTP is spoken: a proxy before this server ends it.")
         self.has_begun = True
         try:
             self.parser.feed(data)
         except letters.ParseError as wrong:
             status, why = _SAID.get(type(wrong), (400, f"The request cannot be read: {wrong}."))
             raise Refused(status, why) from None
+        if self.parser.is_chunked and self.size + self.parser._chunk_remaining > self.most:
+            raise Refused(413, TOO_LARGE.format(self.most))  # by the size that a chunk tells
+
+    @property
+    def is_head(self) -> bool:
+        return self.parser.method == b"HEAD"
+
+    @property
+    def has_ahead(self) -> bool:
+        """Whether something came behind the request that is whole."""
+        return bool(self.parser.remaining())
 
     @property
     def is_whole(self) -> bool:
@@ -114,6 +141,10 @@ class Reader:
         self.fields += len(name) + len(value) + 4
         if self.fields > limits.FIELDS:
             raise letters.LimitRequestHeaders
+        if name == b"content-length" and len(value) > MOST_DIGITS:
+            raise Refused(400, f"A Content-Length has {MOST_DIGITS} digits at most.")
+        if name == b"transfer-encoding" and value.lower() != b"chunked":
+            raise letters.UnsupportedTransferCoding  # the parser knows more of them, and undoes none
 
     def _head(self) -> bool:
         parser = self.parser
@@ -129,7 +160,8 @@ class Reader:
         return False
 
     def _part(self, part: bytes) -> None:
-        self.parts.append(part)
+        self.body.write(part)
+        self.pieces += 1
         self.size += len(part)
         self.kept.bodies += len(part)
         if self.size > self.most:
@@ -137,11 +169,12 @@ class Reader:
         if self.parser.is_chunked:
             if self.kept.total > limits.MOST_KEPT:
                 raise Refused(503, TOO_MUCH)
-            if len(self.parts) > limits.FEW_CHUNKS and self.size < len(self.parts) * limits.SMALL_CHUNK:
+            if self.pieces > limits.FEW_CHUNKS and self.size < self.pieces * limits.SMALL_CHUNK:
                 raise Refused(400, f"Send the body in larger chunks than {limits.SMALL_CHUNK} bytes.")
 
     def environment(self) -> Environment:
         """Of the whole request, for the application."""
+        self.body.seek(0)
         parser = self.parser
         target = parser.path.decode("latin-1")
         path, query = path_in(target) or "/", target.partition("?")[2]
@@ -156,14 +189,14 @@ class Reader:
             "SERVER_PORT": str(self.here[1]),
             "REMOTE_ADDR": self.peer[0],
             "REMOTE_PORT": str(self.peer[1]),
-            "wsgi.input": BytesIO(b"".join(self.parts)),
+            "wsgi.input": self.body,
         }
         for name, value in parser.headers:
             if (key := _KEYS.get(name) or _key(name)) is None:
                 continue
             text = value.decode("latin-1")
             found[key] = f"{found[key]},{text}" if key in found else text
-        if self.parts:
+        if self.size:
             found["CONTENT_LENGTH"] = str(self.size)
         if found.get("HTTP_X_FORWARDED_PROTO") == "https" and is_trusted(
             self.peer[0], settings.METALAKE_TRUSTED_PROXIES
