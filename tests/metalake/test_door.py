@@ -1,0 +1,217 @@
+"""The door by itself, before a small application: who waits, who is turned away, and what a failure leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPResponse
+from typing import Any
+
+import pytest
+import uvloop
+
+from metalake.blocking import may_block
+from metalake.door import limits
+from metalake.door.connection import Connection
+from metalake.door.door import Door
+from tests.waiting import eventually
+
+READ, OTHER = "/iceberg/r", "/page"
+
+
+class Answer(list[bytes]):
+    def close(self) -> None:
+        pass
+
+
+class Place:
+    """A door in a thread of its own, and an application that does what the path's last part says."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.threads: list[str] = []
+        self.loop = uvloop.new_event_loop()
+        self.door = Door(self.application, self.loop)
+        self.door.open()
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.port = listener.getsockname()[1]
+        self.loop.run_until_complete(self.loop.create_server(lambda: Connection(self.door), sock=listener))
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        self.loop.create_task(self._look())
+        self.loop.run_forever()
+
+    async def _look(self) -> None:
+        while True:
+            self.door.look()
+            await asyncio.sleep(0.02)
+
+    def application(self, environment: dict[str, Any], start: Callable[..., object]) -> Answer:
+        self.threads.append(threading.current_thread().name.split()[0])
+        act = environment["PATH_INFO"].rpartition("/")[2]
+        if act == "wait":
+            self.go.wait(30)
+        elif act == "storage":
+            may_block()
+        elif act == "fail":
+            raise SystemExit
+        body = environment["wsgi.input"].read() or b"x" * (30_000_000 if act == "much" else 1)
+        start("200 OK", [("Content-Type", "text/plain")])
+        return Answer([body])
+
+    def ask(self, path: str, method: str = "GET", body: bytes | None = None) -> tuple[int, HTTPResponse, bytes]:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request(method, path, body)
+        response = connection.getresponse()
+        return response.status, response, response.read()
+
+    def send(self, text: str) -> socket.socket:
+        client = socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        client.sendall(text.encode())
+        return client
+
+    def hold(self, path: str, how_many: int) -> list[socket.socket]:
+        """Clients whose requests take until `go`."""
+        return [self.send(f"GET {path}/wait HTTP/1.1\r\nHost: h\r\n\r\n") for _ in range(how_many)]
+
+
+@contextmanager
+def opened(**changed: int) -> Iterator[Place]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in changed.items():
+            patch.setattr(limits, name, value)
+        place = Place()
+        try:
+            yield place
+        finally:
+            place.go.set()
+            place.loop.call_soon_threadsafe(place.loop.stop)
+            place.thread.join(10)
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    with opened() as place:
+        yield place
+
+
+def is_busy(answer: tuple[int, HTTPResponse, bytes]) -> None:
+    """503 in the shapes of both wires, and the connection stays."""
+    status, response, body = answer
+    told = json.loads(body)
+    assert (status, response.headers["Retry-After"]) == (503, "1")
+    assert (told["code"], told["error"]["type"]) == (1007, "ServiceUnavailableException")
+    assert "Connection" not in response.headers
+
+
+def test_a_full_line_of_one_kind_leaves_the_other_kind_alone(settings: Any) -> None:
+    settings.METALAKE_THREADS = 2
+    with opened(MOST_OTHERS=1) as place:
+        clients = place.hold(OTHER, 3)
+        assert eventually(lambda: len(place.door.others.since) == 2 and place.door.others.line.qsize() == 1)
+        is_busy(place.ask(OTHER))
+        assert place.ask(READ)[0] == 200
+        is_busy(place.ask(f"{READ}/storage"))  # it would have to wait with the others
+        assert place.ask(READ, "HEAD")[0] == 200
+        assert place.ask(OTHER, "HEAD")[2] == b""
+        place.go.set()
+        assert all(client.recv(100).startswith(b"HTTP/1.1 200") for client in clients)
+        assert place.ask(OTHER)[0] == 200
+
+
+def test_a_read_that_must_wait_begins_again_among_the_others(place: Place) -> None:
+    assert place.ask(f"{READ}/storage", body=b"sent")[2] == b"sent"
+    assert place.threads == ["reads", "answers"]
+    assert place.ask(f"{OTHER}/storage")[0] == 200
+    assert place.threads[2:] == ["answers"]
+
+
+def test_what_nobody_catches_is_a_500_and_the_thread_goes_on(place: Place) -> None:
+    for _ in range(20):
+        status, _, body = place.ask(f"{READ}/fail")
+        assert (status, json.loads(body)["code"]) == (500, 1002)
+    assert place.ask(READ)[0] == 200
+
+
+def test_who_rests_for_longest_makes_room() -> None:
+    with opened(MOST_CONNECTIONS=5) as place:
+        first = place.send("")
+        assert eventually(lambda: len(place.door.connections) == 1)
+        slow = place.send("GET /iceberg/r HTTP/1.1\r\n")
+        held = place.hold(OTHER, 1)
+        assert eventually(lambda: len(place.door.connections) == 3 and len(place.door.others.since) == 1)
+        others = [place.send("") for _ in range(3)]
+        assert first.recv(10) == b""
+        slow.sendall(b"Host: h\r\n\r\n")
+        assert slow.recv(100).startswith(b"HTTP/1.1 200")
+        place.go.set()
+        assert held[0].recv(100).startswith(b"HTTP/1.1 200")
+        assert len(place.door.connections) <= 5
+        assert others
+
+
+def test_bodies_together_have_a_limit_and_are_given_back() -> None:
+    with opened(MOST_KEPT=1000) as place:
+        half = place.send("POST /iceberg/r HTTP/1.1\r\nHost: h\r\nContent-Length: 900\r\n\r\n" + "x" * 800)
+        assert eventually(lambda: place.door.kept.bodies == 800)
+        status, response, body = place.ask(READ, "POST", b"y" * 300)
+        assert (status, response.headers["Retry-After"], b"Try again" in body) == (503, "1", True)
+        assert place.ask(READ)[0] == 200
+        half.close()
+        assert eventually(lambda: place.door.kept.bodies == 0)
+        assert place.ask(READ, "POST", b"y" * 300)[2] == b"y" * 300
+        assert eventually(lambda: place.door.kept.bodies == 0)
+
+
+def test_who_does_not_take_an_answer_loses_it_and_who_is_slow_gets_it() -> None:
+    with opened(STEP=1) as place:
+        never = place.send(f"GET {READ}/much HTTP/1.1\r\nHost: h\r\n\r\n")
+        slow = place.send(f"GET {READ}/much HTTP/1.1\r\nHost: h\r\n\r\n")
+        got = 0
+        while got < 30_000_000:
+            some = slow.recv(400_000)
+            assert some, got
+            got += len(some)
+            if got < 3_000_000:
+                threading.Event().wait(0.3)
+        assert eventually(lambda: len(place.door.connections) == 1)
+        got = 0
+        while some := never.recv(1_000_000):
+            got += len(some)
+        assert got < 30_000_000
+        assert place.door.kept.others == 0
+
+
+def test_a_closing_door_answers_what_comes_and_says_so(place: Place) -> None:
+    held = place.hold(READ, 1)
+    resting = place.send(f"GET {READ} HTTP/1.1\r\nHost: h\r\n\r\n")
+    assert b"Connection: close" not in resting.recv(1000)
+    assert eventually(lambda: len(place.door.reads.since) == 1)
+    place.loop.call_soon_threadsafe(setattr, place.door, "is_closing", True)
+    assert eventually(lambda: place.door.is_closing)
+    resting.sendall(f"GET {READ} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+    assert b"Connection: close" in resting.recv(1000)
+    place.go.set()
+    assert b"Connection: close" in held[0].recv(1000)
+    assert eventually(lambda: place.door.is_idle)
+
+
+def test_each_request_has_a_line_where_the_operator_wants_it(
+    place: Place, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    place.ask(READ)
+    settings.METALAKE_ACCESS_LOG = True
+    with caplog.at_level("INFO", "metalake.access"):
+        place.ask(f"{READ}?a=%2F")
+        assert eventually(lambda: len(caplog.records) == 1)
+        place.send("no request\r\n\r\n").recv(1000)
+        assert eventually(lambda: len(caplog.records) == 2)
+    told, unreadable = (vars(record) for record in caplog.records)
+    assert (told["method"], told["target"], told["status"], told["bytes"]) == ("GET", f"{READ}?a=%2F", 200, 1)
+    assert (told["address"], unreadable["status"]) == ("127.0.0.1", 400)
