@@ -1,7 +1,8 @@
 """A table's metadata files: where a catalog's storage is opened, and where they are read, checked and written.
 
 A FileIO is built from the catalog's own settings alone: a table's properties never choose a class, an endpoint
-or a key. pyiceberg and pyarrow are imported on first use; a server that starts does not need them yet.
+or a key. Files of this machine are read and written by the system's own calls; pyiceberg and pyarrow, which take a
+process 90 MB and a second, are imported with the first file of a storage.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from io import SEEK_END, BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -24,7 +25,7 @@ import orjson
 
 from catalogs.iceberg import disk
 from catalogs.iceberg.guard import loads_class
-from catalogs.iceberg.locations import is_local, normalise, real_path, require_deletable
+from catalogs.iceberg.locations import is_local, named_path, normalise, real_path, require_deletable
 from metalake.errors import (
     AlreadyExists,
     Invalid,
@@ -37,7 +38,8 @@ from metalake.errors import (
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
-    from pyiceberg.io import FileIO
+    from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
+    from pyiceberg.io.pyarrow import PyArrowFileIO
 
 log = logging.getLogger(__name__)
 
@@ -122,9 +124,34 @@ def _seconds(given: str, most: float) -> str:
 
 @lru_cache(maxsize=256)
 def _open_file_io(settings: tuple[tuple[str, str], ...]) -> FileIO:
-    from pyiceberg.io.pyarrow import PyArrowFileIO
+    return cast("FileIO", OnFirstUse(dict(settings)))
 
-    return PyArrowFileIO(dict(settings))
+
+class OnFirstUse:
+    """pyiceberg's FileIO over PyArrow, as much of it as is used here, which is made when it is."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self.properties = settings
+
+    @cached_property
+    def opened(self) -> PyArrowFileIO:
+        from pyiceberg.io.pyarrow import PyArrowFileIO
+
+        return PyArrowFileIO(self.properties)
+
+    def new_input(self, location: str) -> InputFile:
+        return self.opened.new_input(location)
+
+    def new_output(self, location: str) -> OutputFile:
+        return self.opened.new_output(location)
+
+    def delete(self, location: str) -> None:
+        self.opened.delete(location)
+
+    def holds_files(self, location: str) -> bool:
+        """Whether a file lies anywhere in a folder."""
+        scheme, host, path = self.opened.parse_location(location, self.properties)
+        return _holds_a_file(self.opened.fs_by_scheme(scheme, host), path)
 
 
 def read_metadata(io: FileIO, location: str, *, max_bytes: int = MAX_METADATA_BYTES) -> bytes:
@@ -229,7 +256,7 @@ def read_bytes(io: FileIO, location: str, max_bytes: int) -> bytes:
     """A file as stored. Raises NotFound, TooLarge, ProviderUnavailable, and Invalid for what is no file."""
     if is_local(location):
         _require_file(location)
-    with _storage_errors(location), io.new_input(_address(location)).open() as stream:
+    with _storage_errors(location), _opened(io, location) as stream:
         size = stream.seek(0, SEEK_END)
         if size > max_bytes:
             raise TooLarge(f"The file is over {max_bytes} bytes: {location}", kind="metadata-file")
@@ -237,16 +264,33 @@ def read_bytes(io: FileIO, location: str, max_bytes: int) -> bytes:
         return bytes(stream.read(size))
 
 
+def _opened(io: FileIO, location: str) -> BinaryIO | InputStream:
+    return open(named_path(location), "rb") if is_local(location) else io.new_input(_address(location)).open()
+
+
 def is_empty(io: FileIO, location: str) -> bool:
     """Whether no file lies anywhere in a folder, be it that there is none: empty folders are what a staged creation may
     have left. Raises ProviderUnavailable, Invalid, NotFound.
     """
-    from pyiceberg.io.pyarrow import PyArrowFileIO
-
-    assert isinstance(io, PyArrowFileIO)
     with _storage_errors(location):
-        scheme, host, path = io.parse_location(_address(location), io.properties)
-        return not _holds_a_file(io.fs_by_scheme(scheme, host), path)
+        if is_local(location):
+            return not _holds_a_file_here(named_path(location))
+        assert isinstance(io, OnFirstUse)
+        return not io.holds_files(_address(location))
+
+
+def _holds_a_file_here(folder: str) -> bool:
+    """A link counts as what it leads to."""
+    try:
+        lying = list(os.scandir(folder))
+    except FileNotFoundError:
+        return False
+    if any(not one.is_dir() for one in lying):
+        return True
+    try:
+        return any(_holds_a_file_here(one.path) for one in lying)
+    except OSError:
+        return True  # what cannot be looked at is not known to be empty
 
 
 def _holds_a_file(storage: FileSystem, folder: str) -> bool:
@@ -291,7 +335,10 @@ def delete_file(io: FileIO, location: str) -> int:
     require_deletable(location)
     try:
         with _storage_errors(location):
-            io.delete(_address(location))
+            if is_local(location):
+                os.unlink(named_path(location))
+            else:
+                io.delete(_address(location))
     except NotFound:
         return 0
     return 1

@@ -334,6 +334,11 @@ def is_local(location: str) -> bool:
     return location.startswith("/") or location[:5].lower() == "file:"
 
 
+def named_path(location: str) -> str:
+    """The path of a local location, its links as they are named."""
+    return "/" + "/".join(_take_apart(location).segments)
+
+
 def real_path(location: str) -> str:
     """A local location with its symbolic links followed; any other as it is."""
     place = _take_apart(location)

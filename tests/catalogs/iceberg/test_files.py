@@ -78,8 +78,12 @@ class TestFileIO:
             "DEFAULT_SCHEME": "hdfs",
         }
         io = file_io(properties)
-        assert type(io) is PyArrowFileIO
-        assert io.properties == {"s3.region": "eu-west-1", "s3.connect-timeout": "3", "s3.request-timeout": "10"}
+        assert type(io.opened) is PyArrowFileIO
+        assert (
+            io.opened.properties
+            == io.properties
+            == {"s3.region": "eu-west-1", "s3.connect-timeout": "3", "s3.request-timeout": "10"}
+        )
 
     def test_asks_nobody_for_a_region_when_the_endpoint_is_given(self):
         assert file_io({"s3.endpoint": "http://localhost:9000"}).properties["s3.region"] == "us-east-1"
@@ -92,6 +96,29 @@ class TestFileIO:
         )
         answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         assert answer.stdout.strip() == "[]"
+
+    def test_files_of_this_machine_need_none_of_it(self, tmp_path):
+        program = (
+            "import sys; from catalogs.iceberg import files; io = files.file_io({});"
+            f"place, content = files.write_metadata(io, {{'location': 'file://{tmp_path}/t'}}, version=1);"
+            "assert files.read_metadata(io, place) == content;"
+            f"assert not files.is_empty(io, 'file://{tmp_path}');"
+            "assert files.delete_file(io, place) == 1;"
+            "assert files.delete_file(io, place) == 0;"
+            f"assert files.is_empty(io, 'file://{tmp_path}');"
+            "print([m for m in ('pyiceberg', 'pyarrow') if m in sys.modules])"
+        )
+        environment = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings"}
+        answer = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+        )
+        assert answer.stdout.strip() == "[]"
+
+    def test_a_link_is_deleted_and_not_what_it_leads_to(self, io, tmp_path):
+        stored(tmp_path, "kept.json", b"{}")
+        (tmp_path / "link.json").symlink_to(tmp_path / "kept.json")
+        assert files.delete_file(io, f"file://{tmp_path}/link.json") == 1
+        assert [path.name for path in tmp_path.iterdir()] == ["kept.json"]
 
     def test_azure_takes_the_account_from_the_settings(self):
         assert files._address("abfss://box@acme.dfs.core.windows.net/t") == "abfss://box/t"

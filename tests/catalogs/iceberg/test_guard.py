@@ -120,7 +120,7 @@ def test_why_classes_are_refused(key, tmp_path, monkeypatch):
     assert sys.modules.pop("planted_by_a_user").called
     with pytest.raises(Invalid):
         check_properties(properties)
-    assert type(file_io(properties)) is PyArrowFileIO
+    assert type(file_io(properties).opened) is PyArrowFileIO
     assert "planted_by_a_user" not in sys.modules
 
 
