@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from benchmarks.harness import claim, finish, own_store, serve
+from benchmarks.usage import told
 
 MIB = 1024 * 1024
 MOST = 160
@@ -47,11 +48,13 @@ def main() -> None:
         assert server.process is not None
         workers = [worker.pid for worker in psutil.Process(server.process.pid).children(recursive=True)]
         for what, metalake, body in commits():
-            before = [told(worker, "VmRSS") for worker in workers]
+            before = [told(Path(f"/proc/{worker}/status"), "VmRSS") for worker in workers]
             for worker in workers:
                 Path(f"/proc/{worker}/clear_refs").write_text("5")  # the peak begins anew (proc(5))
             status = send(server.url, TABLE.format(metalake), token, body)
-            grown = max(told(worker, "VmHWM") - was for worker, was in zip(workers, before, strict=True))
+            grown = max(
+                told(Path(f"/proc/{worker}/status"), "VmHWM") - was for worker, was in zip(workers, before, strict=True)
+            )
             claim(f"{what}, answered {status}", grown / MIB, MOST, unit=" MiB")
     finish()
 
@@ -61,11 +64,6 @@ def send(url: str, path: str, token: str, body: bytes) -> int:
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     connection.request("POST", path, body, headers)
     return connection.getresponse().status
-
-
-def told(pid: int, name: str) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
 
 
 if __name__ == "__main__":

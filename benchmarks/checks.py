@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
-from benchmarks.footprint import resident
 from benchmarks.harness import (
     claim,
     finish,
@@ -28,6 +27,7 @@ from benchmarks.harness import (
     statements,
     timed,
 )
+from benchmarks.usage import resident
 
 if TYPE_CHECKING:
     from authz.models import Role, User

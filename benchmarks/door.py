@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> None:
         paths, reader = fill()
         servers = {
             "old": serve_twin(stack, "-m", "benchmarks.old_door"),
-            "new": serve_twin(stack),
+            "new": serve_twin(stack, METALAKE_WORKERS="2"),
             "one process": serve_twin(stack, METALAKE_WORKERS="1"),
         }
         measure(servers, paths, reader, rounds)

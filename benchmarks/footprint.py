@@ -1,4 +1,8 @@
-"""How fast it starts and how much memory it takes: an empty store, a second start, and after `make demo`."""
+"""How fast a server starts, and what memory all its processes take: after `make demo`, and after 50,000 requests.
+
+Memory is the sum of each process's share (PSS, proc_pid_smaps(5)), so that what several of them share counts once.
+`python -m benchmarks.footprint [requests]`
+"""
 
 from __future__ import annotations
 
@@ -7,28 +11,56 @@ import subprocess
 import sys
 import tempfile
 import time
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from benchmarks.harness import claim, finish, median
+import pyarrow as pa
+
+from benchmarks.harness import claim, finish, join_store, median
+from benchmarks.mixture import Mixture
+from benchmarks.usage import memory, processes
+from pipelines.rest import Client
 from tests.servers import ADMIN_PASSWORD, REPOSITORY, MetalakeServer, prepare
 
-STARTS = 3
-MIB = 1024 * 1024
+STARTS, FIRST = 3, 20
+REQUESTS = 50_000
+FIRST_LOADED = "/iceberg/demo/v1/lake/namespaces/first/tables/t"
+WIDE = 10_000  # tables of one schema
+MB = 1_000_000
 
 
 def main(arguments: list[str]) -> None:
+    if arguments == ["fill"]:
+        fill()
+        return
+    requests = int(arguments[0]) if arguments else REQUESTS
     with tempfile.TemporaryDirectory() as folder:
         server = prepare(Path(folder), METALAKE_LOG_LEVEL="ERROR")
         try:
             print(f"  first start, which migrates and makes the first catalog: {started(server):.2f} s")
-            starts = []
+            token = make_table(server)
+            starts, firsts = [], []
             for _ in range(STARTS):
                 server.kill()
                 starts.append(started(server))
+                firsts.append(first_requests(server, token))
             claim("start once set up, until ready", median(starts), 3, unit=" s")
-            print(f"  a server process that has answered nothing else: {largest(server) / MIB:.0f} MiB")
+            claim("the first request, which loads a table", median([taken[0] for taken in firsts]), 300, unit=" ms")
+            slowest = median([max(taken) for taken in firsts])
+            claim(f"the slowest of the first {FIRST}, each on a connection of its own", slowest, 300, unit=" ms")
+            print(f"  {len(processes(server))} processes that have answered nothing else: {memory(server) / MB:.0f} MB")
             demo(server)
-            claim("a server process after the demo", largest(server) / MIB, 250, unit=" MiB")
+            claim("all processes after the demo", memory(server) / MB, 250, unit=" MB")
+            run(server, "-m", "benchmarks.footprint", "fill")
+            before = time.perf_counter()
+            answers = Mixture(server.url, ADMIN_PASSWORD).run(requests)
+            took = time.perf_counter() - before
+            statuses = ", ".join(f"{count:,} times {status}" for status, count in sorted(answers.items()))
+            mistakes = sum(count for status, count in answers.items() if status >= 500 and status != 503)
+            print(f"  {requests:,} requests in {took:.0f} s were answered {statuses}")
+            claim("answers of 500 and above other than 503", mistakes, 0)
+            claim(f"all processes after {requests:,} mixed requests", memory(server) / MB, 350, unit=" MB")
         finally:
             server.kill()
     finish()
@@ -40,39 +72,60 @@ def started(server: MetalakeServer) -> float:
     return time.perf_counter() - before
 
 
+def make_table(server: MetalakeServer) -> str:
+    """What is loaded first; a token of one who may."""
+    token = Client(server.url, "admin", ADMIN_PASSWORD).call("POST", "tokens", body={"name": "bench"})
+    secret = str(token["token"]["secret"])
+    lake = Client(server.url, token=secret).iceberg("demo", "lake")
+    lake.create_namespace("first")
+    lake.create_table(("first", "t"), schema=pa.schema([("id", pa.int64())]))
+    return secret
+
+
+def first_requests(server: MetalakeServer, token: str) -> list[float]:
+    """Milliseconds of loading a table again and again, so that each process answers its first."""
+    taken = []
+    for _ in range(FIRST):
+        connection = HTTPConnection(urlsplit(server.url).netloc, timeout=60)
+        before = time.perf_counter()
+        connection.request("GET", FIRST_LOADED, headers={"Authorization": f"Bearer {token}"})
+        answer = connection.getresponse()
+        answer.read()
+        taken.append((time.perf_counter() - before) * 1000)
+        assert answer.status == 200, answer.status
+        connection.close()
+    return taken
+
+
 def demo(server: MetalakeServer) -> None:
-    """What `make demo` does. Raises AssertionError with its words where it fails."""
-    environment = os.environ | {"METALAKE_URL": server.url, "METALAKE_ADMIN_PASSWORD": ADMIN_PASSWORD}
+    """What `make demo` does."""
     before = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "pipelines.demo"], cwd=REPOSITORY, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    run(server, "-m", "pipelines.demo", METALAKE_URL=server.url, METALAKE_ADMIN_PASSWORD=ADMIN_PASSWORD)
     print(f"  the demo took {time.perf_counter() - before:.0f} s")
 
 
-def largest(server: MetalakeServer) -> float:
-    """Resident bytes of the largest process of the server."""
-    assert server.process is not None
-    return max(resident(pid) for pid in _group(server.process.pid))
+def run(server: MetalakeServer, *program: str, **environment: str) -> None:
+    """Python runs it beside the server. Raises AssertionError with its words where it fails."""
+    given = os.environ | server.environment | {"DJANGO_SETTINGS_MODULE": "metalake.settings"} | environment
+    done = subprocess.run([sys.executable, *program], cwd=REPOSITORY, env=given, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
-def _group(leader: int) -> list[int]:
-    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _is_in(entry, leader)]
+def fill() -> None:
+    """A schema of many tables in the store that the environment names."""
+    join_store()
+    from authz.callers import actor_of
+    from authz.models import User
+    from benchmarks.population import children
+    from catalogs.lookup import Ident
+    from catalogs.services import schemas
+    from metalake.models import Securable
+    from metalake.privileges import Kind
 
-
-def _is_in(entry: Path, leader: int) -> bool:
-    try:
-        return os.getpgid(int(entry.name)) == leader
-    except ProcessLookupError:
-        return False
-
-
-def resident(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return float(line.split()[1]) * 1024
-    return 0.0
+    admin = User.objects.get(username="admin")
+    made = schemas.create_schema(actor_of(admin), Ident("demo", "lake", "wide"), None, {}).row
+    parent = Securable.objects.get(pk=made.pk)
+    children(parent, (f"table_{n:05}" for n in range(WIDE)), Kind.TABLE, admin)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,9 @@ class GeneratedProvider(FlatMemoryProvider):
     label = "Generated"
     settings: ClassVar[type[MemorySettings]] = GeneratedSettings
 
+    def system_names(self) -> list[str]:
+        return ["generated://"]
+
     def list_schemas(self, page: str | None = None) -> Page:
         return Page([self.load_schema([f"airline_{number}"]) for number in range(SCHEMAS)])
 

@@ -30,7 +30,15 @@ def memory(server: MetalakeServer) -> float:
 
 
 def _proportional(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
-            return float(line.split()[1]) * 1024
-    return 0.0
+    return told(Path(f"/proc/{pid}/smaps_rollup"), "Pss")
+
+
+def resident(pid: int) -> float:
+    """Bytes, where shared pages count in full."""
+    return told(Path(f"/proc/{pid}/status"), "VmRSS")
+
+
+def told(said: Path, name: str) -> float:
+    """Bytes that a file of /proc tells by this name."""
+    lines = said.read_text().splitlines()
+    return next((float(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), 0.0)

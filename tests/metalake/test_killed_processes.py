@@ -1,0 +1,36 @@
+"""Clients who ask throughout are answered while processes of the server die or are exchanged.
+
+`python -m benchmarks.killed_processes` does the same for a minute.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.metalake.killing import Outcome, ask_throughout, exchange, kill_one, processes
+from tests.servers import StartMetalake
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.slow, pytest.mark.server]
+
+
+def test_only_what_a_killed_process_held_goes_unanswered(start_metalake: StartMetalake) -> None:
+    server = start_metalake(METALAKE_WORKERS="2")
+
+    killed = ask_throughout(server, seconds=3.5, every=1.5, disturb=kill_one(server), readers=6, writers=2)
+    assert len(killed.killed) == 2
+    assert not killed.unexplained
+    check(killed)
+
+    before = {process.pid for process in processes(server)}
+    exchanged = ask_throughout(server, seconds=2.5, every=1.5, disturb=exchange(server), readers=6, writers=2)
+    assert eventually(lambda: len({process.pid for process in processes(server)} - before) == 2)
+    assert not exchanged.unanswered
+    check(exchanged)
+
+
+def check(outcome: Outcome) -> None:
+    assert not outcome.refused
+    assert not outcome.failures, outcome.answers
+    assert any(outcome.acknowledged.values()), "nobody could write"
+    assert not outcome.lost
