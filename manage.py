@@ -6,6 +6,10 @@ import sys
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "metalake.settings")
+    if sys.argv[1:2] == ["serve"]:  # its processes count together, which is for whoever counts to know from the start
+        from metalake import meters
+
+        meters.share()
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 

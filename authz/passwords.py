@@ -7,6 +7,7 @@ what was right before passes whatever was counted, so that nobody's failures kee
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 from functools import cache
@@ -34,7 +35,11 @@ _run_key = secrets.token_hex()
 
 _TOO_MANY = "Too many sign-ins failed."
 _hashing = throttling.Bulkhead(
-    max(1, settings.METALAKE_THREADS // 4), patience=1, message="Too many sign in at this moment; try again."
+    "hashing",
+    size=max(2, len(os.sched_getaffinity(0)) // 2),
+    line=2 * max(1, settings.METALAKE_THREADS // 4),
+    patience=1,
+    message="Too many sign in at this moment; try again.",
 )
 _verified: TTLCache[str, bool] = TTLCache(maxsize=10_000, ttl=throttling.DAY)
 _verified_lock = threading.Lock()

@@ -20,6 +20,7 @@ from django.db import connection
 from django.db.models import F
 
 from authz.models import Remembered
+from metalake import board
 from metalake.errors import TooManyRequests
 
 WINDOW = 15 * 60
@@ -100,12 +101,15 @@ def _refuse(ends: Sequence[int], message: str) -> None:
 
 
 class Bulkhead:
-    """Lets `size` through at once and as many wait for a moment, so that the threads of the server stay free."""
+    """Lets `size` through at once in the whole server, which spares the processors.
 
-    def __init__(self, size: int, patience: float, message: str) -> None:
+    Of one process's threads `line` are inside or wait for a moment, so that the others stay free.
+    """
+
+    def __init__(self, name: str, size: int, line: int, patience: float, message: str) -> None:
         self.patience, self.message = patience, message
-        self._inside = BoundedSemaphore(size)
-        self._line = BoundedSemaphore(2 * size)
+        self._inside = board.Places(name, size)
+        self._line = BoundedSemaphore(line)
 
     @contextmanager
     def place(self) -> Iterator[None]:
@@ -113,11 +117,12 @@ class Bulkhead:
         if not self._line.acquire(blocking=False):
             raise TooManyRequests(self.message, retry_after=1)
         try:
-            if not self._inside.acquire(timeout=self.patience):
+            place = self._inside.take(self.patience)
+            if place is None:
                 raise TooManyRequests(self.message, retry_after=1)
             try:
                 yield
             finally:
-                self._inside.release()
+                self._inside.leave(place)
         finally:
             self._line.release()

@@ -11,6 +11,7 @@ class CatalogsConfig(AppConfig):
         from catalogs.services import admission, reserved
         from metalake import rest
         from metalake.health import NAMES, STORED
+        from metalake.meters import LOOKED_UP
 
         register_finder(securables)
         hand_over_with(reserved.hand_over)
@@ -18,3 +19,4 @@ class CatalogsConfig(AppConfig):
         rest.admit_with(admission.admit)
         STORED.register(metrics.OutsideCatalogs())
         NAMES.register(metrics.OutsideNames())
+        LOOKED_UP.register(metrics.Breakers())

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from catalogs.intents import looking
 from catalogs.models import Catalog, Intent, RefreshRun
+from catalogs.providers import lines
 from catalogs.providers.external import ExternalProvider
 from catalogs.providers.registry import PROVIDERS, provider_class
 
@@ -29,6 +30,20 @@ class OutsideCatalogs(Collector):
             yield from [*_walks(), *_writes()]
         except Error:
             return
+
+
+class Breakers(Collector):
+    """Of the systems and storages that this server has called."""
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        return []
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        systems = GaugeMetricFamily("metalake_remote_breaker_open", "Whether calls are refused", labels=LABELS)
+        storages = GaugeMetricFamily("metalake_storage_breaker_open", "Whether calls are refused", labels=LABELS)
+        for (to, of), health in lines.known().items():
+            (storages if to == "storage" else systems).add_metric([str(of)], health.is_open)
+        yield from (systems, storages)
 
 
 class OutsideNames(Collector):

@@ -15,18 +15,19 @@ from django.conf import settings
 from django.db import Error
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Gauge, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
+from metalake import meters
 from metalake.errors import Unauthenticated
 from metalake.models import Outbox
 from metalake.readiness import checks
 from metalake.rest import Endpoint, answers, error_response
 
 WIRE_VERSION = "1.3.1"  # of the native wire: its clients refuse a server older than themselves
-DATABASE_UP = Gauge("metalake_database_up", "Whether the database answered this request")
 STORED = CollectorRegistry()
 """Metrics that are looked up in the database, and told while it answers."""
-OUTBOX_ROWS = Gauge("metalake_outbox_rows", "Follow-ups that wait", registry=STORED)
 NAMES = CollectorRegistry()
 """Metrics that say which names belong to the ids of the others: for scrapers with the token alone."""
 
@@ -107,23 +108,27 @@ class Configs(Endpoint):
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Counters of this process, for Prometheus: by ids, and their names for who has the token.
+    """What this server counted, for Prometheus: by ids, and their names for who has the token.
 
-    While the database is down only what the process knows by itself, and that it is down.
+    While the database is down only what the server knows by itself, and that it is down.
     """
     given = request.META.get("HTTP_AUTHORIZATION")
     if given is not None and not _is_scraper(given):
         refusal = error_response(Unauthenticated("Send METALAKE_METRICS_TOKEN as a bearer token, or no credential."))
         refusal["WWW-Authenticate"] = 'Bearer realm="Metalake metrics"'
         return refusal
-    registries = [REGISTRY, STORED] if given is None else [REGISTRY, STORED, NAMES]
+    found = [*_told_by_the_database(named=given is not None), *meters.registries()]
+    return HttpResponse(b"".join(map(generate_latest, found)), content_type=CONTENT_TYPE_LATEST)
+
+
+def _told_by_the_database(named: bool) -> list[Collector]:
+    up = GaugeMetricFamily("metalake_database_up", "Whether the database answered this request", value=1)
     try:
-        OUTBOX_ROWS.set(Outbox.objects.count())
-        DATABASE_UP.set(1)
+        rows = GaugeMetricFamily("metalake_outbox_rows", "Follow-ups that wait", value=Outbox.objects.count())
     except Error:
-        DATABASE_UP.set(0)
-        registries = [REGISTRY]  # the others would each wait for it again
-    return HttpResponse(b"".join(map(generate_latest, registries)), content_type=CONTENT_TYPE_LATEST)
+        up = GaugeMetricFamily(up.name, up.documentation, value=0)
+        return [meters.Told(up)]  # the others would each wait for it again
+    return [meters.Told(up, rows), STORED, *([NAMES] if named else [])]
 
 
 def _is_scraper(header: str) -> bool:

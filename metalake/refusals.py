@@ -2,25 +2,26 @@
 
 Of one caller the first ROWS different refusals of a minute are a row each, at once; how many more there were is one row
 when the minute is over. Sign-ins that failed are one row a minute, with how many for which accounts and from where.
-Each process tells its own: with several of them a caller may get as many rows in each, and what a process has counted
-since its last row is lost if it is killed.
+All processes of a server count on its board: whichever a caller met, these are the bounds, and what a process that was
+killed had counted is told by the others.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
+from uuid import uuid4
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
+from metalake import board
 from metalake.errors import Forbidden
 from metalake.events import Event, record
 
@@ -39,51 +40,9 @@ OTHERS = "others"
 clock = time.monotonic
 
 
-class _Minute:
-    """What one caller was refused since it began."""
-
-    def __init__(self, caller: str) -> None:
-        self.caller = caller
-        self.since = timezone.now()
-        self.ends = clock() + MINUTE
-        self.rows: set[bytes] = set()
-        self.more = 0
-
-    def rest(self) -> list[Event]:
-        if not self.more:
-            return []
-        details = {"more": self.more, "since": self.since.isoformat()}
-        return [_event("access.refused", self.caller, f"{self.more} more requests", details)]
-
-
-class _SignIns:
-    """The sign-ins that failed since it began; names that are no account's are counted, since one may be a password."""
-
-    def __init__(self) -> None:
-        self.since = timezone.now()
-        self.ends = clock() + MINUTE
-        self.wrong = 0
-        self.not_tried = 0
-        self.unknown_names = 0
-        self.accounts: Counter[str] = Counter()
-        self.addresses: Counter[str] = Counter()
-
-    def rest(self) -> list[Event]:
-        details = {
-            "wrong": self.wrong,
-            "notTried": self.not_tried,
-            "accounts": dict(self.accounts),
-            "unknownNames": self.unknown_names,
-            "addresses": dict(self.addresses),
-            "since": self.since.isoformat(),
-        }
-        return [_event("sign_in.refused", "", f"{self.wrong + self.not_tried} sign-ins", details, kind="user")]
-
-
-_lock = threading.Lock()
-_callers: dict[str, _Minute] = {}
-_sign_ins: list[_SignIns] = []  # the one that is open, if any
-_untold: list[Event] = []
+_minutes = board.Notes("refusals")  # of each caller, by a digest of its name
+_sign_ins = board.Notes("failed sign-ins")  # those of this minute
+_untold = board.Notes("refusals untold")  # rows that the database has not taken yet
 
 
 def refused(actor: str, asked: str, refusal: Forbidden) -> None:
@@ -93,60 +52,119 @@ def refused(actor: str, asked: str, refusal: Forbidden) -> None:
     """
     details = {"why": shortened(refusal.message)}
     event = _event("access.refused", actor, shortened(asked), details, kind=refusal.kind or "")
-    what = hashlib.sha256(f"{asked}\0{refusal.message}".encode(errors="surrogatepass")).digest()
-    with _lock:
-        minute = _minute_of(event.actor)
-        if what in minute.rows or len(minute.rows) >= ROWS:
-            minute.more += 1
-            return
-        minute.rows.add(what)
-    if not _note([event]):
-        with _lock:
-            minute.more += 1
+    what = hashlib.sha256(f"{asked}\0{refusal.message}".encode(errors="surrogatepass")).hexdigest()[:32]
+    try:
+        if _is_a_row(event.actor, what) and not _note([event]):
+            _is_a_row(event.actor, what)  # it was to be one: now it is counted
+    except board.Unavailable:
+        log.exception("a refusal could not be noted")
+
+
+def _is_a_row(caller: str, what: str) -> bool:
+    """Whether it is to be told at once; else it is counted."""
+    with board.turn():
+        name = _digest(caller)
+        if name not in _minutes and len(_minutes) >= CALLERS:
+            caller, name = OTHERS, _digest(OTHERS)
+        minute = _minutes.get(name)
+        if minute is None or minute["ends"] <= clock():
+            if minute is not None:
+                _keep(_rest(minute))
+            minute = _begun(caller=caller, rows=[], more=0)
+        is_row = what not in minute["rows"] and len(minute["rows"]) < ROWS
+        if is_row:
+            minute["rows"].append(what)
+        else:
+            minute["more"] += 1
+        _minutes[name] = minute
+        return is_row
 
 
 def sign_in(account: str | None, address: str, *, tried: bool) -> None:
-    """Count a sign-in that failed, or was not even tried; `account` is None where there is none of that name."""
-    with _lock:
-        if _sign_ins and _sign_ins[0].ends <= clock():
-            _untold.extend(_sign_ins.pop().rest())
-        if not _sign_ins:
-            _sign_ins.append(_SignIns())
-        found = _sign_ins[0]
-        if tried:
-            found.wrong += 1
-        else:
-            found.not_tried += 1
-        if account is None:
-            found.unknown_names += 1
-        else:
-            _count(found.accounts, account)
-        _count(found.addresses, address or "local")
+    """Count a sign-in that failed, or was not even tried; `account` is None where there is none of that name.
+
+    Names that are no account's are counted alone, since one may be a password. Never raises.
+    """
+    try:
+        with board.turn():
+            found = _sign_ins.get("")
+            if found is None or found["ends"] <= clock():
+                if found is not None:
+                    _keep(_rest(found))
+                found = _begun(wrong=0, notTried=0, accounts={}, unknownNames=0, addresses={})
+            found["wrong" if tried else "notTried"] += 1
+            if account is None:
+                found["unknownNames"] += 1
+            else:
+                _count(found["accounts"], account)
+            _count(found["addresses"], address or "local")
+            _sign_ins[""] = found
+    except board.Unavailable:
+        log.exception("a failed sign-in could not be counted")
 
 
 def tell(*, everything: bool = False) -> None:
-    """Write the rows of the minutes that are over, or of all: every process of a server does so each second."""
-    with _lock:
-        begun: list[_Minute | _SignIns] = [*_callers.values(), *_sign_ins]
-        over = [each for each in begun if everything or each.ends <= clock()]
-        events = [*_untold, *(event for each in over for event in each.rest())]
+    """Write the rows of the minutes that are over, or of all; one of a server's processes does so each second."""
+    try:
+        events = _take(everything)
+        if events and not _note(events):
+            with board.turn():
+                _keep(events)
+    except board.Unavailable:
+        log.exception("what was refused could not be told")
+
+
+def _take(everything: bool) -> list[Event]:
+    """What is to be told, which is then nobody else's to tell."""
+
+    def over() -> list[tuple[board.Notes, str, dict[str, Any]]]:
+        begun = [(notes, name, each) for notes in (_minutes, _sign_ins) for name, each in notes.everything().items()]
+        return [found for found in begun if everything or found[2]["ends"] <= clock()]
+
+    if not over() and not _untold:
+        return []
+    with board.turn():
+        events = [_event_of(each) for each in _untold.everything().values()]
         _untold.clear()
-        for each in over:
-            if isinstance(each, _SignIns):
-                _sign_ins.remove(each)
-            else:
-                del _callers[each.caller]
-    if events and not _note(events):
-        with _lock:
-            _untold[:] = [*events, *_untold][:WAITING]
+        for notes, name, each in over():
+            events += _rest(each)
+            del notes[name]
+        return events
+
+
+def _rest(begun: dict[str, Any]) -> list[Event]:
+    """What is left to say of a minute."""
+    if "more" not in begun:
+        details = {name: value for name, value in begun.items() if name != "ends"}
+        return [_event("sign_in.refused", "", f"{begun['wrong'] + begun['notTried']} sign-ins", details, kind="user")]
+    if not begun["more"]:
+        return []
+    details = {"more": begun["more"], "since": begun["since"]}
+    return [_event("access.refused", begun["caller"], f"{begun['more']} more requests", details)]
+
+
+def _begun(**counts: Any) -> dict[str, Any]:
+    return counts | {"since": timezone.now().isoformat(), "ends": clock() + MINUTE}
+
+
+def _keep(events: list[Event]) -> None:
+    """For the next who tells."""
+    for event in events[: WAITING - len(_untold)]:
+        _untold[f"{event.at.isoformat()} {uuid4()}"] = event.as_json()
+
+
+def _event_of(kept: dict[str, Any]) -> Event:
+    return Event(**(kept | {"at": datetime.fromisoformat(kept["at"])}))
+
+
+def _digest(caller: str) -> str:
+    return hashlib.sha256(caller.encode(errors="surrogatepass")).hexdigest()
 
 
 def forget() -> None:
-    """Nothing of what this process has counted is told."""
-    with _lock:
-        _callers.clear()
-        _sign_ins.clear()
-        _untold.clear()
+    """Nothing of what was counted is told."""
+    for notes in (_minutes, _sign_ins, _untold):
+        notes.clear()
 
 
 def shortened(text: str) -> str:
@@ -158,19 +176,9 @@ def shortened(text: str) -> str:
     return f"{raw[:KEPT].decode(errors='ignore')}... sha256:{hashlib.sha256(rest).hexdigest()} of {len(rest)} bytes"
 
 
-def _minute_of(caller: str) -> _Minute:
-    if caller not in _callers and len(_callers) >= CALLERS:
-        caller = OTHERS
-    minute = _callers.get(caller)
-    if minute is None or minute.ends <= clock():
-        if minute is not None:
-            _untold.extend(minute.rest())
-        minute = _callers[caller] = _Minute(caller)
-    return minute
-
-
-def _count(counter: Counter[str], name: str) -> None:
-    counter[name if name in counter or len(counter) < NAMED else OTHERS] += 1
+def _count(counter: dict[str, int], name: str) -> None:
+    name = name if name in counter or len(counter) < NAMED else OTHERS
+    counter[name] = counter.get(name, 0) + 1
 
 
 def _event(name: str, actor: str, full_name: str, details: dict[str, Any], kind: str = "") -> Event:

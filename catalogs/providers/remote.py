@@ -2,30 +2,27 @@
 
 A system's reads are tried again; a storage's client does that itself.
 
-Figures: security plan 3.8. The state is the process's own; a dead system is found out by each.
+Figures: security plan 3.8. Who may ask, and when, is in catalogs/providers/lines.py.
 """
 
 from __future__ import annotations
 
 import logging
 import random
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TookTooLong
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.conf import settings
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Counter, Histogram
 
 from catalogs.providers import deadline as time_limit
 from catalogs.providers import nul
 from catalogs.providers.base import Provider
+from catalogs.providers.lines import Line, line_of, storage_line_of, trial_line_of
 from catalogs.providers.verbs import READS
 from metalake.blocking import may_block
 from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
@@ -39,166 +36,11 @@ log = logging.getLogger(__name__)
 
 CONNECT, READ, TOTAL = 3.0, 10.0, 30.0  # seconds
 RETRIES = 2
-SLOTS = 16  # calls to one catalog at once
-SLOW = 1.0  # seconds after which a call counts as slow
-PATIENCE = 0.3  # seconds without an answer after which nobody waits for a place any more
-BRIEFLY = 0.05  # seconds for which somebody waits whose thread is one of the last
-FAILURES, WINDOW = 5, 20  # in a row, or half of the window, open the breaker
-COOL_DOWN = 15.0  # seconds until one call may try
 STORAGE = "The storage"
 READ_FILE = "read_file"  # of a storage; its other verbs write
 
 CALLS = Counter("metalake_remote_calls", "Calls to outside systems", ["catalog", "provider", "verb", "outcome"])
 SECONDS = Histogram("metalake_remote_seconds", "Seconds that a call took", ["catalog", "provider", "verb"])
-OPEN = Gauge("metalake_remote_breaker_open", "Whether calls to a catalog are refused", ["catalog"])
-STORAGE_OPEN = Gauge("metalake_storage_breaker_open", "Whether calls to a catalog's storage are refused", ["catalog"])
-
-
-class Line:
-    """The way to one catalog's system: its threads, how many wait in them, and whether it answers."""
-
-    lock = threading.Condition()  # one for all: who leaves one system makes room for others
-    under_way = 0  # calls to any system
-    held = 0  # of this process's threads, by these calls and by those that wait for a place
-
-    def __init__(self, catalog_id: int, opened: Gauge = OPEN) -> None:
-        self.catalog_id, self.opened = catalog_id, opened
-        self.pool = ThreadPoolExecutor(SLOTS, thread_name_prefix=f"remote {catalog_id}")
-        self.waiting: dict[int, float] = {}
-        self.recent: deque[bool] = deque(maxlen=WINDOW)
-        self.failures = 0
-        self.answered_at = 0.0
-        self.open_until = 0.0
-        self.trying = False
-        self.last_error = ""
-
-    @property
-    def is_open(self) -> bool:
-        return self.open_until > 0
-
-    @property
-    def places(self) -> int:
-        """How many calls may be under way at once: all that a system holds of the threads when it falls silent."""
-        return min(SLOTS, max(1, settings.METALAKE_THREADS // 2))
-
-    @property
-    def slow_slots(self) -> int:
-        """How many of this process's threads a slow system may hold."""
-        return max(1, settings.METALAKE_THREADS // 4)
-
-    @staticmethod
-    def all_places() -> int:
-        """How many calls to all systems together: a quarter of the threads is for what needs none of them."""
-        return settings.METALAKE_THREADS - settings.METALAKE_THREADS // 4
-
-    def enter(self, label: str, until: float = inf) -> int:
-        """A ticket for one call, waiting for a place while others keep getting answers. Raises ProviderBusy."""
-        with self.lock:
-            Line.held += 1
-            try:
-                self._wait_for_place(label, time.monotonic(), until)
-            except ProviderBusy:
-                Line.held -= 1
-                raise
-            self.trying = self.is_open
-            ticket = next(number for number in range(SLOTS) if number not in self.waiting)
-            self.waiting[ticket] = time.monotonic()
-            Line.under_way += 1
-            return ticket
-
-    def pass_by(self, label: str) -> None:
-        """For a call that takes no place, since no request waits for it. Raises ProviderBusy."""
-        with self.lock:
-            self._require_closed(label)
-            self.trying = self.is_open
-
-    def _wait_for_place(self, label: str, since: float, until: float) -> None:
-        self._require_closed(label)
-        while (others := Line.under_way >= self.all_places()) or self._is_full():
-            if Line.held > self.all_places():
-                until = min(until, since + BRIEFLY)
-            patience = min(self._patience(since), until - time.monotonic())
-            if patience <= 0:
-                slow = "Other systems answer" if others and not self._is_full() else f"{label} answers"
-                raise _busy(f"{slow} slowly and others wait for it already.", 1)
-            self.lock.wait(patience)
-            self._require_closed(label)
-
-    def _is_full(self) -> bool:
-        return len(self.waiting) >= self.places or self._slow() >= self.slow_slots
-
-    def _require_closed(self, label: str) -> None:
-        now = time.monotonic()
-        if self.is_open and (now < self.open_until or self.trying):
-            said = f"{label} kept failing and is asked again soon. It said: {self.last_error}"
-            raise _busy(said, max(1, round(self.open_until - now)))
-
-    def _slow(self) -> int:
-        now = time.monotonic()
-        return sum(now - since > SLOW for since in self.waiting.values())
-
-    def _patience(self, since: float) -> float:
-        """For how many seconds somebody may wait for a place: every wait for one that is silent is a thread less."""
-        if self.failures or self._slow():
-            return 0.0
-        return max(self.answered_at, min(self.waiting.values(), default=since)) + PATIENCE - time.monotonic()
-
-    def leave(self, ticket: int) -> None:
-        with self.lock:
-            del self.waiting[ticket]
-            Line.held -= 1
-            Line.under_way -= 1
-            self.lock.notify_all()
-
-    def note(self, answered: bool, said: str = "") -> None:
-        """What a call says of the system's health: an answer that refuses is an answer."""
-        with self.lock:
-            self.trying = False
-            self.recent.append(answered)
-            if answered:
-                self.answered_at = time.monotonic()
-                if self.open_until:
-                    self.recent.clear()  # it is back: its past failures are no reason to spare it again
-                self.failures, self.open_until = 0, 0.0
-            else:
-                self.failures += 1
-                self.last_error = said
-                half = len(self.recent) == WINDOW and self.recent.count(False) * 2 >= WINDOW
-                if self.open_until or self.failures >= FAILURES or half:
-                    self.open_until = time.monotonic() + COOL_DOWN
-            self.opened.labels(self.catalog_id).set(1 if self.open_until else 0)
-
-
-def _busy(message: str, retry_after: int) -> ProviderBusy:
-    busy = ProviderBusy(message, kind="catalog")
-    busy.retry_after = retry_after
-    return busy
-
-
-_lines: dict[tuple[str, int], Line] = {}
-_lines_lock = threading.Lock()
-
-
-def line_of(catalog_id: int) -> Line:
-    return _line("system", catalog_id)
-
-
-def storage_line_of(catalog_id: int) -> Line:
-    return _line("storage", catalog_id, STORAGE_OPEN)
-
-
-def _line(to: str, of: int, opened: Gauge = OPEN) -> Line:
-    with _lines_lock:
-        return _lines.get((to, of)) or _lines.setdefault((to, of), Line(of, opened))
-
-
-def forget(catalog_id: int) -> None:
-    """After a catalog's properties changed: what was learnt of its former address says nothing of the new one."""
-    with _lines_lock:
-        for to in ("system", "storage"):
-            _lines.pop((to, catalog_id), None)  # its threads end with the calls they make
-    for opened in (OPEN, STORAGE_OPEN):
-        opened.remove(catalog_id)
 
 
 @dataclass(frozen=True)
@@ -286,7 +128,7 @@ def trial(
     Raises what is wrong with it, and ProviderBusy while what others of its metalake try holds its share of the threads.
     """
     may_block()
-    line = _line("trial", metalake_id)
+    line = trial_line_of(metalake_id)
     ticket = line.enter("What is tried in this metalake", time.monotonic() + seconds)
 
     def work() -> Any:
@@ -371,8 +213,8 @@ def _noted(line: Line, label: str, verb: str) -> Iterator[None]:
         line.note(answered=True)
         raise
     finally:
-        CALLS.labels(line.catalog_id, label, verb, outcome).inc()
-        SECONDS.labels(line.catalog_id, label, verb).observe(time.monotonic() - started)
+        CALLS.labels(line.of, label, verb, outcome).inc()
+        SECONDS.labels(line.of, label, verb).observe(time.monotonic() - started)
 
 
 def _wait(future: Future[Any], seconds: float, label: str, verb: str) -> Any:

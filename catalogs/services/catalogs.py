@@ -18,7 +18,7 @@ from catalogs.iceberg.guard import check_limits
 from catalogs.iceberg.locations import canonical, is_under, may_meet, real_path
 from catalogs.lookup import Found, Ident, find
 from catalogs.models import Catalog, Schema
-from catalogs.providers import remote
+from catalogs.providers import lines, remote
 from catalogs.providers.base import Provider
 from catalogs.providers.registry import PROVIDERS, provider_class, provider_for
 from catalogs.secrets import MASK, mask, require_values
@@ -198,7 +198,7 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
                 vault.seal(row.pk, _masked(row.properties, opened))
             record(event(actor, "catalog.altered", found, named(row, fields), changed=sorted(fields)))
         if elsewhere:
-            transaction.on_commit(partial(remote.forget, row.pk))
+            transaction.on_commit(partial(lines.forget, row.pk))
         if elsewhere and is_external(found):
             forget_answers(row.pk, f"{actor.name} altered where the catalog leads; start the refresh again.")
         return row

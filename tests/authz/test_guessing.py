@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import pytest
@@ -212,10 +213,12 @@ def test_addresses_are_believed_of_trusted_proxies_only(world: World, settings: 
 
 
 def test_hashing_leaves_threads_for_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    hall = throttling.Bulkhead(2, patience=0.01, message="Too many sign in at this moment; try again.")
+    hall = throttling.Bulkhead("hall", 2, 4, patience=0.01, message="Too many sign in at this moment; try again.")
     monkeypatch.setattr(passwords, "_hashing", hall)
     assert ask(PASSWORD).status == 200
-    with hall.place(), hall.place():
+    with ExitStack() as inside:
+        inside.enter_context(hall.place())
+        inside.enter_context(hall.place())
         busy = ask("a guess", "mia")
         assert (busy.status, busy.headers["Retry-After"]) == (429, "1")
         assert ask(PASSWORD).status == 200, "who is known does not hash"
@@ -226,9 +229,8 @@ def test_hashing_leaves_threads_for_others(world: World, monkeypatch: pytest.Mon
             while hall._line._value:
                 threading.Event().wait(0.001)
             assert ask("a guess", "mia").status == 429
-            hall._inside.release(2)
+            inside.close()
             assert all(each.result() for each in waiting)
-            hall._inside.acquire(), hall._inside.acquire()
     assert ask("a guess", "mia").status == 401, "nothing is left taken"
     assert Remembered.objects.filter(count=1).count() == 2
 
@@ -255,7 +257,7 @@ def test_guesses_at_once_are_no_way_round(slow_hashes: list[str], monkeypatch: p
         real(*args)
 
     monkeypatch.setattr(throttling, "require", all_at_once)
-    monkeypatch.setattr(passwords, "_hashing", throttling.Bulkhead(16, patience=60, message="busy"))
+    monkeypatch.setattr(passwords, "_hashing", throttling.Bulkhead("wide", 16, 32, patience=60, message="busy"))
 
     def one(n: int) -> int:
         try:

@@ -122,7 +122,7 @@ def test_a_flood_is_counted_and_not_kept(world: World, now: list[float]) -> None
 def test_the_rest_is_told_when_the_process_ends(world: World, now: list[float]) -> None:
     for number in range(noted.ROWS + 5):
         noted.refused("mia", f"DELETE {number}", Forbidden("mia may not."))
-    tell_what_was_refused(None, None)
+    tell_what_was_refused(None)
     assert more() == [("mia", 5)]
 
 

@@ -23,11 +23,12 @@ from authz.models import User
 from authz.policy import Actor
 from catalogs.iceberg import files
 from catalogs.lookup import Ident
-from catalogs.providers import remote
+from catalogs.providers import lines, remote
 from catalogs.providers.metadata_files import METADATA
 from catalogs.services import catalogs, schemas, tables
 from catalogs.services.changes import Alteration
 from metalake.errors import Invalid, ProviderBusy, ProviderTimeout, ProviderUnavailable
+from metalake.meters import LOOKED_UP
 from tests.catalogs.callers import Caller
 from tests.waiting import eventually
 
@@ -126,7 +127,7 @@ def done(creations: list[Future[Any]]) -> list[Future[Any]]:
 
 @pytest.fixture
 def actor(admin: Caller, settings: Any) -> Actor:
-    remote._lines.clear()
+    lines.forget_all()
     METADATA._entries.clear()
     return actor_of(User.objects.get(username="admin"))
 
@@ -182,7 +183,7 @@ def test_a_storage_that_keeps_failing_is_spared_and_asked_again_with_other_setti
 
     monkeypatch.setattr(files, "read_metadata", broken)
     catalog = catalogs.load_catalog(actor, "demo", "stuck")
-    for _ in range(remote.FAILURES):
+    for _ in range(lines.FAILURES):
         with pytest.raises(ProviderUnavailable, match="did not answer"):
             tables.register_table(actor, stuck, "s3://lake/tables/x/v1.metadata.json")
     with pytest.raises(ProviderBusy, match="kept failing"):
@@ -191,20 +192,20 @@ def test_a_storage_that_keeps_failing_is_spared_and_asked_again_with_other_setti
         tables.purge_table(
             {"catalog_id": catalog.pk, "metadata_location": "s3://lake/tables/x", "table_uuid": os.urandom(16).hex()}
         )
-    assert REGISTRY.get_sample_value("metalake_storage_breaker_open", {"catalog": str(catalog.pk)}) == 1
-    assert not remote.line_of(catalog.pk).is_open
-    remote.forget(catalog.pk)
-    assert not remote.storage_line_of(catalog.pk).is_open
+    assert LOOKED_UP.get_sample_value("metalake_storage_breaker_open", {"catalog": str(catalog.pk)}) == 1
+    assert not lines.line_of(catalog.pk).is_open
+    lines.forget(catalog.pk)
+    assert not lines.storage_line_of(catalog.pk).is_open
 
 
 @pytest.mark.django_db(transaction=True)
 def test_other_settings_are_tried_at_once(stuck: Ident, actor: Actor) -> None:
     pk = catalogs.load_catalog(actor, "demo", "stuck").pk
-    for _ in range(remote.FAILURES):
-        remote.storage_line_of(pk).note(answered=False, said="nothing")
-    assert remote.storage_line_of(pk).is_open
+    for _ in range(lines.FAILURES):
+        lines.storage_line_of(pk).note(answered=False, said="nothing")
+    assert lines.storage_line_of(pk).is_open
     catalogs.alter_catalog(actor, "demo", "stuck", Alteration(properties=(("s3.region", "eu-west-1"),)))
-    assert not remote.storage_line_of(pk).is_open
+    assert not lines.storage_line_of(pk).is_open
 
 
 @pytest.mark.django_db
@@ -234,7 +235,7 @@ def test_what_is_written_when_nobody_waits_any_more_is_removed(monkeypatch: pyte
     monkeypatch.setattr(files, "delete_quietly", lambda io, places: removed.set())
     real = remote.reach
     monkeypatch.setattr(remote, "reach", lambda *asked, **how: real(*asked, **(how | {"total": 0.05})))
-    remote._lines.clear()
+    lines.forget_all()
     store = MetadataFiles(7, lambda: None, ["s3://lake"], [])  # type: ignore[arg-type, return-value]
     with pytest.raises(ProviderUnavailable):
         store.write({"location": "s3://lake/t"}, None)
@@ -248,14 +249,14 @@ def test_what_is_written_when_nobody_waits_any_more_is_removed(monkeypatch: pyte
 
 @pytest.mark.django_db
 def test_connection_tests_hold_a_share_of_the_threads_in_each_metalake(monkeypatch: pytest.MonkeyPatch) -> None:
-    remote._lines.clear()
-    monkeypatch.setattr(remote, "SLOW", 0.0)
+    lines.forget_all()
+    monkeypatch.setattr(lines, "SLOW", 0.0)
     gate = threading.Event()
     provider = catalogs.provider_for("lakehouse-iceberg", 1, {"warehouse": "s3://lake/x"})
     with ThreadPoolExecutor(4) as clients:
         try:
             slow = [clients.submit(remote.trial, provider, gate.wait, metalake_id=1) for _ in range(2)]
-            eventually(lambda: len(remote._line("trial", 1).waiting) == 2)
+            eventually(lambda: len(lines.trial_line_of(1).waiting) == 2)
             with pytest.raises(ProviderBusy, match="others wait"):
                 remote.trial(provider, lambda: None, metalake_id=1)
             assert remote.trial(provider, lambda: "tried", metalake_id=2) == "tried"

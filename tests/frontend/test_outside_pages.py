@@ -11,7 +11,7 @@ from django.utils import timezone
 from authz.models import AuditEntry
 from catalogs.lookup import Found, Ident
 from catalogs.models import Catalog, Intent, RefreshRun, Reservation
-from catalogs.providers import remote
+from catalogs.providers import lines
 from catalogs.services.external import refresh, schedule, watching
 from metalake.models import Securable
 from metalake.privileges import Kind
@@ -130,19 +130,22 @@ def test_without_htmx_one_comes_back_to_the_catalog(admin: Client, station: Foun
 # Its state
 
 
-def test_the_connection_is_shown_as_this_process_saw_it(admin: Client, station: Found) -> None:
+def test_the_connection_is_shown_as_this_server_saw_it(
+    admin: Client, station: Found, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "not asked yet" in shown(admin, station)
-    line = remote.line_of(station.id)
+    line = lines.line_of(station.id)
     line.note(answered=True)
     assert "answers</span>" in shown(admin, station)
     line.note(answered=False, said="Memory refused the connection.")
     assert "failing</span> 1 in a row" in shown(admin, station)
-    for _ in range(remote.FAILURES):
+    for _ in range(lines.FAILURES):
         line.note(answered=False, said="Memory refused the connection.")
     page = shown(admin, station)
     assert "spared</span> since" in page
     assert "it is spared for 15 s more. It said: Memory refused the connection." in page
-    line.open_until = 1.0  # long ago
+    monkeypatch.setattr(lines, "COOL_DOWN", -1.0)
+    line.note(answered=False, said="Memory refused the connection.")
     assert "the next call is a trial" in shown(admin, station)
 
 

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from django.test import Client
 
-from catalogs.providers import remote
+from catalogs.providers import lines
 from catalogs.secrets import MASK
 from metalake.models import Securable
 from tests.catalogs.callers import PASSWORD, Answer, Caller
@@ -54,7 +54,7 @@ def parameters(of: str) -> dict[str, str]:
 @pytest.fixture
 def caller(admin: Caller, glue: Glue) -> Caller:  # noqa: F811
     """The owner of the catalog `aws`; others have put secrets wherever Glue takes some."""
-    remote._lines.clear()
+    lines.forget_all()
     glue.create_bucket("lake")
     client = glue.client()
     database = {"Name": "flights", "LocationUri": PLANTED["database"][0].value, "Parameters": parameters("database")}

@@ -10,7 +10,7 @@ from authz.callers import actor_of
 from authz.models import User
 from catalogs.lookup import Ident
 from catalogs.models import Catalog
-from catalogs.providers import remote
+from catalogs.providers import lines
 from catalogs.providers.metadata_files import METADATA
 from catalogs.secrets import MASK
 from catalogs.services import commits
@@ -39,7 +39,7 @@ def registration(glue: Glue, name: str = "aws", **properties: str) -> dict[str, 
 @pytest.fixture
 def caller(admin: Caller, glue: Glue) -> Caller:  # noqa: F811
     """The owner of the catalog `aws`, in whose database `flights` engines have tables of every format."""
-    remote._lines.clear()
+    lines.forget_all()
     glue.create_bucket("lake")
     glue.client().create_database(DatabaseInput={"Name": "flights"})
     for table in tables_of_engines():

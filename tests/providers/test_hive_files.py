@@ -15,7 +15,7 @@ import pytest
 from hive_metastore.ttypes import Database, FieldSchema, Partition, SerDeInfo, StorageDescriptor, Table
 
 from authz.models import AuditEntry
-from catalogs.providers import hive_files, hive_folders, remote
+from catalogs.providers import hive_files, hive_folders, lines
 from metalake.privileges import Kind
 from tests.catalogs.callers import Answer, Caller, update
 from tests.catalogs.conftest import admin, give, mia  # noqa: F401 (fixtures)
@@ -92,7 +92,7 @@ def flight(place: Path) -> Path:
 
 @pytest.fixture
 def world(admin: Caller, mia: Caller, hms: HiveMetastore, settings: Any) -> Iterator[World]:  # noqa: F811
-    remote._lines.clear()
+    lines.forget_all()
     settings.METALAKE_FILE_LOCATIONS = [str(hms.warehouse)]
     folder = hms.warehouse / f"lake_{uuid4().hex[:8]}"
     names = {"metastore.uris": hms.uri, "allowed-locations": folder.as_uri()}

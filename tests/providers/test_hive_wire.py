@@ -12,7 +12,7 @@ from authz.callers import actor_of
 from authz.models import User
 from catalogs.lookup import Ident
 from catalogs.models import Intent
-from catalogs.providers import remote
+from catalogs.providers import lines
 from catalogs.providers.hive_client import Metastore
 from catalogs.services import tables
 from catalogs.table_wire import CreateTableRequest
@@ -37,7 +37,7 @@ DELAYS = {
 @pytest.fixture
 def caller(admin: Caller, hms: HiveMetastore, settings: Any) -> Caller:  # noqa: F811
     """The owner of the catalog `hive`, whose databases are below a place where this server may write."""
-    remote._lines.clear()
+    lines.forget_all()
     settings.METALAKE_FILE_LOCATIONS = [str(hms.warehouse)]
     register(admin, hms, "hive")
     return admin

@@ -19,7 +19,7 @@ from authz.writing import write
 from catalogs import intents
 from catalogs.lookup import Found, by_id
 from catalogs.models import Intent, RefreshRun, Tombstone
-from catalogs.providers import remote
+from catalogs.providers import lines
 from catalogs.services.changes import event
 from catalogs.services.external import schedule
 from catalogs.services.external.calls import is_external
@@ -34,10 +34,10 @@ MANY = 100  # tombstones, and writes
 
 @dataclass(frozen=True)
 class Health:
-    """What this process has seen of an outside system; nothing where workers make the calls (`asked_here`)."""
+    """What this server has seen of an outside system; nothing where workers make the calls (`asked_here`)."""
 
     asked_here: bool
-    calls: int = 0  # the latest ones, up to remote.WINDOW
+    calls: int = 0  # the latest ones, up to lines.WINDOW
     failures: int = 0  # in a row
     last_error: str = ""
     spared_since: datetime | None = None
@@ -127,14 +127,14 @@ def _looked_for(found: Found) -> QuerySet[Intent]:
 def health_of(catalog_id: int) -> Health:
     if settings.METALAKE_BROKER_URL:
         return Health(asked_here=False)
-    line = remote.line_of(catalog_id)
-    left = line.open_until - time.monotonic()
-    since = timezone.now() - timedelta(seconds=remote.COOL_DOWN - left) if line.is_open else None
+    seen = lines.health_of("system", catalog_id)
+    left = seen.open_until - time.monotonic()
+    since = timezone.now() - timedelta(seconds=lines.COOL_DOWN - left) if seen.is_open else None
     return Health(
         asked_here=True,
-        calls=len(line.recent),
-        failures=line.failures,
-        last_error=line.last_error,
+        calls=len(seen.recent),
+        failures=seen.failures,
+        last_error=seen.last_error,
         spared_since=since,
         asked_again_in=max(0, round(left)),
     )

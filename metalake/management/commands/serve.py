@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from gunicorn.app.base import BaseApplication
 
-from metalake import leading, refusals, sharing, store
+from metalake import board, leading, refusals, sharing, store
 from metalake.door.worker import BALANCE, DoorWorker
 from metalake.errors import Invalid
 from metalake.outbox import Drainer, Rounds
@@ -27,6 +27,8 @@ class Command(BaseCommand):
     requires_system_checks = ()  # they look at our code, which `make check` does, and would cost a second of each start
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if board.folder() is None:
+            raise CommandError("Start it with manage.py serve: its processes count together from the start.")
         self.alone = leading.begin_to_serve()  # for as long as it lives
         store.wait_until_it_answers(self._say)
         if store.is_behind():
@@ -118,7 +120,7 @@ class Server(BaseApplication):
         self.cfg.set("loglevel", "warning")
         self.cfg.set("control_socket_disable", True)
         self.cfg.set("post_worker_init", start_draining)
-        self.cfg.set("worker_exit", tell_what_was_refused)
+        self.cfg.set("on_exit", tell_what_was_refused)
         self.cfg.set("child_exit", forget_connections)
 
     def load(self) -> Any:
@@ -140,6 +142,6 @@ def start_draining(worker: Any) -> None:
     logging.getLogger(__name__).info("worker %s is ready", worker.pid)
 
 
-def tell_what_was_refused(server: Any, worker: Any) -> None:
-    """In each process that ends in order: what it has counted since its last row."""
+def tell_what_was_refused(server: Any) -> None:
+    """In the parent, after the last process ended: what they have counted since their last row."""
     refusals.tell(everything=True)

@@ -15,7 +15,7 @@ from authz.callers import actor_of
 from authz.models import AuditEntry, User
 from authz.policy import Actor
 from catalogs import steps
-from catalogs.providers import remote
+from catalogs.providers import lines, remote
 from catalogs.services import catalogs
 from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
@@ -39,7 +39,7 @@ def world(tmp_path: Path) -> World:
 @pytest.fixture
 def actor(admin: Caller, world: World, tmp_path: Path) -> Actor:  # noqa: F811
     """The owner of both catalogs; `flat` has a world of its own and lets schemas lie inside schemas here."""
-    remote._lines.clear()
+    lines.forget_all()
     made = actor_of(User.objects.get(username="admin"))
     catalogs.create_catalog(made, "demo", "deep", "relational", "memory", None, {"world": str(world.path)})
     flat = {"world": str(tmp_path / "flat.json"), "nested-namespaces": "true"}

@@ -21,7 +21,7 @@ from catalogs import intents, steps
 from catalogs.hierarchy import HierarchicalSchema
 from catalogs.lookup import Ident
 from catalogs.models import Intent
-from catalogs.providers import remote
+from catalogs.providers import lines, remote
 from catalogs.services import schemas, tables
 from metalake.context import request_id
 from metalake.errors import MetalakeError, NotFound, OutcomeUnknown
@@ -189,9 +189,9 @@ def recover(bench: Bench, cell: Cell) -> Told:
 
 def leave_no_call() -> None:
     """Of calls that nobody waits for any more, and of what was learnt of a system that was in trouble."""
-    for line in remote._lines.values():
+    for line in lines._lines.values():
         line.pool.shutdown()
-    remote._lines.clear()
+    lines.forget_all()
 
 
 def look_around(bench: Bench) -> None:

@@ -16,7 +16,7 @@ from authz.models import Grant, User
 from authz.policy import Actor
 from catalogs.lookup import Ident
 from catalogs.models import Catalog, Listing, Mirror, RefreshRun, Tombstone
-from catalogs.providers import remote
+from catalogs.providers import lines, remote
 from catalogs.providers.external import Page, Remote
 from catalogs.services import schemas, tables
 from catalogs.services.external import mirror, reading, refresh
@@ -300,7 +300,7 @@ def test_a_system_that_failed_says_nothing_of_the_one_that_takes_its_place(
     for _ in range(3):
         with pytest.raises(ProviderUnavailable):
             tables.load_table(actor, Ident("demo", "deep", "shop", "sales"))
-    assert remote.line_of(Catalog.objects.get(name="deep").pk).is_open
+    assert lines.line_of(Catalog.objects.get(name="deep").pk).is_open
     point_to(admin, other)
     assert columns(admin.get(SALES)) == ["zzz"]
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from catalogs import intents, steps
 from catalogs.models import Catalog, Intent, RefreshRun, Tombstone
-from catalogs.providers import remote
+from catalogs.providers import lines, remote
 from catalogs.services.external import refresh
 from metalake.models import Securable
 from tests.catalogs.callers import Caller
@@ -72,7 +72,7 @@ WRITES = (
 @pytest.fixture
 def aws(admin: Caller, glue: Glue, monkeypatch: pytest.MonkeyPatch) -> Glue:  # noqa: F811
     """The catalog `aws`, whose answers are good for an hour and were just given."""
-    remote._lines.clear()
+    lines.forget_all()
     glue.create_bucket("lake")
     glue.client().create_database(DatabaseInput={"Name": "flights"})
     for table in tables_of_engines():
@@ -103,8 +103,8 @@ def held(glue: Glue) -> dict[str, set[str]]:
     return {name: {table["Name"] for table in client.get_tables(DatabaseName=name)["TableList"]} for name in databases}
 
 
-def line() -> remote.Line:
-    return remote.line_of(Catalog.objects.get(name="aws").pk)
+def line() -> lines.Line:
+    return lines.line_of(Catalog.objects.get(name="aws").pk)
 
 
 def comes_back(answer: Any) -> bool:
@@ -123,7 +123,7 @@ def test_everything_is_throttled(aws: Glue, no_pauses: None) -> None:
         answers = [ask("GET", path) for path in READS] + [ask(*write) for write in WRITES]
         assert all(map(comes_back, answers)), [(answer.status_code, answer.content) for answer in answers]
         assert mirror_is_read()
-    assert not line().is_open and not line().failures, "who throttles is not away"
+    assert not line().is_open and not line().health.failures, "who throttles is not away"
     aws.heal()
     assert held(aws) == before
     assert [ask("GET", path).status_code for path in READS] == [200] * len(READS)

@@ -14,7 +14,7 @@ from authz.models import AuditEntry
 from authz.policy import Actor
 from catalogs import intents, steps, vault
 from catalogs.models import Intent, Reservation
-from catalogs.providers import registry
+from catalogs.providers import lines, registry
 from catalogs.services import catalogs, tables
 from metalake.errors import InUse, NotFound, ProviderUnavailable
 from metalake.models import Securable
@@ -75,7 +75,7 @@ def test_what_never_settles_waits_for_an_operator(bench: Bench) -> None:
     pauses = []
     for _ in range(intents.MAX_ATTEMPTS):
         lapse()
-        steps.remote._lines.clear()
+        lines.forget_all()
         assert intents.sweep() == 1
         due = Intent.objects.get().lease_until
         assert due is not None
@@ -87,7 +87,7 @@ def test_what_never_settles_waits_for_an_operator(bench: Bench) -> None:
     assert intents.sweep() == 0
     assert Reservation.objects.filter(name="sales").exists(), "its name is free though nobody knows what is there"
     bench.world.heal()
-    steps.remote._lines.clear()
+    lines.forget_all()
     assert tables.list_tables(bench.actor, bench.ident("hr")).names == []
     intents.retry(intent)
     settle_all()
@@ -104,7 +104,7 @@ def late(bench: Bench) -> Intent:
     bench.world.fail("load_schema", *["down"] * 99)
     for _ in range(intents.MAX_ATTEMPTS + 3):
         lapse()
-        steps.remote._lines.clear()
+        lines.forget_all()
         assert intents.sweep() == 1
     return Intent.objects.get()
 
@@ -121,7 +121,7 @@ def test_what_is_late_is_looked_for_until_the_system_answers(bench: Bench, late:
     intents.sweep()
     assert Intent.objects.get().last_failure, "no number of tries is too large for a pause"
     bench.world.heal()
-    steps.remote._lines.clear()
+    lines.forget_all()
     lapse()
     assert intents.sweep() == 1
     assert (Intent.objects.get().state, Intent.objects.get().lease_until) == (Intent.State.ABORTED, None)
@@ -144,7 +144,7 @@ def test_somebody_may_decide_on_what_is_late(bench: Bench, late: Intent) -> None
 def test_what_an_older_version_left_stuck_though_it_was_aborted_is_taken_up(bench: Bench, late: Intent) -> None:
     Intent.objects.update(state=Intent.State.STUCK)
     bench.world.heal()
-    steps.remote._lines.clear()
+    lines.forget_all()
     settle_all()
     assert (Intent.objects.get().state, Intent.objects.get().lease_until) == (Intent.State.ABORTED, None)
 

@@ -16,7 +16,7 @@ from authz.policy import Actor
 from catalogs.hive.partitions import IdentityPartition
 from catalogs.lookup import Ident, by_id, find
 from catalogs.models import Intent, Mirror, Schema
-from catalogs.providers import remote
+from catalogs.providers import lines
 from catalogs.services import commits, schemas, tables
 from catalogs.services.changes import Alteration, remove
 from catalogs.services.external import partitions
@@ -83,7 +83,7 @@ class Bench:
             with transaction.atomic():
                 remove(found)
         self.outside.reset()
-        remote._lines.clear()
+        lines.forget_all()
 
     # What is there, but for what others made and the markers.
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from catalogs.providers import remote
-from catalogs.providers.remote import Line
+from catalogs.providers import lines, remote
+from catalogs.providers.lines import Line
 from tests.catalogs.providers.calls import CATALOG
 
 
@@ -102,14 +102,15 @@ def site() -> Iterator[Callable[..., Site]]:
 @pytest.fixture
 def line(monkeypatch: pytest.MonkeyPatch) -> Line:
     """A fresh one, and no waiting between tries."""
-    remote.forget(CATALOG)
+    lines.forget(CATALOG)
     monkeypatch.setattr(remote.random, "uniform", lambda low, high: low)
-    return remote.line_of(CATALOG)
+    return lines.line_of(CATALOG)
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """The time as the module has it, which passes when it is told to; `slept` are its pauses."""
+    """The time as the modules have it, which passes when it is told to; `slept` are its pauses."""
     told = SimpleNamespace(now=1000.0, slept=[])
-    monkeypatch.setattr(remote, "time", SimpleNamespace(monotonic=lambda: told.now, sleep=told.slept.append))
+    for module in (remote, lines):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: told.now, sleep=told.slept.append))
     return told

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from django.test import Client
 
-from catalogs.providers import remote
-from catalogs.providers.remote import Line
+from catalogs.providers import lines
+from catalogs.providers.lines import Line
 from metalake.errors import Conflict, NotFound, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
 from tests.catalogs.providers.calls import CATALOG, Provider, ask, down, occupy
 from tests.waiting import eventually
@@ -40,7 +40,7 @@ def test_five_failures_in_a_row_open_it(line: Line, clock: SimpleNamespace) -> N
     fail(5)
     with pytest.raises(ProviderBusy, match="It said: Refused") as told:
         ask(Provider())
-    assert told.value.retry_after == remote.COOL_DOWN
+    assert told.value.retry_after == lines.COOL_DOWN
     assert clock.slept == [], "it waits although nobody is asked"
 
 
@@ -66,12 +66,12 @@ def test_lost_answers_and_silence_are_failures(line: Line) -> None:
 
 def test_half_open_it_lets_one_call_try(line: Line, clock: SimpleNamespace) -> None:
     fail(5)
-    clock.now += remote.COOL_DOWN - 0.1
+    clock.now += lines.COOL_DOWN - 0.1
     assert is_spared()
     clock.now += 0.2
     gate = threading.Event()
     trial = occupy(1, Provider(gate.wait))
-    assert eventually(lambda: line.trying)
+    assert eventually(lambda: line.trying is not None)
     assert is_spared(), "a second call tries, too"
     gate.set()
     trial[0].join()
@@ -81,11 +81,11 @@ def test_half_open_it_lets_one_call_try(line: Line, clock: SimpleNamespace) -> N
 
 
 def test_once_it_is_back_its_past_is_forgotten(line: Line, clock: SimpleNamespace) -> None:
-    for _ in range(remote.WINDOW // 2):
+    for _ in range(lines.WINDOW // 2):
         ask(Provider())
         fail(1)
     assert line.is_open
-    clock.now += remote.COOL_DOWN + 1
+    clock.now += lines.COOL_DOWN + 1
     ask(Provider())
     fail(1)
     assert not line.is_open
@@ -93,10 +93,10 @@ def test_once_it_is_back_its_past_is_forgotten(line: Line, clock: SimpleNamespac
 
 def test_a_trial_that_fails_opens_it_again(line: Line, clock: SimpleNamespace) -> None:
     fail(5)
-    clock.now += remote.COOL_DOWN + 1
+    clock.now += lines.COOL_DOWN + 1
     fail(1)
     assert is_spared()
-    clock.now += remote.COOL_DOWN + 1
+    clock.now += lines.COOL_DOWN + 1
     assert not is_spared()
 
 
@@ -120,9 +120,9 @@ def test_each_catalog_has_its_own(line: Line, clock: SimpleNamespace) -> None:
 def test_a_catalog_that_changed_starts_anew(line: Line, clock: SimpleNamespace) -> None:
     fail(5)
     gate = threading.Event()
-    remote.forget(CATALOG)
+    lines.forget(CATALOG)
     running = occupy(1, Provider(gate.wait))
-    remote.forget(CATALOG)  # while a call is made
+    lines.forget(CATALOG)  # while a call is made
     assert not is_spared()
     gate.set()
     running[0].join()
@@ -155,5 +155,5 @@ def test_the_metrics_say_what_happened(line: Line, clock: SimpleNamespace) -> No
     assert grown("metalake_remote_seconds_count{" + one + 'provider="Elsewhere",verb="drop_table"}') == 5
     breaker = f'metalake_remote_breaker_open{{catalog="{CATALOG}"}}'
     assert after[breaker] == 1
-    remote.forget(CATALOG)
+    lines.forget(CATALOG)
     assert breaker not in shown()

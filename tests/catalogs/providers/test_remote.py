@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from catalogs.providers import remote
-from catalogs.providers.remote import Line
+from catalogs.providers import lines, remote
+from catalogs.providers.lines import Line
 from metalake.errors import (
     Conflict,
     MetalakeError,
@@ -138,7 +138,7 @@ def test_what_a_throttling_system_asks_for_is_obeyed(line: Line, clock: SimpleNa
 def test_one_system_has_half_of_the_threads_and_sixteen_at_most(
     threads: int, places: int, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "SLOW", 60.0)
+    monkeypatch.setattr(lines, "SLOW", 60.0)
     gate = threading.Event()
     provider = Provider(*[gate.wait] * places)
     with override_settings(METALAKE_THREADS=threads):
@@ -174,7 +174,7 @@ def test_a_call_waits_for_its_place_while_others_get_answers(line: Line) -> None
 def test_nobody_waits_for_the_place_of_a_call_to_a_system_that_fails(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "PATIENCE", 30.0)
+    monkeypatch.setattr(lines, "PATIENCE", 30.0)
     with pytest.raises(ProviderUnavailable):
         ask(Provider(down()), "create_table")
     gate = threading.Event()
@@ -193,7 +193,7 @@ def test_nobody_waits_for_the_place_of_a_call_to_a_system_that_fails(
 def test_slow_calls_hold_a_quarter_of_the_threads(
     threads: int, places: int, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "SLOW", 0.05)
+    monkeypatch.setattr(lines, "SLOW", 0.05)
     gate = threading.Event()
     provider = Provider(*[gate.wait] * places)
     with override_settings(METALAKE_THREADS=threads):
@@ -213,7 +213,7 @@ def test_slow_calls_hold_a_quarter_of_the_threads(
 
 @override_settings(METALAKE_THREADS=8)
 def test_all_systems_together_hold_three_quarters_of_the_threads(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "SLOW", 60.0)
+    monkeypatch.setattr(lines, "SLOW", 60.0)
     gate = threading.Event()
     waiters = []
     for number in (1, 2):
@@ -232,8 +232,8 @@ def test_all_systems_together_hold_three_quarters_of_the_threads(line: Line, mon
 
 @override_settings(METALAKE_THREADS=8)
 def test_the_last_threads_wait_for_no_place(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "SLOW", 60.0)
-    monkeypatch.setattr(remote, "PATIENCE", 60.0)
+    monkeypatch.setattr(lines, "SLOW", 60.0)
+    monkeypatch.setattr(lines, "PATIENCE", 60.0)
     gate = threading.Event()
     silent = Provider(*[gate.wait] * 4)
     waiters = occupy(4, silent)
