@@ -143,6 +143,7 @@ class Connection(asyncio.Protocol):
     def refuse(self, refused: Refused) -> None:
         """End with a reason: nobody knows any more where the client's next request begins."""
         self.transport.write(refusal(refused, is_head=self.reader.is_head))
+        self.reader.forget()
         self.door.tells(self, refused.status)
         self._part(lingers=True)
 

@@ -166,11 +166,10 @@ class Reader:
         self.kept.bodies += len(part)
         if self.size > self.most:
             raise Refused(413, TOO_LARGE.format(self.most))
-        if self.parser.is_chunked:
-            if self.kept.total > limits.MOST_KEPT:
-                raise Refused(503, TOO_MUCH)
-            if self.pieces > limits.FEW_CHUNKS and self.size < self.pieces * limits.SMALL_CHUNK:
-                raise Refused(400, f"Send the body in larger chunks than {limits.SMALL_CHUNK} bytes.")
+        if self.kept.total > limits.MOST_KEPT:  # all of them began when there was room
+            raise Refused(503, TOO_MUCH)
+        if self.parser.is_chunked and self.pieces > limits.FEW_CHUNKS and self.size < self.pieces * limits.SMALL_CHUNK:
+            raise Refused(400, f"Send the body in larger chunks than {limits.SMALL_CHUNK} bytes.")
 
     def environment(self) -> Environment:
         """Of the whole request, for the application."""

@@ -169,6 +169,20 @@ def test_bodies_together_have_a_limit_and_are_given_back() -> None:
         assert eventually(lambda: place.door.kept.bodies == 0)
 
 
+def test_bodies_that_all_began_while_there_was_room_have_the_same_limit() -> None:
+    with opened(MOST_KEPT=1000) as place:
+        head = "POST /iceberg/r HTTP/1.1\r\nHost: h\r\nContent-Length: 900\r\n\r\n"
+        first, second = place.send(head), place.send(head)
+        assert eventually(lambda: sum(each.reader.has_head for each in list(place.door.connections)) == 2)
+        first.sendall(b"x" * 600)
+        assert eventually(lambda: place.door.kept.bodies == 600)
+        second.sendall(b"y" * 600)
+        assert second.recv(100).startswith(b"HTTP/1.1 503")
+        assert place.door.kept.bodies == 600, "given back before it has gone"
+        first.sendall(b"x" * 300)
+        assert first.recv(100).startswith(b"HTTP/1.1 200")
+
+
 def test_who_does_not_take_an_answer_loses_it_and_who_is_slow_gets_it() -> None:
     with opened(STEP=1) as place:
         never = place.send(f"GET {READ}/much HTTP/1.1\r\nHost: h\r\n\r\n")
