@@ -51,19 +51,20 @@ def send_a_byte_each_second(lines: list[Line], seconds: float) -> None:
 def send_slowly(client: Line) -> None:
     """More slowly than anybody needs to, and faster than is asked: for longer than two steps."""
     client.send(request("POST", "/api/metalakes", "Content-Length: 9000"))
-    for _ in range(6):
-        client.send(b" " * 1500)
-        time.sleep(STEP / 2.2)
+    for _ in range(12):
+        client.send(b" " * 750)
+        time.sleep(STEP / 5)
 
 
 def test_slow_clients_are_told_or_dropped_and_keep_nobody_waiting(hasty: MetalakeServer) -> None:
     idle = [Line(hasty) for _ in range(200)]
     used = [Line(hasty) for _ in range(10)]
+    for each in used:
+        assert each.ask(HEALTH).status == 200
     heads = [Line(hasty) for _ in range(50)]
     stopped = [Line(hasty) for _ in range(10)]
     trickling = [Line(hasty) for _ in range(20)]
     deaf = [Line(hasty, window=4096) for _ in range(10)]
-    slow = Line(hasty)
     for number, each in enumerate(heads):
         each.send(HEALTH[: 5 + number % (len(HEALTH) - 6)])
     for each in stopped:
@@ -72,8 +73,7 @@ def test_slow_clients_are_told_or_dropped_and_keep_nobody_waiting(hasty: Metalak
         each.send(request("POST", "/api/metalakes", "Content-Length: 5000"))
     for each in deaf:
         each.send(request("GET", "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js") * 20)
-    for each in used:
-        assert each.ask(HEALTH).status == 200
+    slow = Line(hasty)
     with ThreadPoolExecutor(2) as clients:
         sending = [clients.submit(send_a_byte_each_second, trickling, 2.5 * STEP), clients.submit(send_slowly, slow)]
         began = time.monotonic()
