@@ -22,6 +22,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from metalake import board
+from metalake.blocking import may_block
 from metalake.errors import Forbidden
 from metalake.events import Event, record
 
@@ -48,8 +49,9 @@ _untold = board.Notes("refusals untold")  # rows that the database has not taken
 def refused(actor: str, asked: str, refusal: Forbidden) -> None:
     """Note that a caller was refused what they asked for, a verb and a path, in a transaction of its own.
 
-    Never raises: an answer does not fail for its note.
+    Never raises: an answer does not fail for its note. A short read is refused by a thread that may wait for a writer.
     """
+    may_block()
     details = {"why": shortened(refusal.message)}
     event = _event("access.refused", actor, shortened(asked), details, kind=refusal.kind or "")
     what = hashlib.sha256(f"{asked}\0{refusal.message}".encode(errors="surrogatepass")).hexdigest()[:32]
