@@ -1,4 +1,4 @@
-"""The least that Django can do: one view that returns the stored file, behind no middleware, under the same server."""
+"""The least that Django can do: one view that returns the stored file, behind no middleware, on gunicorn's threads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What a dead metastore costs: reads of what is kept of it, and everybody else's requests.
 
-It hangs (its process is stopped: connections are taken, nothing answers), is refused (it is killed) or is up; one
-server process of eight threads on SQLite. `python -m benchmarks.dead_remote [rounds [seconds]]`
+It hangs (its process is stopped: connections are taken, nothing answers), is refused (it is killed) or is up; the
+server is on SQLite, with eight threads of each process for what may wait.
+`python -m benchmarks.dead_remote [rounds [seconds]]`
 """
 
 from __future__ import annotations
