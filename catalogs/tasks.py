@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import orjson
@@ -14,7 +14,6 @@ from celery.signals import worker_init
 from django.conf import settings
 from django.db import close_old_connections
 from kombu.exceptions import OperationalError as BrokerGone
-from redis import ConnectionPool, Redis, RedisError
 
 from authz.policy import Actor
 from catalogs import intents, vault
@@ -28,6 +27,9 @@ from metalake import errors, events, outbox, sharing
 from metalake.celery import app
 from metalake.context import for_request, request_id
 from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
+
+if TYPE_CHECKING:
+    from redis import ConnectionPool, Redis
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +93,8 @@ def _tell(task: str, *arguments: Any) -> str:
 
 def _answer(key: str) -> dict[str, Any]:
     """What a worker replies. Raises ProviderTimeout where none does in time, ProviderBusy where Redis went away."""
+    from redis import RedisError
+
     deadline = time.monotonic() + PATIENCE
     try:
         while time.monotonic() < deadline:
@@ -108,6 +112,9 @@ def _broker_gone() -> ProviderBusy:
 
 
 def _redis() -> Redis:
+    """Its client is imported where there is one to speak to."""
+    from redis import ConnectionPool, Redis
+
     url = settings.METALAKE_BROKER_URL
     pool = _pools.get(url)
     if pool is None:
@@ -117,6 +124,8 @@ def _redis() -> Redis:
 
 
 def _reply(key: str, answer: dict[str, Any]) -> None:
+    from redis import RedisError
+
     try:
         with _redis().pipeline() as both:
             both.rpush(key, orjson.dumps(answer))

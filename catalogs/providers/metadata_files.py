@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_PLACE_BYTES = locations.MAX_LENGTH - 128  # leaves room for the names of its files
-METADATA = MetadataCache(settings.METALAKE_METADATA_CACHE)
+METADATA = MetadataCache(settings.METALAKE_METADATA_CACHE // settings.METALAKE_WORKERS)
 
 
 class MetadataFiles:
@@ -131,6 +131,8 @@ class MetadataFiles:
             "write_file", metadata["location"], lambda: self._write_in_time(metadata, files.next_version(previous))
         )
         METADATA.put(self.catalog_id, location, content)
+        if previous:
+            METADATA.forget(self.catalog_id, previous)  # nobody asks for it once this one is committed
         return location, content
 
     def _write_in_time(self, metadata: Mapping[str, Any], version: int) -> tuple[str, bytes]:

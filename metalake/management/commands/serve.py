@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from gunicorn.app.base import BaseApplication
 
-from metalake import board, leading, refusals, sharing, store
+from metalake import board, leading, preloading, refusals, sharing, store
 from metalake.door.worker import BALANCE, DoorWorker
 from metalake.errors import Invalid
 from metalake.outbox import Drainer, Rounds
@@ -119,6 +119,7 @@ class Server(BaseApplication):
         self.cfg.set("worker_tmp_dir", "/dev/shm" if sys.platform == "linux" else None)  # noqa: S108
         self.cfg.set("loglevel", "warning")
         self.cfg.set("control_socket_disable", True)
+        self.cfg.set("when_ready", lambda server: preloading.freeze())
         self.cfg.set("post_worker_init", start_draining)
         self.cfg.set("on_exit", tell_what_was_refused)
         self.cfg.set("child_exit", forget_connections)
@@ -126,6 +127,7 @@ class Server(BaseApplication):
     def load(self) -> Any:
         from metalake.wsgi import application
 
+        preloading.load()
         return application
 
 
