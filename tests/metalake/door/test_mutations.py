@@ -17,7 +17,7 @@ from tests.metalake.door.sockets import HEALTH, chunked, line, request
 from tests.servers import MetalakeServer
 
 SEED = int(os.environ.get("METALAKE_TEST_SEED", "11"))
-CONNECTIONS, EACH = 500, 5
+CONNECTIONS, EACH = 1500, 5
 
 NATIVE, ICEBERG = "/api/metalakes", "/iceberg/demo/v1/config?warehouse=lake"
 PIECES = [
