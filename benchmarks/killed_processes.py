@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.harness import claim, finish
-from tests.metalake.killing import Outcome, ask_throughout, exchange, kill_one
+from tests.metalake.killing import Outcome, ask_throughout, exchange, kill_one, processes
 from tests.servers import MetalakeServer, prepare
 
 SECONDS, EVERY = 60.0, 5.0
@@ -32,7 +32,10 @@ def main(arguments: list[str]) -> None:
                 f"{len(killed.unanswered)} requests were not answered"
             )
             judge(killed, "a process is killed every 5 s")
+            before = {process.pid for process in processes(server)}
             judge(asked(server, seconds / 2, exchange(server)), "all are exchanged every 5 s")
+            stayed = before & {process.pid for process in processes(server)}
+            claim("processes that were not exchanged", len(stayed), 0)
         finally:
             server.kill()
     finish()

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.metalake.killing import Outcome, ask_throughout, exchange, kill_one, processes
+from tests.metalake.killing import Killed, Outcome, Unanswered, ask_throughout, exchange, kill_one, processes
 from tests.servers import StartMetalake
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.server]
 
-
+@pytest.mark.slow
+@pytest.mark.server
 def test_only_what_a_killed_process_held_goes_unanswered(start_metalake: StartMetalake) -> None:
     server = start_metalake(METALAKE_WORKERS="2")
 
@@ -34,3 +34,9 @@ def check(outcome: Outcome) -> None:
     assert not outcome.failures, outcome.answers
     assert any(outcome.acknowledged.values()), "nobody could write"
     assert not outcome.lost
+
+
+def test_a_killed_process_accounts_for_one_request_of_each_connection_that_it_held() -> None:
+    killed = [Killed(4.0, frozenset({1, 3}))]
+    lost, again, other, before = Unanswered(1, 5, ""), Unanswered(1, 6, ""), Unanswered(2, 5, ""), Unanswered(3, 1, "")
+    assert Outcome(unanswered=[lost, again, other, before], killed=killed).unexplained == [again, other, before]
