@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -77,7 +78,7 @@ class TestFileIO:
             "warehouse": "gs://elsewhere",
             "DEFAULT_SCHEME": "hdfs",
         }
-        io = file_io(properties)
+        io: Any = file_io(properties)
         assert type(io.opened) is PyArrowFileIO
         assert (
             io.opened.properties

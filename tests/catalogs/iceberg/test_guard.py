@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyiceberg
@@ -120,7 +121,8 @@ def test_why_classes_are_refused(key, tmp_path, monkeypatch):
     assert sys.modules.pop("planted_by_a_user").called
     with pytest.raises(Invalid):
         check_properties(properties)
-    assert type(file_io(properties).opened) is PyArrowFileIO
+    io: Any = file_io(properties)
+    assert type(io.opened) is PyArrowFileIO
     assert "planted_by_a_user" not in sys.modules
 
 
