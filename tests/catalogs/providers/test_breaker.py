@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
+from collections.abc import Callable
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +16,7 @@ from django.test import Client
 
 from catalogs.providers import lines
 from catalogs.providers.lines import Line
+from metalake import board
 from metalake.errors import Conflict, NotFound, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
 from tests.catalogs.providers.calls import CATALOG, Provider, ask, down, occupy
 from tests.waiting import eventually
@@ -157,3 +163,54 @@ def test_the_metrics_say_what_happened(line: Line, clock: SimpleNamespace) -> No
     assert after[breaker] == 1
     lines.forget(CATALOG)
     assert breaker not in shown()
+
+
+# In another process of the server
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board, "_board", board.Board(tmp_path))
+    monkeypatch.setattr(lines, "COOL_DOWN", 0.0)  # the next call may try at once
+
+
+def elsewhere(act: Callable[[], object]) -> BaseProcess:
+    """Have another process do it, and stay."""
+    fork = get_context("fork")
+    did = fork.Event()
+
+    def work() -> None:
+        act()
+        did.set()
+        signal.pause()
+
+    process = fork.Process(target=work)
+    process.start()
+    assert did.wait(30)
+    return process
+
+
+def end(process: BaseProcess) -> None:
+    process.kill()
+    process.join()
+
+
+def test_one_call_in_all_processes_tries_and_another_may_where_it_dies(shared: None, line: Line) -> None:
+    end(elsewhere(lambda: fail(5)))
+    assert line.is_open
+    other = elsewhere(lambda: lines.line_of(CATALOG).enter("Elsewhere"))
+    assert is_spared(), "a second call tries, too"
+    end(other)
+    assert not is_spared()
+    assert not line.is_open
+
+
+def test_where_a_catalog_leads_is_forgotten_by_all_processes_and_late_answers_say_nothing(
+    shared: None, line: Line
+) -> None:
+    fail(5)
+    end(elsewhere(lambda: lines.forget(CATALOG)))
+    assert not lines.line_of(CATALOG).is_open
+    line.note(answered=False, said="of the former address")
+    assert lines.line_of(CATALOG).health.recent == ""
+    assert lines.line_of(CATALOG) is not line
