@@ -197,7 +197,7 @@ def _why(failure: Exception) -> str:
 class Drainer(threading.Thread):
     """The thread of a server that drains or, with a broker, tells a worker to: no request waits for either.
 
-    The leading process of a server does; each tells the audit what itself refused.
+    The leading process of a server does; each tells the audit what was refused.
     """
 
     def __init__(self, leads: Turn, every: float = 1.0) -> None:

@@ -113,6 +113,18 @@ def test_a_metadata_file_that_is_gone(home: Caller) -> None:
     assert message == f"Failed to open input stream for file: {made['metadata-location']}"
 
 
+def test_of_a_table_its_current_metadata_alone_is_remembered(home: Caller) -> None:
+    from catalogs.models import Catalog
+    from catalogs.providers.metadata_files import METADATA
+
+    catalog, made = Catalog.objects.get(name="lake").pk, home.make_table("a", "t")
+    assert METADATA.get(catalog, made["metadata-location"])
+    update = {"action": "set-properties", "updates": {"k": "v"}}
+    done = home.post("namespaces/a/tables/t", {"requirements": [], "updates": [update]}).json
+    assert METADATA.get(catalog, made["metadata-location"]) is None
+    assert METADATA.get(catalog, done["metadata-location"])
+
+
 # ETags
 
 
