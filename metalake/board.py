@@ -28,6 +28,7 @@ Unavailable = sqlite3.Error
 
 PATIENCE = 0.2  # seconds for a turn; one takes microseconds, so its holder stands still
 AGAIN = 0.02  # seconds until a place that another process may have left is looked for again
+ROOM = 32 * 1024 * 1024  # bytes that are free where a board is made
 MOST = 256  # places of one name
 PREFIX = "metalake-board-"
 HOMES = (Path("/dev/shm"), Path(tempfile.gettempdir()))  # noqa: S108 (a folder of our own in it); memory where there is
@@ -103,10 +104,10 @@ class Board:
     def take(self, name: str, size: int) -> int | None:
         """The lowest place that is free."""
         with self.left:
-            held = self._held.setdefault(name, set())
+            held = self._held.get(name, set())
             for number in range(size):
                 if number not in held and self._lock(name, number):
-                    held.add(number)
+                    self._held[name] = held | {number}
                     return number
             return None
 
@@ -125,7 +126,7 @@ class Board:
             return True
         try:
             fcntl.lockf(self._file(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _byte(name, number))
-        except BlockingIOError:
+        except (BlockingIOError, PermissionError):  # EAGAIN or EACCES, as lockf(3) says it
             return False
         return True
 
@@ -232,7 +233,7 @@ class Places:
 def share() -> Path:
     """Before a server forks: one board for all of its processes, in a folder that goes with it."""
     global _board
-    home = next((each for each in HOMES if os.access(each, os.W_OK)), HOMES[-1])
+    home = next((each for each in HOMES if os.access(each, os.W_OK) and shutil.disk_usage(each).free > ROOM), HOMES[-1])
     _remove_abandoned(home)
     made = Path(tempfile.mkdtemp(prefix=PREFIX, dir=home))
     fcntl.flock(os.open(made, os.O_RDONLY), fcntl.LOCK_SH)  # held by whoever was forked, too, until the last has ended
