@@ -114,7 +114,7 @@ def test_a_full_line_of_one_kind_leaves_the_other_kind_alone(settings: Any) -> N
     settings.METALAKE_THREADS = 2
     with opened(MOST_OTHERS=1) as place:
         clients = place.hold(OTHER, 3)
-        assert eventually(lambda: len(place.door.others.since) == 2 and place.door.others.line.qsize() == 1)
+        assert eventually(lambda: len(place.door.others.since) == 2 and len(place.door.others.line) == 1)
         is_busy(place.ask(OTHER))
         assert place.ask(READ)[0] == 200
         is_busy(place.ask(f"{READ}/storage"))  # it would have to wait with the others
