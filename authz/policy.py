@@ -333,6 +333,8 @@ def _visible_in_schema(
         return rows
     if not decide(listing, held, Kind.SCHEMA):
         return rows.none()
+    if _reaches_all(actor, held, known):
+        return rows
     return rows.filter(_owned(actor) | _effective(actor, held, known))
 
 
@@ -345,6 +347,8 @@ def visible_schemas(actor: Actor, lineage: Lineage, schemas: QuerySet) -> QueryS
         return schemas
     if not (held.member and held.holds(Privilege.USE_CATALOG)):
         return schemas.none()
+    if _reaches_all(actor, held, [Privilege.USE_SCHEMA]):
+        return schemas
     loadable = _owned(actor) | _effective(actor, held, [Privilege.USE_SCHEMA])
     owned = Securable.objects.filter(
         _owned(actor),
@@ -392,10 +396,23 @@ def _effective(actor: Actor, held: Rights, privileges: Sequence[Privilege]) -> Q
     return found
 
 
+def _reaches_all(actor: Actor, held: Rights, privileges: Sequence[Privilege]) -> bool:
+    """Whether one of the privileges is effective on whatever lies in the container: then no row need be asked."""
+    return any(
+        held.allows(privilege) and not held.denies(privilege) and _carriers(actor, privilege, Effect.DENY) == []
+        for privilege in privileges
+    )
+
+
+def _carriers(actor: Actor, privilege: Privilege, effect: Effect) -> list[int] | None:
+    """The ids of what carries such a grant itself; None where they are many."""
+    roles = actor.roles if effect is Effect.DENY else actor.allowing_roles
+    return actor.policy.carrying(roles, snapshot.mask_of(privilege, effect), actor.now)
+
+
 def _carrying(actor: Actor, privilege: Privilege, effect: Effect) -> Q:
     """Rows that carry such a grant themselves: by their ids where these are few, which databases plan best."""
-    roles = actor.roles if effect is Effect.DENY else actor.allowing_roles
-    ids = actor.policy.carrying(roles, snapshot.mask_of(privilege, effect), actor.now)
+    ids = _carriers(actor, privilege, effect)
     if ids is None:
         return Q(pk__in=_granted(actor, privilege, effect).values("content_object_id"))
     return Q(pk__in=ids)
