@@ -1,7 +1,7 @@
 """How long others wait while a thousand clients say nothing, a hundred say a byte a second, and some ask for much.
 
 wrk loads a table over eight connections: alone, beside the slow clients, and beside these and three more that each keep
-asking for a 16 MiB commit, a list of 100,000 tables and a storage that never answers. The door before is asked once,
+asking for a 16 MiB commit, a list of 100,000 tables and a storage that never answers. The server before is asked once,
 to show what it did. `python -m benchmarks.slow_clients [rounds]`
 """
 
@@ -23,9 +23,9 @@ from urllib.parse import urlsplit
 import orjson
 
 from benchmarks import wrk
-from benchmarks.door import fill
 from benchmarks.harness import claim, finish, median, own_store, ratio, serve, serve_twin
 from benchmarks.load_table import fetch
+from benchmarks.server import fill
 from benchmarks.wrk import Found, require_wrk
 
 ROUNDS, SECONDS, CLIENTS = 5, 8, 8
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> None:
     with ExitStack() as stack:
         storage = stack.enter_context(silent_storage())
         asks, admin = fill_more(storage, rounds)
-        old, new = serve_twin(stack, "-m", "benchmarks.old_door").url, serve(stack).url
+        old, new = serve_twin(stack, "-m", "benchmarks.old_server").url, serve(stack).url
         # The server has what a shell gives it; the clients need more.
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -86,9 +86,9 @@ def before_it(old: str, path: str, reader: str, admin: str) -> None:
     alone = wrk.ask(old + path, reader, CLIENTS, SECONDS)
     with SlowClients(old, admin):
         slow = wrk.ask(old + path, reader, CLIENTS, SECONDS)
-    print(f"  the door before, alone: {alone.rate:.0f} requests/s, p99 {alone.p99:.2f} ms")
+    print(f"  the server before, alone: {alone.rate:.0f} requests/s, p99 {alone.p99:.2f} ms")
     print(
-        f"  the door before, beside the slow clients: {slow.answered} answers in {SECONDS} s, "
+        f"  the server before, beside the slow clients: {slow.answered} answers in {SECONDS} s, "
         f"{slow.broken} requests that waited for two seconds or broke"
     )
 

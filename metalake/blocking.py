@@ -1,4 +1,4 @@
-"""Short reads of our own store, and what may block: different threads answer the two (metalake/door/pools.py)."""
+"""Short reads of our own store, and what may block: different threads answer the two (metalake/server/pools.py)."""
 
 from __future__ import annotations
 

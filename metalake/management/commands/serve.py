@@ -16,9 +16,9 @@ from django.db import connections
 from gunicorn.app.base import BaseApplication
 
 from metalake import board, leading, preloading, refusals, sharing, store
-from metalake.door.worker import BALANCE, DoorWorker
 from metalake.errors import Invalid
 from metalake.outbox import Drainer, Rounds
+from metalake.server.worker import BALANCE, ServerWorker
 from metalake.targets import in_url, is_loopback
 
 
@@ -102,7 +102,7 @@ def missing_folders() -> Iterator[str]:
 
 
 class Server(BaseApplication):
-    """gunicorn starts, replaces and ends the processes; each has a door of its own (docs/decisions/server.md)."""
+    """gunicorn starts, replaces and ends the processes; each has an event loop of its own (docs/decisions/server.md)."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
@@ -111,7 +111,7 @@ class Server(BaseApplication):
     def load_config(self) -> None:
         self.cfg.set("bind", f"{in_url(settings.METALAKE_HOST)}:{settings.METALAKE_PORT}")
         self.cfg.set("workers", self.workers)
-        self.cfg.set("worker_class", DoorWorker)
+        self.cfg.set("worker_class", ServerWorker)
         self.cfg.set("preload_app", True)
         self.cfg.set("timeout", 120)
         self.cfg.set("graceful_timeout", 30)

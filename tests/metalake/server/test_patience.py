@@ -1,4 +1,4 @@
-"""How long the door waits for its clients, and what keeps nobody else waiting: slow clients and silent systems."""
+"""How long the server waits for its clients, and what keeps nobody else waiting: slow clients and silent systems."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from contextlib import closing, contextmanager
 import orjson
 import pytest
 
-from metalake.door import limits
+from metalake.server import limits
 from tests.catalogs.test_hanging_storage import Silence
-from tests.metalake.door.conftest import require_sound
-from tests.metalake.door.sockets import HEALTH, Line, admin, line, request, require_told
+from tests.metalake.server.conftest import require_sound
+from tests.metalake.server.sockets import HEALTH, Line, admin, line, request, require_told
 from tests.servers import MetalakeServer, prepare
 from tests.waiting import eventually
 
-HASTY = ("-m", "tests.metalake.door.hasty")
+HASTY = ("-m", "tests.metalake.server.hasty")
 THREADS = 4
 STEP = 2.0  # seconds, as in hasty.py
 NATIVE, ICEBERG = "/api/metalakes/demo/catalogs", "/iceberg/demo/v1/lake/namespaces"

@@ -1,4 +1,4 @@
-"""Answers as bytes: those of the application, and those the door gives itself.
+"""Answers as bytes: those of the application, and those the server gives itself.
 
 Source: RFC 9112 (HTTP/1.1), sections 3 to 7 and 9.
 """
@@ -21,7 +21,7 @@ _date: tuple[int, str] = (0, "")
 
 
 class Refused(Exception):
-    """A request that the door does not pass on, with the status it gets and why in a sentence."""
+    """A request that the server does not pass on, with the status it gets and why in a sentence."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)

@@ -1,9 +1,9 @@
-"""`manage.py serve` with a door that waits for its clients less long than it does for anybody else's."""
+"""`manage.py serve` with a server that waits for its clients less long than it does for anybody else's."""
 
 import runpy
 import sys
 
-from metalake.door import limits
+from metalake.server import limits
 
 if __name__ == "__main__":
     limits.HEAD, limits.STEP, limits.IDLE, limits.LINGER = 2.0, 2.0, 3.0, 1.0

@@ -1,4 +1,4 @@
-"""The door of one process: its connections, and who answers what comes by them."""
+"""The server of one process: its connections, and who answers what comes by them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from django.conf import settings
 from django.db.backends.signals import connection_created
 
 from metalake.blocking import BeginAgain, is_short
-from metalake.door import limits
-from metalake.door.answers import Refused, head, refusal
-from metalake.door.connection import Connection
-from metalake.door.pools import Pool
-from metalake.door.requests import Application, Environment, Kept
+from metalake.server import limits
+from metalake.server.answers import Refused, head, refusal
+from metalake.server.connection import Connection
+from metalake.server.pools import Pool
+from metalake.server.requests import Application, Environment, Kept
 from metalake.targets import path_in
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ BUSY = "This server has as many requests as it can take; nothing was changed. Tr
 SLOW = "Others wait for slow systems already, and this request may have to; nothing was changed. Try again."
 
 
-class Door:
+class HttpServer:
     """Whole requests go to the threads of a pool, which call the WSGI application; answers go out by the event loop."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The door by itself, before a small application: who waits, who is turned away, and what a failure leaves behind."""
+"""The server by itself, before a small application: who waits, who is turned away, and what a failure leaves behind."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import pytest
 import uvloop
 
 from metalake.blocking import may_block
-from metalake.door import limits
-from metalake.door.connection import Connection
-from metalake.door.door import Door
+from metalake.server import limits
+from metalake.server.connection import Connection
+from metalake.server.http_server import HttpServer
 from tests.waiting import eventually
 
 READ, OTHER = "/iceberg/r", "/page"
@@ -29,17 +29,17 @@ class Answer(list[bytes]):
 
 
 class Place:
-    """A door in a thread of its own, and an application that does what the path's last part says."""
+    """A server in a thread of its own, and an application that does what the path's last part says."""
 
     def __init__(self) -> None:
         self.go = threading.Event()
         self.threads: list[str] = []
         self.loop = uvloop.new_event_loop()
-        self.door = Door(self.application, self.loop)
-        self.door.open()
+        self.server = HttpServer(self.application, self.loop)
+        self.server.open()
         listener = socket.create_server(("127.0.0.1", 0))
         self.port = listener.getsockname()[1]
-        self.loop.run_until_complete(self.loop.create_server(lambda: Connection(self.door), sock=listener))
+        self.loop.run_until_complete(self.loop.create_server(lambda: Connection(self.server), sock=listener))
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
@@ -49,7 +49,7 @@ class Place:
 
     async def _look(self) -> None:
         while True:
-            self.door.look()
+            self.server.look()
             await asyncio.sleep(0.02)
 
     def application(self, environment: dict[str, Any], start: Callable[..., object]) -> Answer:
@@ -114,7 +114,7 @@ def test_a_full_line_of_one_kind_leaves_the_other_kind_alone(settings: Any) -> N
     settings.METALAKE_THREADS = 2
     with opened(MOST_OTHERS=1) as place:
         clients = place.hold(OTHER, 3)
-        assert eventually(lambda: len(place.door.others.since) == 2 and len(place.door.others.line) == 1)
+        assert eventually(lambda: len(place.server.others.since) == 2 and len(place.server.others.line) == 1)
         is_busy(place.ask(OTHER))
         assert place.ask(READ)[0] == 200
         is_busy(place.ask(f"{READ}/storage"))  # it would have to wait with the others
@@ -142,43 +142,43 @@ def test_what_nobody_catches_is_a_500_and_the_thread_goes_on(place: Place) -> No
 def test_who_rests_for_longest_makes_room() -> None:
     with opened(MOST_CONNECTIONS=5) as place:
         first = place.send("")
-        assert eventually(lambda: len(place.door.connections) == 1)
+        assert eventually(lambda: len(place.server.connections) == 1)
         slow = place.send("GET /iceberg/r HTTP/1.1\r\n")
         held = place.hold(OTHER, 1)
-        assert eventually(lambda: len(place.door.connections) == 3 and len(place.door.others.since) == 1)
+        assert eventually(lambda: len(place.server.connections) == 3 and len(place.server.others.since) == 1)
         others = [place.send("") for _ in range(3)]
         assert first.recv(10) == b""
         slow.sendall(b"Host: h\r\n\r\n")
         assert slow.recv(100).startswith(b"HTTP/1.1 200")
         place.go.set()
         assert held[0].recv(100).startswith(b"HTTP/1.1 200")
-        assert len(place.door.connections) <= 5
+        assert len(place.server.connections) <= 5
         assert others
 
 
 def test_bodies_together_have_a_limit_and_are_given_back() -> None:
     with opened(MOST_KEPT=1000) as place:
         half = place.send("POST /iceberg/r HTTP/1.1\r\nHost: h\r\nContent-Length: 900\r\n\r\n" + "x" * 800)
-        assert eventually(lambda: place.door.kept.bodies == 800)
+        assert eventually(lambda: place.server.kept.bodies == 800)
         status, response, body = place.ask(READ, "POST", b"y" * 300)
         assert (status, response.headers["Retry-After"], b"Try again" in body) == (503, "1", True)
         assert place.ask(READ)[0] == 200
         half.close()
-        assert eventually(lambda: place.door.kept.bodies == 0)
+        assert eventually(lambda: place.server.kept.bodies == 0)
         assert place.ask(READ, "POST", b"y" * 300)[2] == b"y" * 300
-        assert eventually(lambda: place.door.kept.bodies == 0)
+        assert eventually(lambda: place.server.kept.bodies == 0)
 
 
 def test_bodies_that_all_began_while_there_was_room_have_the_same_limit() -> None:
     with opened(MOST_KEPT=1000) as place:
         head = "POST /iceberg/r HTTP/1.1\r\nHost: h\r\nContent-Length: 900\r\n\r\n"
         first, second = place.send(head), place.send(head)
-        assert eventually(lambda: sum(each.reader.has_head for each in list(place.door.connections)) == 2)
+        assert eventually(lambda: sum(each.reader.has_head for each in list(place.server.connections)) == 2)
         first.sendall(b"x" * 600)
-        assert eventually(lambda: place.door.kept.bodies == 600)
+        assert eventually(lambda: place.server.kept.bodies == 600)
         second.sendall(b"y" * 600)
         assert second.recv(100).startswith(b"HTTP/1.1 503")
-        assert place.door.kept.bodies == 600, "given back before it has gone"
+        assert place.server.kept.bodies == 600, "given back before it has gone"
         first.sendall(b"x" * 300)
         assert first.recv(100).startswith(b"HTTP/1.1 200")
 
@@ -194,26 +194,26 @@ def test_who_does_not_take_an_answer_loses_it_and_who_is_slow_gets_it() -> None:
             got += len(some)
             if got < 3_000_000:
                 threading.Event().wait(0.3)
-        assert eventually(lambda: len(place.door.connections) == 1)
+        assert eventually(lambda: len(place.server.connections) == 1)
         got = 0
         while some := never.recv(1_000_000):
             got += len(some)
         assert got < 30_000_000
-        assert eventually(lambda: place.door.kept.others == 0)
+        assert eventually(lambda: place.server.kept.others == 0)
 
 
 def test_a_closing_door_answers_what_comes_and_says_so(place: Place) -> None:
     held = place.hold(READ, 1)
     resting = place.send(f"GET {READ} HTTP/1.1\r\nHost: h\r\n\r\n")
     assert b"Connection: close" not in resting.recv(1000)
-    assert eventually(lambda: len(place.door.reads.since) == 1)
-    place.loop.call_soon_threadsafe(setattr, place.door, "is_closing", True)
-    assert eventually(lambda: place.door.is_closing)
+    assert eventually(lambda: len(place.server.reads.since) == 1)
+    place.loop.call_soon_threadsafe(setattr, place.server, "is_closing", True)
+    assert eventually(lambda: place.server.is_closing)
     resting.sendall(f"GET {READ} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
     assert b"Connection: close" in resting.recv(1000)
     place.go.set()
     assert b"Connection: close" in held[0].recv(1000)
-    assert eventually(lambda: place.door.is_idle)
+    assert eventually(lambda: place.server.is_idle)
 
 
 def test_each_request_has_a_line_where_the_operator_wants_it(

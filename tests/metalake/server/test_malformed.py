@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from metalake.door import limits
-from tests.metalake.door.sockets import (
+from metalake.server import limits
+from tests.metalake.server.sockets import (
     HEALTH,
     HOST,
     Line,

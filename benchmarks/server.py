@@ -1,7 +1,7 @@
-"""The door against the one before it: load table and a list of 180 tables with rights on; two processes against one.
+"""The server against the one before it: load table and a list of 180 tables with rights on; two processes against one.
 
 wrk asks; the servers stand side by side on copies of one SQLite store and are asked in turn, round by round; ratios are
-medians over the rounds. `python -m benchmarks.door [rounds]`
+medians over the rounds. `python -m benchmarks.server [rounds]`
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ TABLES = 180
 
 
 class Turn(NamedTuple):
-    door: str
+    server: str
     what: str
     clients: int
 
     def __str__(self) -> str:
-        return f"{self.door}, {self.what}, {self.clients} clients"
+        return f"{self.server}, {self.what}, {self.clients} clients"
 
 
 GOALS = {("load", 1): 1.3, ("load", 8): 4.0, ("load", 32): 4.0, ("list", 8): 3.5}
-TURNS = [Turn(door, *asked) for door in ("old", "new") for asked in GOALS] + [Turn("one process", "load", 8)]
+TURNS = [Turn(server, *asked) for server in ("old", "new") for asked in GOALS] + [Turn("one process", "load", 8)]
 
 
 def main(arguments: list[str]) -> None:
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> None:
     with ExitStack() as stack:
         paths, reader = fill()
         servers = {
-            "old": serve_twin(stack, "-m", "benchmarks.old_door"),
+            "old": serve_twin(stack, "-m", "benchmarks.old_server"),
             "new": serve_twin(stack, METALAKE_WORKERS="2"),
             "one process": serve_twin(stack, METALAKE_WORKERS="1"),
         }
@@ -75,8 +75,8 @@ def fill() -> tuple[dict[str, str], str]:
 
 def measure(servers: dict[str, MetalakeServer], paths: dict[str, str], reader: str, rounds: int) -> None:
     for turn in TURNS:
-        fetch(servers[turn.door].url + paths[turn.what], reader)  # the first may take longer than a turn
-        load(servers[turn.door].url + paths[turn.what], reader, turn.clients, SECONDS)
+        fetch(servers[turn.server].url + paths[turn.what], reader)  # the first may take longer than a turn
+        load(servers[turn.server].url + paths[turn.what], reader, turn.clients, SECONDS)
     found: dict[Turn, list[float]] = {turn: [] for turn in TURNS}
     used, answered = dict.fromkeys(TURNS, 0.0), dict.fromkeys(TURNS, 0)
     order, chance = [*TURNS], random.Random(0)
@@ -84,7 +84,7 @@ def measure(servers: dict[str, MetalakeServer], paths: dict[str, str], reader: s
         # Neither drift of the machine nor who went before favours one.
         chance.shuffle(order)
         for turn in order:
-            server = servers[turn.door]
+            server = servers[turn.server]
             before = processor_seconds(server)
             figures = load(server.url + paths[turn.what], reader, turn.clients, SECONDS)
             used[turn] += processor_seconds(server) - before
@@ -94,7 +94,7 @@ def measure(servers: dict[str, MetalakeServer], paths: dict[str, str], reader: s
     for turn in TURNS:
         print(f"  {turn}: {median(found[turn]):.0f} requests/s, {cost[turn]:.0f} us of processor time each")
     for (what, clients), goal in GOALS.items():
-        new, old = (found[Turn(door, what, clients)] for door in ("new", "old"))
+        new, old = (found[Turn(server, what, clients)] for server in ("new", "old"))
         claim(f"{what}, {clients} clients, new : old", ratio(new, old), goal, at_least=True, unit="x")
     two, one = Turn("new", "load", 8), Turn("one process", "load", 8)
     claim("two processes : one", ratio(found[two], found[one]), 1.4, at_least=True, unit="x")

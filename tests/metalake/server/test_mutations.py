@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 
-from tests.metalake.door.sockets import HEALTH, chunked, line, request
+from tests.metalake.server.sockets import HEALTH, chunked, line, request
 from tests.servers import MetalakeServer
 
 SEED = int(os.environ.get("METALAKE_TEST_SEED", "11"))

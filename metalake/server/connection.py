@@ -9,22 +9,22 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, cast
 
-from metalake.door import limits
-from metalake.door.answers import CONTINUE, Refused, refusal
-from metalake.door.requests import Reader
+from metalake.server import limits
+from metalake.server.answers import CONTINUE, Refused, refusal
+from metalake.server.requests import Reader
 
 if TYPE_CHECKING:
-    from metalake.door.door import Door
+    from metalake.server.http_server import HttpServer
 
 
 class Connection(asyncio.Protocol):
-    """What it waits for has a time by which it is due; the door looks at every connection each second."""
+    """What it waits for has a time by which it is due; the server looks at every connection each second."""
 
     transport: asyncio.Transport
     reader: Reader
 
-    def __init__(self, door: Door) -> None:
-        self.door = door
+    def __init__(self, server: HttpServer) -> None:
+        self.server = server
         self.ahead = b""  # what came behind a request that is not answered yet
         self.is_answering = False
         self.is_parting = False  # no further request is read
@@ -42,15 +42,15 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop has its own class
         peer, here = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-        self.reader = Reader(peer[:2] if peer else ("", 0), here[:2], self.door.kept)
+        self.reader = Reader(peer[:2] if peer else ("", 0), here[:2], self.server.kept)
         self.transport.set_write_buffer_limits(high=limits.AHEAD)
         self._rest()
-        self.door.enters(self)
+        self.server.enters(self)
 
     def connection_lost(self, failure: Exception | None) -> None:
         self.is_gone = True
         self.reader.forget()
-        self.door.leaves(self)
+        self.server.leaves(self)
 
     def data_received(self, data: bytes) -> None:
         if self.is_parting:
@@ -99,7 +99,7 @@ class Connection(asyncio.Protocol):
             return
         if reader.is_whole:
             self.is_answering = True
-            self.door.take(self)
+            self.server.take(self)
         elif reader.has_head and not had_head:
             self.came, self.due = 0, time.monotonic() + limits.STEP
             if reader.expects_word and not reader.size:
@@ -121,7 +121,7 @@ class Connection(asyncio.Protocol):
     @property
     def keeps_alive(self) -> bool:
         is_last = self.is_half_closed and not (self.ahead or self.reader.has_ahead)
-        return self.reader.keeps_alive and not (is_last or self.door.is_closing)
+        return self.reader.keeps_alive and not (is_last or self.server.is_closing)
 
     def send(self, answer: bytes, *, closes: bool) -> None:
         """The answer to the request that was taken; then the next one, or the end."""
@@ -138,13 +138,13 @@ class Connection(asyncio.Protocol):
             return
         self._rest()
         if not self.is_full:
-            self.door.loop.call_soon(self._go_on) if self.ahead else self.transport.resume_reading()
+            self.server.loop.call_soon(self._go_on) if self.ahead else self.transport.resume_reading()
 
     def refuse(self, refused: Refused) -> None:
         """End with a reason: nobody knows any more where the client's next request begins."""
         self.transport.write(refusal(refused, is_head=self.reader.is_head))
         self.reader.forget()
-        self.door.tells(self, refused.status)
+        self.server.tells(self, refused.status)
         self._part(lingers=True)
 
     def _part(self, *, lingers: bool) -> None:
@@ -163,7 +163,7 @@ class Connection(asyncio.Protocol):
     def look(self, now: float) -> None:
         """Whether what it waits for is there in time."""
         unsent = self.transport.get_write_buffer_size()
-        self.door.kept.others += unsent + len(self.ahead)
+        self.server.kept.others += unsent + len(self.ahead)
         if unsent:
             self._require_taken(unsent, now)
             return

@@ -17,9 +17,9 @@ from typing import Any
 import uvloop
 from gunicorn.workers.base import Worker
 
-from metalake.door import limits
-from metalake.door.connection import Connection
-from metalake.door.door import Door
+from metalake.server import limits
+from metalake.server.connection import Connection
+from metalake.server.http_server import HttpServer
 
 ASIDE = 0.002  # seconds for which a new connection is left to a process that has fewer of them
 SWITCH = 0.001  # seconds after which a thread that computes lets the others have a turn
@@ -47,7 +47,7 @@ class Balance:
 BALANCE = Balance()
 
 
-class DoorWorker(Worker):
+class ServerWorker(Worker):
     """One event loop that reads and writes, and the threads that answer."""
 
     def __init__(self, *given: Any) -> None:
@@ -74,17 +74,17 @@ class DoorWorker(Worker):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             self.loop.add_signal_handler(number, self._end, number != signal.SIGTERM)
         _allow_files()
-        self.door = Door(self.wsgi, self.loop, lambda count: BALANCE.put(self.age, count))
-        self.door.open()
+        self.server = HttpServer(self.wsgi, self.loop, lambda count: BALANCE.put(self.age, count))
+        self.server.open()
         self.listeners = [listener.sock for listener in self.sockets]
         BALANCE.put(self.age, 0)
         for listener in self.listeners:
             listener.setblocking(False)
             self.loop.add_reader(listener, self._come, listener)
         while self.alive and self.ppid == os.getppid():
-            if not self.door.is_stuck:
+            if not self.server.is_stuck:
                 self.notify()
-            self.door.look()
+            self.server.look()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.ends.wait(), 1.0)
         await self._close()
@@ -98,7 +98,7 @@ class DoorWorker(Worker):
 
     def _come(self, listener: socket.socket) -> None:
         """Somebody wants in, and every process hears of it."""
-        if len(self.door.connections) <= BALANCE.fewest():
+        if len(self.server.connections) <= BALANCE.fewest():
             self._let_in(listener)
             return
         self.loop.remove_reader(listener)
@@ -116,11 +116,11 @@ class DoorWorker(Worker):
             return
         except OSError as failure:  # no more files
             self.log.error("a connection could not be taken: %s", failure)
-            self.door.make_room()
+            self.server.make_room()
             return
         client.setblocking(False)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        made = self.loop.connect_accepted_socket(lambda: Connection(self.door), client)
+        made = self.loop.connect_accepted_socket(lambda: Connection(self.server), client)
         entering = self.loop.create_task(made)
         self.entering.add(entering)
         entering.add_done_callback(self.entering.discard)
@@ -131,22 +131,22 @@ class DoorWorker(Worker):
         """What runs is answered; who rests may send one more request for a moment."""
         for listener in self.listeners:
             self.loop.remove_reader(listener)
-        self.door.is_closing, self.door.counts = True, bool
+        self.server.is_closing, self.server.counts = True, bool
         BALANCE.put(self.age, BALANCE.NOBODY)
         began = time.monotonic()
-        while (self.entering or not self.door.is_idle) and not self.is_hurried:
+        while (self.entering or not self.server.is_idle) and not self.is_hurried:
             passed = time.monotonic() - began
             if passed > self.cfg.graceful_timeout:
                 break
             if passed > limits.PARTING:
-                self.door.let_go()
+                self.server.let_go()
             self.notify()
-            self.door.look()
+            self.server.look()
             await asyncio.sleep(0.05)
 
 
 def _allow_files() -> None:
-    """As many connections as the door takes need as many open files, where the machine allows it."""
+    """As many connections as the server takes need as many open files, where the machine allows it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = limits.MOST_CONNECTIONS + 1024
     if soft < wanted:

@@ -1,4 +1,4 @@
-"""The door before the event loop, to compare with: gunicorn's threads, one process of eight on SQLite.
+"""The server before the event loop, to compare with: gunicorn's threads, one process of eight on SQLite.
 
 `manage.py serve` has prepared the store in METALAKE_HOME; nothing is done here beside answering requests.
 """

@@ -1,4 +1,4 @@
-"""How long the door waits for its clients, and how much it takes from them before any work is done."""
+"""How long the server waits for its clients, and how much it takes from them before any work is done."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 import orjson
 import pytest
 
-from tests.metalake.door.sockets import HEALTH, admin, chunked, line, request, require_told
+from tests.metalake.server.sockets import HEALTH, admin, chunked, line, request, require_told
 from tests.servers import MetalakeServer
 
 MIB = 1024 * 1024

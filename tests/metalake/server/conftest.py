@@ -1,4 +1,4 @@
-"""What holds after every test of the door: nothing was said of a failure of ours, and others are answered."""
+"""What holds after every test of the server: nothing was said of a failure of ours, and others are answered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.metalake.door.sockets import HEALTH, line
+from tests.metalake.server.sockets import HEALTH, line
 from tests.servers import MetalakeServer
 
 

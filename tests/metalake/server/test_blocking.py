@@ -17,9 +17,9 @@ from benchmarks.http import basic
 from metalake import blocking
 from metalake.blocking import BeginAgain, all_of, may_block, short_reads
 from metalake.causes import unavailable
-from metalake.door.door import _is_read
-from metalake.door.pools import Pool
 from metalake.models import Outbox
+from metalake.server.http_server import _is_read
+from metalake.server.pools import Pool
 from tests.servers import StartMetalake
 from tests.waiting import eventually
 

@@ -19,8 +19,8 @@ from gunicorn.asgi.parser import PythonProtocol
 
 from metalake.addresses import is_trusted
 from metalake.bodies import limit_of
-from metalake.door import limits
-from metalake.door.answers import Refused
+from metalake.server import limits
+from metalake.server.answers import Refused
 from metalake.targets import path_in
 
 Environment = dict[str, Any]

@@ -15,7 +15,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from tests.iceberg_rest.world import COLUMNS
-from tests.metalake.door.sockets import Line, admin, line, request
+from tests.metalake.server.sockets import Line, admin, line, request
 from tests.servers import MetalakeServer
 
 NATIVE, ICEBERG = "/api/metalakes/demo/catalogs/lake/schemas", "/iceberg/demo/v1/lake/namespaces"

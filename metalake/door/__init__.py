@@ -1,1 +1,0 @@
-"""The door: how requests come in and answers go out (docs/decisions/server.md)."""
