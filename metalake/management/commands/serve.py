@@ -102,7 +102,7 @@ def missing_folders() -> Iterator[str]:
 
 
 class Server(BaseApplication):
-    """gunicorn starts, replaces and ends the processes; each has an event loop of its own (docs/decisions/server.md)."""
+    """gunicorn starts, replaces and ends the processes, each with its event loop (docs/decisions/server.md)."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
