@@ -21,6 +21,10 @@ class BeginAgain(BaseException):
     """A read must wait for what is not our own store; no handler of errors may take it for one."""
 
 
+class TooLong(BeginAgain):
+    """A read computes for so long that even a process of threads that wait is better without it."""
+
+
 def may_block() -> None:
     """To be called before anything that waits for a storage, another system or a writer, or computes for long.
 
@@ -37,12 +41,12 @@ def is_short() -> bool:
 
 
 def all_of(rows: QuerySet[M, Row]) -> list[Row]:
-    """Every row of a query. Raises BeginAgain as `may_block` does where there are more than BRIEF of them."""
+    """Every row of a query. Raises TooLong in a thread for short reads where there are more than BRIEF of them."""
     if not is_short():
         return list(rows)
     some = list(rows[: BRIEF + 1])
     if len(some) > BRIEF:
-        may_block()
+        raise TooLong
     return some
 
 

@@ -23,8 +23,12 @@ class Connection(asyncio.Protocol):
     transport: asyncio.Transport
     reader: Reader
 
-    def __init__(self, server: HttpServer) -> None:
+    def __init__(self, server: HttpServer, given: bytes | None = None) -> None:
+        """`given` is what another process has read of it."""
         self.server = server
+        self.given = given
+        self.read = bytearray()  # all of the request that is read, for as long as another process may have it
+        self.may_move = False
         self.ahead = b""  # what came behind a request that is not answered yet
         self.is_answering = False
         self.is_parting = False  # no further request is read
@@ -46,6 +50,8 @@ class Connection(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=limits.AHEAD)
         self._rest()
         self.server.enters(self)
+        if self.given is not None:
+            self._read(self.given)
 
     def connection_lost(self, failure: Exception | None) -> None:
         self.is_gone = True
@@ -91,11 +97,16 @@ class Connection(asyncio.Protocol):
         if not reader.has_begun:
             self.began = time.monotonic()
             self.due = self.began + limits.HEAD
+            self.read, self.may_move = bytearray(), self.server.hands_over
+        if self.may_move:
+            self.read += data
         had_head = reader.has_head
         try:
             reader.feed(data)
         except Refused as refused:
             self.refuse(refused)
+            return
+        if self.may_move and reader.is_large and self.move():
             return
         if reader.is_whole:
             self.is_answering = True
@@ -106,6 +117,19 @@ class Connection(asyncio.Protocol):
                 self.transport.write(CONTINUE)
         if self.is_half_closed and not reader.is_whole:
             self.transport.close()  # the rest will not come
+
+    def move(self) -> bool:
+        """To the process for large requests, with all that was read; False where it stays after all."""
+        if self.may_move and not self.transport.get_write_buffer_size():
+            self.transport.pause_reading()
+            client = self.transport.get_extra_info("socket").fileno()
+            if self.server.hand_over(client, bytes(self.read) + self.ahead):
+                self.is_gone = True
+                self.transport.abort()  # which closes this process's file of it alone
+                return True
+            self.transport.resume_reading()
+        self.read, self.may_move = bytearray(), False
+        return False
 
     def _go_on(self) -> None:
         """With what came meanwhile."""
@@ -120,7 +144,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def keeps_alive(self) -> bool:
-        is_last = self.is_half_closed and not (self.ahead or self.reader.has_ahead)
+        is_last = (self.is_half_closed or self.given is not None) and not (self.ahead or self.reader.has_ahead)
         return self.reader.keeps_alive and not (is_last or self.server.is_closing)
 
     def send(self, answer: bytes, *, closes: bool) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 from django.conf import settings
 from django.db.backends.signals import connection_created
 
-from metalake.blocking import BeginAgain, is_short
+from metalake.blocking import BeginAgain, TooLong, is_short
 from metalake.server import limits
 from metalake.server.answers import Refused, head, refusal
 from metalake.server.connection import Connection
+from metalake.server.handover import Handover
 from metalake.server.pools import Pool
 from metalake.server.requests import Application, Environment, Kept
 from metalake.targets import path_in
@@ -32,10 +33,14 @@ class HttpServer:
     """Whole requests go to the threads of a pool, which call the WSGI application; answers go out by the event loop."""
 
     def __init__(
-        self, application: Application, loop: asyncio.AbstractEventLoop, counts: Callable[[int], object] = bool
+        self,
+        application: Application,
+        loop: asyncio.AbstractEventLoop,
+        counts: Callable[[int], object] = bool,
+        handover: Handover | None = None,
     ) -> None:
-        """`counts` is told how many connections there are."""
-        self.application, self.loop, self.counts = application, loop, counts
+        """`counts` is told how many connections there are; `handover` leads to the process for large requests."""
+        self.application, self.loop, self.counts, self.handover = application, loop, counts, handover
         self.kept = Kept()
         self.connections: set[Connection] = set()
         self.is_closing = False
@@ -87,6 +92,13 @@ class HttpServer:
             if connection.is_resting:
                 connection.transport.close()
 
+    @property
+    def hands_over(self) -> bool:
+        return self.handover is not None and not self.is_closing
+
+    def hand_over(self, client: int, read: bytes) -> bool:
+        return self.handover is not None and self.hands_over and self.handover.give(client, read)
+
     # Requests
 
     def take(self, connection: Connection) -> None:
@@ -104,10 +116,8 @@ class HttpServer:
         started = time.perf_counter()
         try:
             status, headers, body = self._call(environment)
-        except BeginAgain:
-            environment["wsgi.input"].seek(0)
-            if not self.others.take(lambda: self._answer(connection, environment)):
-                self.loop.call_soon_threadsafe(self._spare, connection, environment, Refused(503, SLOW))
+        except BeginAgain as again:
+            self.loop.call_soon_threadsafe(self._again, connection, environment, isinstance(again, TooLong))
             return
         except BaseException:
             log.exception("a request was not answered by the application")
@@ -120,6 +130,14 @@ class HttpServer:
         if settings.METALAKE_ACCESS_LOG:
             given = dict(headers)
             _tell(environment, status[:3], started, len(body), given.get("X-Request-Id", ""))
+
+    def _again(self, connection: Connection, environment: Environment, is_long: bool) -> None:
+        """A read that must wait, or that computes for long."""
+        if connection.is_gone or (is_long and connection.move()):
+            return
+        environment["wsgi.input"].seek(0)
+        if not self.others.take(lambda: self._answer(connection, environment)):
+            self._spare(connection, environment, Refused(503, SLOW))
 
     def _call(self, environment: Environment) -> tuple[str, list[tuple[str, str]], bytes]:
         told: list[Any] = []

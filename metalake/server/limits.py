@@ -5,6 +5,7 @@ from __future__ import annotations
 LINE = 8190  # bytes of a request line
 FIELDS = 17 * 1024  # bytes of all header fields together: an issuer's token may take 16 KiB
 MOST_FIELDS = 100
+LARGE = 1024 * 1024  # bytes of a body from which on it is read in the process for large requests
 FEW_CHUNKS, SMALL_CHUNK = 1000, 128  # more than so many chunks hold so many bytes on average
 AHEAD = 64 * 1024  # bytes that are read of what a client sends before its last request is answered
 

@@ -114,6 +114,10 @@ class Reader:
         return bool(self.parser.remaining())
 
     @property
+    def is_large(self) -> bool:
+        return self.has_head and max(self.size, self.parser.content_length or 0) > limits.LARGE
+
+    @property
     def is_whole(self) -> bool:
         return self.parser.is_complete
 

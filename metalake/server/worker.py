@@ -15,13 +15,16 @@ from contextlib import suppress
 from typing import Any
 
 import uvloop
+from django.conf import settings
 from gunicorn.workers.base import Worker
 
 from metalake.server import limits
 from metalake.server.connection import Connection
+from metalake.server.handover import Handover
 from metalake.server.http_server import HttpServer
 
 ASIDE = 0.002  # seconds for which a new connection is left to a process that has fewer of them
+KINDER = 5  # by so much the process for large requests lets the others go first
 SWITCH = 0.001  # seconds after which a thread that computes lets the others have a turn
 
 
@@ -45,6 +48,26 @@ class Balance:
 
 
 BALANCE = Balance()
+HANDOVER = Handover()
+
+
+class Roles:
+    """Which process is the one for large requests, as the parent decides before each fork; one alone does them, too."""
+
+    def __init__(self) -> None:
+        self.generation = 0  # of processes; SIGHUP brings a new one
+
+    def renew(self, arbiter: Any) -> None:
+        self.generation += 1
+
+    def choose(self, arbiter: Any, worker: ServerWorker) -> None:
+        worker.generation = self.generation
+        others = [each for each in arbiter.WORKERS.values() if each.generation == self.generation]
+        worker.is_alone = arbiter.cfg.workers == 1
+        worker.is_for_large = not worker.is_alone and not any(each.is_for_large for each in others)
+
+
+ROLES = Roles()
 
 
 class ServerWorker(Worker):
@@ -54,6 +77,7 @@ class ServerWorker(Worker):
         super().__init__(*given)
         self.is_hurried = False
         self.entering: set[asyncio.Task[Any]] = set()
+        self.generation, self.is_alone, self.is_for_large = 0, True, False  # as ROLES say
 
     def init_signals(self) -> None:
         """The rest is the event loop's, once it runs."""
@@ -65,6 +89,8 @@ class ServerWorker(Worker):
 
     def run(self) -> None:
         sys.setswitchinterval(SWITCH)
+        if self.is_for_large:
+            os.nice(KINDER)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(self._serve())
 
@@ -74,13 +100,20 @@ class ServerWorker(Worker):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             self.loop.add_signal_handler(number, self._end, number != signal.SIGTERM)
         _allow_files()
-        self.server = HttpServer(self.wsgi, self.loop, lambda count: BALANCE.put(self.age, count))
+        if self.is_for_large:  # they compute rather than wait
+            settings.METALAKE_READ_THREADS, settings.METALAKE_THREADS = 1, max(2, settings.METALAKE_THREADS // 2)
+            self.server = HttpServer(self.wsgi, self.loop)
+            self.listeners = [HANDOVER.out_of]
+            self.loop.add_reader(HANDOVER.out_of, self._take_over)
+        else:
+            handover = None if self.is_alone else HANDOVER
+            self.server = HttpServer(self.wsgi, self.loop, lambda count: BALANCE.put(self.age, count), handover)
+            self.listeners = [listener.sock for listener in self.sockets]
+            BALANCE.put(self.age, 0)
+            for listener in self.listeners:
+                listener.setblocking(False)
+                self.loop.add_reader(listener, self._come, listener)
         self.server.open()
-        self.listeners = [listener.sock for listener in self.sockets]
-        BALANCE.put(self.age, 0)
-        for listener in self.listeners:
-            listener.setblocking(False)
-            self.loop.add_reader(listener, self._come, listener)
         while self.alive and self.ppid == os.getppid():
             if not self.server.is_stuck:
                 self.notify()
@@ -118,9 +151,16 @@ class ServerWorker(Worker):
             self.log.error("a connection could not be taken: %s", failure)
             self.server.make_room()
             return
+        self._enter(client)
+
+    def _take_over(self) -> None:
+        if taken := HANDOVER.take():
+            self._enter(*taken)
+
+    def _enter(self, client: socket.socket, given: bytes | None = None) -> None:
         client.setblocking(False)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        made = self.loop.connect_accepted_socket(lambda: Connection(self.server), client)
+        made = self.loop.connect_accepted_socket(lambda: Connection(self.server, given), client)
         entering = self.loop.create_task(made)
         self.entering.add(entering)
         entering.add_done_callback(self.entering.discard)

@@ -18,7 +18,7 @@ from gunicorn.app.base import BaseApplication
 from metalake import board, leading, preloading, refusals, sharing, store
 from metalake.errors import Invalid
 from metalake.outbox import Drainer, Rounds
-from metalake.server.worker import BALANCE, ServerWorker
+from metalake.server.worker import BALANCE, ROLES, ServerWorker
 from metalake.targets import in_url, is_loopback
 
 
@@ -110,10 +110,10 @@ class Server(BaseApplication):
 
     def load_config(self) -> None:
         self.cfg.set("bind", f"{in_url(settings.METALAKE_HOST)}:{settings.METALAKE_PORT}")
-        self.cfg.set("workers", self.workers)
+        self.cfg.set("workers", self.workers + (self.workers > 1))  # one more is for large requests
         self.cfg.set("worker_class", ServerWorker)
         self.cfg.set("preload_app", True)
-        self.cfg.set("timeout", 120)
+        self.cfg.set("timeout", 60)
         self.cfg.set("graceful_timeout", 30)
         # gunicorn's heartbeat is a file; on a slow disk it would stall the workers.
         self.cfg.set("worker_tmp_dir", "/dev/shm" if sys.platform == "linux" else None)  # noqa: S108
@@ -123,6 +123,8 @@ class Server(BaseApplication):
         self.cfg.set("post_worker_init", start_draining)
         self.cfg.set("on_exit", tell_what_was_refused)
         self.cfg.set("child_exit", forget_connections)
+        self.cfg.set("pre_fork", ROLES.choose)
+        self.cfg.set("on_reload", ROLES.renew)
 
     def load(self) -> Any:
         from metalake.wsgi import application

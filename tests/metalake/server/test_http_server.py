@@ -9,14 +9,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import uvloop
 
-from metalake.blocking import may_block
+from metalake.blocking import all_of, may_block
 from metalake.server import limits
 from metalake.server.connection import Connection
+from metalake.server.handover import Handover
 from metalake.server.http_server import HttpServer
 from tests.waiting import eventually
 
@@ -31,17 +32,26 @@ class Answer(list[bytes]):
 class Place:
     """A server in a thread of its own, and an application that does what the path's last part says."""
 
-    def __init__(self) -> None:
+    def __init__(self, handover: Handover | None = None, takes_over: bool = False) -> None:
         self.go = threading.Event()
         self.threads: list[str] = []
         self.loop = uvloop.new_event_loop()
-        self.server = HttpServer(self.application, self.loop)
+        self.server = HttpServer(self.application, self.loop, handover=None if takes_over else handover)
         self.server.open()
+        if handover and takes_over:
+            self.loop.add_reader(handover.out_of, self.take_over, handover)
         listener = socket.create_server(("127.0.0.1", 0))
         self.port = listener.getsockname()[1]
         self.loop.run_until_complete(self.loop.create_server(lambda: Connection(self.server), sock=listener))
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
+
+    def take_over(self, handover: Handover) -> None:
+        if taken := handover.take():
+            client, read = taken
+            client.setblocking(False)
+            made = self.loop.connect_accepted_socket(lambda: Connection(self.server, read), client)
+            self.taken = self.loop.create_task(made)
 
     def _run(self) -> None:
         self.loop.create_task(self._look())
@@ -59,6 +69,8 @@ class Place:
             self.go.wait(30)
         elif act == "storage":
             may_block()
+        elif act == "list":
+            all_of(cast(Any, Rows()))
         elif act == "fail":
             raise SystemExit
         body = environment["wsgi.input"].read() or b"x" * (30_000_000 if act == "much" else 1)
@@ -81,12 +93,19 @@ class Place:
         return [self.send(f"GET {path}/wait HTTP/1.1\r\nHost: h\r\n\r\n") for _ in range(how_many)]
 
 
+class Rows(list[int]):
+    """More of them than a short read may have, as a query gives them."""
+
+    def __getitem__(self, some: Any) -> Any:
+        return range(some.stop)
+
+
 @contextmanager
-def opened(**changed: int) -> Iterator[Place]:
+def opened(handover: Handover | None = None, takes_over: bool = False, **changed: int) -> Iterator[Place]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in changed.items():
             patch.setattr(limits, name, value)
-        place = Place()
+        place = Place(handover, takes_over)
         try:
             yield place
         finally:
@@ -229,3 +248,85 @@ def test_each_request_has_a_line_where_the_operator_wants_it(
     told, unreadable = (vars(record) for record in caplog.records)
     assert (told["method"], told["target"], told["status"], told["bytes"]) == ("GET", f"{READ}?a=%2F", 200, 1)
     assert (told["address"], unreadable["status"]) == ("127.0.0.1", 400)
+
+
+# Large requests
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[Place, Place]]:
+    """A server that hands large requests over, and the one that takes them."""
+    handover = Handover()
+    with opened(handover, LARGE=1000) as place, opened(handover, takes_over=True) as other:
+        yield place, other
+
+
+def head_of(method: str, path: str, *lines: str) -> str:
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: h", *lines, "", ""])
+
+
+def test_a_large_body_is_read_and_answered_by_the_other_process(pair: tuple[Place, Place]) -> None:
+    place, other = pair
+    body = b"x" * 3_000_000
+    status, response, told = place.ask(READ, "POST", body)
+    assert (status, told == body, response.headers["Connection"]) == (200, True, "close")
+    assert (place.threads, other.threads) == ([], ["answers"])
+    status, response, told = place.ask(READ, "POST", b"x" * 1000)
+    assert (status, told, response.headers["Connection"]) == (200, b"x" * 1000, None)
+    assert place.threads == ["answers"]
+    assert eventually(lambda: not other.server.connections and other.server.kept.total == 0)
+
+
+def test_a_large_body_in_chunks_moves_once_it_is_large(pair: tuple[Place, Place]) -> None:
+    place, other = pair
+    client = place.send(head_of("POST", READ, "Transfer-Encoding: chunked"))
+    for _ in range(10):
+        client.sendall(b"c8\r\n" + b"x" * 200 + b"\r\n")
+    client.sendall(b"0\r\n\r\n")
+    answer = read_all(client)
+    assert answer.startswith(b"HTTP/1.1 200") and answer.endswith(b"\r\n\r\n" + b"x" * 2000)
+    assert other.threads == ["answers"]
+
+
+def test_who_asks_first_is_told_once_by_the_other_process(pair: tuple[Place, Place]) -> None:
+    place, other = pair
+    client = place.send(head_of("POST", READ, "Content-Length: 2000", "Expect: 100-continue"))
+    assert client.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+    client.sendall(b"x" * 2000)
+    assert read_all(client).startswith(b"HTTP/1.1 200")
+    assert other.threads == ["answers"]
+
+
+def test_a_long_list_is_made_by_the_other_process_and_what_comes_behind_it_is_answered(
+    pair: tuple[Place, Place],
+) -> None:
+    place, other = pair
+    client = place.send(head_of("GET", READ) + head_of("GET", f"{READ}/list") + head_of("GET", READ) * 2)
+    answer = read_all(client)
+    assert answer.count(b"HTTP/1.1 200 OK") == 4
+    assert answer.count(b"Connection: close") == 1
+    assert (place.threads, other.threads) == (["reads"] * 2, ["reads", "answers", "reads", "reads"])
+
+
+def test_where_nobody_takes_them_they_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    handover = Handover()
+    monkeypatch.setattr(handover, "give", lambda client, read: False)
+    with opened(handover, LARGE=1000) as place:
+        assert place.ask(READ, "POST", b"x" * 2000)[2] == b"x" * 2000
+        assert place.ask(f"{READ}/list")[0] == 200
+        assert place.threads == ["answers", "reads", "answers"]
+
+
+def test_a_closing_server_hands_nothing_over(pair: tuple[Place, Place]) -> None:
+    place, other = pair
+    place.loop.call_soon_threadsafe(setattr, place.server, "is_closing", True)
+    assert eventually(lambda: place.server.is_closing)
+    assert place.ask(READ, "POST", b"x" * 2000)[2] == b"x" * 2000
+    assert other.threads == []
+
+
+def read_all(client: socket.socket) -> bytes:
+    got = b""
+    while some := client.recv(100_000):
+        got += some
+    return got
