@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+import time
 from functools import cache
 from typing import Any
 
@@ -63,6 +64,8 @@ def verify(name: str, password: str, stored: str | None) -> None:
     )
     rows = throttling.read(credential, *(count.digest for count in counts))
     if credential in rows:
+        if rows[credential].until < time.time() + REMEMBERED / 2:
+            throttling.remember(credential, REMEMBERED)
         _keep(credential)
         return
     try:
@@ -77,12 +80,12 @@ def verify(name: str, password: str, stored: str | None) -> None:
         refusals.sign_in(name if stored else None, came_from, tried=True)
         raise Unauthenticated("The user name or the password is wrong.")
     throttling.take_back(counts)
+    throttling.remember(credential, REMEMBERED)
     _keep(credential)
 
 
 def _keep(credential: str) -> None:
-    """Remember it in the store for long and in this process for a day, after which the store is told again."""
-    throttling.remember(credential, REMEMBERED)
+    """For this process and a day, after which the store is asked again."""
     with _verified_lock:
         _verified[credential] = True
 

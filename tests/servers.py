@@ -90,8 +90,15 @@ class MetalakeServer:
 
     def processes(self) -> list[int]:
         """The ids of those that answer requests."""
+        return [child.pid for child in self._children()]
+
+    def doors(self) -> list[int]:
+        """The ids of those that take connections: the one for large requests lets them go first."""
+        return [child.pid for child in self._children() if child.nice() == psutil.Process(child.ppid()).nice()]
+
+    def _children(self) -> list[psutil.Process]:
         assert self.process is not None
-        return sorted(child.pid for child in psutil.Process(self.process.pid).children())
+        return sorted(psutil.Process(self.process.pid).children(), key=lambda child: child.pid)
 
     def is_ready(self) -> bool:
         return processes.answers(f"{self.url}/health/ready")

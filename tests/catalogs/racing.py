@@ -122,9 +122,7 @@ class Nodes:
     @cached_property
     def doors(self) -> list[Callable[..., Client]]:
         """A client of each process, given who asks."""
-        return [
-            partial(Client, server.url, process=process) for server in self.servers for process in server.processes()
-        ]
+        return [partial(Client, server.url, process=process) for server in self.servers for process in server.doors()]
 
     def clients(self, number: int) -> list[Client]:
         while len(self._clients) < number:

@@ -110,7 +110,7 @@ def test_another_process_takes_up_what_a_killed_leader_left(start_metalake: Star
     server = start_metalake(METALAKE_WORKERS="2", METALAKE_EVENT_LOG=str(events))
     assert eventually(lambda: leader(server) in server.processes())
     first = leader(server)
-    other = next(pid for pid in server.processes() if pid != first)
+    other = next(pid for pid in server.doors() if pid != first)
     client = Client(server.url, process=other)
     assert client.send("POST", f"{NATIVE}/schemas", {"name": "before"}).status == 200
     assert eventually(lambda: delivered(events, "before")), "it leads for the other, too"
