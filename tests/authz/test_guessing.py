@@ -10,11 +10,13 @@ import pkgutil
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import pytest
+from django.db.models import F
 from django.test import Client
 from gravitino.dto.responses.error_response import ErrorResponse
 from gravitino.exceptions import handlers
@@ -139,6 +141,20 @@ def test_nobody_locks_out_a_client_that_works(world: World, slow_hashes: list[st
     assert submit(PASSWORD).status_code == 302, "on the pages too"
     assert slow_hashes.count(PASSWORD) == 1
     assert ask("guess").status == 429
+
+
+def test_what_the_store_knows_is_not_written_again(world: World) -> None:
+    """On SQLite a process that meets it would wait for the writer, and so would whoever only reads."""
+    assert ask(PASSWORD).status == 200
+    known = dict(Remembered.objects.values_list("digest", "until"))
+    Remembered.objects.update(until=F("until") - 1000)
+    another_process()
+    assert ask(PASSWORD).status == 200
+    assert all(until == known[digest] - 1000 for digest, until in Remembered.objects.values_list("digest", "until"))
+    Remembered.objects.update(until=int(time.time()) + passwords.REMEMBERED // 2 - 10)
+    another_process()
+    assert ask(PASSWORD).status == 200
+    assert Remembered.objects.filter(until__gt=time.time() + passwords.REMEMBERED - 60).count() == 1
 
 
 def test_a_credential_that_works_elsewhere_is_no_way_round(world: World) -> None:
