@@ -20,16 +20,14 @@ class Handover:
         self.out_of.setblocking(False)
 
     def give(self, client: int, read: bytes) -> bool:
-        """A copy of a connection's file, which stays open over there; False where nobody takes them quickly enough."""
-        kept = os.memfd_create("request")
+        """A copy of a connection's file, which stays open over there; False where it cannot be given."""
         try:
-            with os.fdopen(os.dup(kept), "wb") as file:
+            with os.fdopen(os.memfd_create("request"), "wb") as file:
                 file.write(read)
-            socket.send_fds(self.into, [b"?"], [client, kept])
-        except BlockingIOError:
+                file.flush()
+                socket.send_fds(self.into, [b"?"], [client, file.fileno()])
+        except OSError:  # too many that wait, or too many open files
             return False
-        finally:
-            os.close(kept)
         return True
 
     def take(self) -> tuple[socket.socket, bytes] | None:

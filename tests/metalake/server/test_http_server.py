@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse
@@ -308,10 +309,16 @@ def test_a_long_list_is_made_by_the_other_process_and_what_comes_behind_it_is_an
     assert (place.threads, other.threads) == (["reads"] * 2, ["reads", "answers", "reads", "reads"])
 
 
-def test_where_nobody_takes_them_they_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nobody_takes_them_they_stay() -> None:
     handover = Handover()
-    monkeypatch.setattr(handover, "give", lambda client, read: False)
     with opened(handover, LARGE=1000) as place:
+        waiting = []
+        while not place.threads:  # as many as wait for the other process, and one more
+            waiting.append(place.send(head_of("POST", READ, "Content-Length: 2000") + "x" * 2000))
+            assert len(waiting) < 5000
+            time.sleep(0.001)
+        assert len(waiting) > 1
+        place.threads.clear()
         assert place.ask(READ, "POST", b"x" * 2000)[2] == b"x" * 2000
         assert place.ask(f"{READ}/list")[0] == 200
         assert place.threads == ["answers", "reads", "answers"]
