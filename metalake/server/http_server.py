@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db.backends.signals import connection_created
 
 from metalake.blocking import BeginAgain, TooLong, is_short
+from metalake.middleware import BODILESS
 from metalake.server import limits
 from metalake.server.answers import Refused, head, refusal
 from metalake.server.connection import Connection
@@ -97,7 +98,8 @@ class HttpServer:
         return self.handover is not None and not self.is_closing
 
     def hand_over(self, client: int, read: bytes) -> bool:
-        return self.handover is not None and self.hands_over and self.handover.give(client, read)
+        handover = None if self.is_closing else self.handover
+        return handover is not None and handover.give(client, read)
 
     # Requests
 
@@ -148,7 +150,7 @@ class HttpServer:
         finally:
             response.close()
         status, headers = told
-        if not any(name.lower() == "content-length" for name, _ in headers) and status[:3] not in ("204", "304"):
+        if not any(name.lower() == "content-length" for name, _ in headers) and int(status[:3]) not in BODILESS:
             headers.append(("Content-Length", str(len(body))))
         return status, headers, b"" if environment["REQUEST_METHOD"] == "HEAD" else body
 

@@ -66,8 +66,10 @@ class Place:
     def application(self, environment: dict[str, Any], start: Callable[..., object]) -> Answer:
         self.threads.append(threading.current_thread().name.split()[0])
         act = environment["PATH_INFO"].rpartition("/")[2]
-        if act == "wait":
+        if act.startswith("wait"):
             self.go.wait(30)
+        if act == "wait-list":
+            all_of(cast(Any, Rows()))
         elif act == "storage":
             may_block()
         elif act == "list":
@@ -330,6 +332,29 @@ def test_a_closing_server_hands_nothing_over(pair: tuple[Place, Place]) -> None:
     assert eventually(lambda: place.server.is_closing)
     assert place.ask(READ, "POST", b"x" * 2000)[2] == b"x" * 2000
     assert other.threads == []
+
+
+def test_what_came_while_a_list_was_found_to_be_long_goes_with_it(pair: tuple[Place, Place]) -> None:
+    place, other = pair
+    client = place.send(head_of("GET", f"{READ}/wait-list"))
+    assert eventually(lambda: len(place.server.reads.since) == 1)
+    client.sendall(head_of("GET", READ).encode())
+    assert eventually(lambda: any(each.ahead for each in list(place.server.connections)))
+    other.go.set()
+    place.go.set()
+    assert read_all(client).count(b"HTTP/1.1 200 OK") == 2
+    assert (place.threads, other.threads) == (["reads"], ["reads", "answers", "reads"])
+
+
+def test_a_server_that_begins_to_close_keeps_what_grows_large(pair: tuple[Place, Place]) -> None:
+    place, other = pair
+    client = place.send(head_of("POST", READ, "Transfer-Encoding: chunked") + "c8\r\n" + "x" * 200 + "\r\n")
+    assert eventually(lambda: any(each.reader.size for each in list(place.server.connections)))
+    place.loop.call_soon_threadsafe(setattr, place.server, "is_closing", True)
+    assert eventually(lambda: place.server.is_closing)
+    client.sendall((b"c8\r\n" + b"x" * 200 + b"\r\n") * 9 + b"0\r\n\r\n")
+    assert read_all(client).endswith(b"\r\n\r\n" + b"x" * 2000)
+    assert (place.threads, other.threads) == (["answers"], [])
 
 
 def read_all(client: socket.socket) -> bytes:
