@@ -7,7 +7,11 @@ class AuthzConfig(AppConfig):
     verbose_name = "Authorization"
 
     def ready(self) -> None:
-        from authz import audit, callers, doors, history, snapshot, throttling
+        from authz import audit, snapshot
+        from authz.callers import identity as callers
+        from authz.callers import throttling
+        from authz.guarding import doors
+        from authz.history import facts as history
         from metalake import events, outbox, rest
 
         events.subscribe_in_transaction(audit.write)

@@ -13,11 +13,11 @@ from typing import Any
 from django.contrib.auth.backends import BaseBackend
 
 from authz import policy
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
+from authz.guarding.permissions import privileges_of
 from authz.models import User
 from authz.objects import by_ids
 from authz.operations import FAMILIES, OPERATIONS, Operation
-from authz.permissions import privileges_of
 from authz.policy import Lineage
 from metalake.models import Securable
 from metalake.privileges import Kind

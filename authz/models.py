@@ -15,7 +15,7 @@ from django.db.models import Q
 from django.utils import timezone
 from guardian.models import GroupObjectPermissionBase
 
-from authz.managers import RAW, GrantManager, refuse
+from authz.guarding.managers import RAW, GrantManager, refuse
 from metalake.errors import Unauthenticated
 from metalake.events import Event, record
 from metalake.models import AuditInfo, Metalake, Securable
@@ -211,7 +211,7 @@ class Token(models.Model):
 
 
 class Remembered(models.Model):
-    """What is known for a while under a keyed digest, which tells neither whom nor what (authz.throttling)."""
+    """What is known for a while under a keyed digest, which tells neither whom nor what (authz.callers.throttling)."""
 
     digest = models.CharField(max_length=64, primary_key=True, editable=False)
     count = models.PositiveIntegerField(help_text="How often it failed; 0 for what is only known.")
@@ -272,7 +272,7 @@ class Plan(models.Model):
     digest = models.CharField(max_length=64, unique=True, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="plans")
     metalake_id = models.BigIntegerField()
-    changes = models.JSONField(help_text="By ids, as authz.services.planning writes them.")
+    changes = models.JSONField(help_text="By ids, in the form that plans are made in.")
     fact_id = models.BigIntegerField(help_text="The newest fact about rights that it was made on.")
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
     applied_at = models.DateTimeField(null=True, blank=True)

@@ -56,7 +56,7 @@ class Actor:
     `claimed` are stored groups that a trusted token puts the caller in. `active` are the roles whose ALLOWs the caller
     wants to use, None for all: DENY and ownership are never narrowed. `at` is the moment that is asked about, in
     seconds since 1970, None for now. `believed` says that `simple` took the name for what it says: who has no account
-    gets one with what they first own (authz.accounts).
+    gets one with what they first own (authz.callers.accounts).
     """
 
     id: int

@@ -1,6 +1,9 @@
 """The native wire's paths for users, groups, roles, permissions, owners and tokens."""
 
-from authz import api, api_access, api_bulk, api_plans
+from authz.api import access as api_access
+from authz.api import bulk as api_bulk
+from authz.api import plans as api_plans
+from authz.api import rights as api
 from metalake.rest import route
 
 METALAKE = "metalakes/<metalake>"

@@ -37,7 +37,7 @@ def filled(updates: bytes) -> bytes:
 
 def main() -> None:
     own_store()
-    from authz.callers import issue_token
+    from authz.callers.identity import issue_token
     from authz.models import User
     from benchmarks.population import first_catalog, schema
 

@@ -227,7 +227,7 @@ def report_load() -> None:
 def follow(role: Role, table: Found) -> None:
     """One grant or revoke, and what it takes until the process knows."""
     from authz import snapshot
-    from authz.callers import actor_of
+    from authz.callers.identity import actor_of
     from authz.models import User
     from authz.services.grants import grant_privileges, revoke_privileges
     from benchmarks.population import METALAKE

@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> None:
     own_store(METALAKE_PROVIDERS=PROVIDERS)
     rounds = int(arguments[0]) if arguments else ROUNDS
     seconds = int(arguments[1]) if arguments[1:] else SECONDS
-    from authz.callers import issue_token
+    from authz.callers.identity import issue_token
     from authz.models import User
     from benchmarks.load_table import make_table
     from benchmarks.outside import fill_metastore, outside_catalog, table_name

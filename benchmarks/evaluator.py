@@ -13,7 +13,7 @@ DEPTH = 10
 def main(arguments: list[str]) -> None:
     on_both_databases("benchmarks.evaluator", arguments)
     from authz import operations, policy
-    from authz.callers import authenticate, issue_token
+    from authz.callers.identity import authenticate, issue_token
     from authz.models import User
     from benchmarks.population import CATALOG, METALAKE, analyze, children, first_catalog, grant, member, role, schema
     from catalogs.lookup import Ident, find

@@ -15,7 +15,7 @@ from benchmarks.checks import GRANTS, ROLES, World
 from benchmarks.harness import claim, finish, median, on_both_databases, percentile, statements, timed
 
 if TYPE_CHECKING:
-    from authz.services.explaining import Explanation
+    from authz.access.explanations import Explanation
     from benchmarks.checks import Ask
 
 HELD, STEWARDS, ROUNDS = 20, 500, 600
@@ -59,9 +59,9 @@ def milliseconds(asks: list[Ask]) -> list[float]:
 
 def explain(ask: Ask) -> Explanation:
     """As the owner of the metalake asks it over the wire."""
-    from authz.callers import actor_of
+    from authz.access import explanations as explaining
+    from authz.callers.identity import actor_of
     from authz.models import User
-    from authz.services import explaining
     from benchmarks.population import METALAKE
     from metalake.names import dotted
     from metalake.privileges import Kind

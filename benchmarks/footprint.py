@@ -114,7 +114,7 @@ def run(server: MetalakeServer, *program: str, **environment: str) -> None:
 def fill() -> None:
     """A schema of many tables in the store that the environment names."""
     join_store()
-    from authz.callers import actor_of
+    from authz.callers.identity import actor_of
     from authz.models import User
     from benchmarks.population import children
     from catalogs.lookup import Ident

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from benchmarks.outside import FLIGHTS, OUTPUT, SERDE, TEXT
-from catalogs.hive.tables import HiveColumn, HiveTable
-from catalogs.providers.external import Levels, Page, Remote, digest
+from formats.hive.tables import HiveColumn, HiveTable
 from metalake.privileges import Kind
+from providers.external import Levels, Page, Remote, digest
 from tests.providers.memory import FlatMemoryProvider, MemorySettings
 
 PAGE = 100  # as Glue's

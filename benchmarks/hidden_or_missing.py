@@ -37,7 +37,7 @@ CASES = {
 
 def main(arguments: list[str]) -> None:
     on_both_databases("benchmarks.hidden_or_missing", arguments)
-    from authz.callers import issue_token
+    from authz.callers.identity import issue_token
     from benchmarks.population import CATALOG, fill, first_catalog, grant, members, role, schema
     from metalake.models import Securable
     from metalake.privileges import Kind, Privilege

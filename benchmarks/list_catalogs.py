@@ -17,7 +17,7 @@ def main(arguments: list[str]) -> None:
     on_both_databases("benchmarks.list_catalogs", arguments)
     from django.test import Client
 
-    from authz.callers import issue_token
+    from authz.callers.identity import issue_token
     from benchmarks.population import METALAKE, analyze, first_catalog, grant_all, hold, make_catalogs, members, roles
     from metalake.privileges import Privilege
 

@@ -9,7 +9,7 @@ from benchmarks.harness import claim, finish, median, on_both_databases, stateme
 
 def main(arguments: list[str]) -> None:
     on_both_databases("benchmarks.list_children", arguments)
-    from authz.callers import actor_of
+    from authz.callers.identity import actor_of
     from authz.models import User
     from benchmarks.population import CATALOG, METALAKE, analyze, children, first_catalog, grant, member, role, schema
     from catalogs.lookup import Ident

@@ -21,7 +21,7 @@ ROUNDS, SECONDS = 12, 5
 
 def main(arguments: list[str]) -> None:
     on_both_databases("benchmarks.list_crowd", arguments)
-    from authz.callers import issue_token
+    from authz.callers.identity import issue_token
     from authz.models import User
     from benchmarks.population import (
         CATALOG,

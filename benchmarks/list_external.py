@@ -27,7 +27,7 @@ Fetch = Callable[[], int]
 def main(arguments: list[str]) -> None:
     on_both_databases("benchmarks.list_external", arguments)
     tables = int(arguments[0]) if arguments else TABLES
-    from authz.callers import issue_token
+    from authz.callers.identity import issue_token
     from benchmarks.outside import DELAY, GlueProcess, fill_glue, fill_metastore, metastore, outside_catalog
     from benchmarks.population import METALAKE, first_catalog, grant, member, role
     from catalogs.models import Catalog

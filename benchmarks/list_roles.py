@@ -14,7 +14,7 @@ def main(arguments: list[str]) -> None:
     on_both_databases("benchmarks.list_roles", arguments)
     from django.test import Client
 
-    from authz.callers import issue_token
+    from authz.callers.identity import issue_token
     from benchmarks.population import METALAKE, analyze, first_catalog, hold, member, roles
 
     many = int(arguments[0]) if arguments else ROLES

@@ -14,7 +14,7 @@ def main(arguments: list[str]) -> None:
     on_both_databases("benchmarks.list_tables", arguments)
     from django.test import Client
 
-    from authz.callers import issue_token
+    from authz.callers.identity import issue_token
     from authz.models import User
     from benchmarks.population import CATALOG, METALAKE, analyze, children, first_catalog, grant, member, role, schema
     from metalake.privileges import Kind, Privilege

@@ -24,7 +24,7 @@ ROUNDS, SECONDS = 40, 0.4
 
 def main(arguments: list[str]) -> None:
     on_both_databases("benchmarks.load_table", arguments)
-    from authz.callers import issue_token
+    from authz.callers.identity import issue_token
     from authz.models import User
     from benchmarks.population import CATALOG, METALAKE, first_catalog, grant, group, members, role, schema
     from metalake.privileges import Privilege

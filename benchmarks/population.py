@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from authz import snapshot
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import Group, Member, Role, User
 from authz.policy import Actor
 from catalogs.lookup import Ident

@@ -41,7 +41,7 @@ class World:
     def __init__(self, schemas: int) -> None:
         from django.test import Client
 
-        from authz.callers import issue_token
+        from authz.callers.identity import issue_token
         from authz.models import User
         from benchmarks import population
         from metalake.models import Securable

@@ -57,7 +57,7 @@ def unchanged(catalog: str, tables: int) -> None:
 def refreshed(catalog: str) -> tuple[Counter[str], float]:
     """Writing statements by table, and seconds."""
     from catalogs.models import Catalog, RefreshRun
-    from catalogs.services.external import refresh
+    from outside import refresh
 
     started = time.perf_counter()
     with writes() as found:
@@ -84,7 +84,7 @@ def writes() -> Iterator[Counter[str]]:
 
 def in_process_of_its_own(catalog: str, tables: int, time_: str) -> None:
     from catalogs.models import RefreshRun
-    from catalogs.services.external import refresh
+    from outside import refresh
 
     command = [sys.executable, "-m", "benchmarks.refresh", "walk", catalog]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)

@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> None:
 def plant(count: int) -> None:
     from django.db import transaction
 
-    from authz.callers import actor_of
+    from authz.callers.identity import actor_of
     from authz.models import User
     from catalogs import vault
     from catalogs.models import Catalog
@@ -88,7 +88,7 @@ def plant(count: int) -> None:
 
 def work(verb: str, ended: Path) -> None:
     """Open or change secrets of catalogs at random until the file is there, then print how that went."""
-    from authz.callers import actor_of
+    from authz.callers.identity import actor_of
     from authz.models import User
     from catalogs import vault
     from catalogs.models import Catalog

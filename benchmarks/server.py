@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> None:
 
 def fill() -> tuple[dict[str, str], str]:
     """The paths that are asked for, and the authorization of one who may read them through a role."""
-    from authz.callers import issue_token
+    from authz.callers.identity import issue_token
     from authz.models import User
     from benchmarks.load_table import make_table
     from benchmarks.population import CATALOG, METALAKE, children, first_catalog, grant, member, role, schema

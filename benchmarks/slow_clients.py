@@ -96,7 +96,7 @@ def before_it(old: str, path: str, reader: str, admin: str) -> None:
 def fill_more(storage: str, rounds: int) -> tuple[Callable[[int], dict[str, Ask]], str]:
     """A large schema, a table for commits, and a catalog for each round whose storage is silent; what to ask for in a
     round, and the authorization for it."""
-    from authz.callers import actor_of, issue_token
+    from authz.callers.identity import actor_of, issue_token
     from authz.models import User
     from benchmarks.population import CATALOG, METALAKE, children, schema
     from catalogs.lookup import Ident

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from catalogs.models import (
     Catalog,
@@ -26,9 +26,9 @@ from catalogs.models import (
 )
 from catalogs.secrets import mask
 from catalogs.services import releasing
-from catalogs.services.external import watching
 from metalake.admin import ReadOnlyAdmin, SecurableAdmin
 from metalake.models import Securable
+from outside import watching
 
 
 class CatalogObjectAdmin(SecurableAdmin):

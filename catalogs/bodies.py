@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from catalogs.columns import Name, lower
 from catalogs.services.changes import Alteration
-from catalogs.table_wire import Properties, RemoveProperty, SetProperty, UpdateComment
+from formats.native.columns import Name, lower
+from formats.native.tables import Properties, RemoveProperty, SetProperty, UpdateComment
 from metalake.privileges import CatalogType
 from metalake.wire import Body
 

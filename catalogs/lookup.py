@@ -10,8 +10,8 @@ from django.db import connection
 
 from authz import policy
 from authz.policy import Actor, Node
-from catalogs.hierarchy import HierarchicalSchema, encode_segment, split_logical
 from metalake.errors import NotFound
+from metalake.hierarchy import HierarchicalSchema, encode_segment, split_logical
 from metalake.privileges import Kind
 
 SchemaName = str | Sequence[str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils import timezone
 
-from catalogs.hierarchy import HierarchicalSchema
+from metalake.hierarchy import HierarchicalSchema
 from metalake.models import Securable, new_id
 from metalake.privileges import CatalogType
 

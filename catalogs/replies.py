@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from catalogs.columns import Column
 from catalogs.models import Catalog
 from catalogs.secrets import mask
 from catalogs.services.schemas import SchemaRecord
-from catalogs.table_wire import Distribution, Index, Partitioning, SortOrder
+from formats.native.columns import Column
+from formats.native.tables import Distribution, Index, Partitioning, SortOrder
 from metalake.models import AuditInfo, Metalake
 from metalake.rest import AuditReply, audit_of
 from metalake.wire import Reply

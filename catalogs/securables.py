@@ -8,9 +8,9 @@ from django.db import connection
 
 from authz.objects import Address
 from authz.policy import Actor, Node
-from catalogs.hierarchy import configured_separator, split_logical
 from catalogs.lookup import Found, Ident, miss, nearest, schema_keys
 from catalogs.models import Catalog
+from metalake.hierarchy import configured_separator, split_logical
 from metalake.privileges import Kind
 
 KINDS = frozenset({Kind.CATALOG, Kind.SCHEMA, Kind.TABLE, Kind.VIEW})

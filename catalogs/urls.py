@@ -4,7 +4,6 @@ from catalogs.api.catalogs import Catalog, CatalogConnection, Catalogs, NewCatal
 from catalogs.api.metalakes import Metalake, Metalakes
 from catalogs.api.partitions import Partition, Partitions
 from catalogs.api.places import ReservedPlace, ReservedPlaces, TablePlace, TablePlaces
-from catalogs.api.refreshes import Refresh, Refreshes
 from catalogs.api.schemas import Schema, Schemas
 from catalogs.api.tables import Table, Tables
 from metalake.rest import route
@@ -21,8 +20,6 @@ urlpatterns = [
     route(f"{CATALOGS}/testConnection", NewCatalogConnection),
     route(f"{CATALOGS}/<catalog>", Catalog),
     route(f"{CATALOGS}/<catalog>/testConnection", CatalogConnection),
-    route(f"{CATALOGS}/<catalog>/refreshes", Refreshes),
-    route(f"{CATALOGS}/<catalog>/refreshes/<refresh_id>", Refresh),
     route(f"{CATALOGS}/<catalog>/reserved-places", ReservedPlaces),
     route(f"{CATALOGS}/<catalog>/reserved-places/<place_id>", ReservedPlace),
     route(SCHEMAS, Schemas),

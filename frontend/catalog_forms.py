@@ -15,15 +15,15 @@ from django import forms
 from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
-from catalogs.hierarchy import check_strict
 from catalogs.models import Catalog
-from catalogs.providers.base import Provider, Storage
-from catalogs.providers.registry import PROVIDERS, provider_class
 from catalogs.secrets import MASK, is_secret
 from catalogs.services.changes import Alteration
 from metalake.errors import AlreadyExists, Invalid, MetalakeError
+from metalake.hierarchy import check_strict
 from metalake.privileges import Kind
 from metalake.wire import complaint
+from providers.base import Provider, Storage
+from providers.registry import PROVIDERS, provider_class
 
 PROPERTY, REMOVE = "property-", "remove-"
 OTHERS, VERSION = "others", "version"

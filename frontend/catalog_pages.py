@@ -15,13 +15,13 @@ from django_htmx.http import HttpResponseClientRedirect
 from authz import operations
 from authz.policy import Actor
 from catalogs.lookup import Found
-from catalogs.providers.registry import PROVIDERS, provider_class
 from catalogs.services import browsing, catalogs
-from catalogs.services.external import nesting
 from frontend.catalog_forms import PROPERTY, STALE, CatalogForm, choices
 from frontend.guarding import is_partial, require, signed_in
 from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound
 from metalake.privileges import Kind
+from outside import nesting
+from providers.registry import PROVIDERS, provider_class
 
 NESTED = "nested-namespaces"
 WORKS = "The connection works."

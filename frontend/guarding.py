@@ -14,7 +14,7 @@ from django.utils.http import urlencode
 from django_htmx.http import HttpResponseClientRedirect
 
 from authz import policy
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.operations import Operation
 from authz.policy import Lineage
 from metalake.errors import Forbidden, MetalakeError, NotFound

@@ -13,11 +13,11 @@ from django.views.decorators.http import require_POST, require_safe
 from authz.policy import Actor
 from catalogs.lookup import Found
 from catalogs.models import RefreshRun
-from catalogs.services.external import refresh, watching
 from frontend.catalog_pages import located
 from frontend.guarding import is_partial, signed_in
 from metalake.errors import Forbidden, MetalakeError
 from metalake.privileges import Kind
+from outside import refresh, watching
 
 
 def watched(actor: Actor, found: Found) -> dict[str, Any]:

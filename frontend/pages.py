@@ -12,17 +12,18 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from authz import inspect, operations
+from authz import operations
+from authz.access import inspect
 from authz.policy import Actor
 from authz.services import tokens as personal_tokens
 from catalogs.services import browsing
-from catalogs.services.external import watching
 from frontend.forms import TokenForm
 from frontend.guarding import is_partial, permits, signed_in
 from frontend.outside_pages import watched
 from metalake.errors import MetalakeError, NotFound
 from metalake.models import Slot
 from metalake.privileges import Kind
+from outside import watching
 
 
 @require_safe

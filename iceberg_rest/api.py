@@ -8,8 +8,6 @@ from django.http import HttpResponse
 
 from authz import operations
 from catalogs.lookup import Ident
-from catalogs.providers.base import Provider
-from catalogs.providers.registry import provider_for
 from catalogs.secrets import mask
 from catalogs.services import catalogs, schemas
 from catalogs.services.changes import Alteration
@@ -20,6 +18,8 @@ from iceberg_rest.routes import ROUTES, Call, Route, done, reply, route
 from iceberg_rest.wire import CreateNamespace, UpdateNamespaceProperties
 from metalake.errors import AlreadyExists, Invalid, NotEmpty, NotFound, NotInUse, Unprocessable, Unsupported
 from metalake.privileges import Kind
+from providers.base import Provider
+from providers.registry import provider_for
 
 
 @route("GET /v1/config", operations.LOAD_CATALOG, needs=None)

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-from catalogs.hierarchy import check_segment
 from metalake.errors import Invalid
+from metalake.hierarchy import check_segment
 from metalake.privileges import Kind
 from metalake.rest import decode
 

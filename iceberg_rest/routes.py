@@ -11,7 +11,7 @@ import orjson
 from django.http import HttpRequest, HttpResponse, QueryDict
 from pydantic import BaseModel
 
-from authz.callers import authenticate
+from authz.callers.identity import authenticate
 from authz.operations import Operation
 from authz.policy import Actor
 from catalogs.lookup import Ident

@@ -10,15 +10,15 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 from django.http.request import split_domain_port
 
-from catalogs.hierarchy import SeparatorPolicy, check_separator
-from catalogs.iceberg.locations import is_under, normalise
-from catalogs.protected import BESIDE_THE_STORE
-from catalogs.providers.reaching.addresses import parse_allowed
-from metalake import limits
+from formats.iceberg.locations import is_under, normalise
+from metalake import timeouts
 from metalake.addresses import parse_proxies
 from metalake.errors import Invalid
-from metalake.limits import Limits
+from metalake.hierarchy import SeparatorPolicy, check_separator
+from metalake.protected import BESIDE_THE_STORE
 from metalake.targets import in_url, is_address, is_loopback
+from metalake.timeouts import Limits
+from providers.reaching.addresses import parse_allowed
 
 env = environ.Env()
 
@@ -235,6 +235,7 @@ INSTALLED_APPS = [
     "metalake",
     "authz",
     "catalogs",
+    "outside",
     "views_mgmt",
     "iceberg_rest",
     "frontend",
@@ -309,14 +310,14 @@ METALAKE_LIMITS = Limits(
 if ON_SQLITE:
     if ":memory:" not in _default["NAME"]:
         keep_private(Path(_default["NAME"]))
-    _default["OPTIONS"] = limits.on_sqlite(METALAKE_LIMITS)
+    _default["OPTIONS"] = timeouts.on_sqlite(METALAKE_LIMITS)
     if METALAKE_BROKER_URL:
         refuse(
             "SQLite serves the processes of one server and short commands. A broker, a worker or a second server "
             "needs PostgreSQL: set METALAKE_DATABASE_URL=postgres://user:password@host/database."
         )
 elif _default["ENGINE"] == "django.db.backends.postgresql":
-    _default["OPTIONS"] = limits.on_postgresql(METALAKE_LIMITS, _default.get("OPTIONS", {}))
+    _default["OPTIONS"] = timeouts.on_postgresql(METALAKE_LIMITS, _default.get("OPTIONS", {}))
 else:
     refuse("METALAKE_DATABASE_URL must be sqlite:///path or postgres://user:password@host:port/database.")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -328,7 +329,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 GUARDIAN_GROUP_OBJ_PERMS_MODEL = "authz.Grant"
-GUARDIAN_GET_CONTENT_TYPE = "authz.permissions.content_type_of"
+GUARDIAN_GET_CONTENT_TYPE = "authz.guarding.permissions.content_type_of"
 ANONYMOUS_USER_NAME = None
 LOGIN_URL = "/login"
 LOGIN_REDIRECT_URL = "/"

@@ -25,6 +25,7 @@ urlpatterns = [
     path("iceberg/", include("iceberg_rest.urls")),  # the hot reads first
     path("api/", include("authz.urls")),
     path("api/", include("catalogs.urls")),
+    path("api/", include("outside.urls")),
     path("api/version", health.Version.as_view()),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/schema/ui/", ContentSecurity(described), name="schema-ui"),

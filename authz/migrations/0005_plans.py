@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('digest', models.CharField(editable=False, max_length=64, unique=True)),
                 ('metalake_id', models.BigIntegerField()),
-                ('changes', models.JSONField(help_text='By ids, as authz.services.planning writes them.')),
+                ('changes', models.JSONField(help_text='By ids, in the form that plans are made in.')),
                 ('fact_id', models.BigIntegerField(help_text='The newest fact about rights that it was made on.')),
                 ('created_at', models.DateTimeField(db_index=True, default=django.utils.timezone.now)),
                 ('applied_at', models.DateTimeField(blank=True, null=True)),

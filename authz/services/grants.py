@@ -8,6 +8,7 @@ from datetime import datetime
 from django.db.models import Q
 
 from authz import operations, policy, snapshot
+from authz.callers.guessing import misses_counted
 from authz.models import Grant, Role
 from authz.objects import Located, by_ids, find_object, find_objects, id_of, ids_at
 from authz.policy import Actor
@@ -15,7 +16,6 @@ from authz.services import entries, publishing
 from authz.services.authority import may_lift, require_give, require_lift
 from authz.services.changing import change, event, tell
 from authz.services.entries import Ask, Entries, Held, Pairs
-from authz.services.guessing import misses_counted
 from authz.services.roles import GrantedOn, RoleRecord, find_role_row, located, role_record
 from metalake.errors import Forbidden, Invalid
 from metalake.models import below

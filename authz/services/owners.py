@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from django.db.models import F, Q
 
 from authz import operations, policy
+from authz.callers.guessing import misses_counted
 from authz.locks import Lock
 from authz.models import Group, Member
 from authz.objects import Located, find_object, id_of, unknown
 from authz.policy import Actor
 from authz.services.authority import require, require_seen
 from authz.services.changing import change, enter, event, tell
-from authz.services.guessing import misses_counted
 from metalake.errors import Forbidden, Invalid, NotFound
 from metalake.events import STANDS, stands
 from metalake.models import Securable, below

@@ -11,7 +11,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from authz import operations, policy, snapshot
-from authz.accounts import account_of
+from authz.callers.accounts import account_of
+from authz.callers.guessing import misses_counted
 from authz.models import Grant, Member, Role, unended
 from authz.objects import Located, by_ids, find_object, find_objects, ids_at
 from authz.policy import Actor, Node
@@ -19,9 +20,8 @@ from authz.services import entries, publishing
 from authz.services.authority import require, require_give, require_lift_of_roles, require_seen
 from authz.services.changing import change, enter, event, tell
 from authz.services.entries import Ask, Entries
-from authz.services.guessing import misses_counted
 from authz.services.links import former_holder
-from authz.services.naming import check_properties, check_role_name
+from authz.services.name_rules import check_properties, check_role_name
 from authz.services.people import Person, find_group, find_user, group_record, user_record
 from authz.services.publishing import GroupRole, UserRole
 from metalake.errors import AlreadyExists, Invalid, NotFound

@@ -7,15 +7,15 @@ from typing import Any
 from pydantic import Field
 
 from authz.policy import Actor
-from catalogs.hive.partitions import IdentityPartition
 from catalogs.lookup import Ident
 from catalogs.replies import partition_reply
 from catalogs.services import tables
-from catalogs.services.external import partitions
-from catalogs.services.external.tables import ExternalTable
+from formats.hive.partitions import IdentityPartition
 from metalake.errors import NotFound, Unsupported
 from metalake.rest import Endpoint, answers
 from metalake.wire import Body
+from outside import partitions
+from outside.tables import ExternalTable
 
 
 class AddPartitionsRequest(Body):

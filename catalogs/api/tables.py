@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from authz.policy import Actor
-from catalogs.iceberg.translate import from_iceberg
 from catalogs.lookup import Ident
 from catalogs.replies import Identifier, TableReply, as_sent, identifiers, table_reply
 from catalogs.services import tables
-from catalogs.services.external.iceberg import native_parts
-from catalogs.services.external.tables import ExternalTable
 from catalogs.services.pointers import TableRecord
-from catalogs.table_wire import CreateTableRequest, RenameTable, TableUpdatesRequest
+from formats.iceberg.translate import from_iceberg
+from formats.native.tables import CreateTableRequest, RenameTable, TableUpdatesRequest
 from metalake.errors import Invalid, NotFound
 from metalake.privileges import Kind, Privilege, parse_privilege
 from metalake.rest import Endpoint, answers
 from metalake.wire import quote
+from outside.iceberg import native_parts
+from outside.tables import ExternalTable
 
 
 def shown(record: TableRecord | ExternalTable) -> dict[str, Any]:

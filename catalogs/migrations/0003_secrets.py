@@ -2,7 +2,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 from catalogs import vault
-from catalogs.providers.registry import provider_class
+from providers.registry import provider_class
 from catalogs.secrets import MASK, is_secret
 from metalake.errors import Unsupported
 

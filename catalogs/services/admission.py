@@ -16,11 +16,11 @@ from authz.services.authority import may_lift, require
 from authz.services.changing import enter
 from catalogs.lookup import Ident
 from catalogs.services import chains
-from catalogs.services.external import finding
 from catalogs.services.pointers import a_table, meet_home
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.privileges import Kind
 from metalake.rest import kind_of
+from outside import finding
 
 # Rights on a metalake that its rights and people are changed by: none of it while the metalake is disabled.
 _OF_PEOPLE = frozenset({"load_metalake", "manage_users", "manage_groups", "create_role", "assign_roles"})

@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 from authz import operations, policy
 from authz.policy import Actor, Node
 from catalogs import secrets
-from catalogs.columns import type_text
 from catalogs.lookup import Found, Ident, by_id
 from catalogs.models import Catalog
 from catalogs.services.catalogs import list_catalogs, load_catalog
-from catalogs.services.external.iceberg import native_parts
-from catalogs.services.external.tables import ExternalTable
 from catalogs.services.metalakes import list_metalakes, load_metalake
 from catalogs.services.schemas import list_schemas, load_schema
 from catalogs.services.tables import list_tables, load_table
+from formats.native.columns import type_text
 from metalake.errors import NotFound, ProviderUnavailable, Unsupported
 from metalake.models import Metalake, Securable, Slot
 from metalake.privileges import Kind
+from outside.iceberg import native_parts
+from outside.tables import ExternalTable
 
 LEVEL_LIMIT = 200
 _LARGEST_ID = 2**63 - 1

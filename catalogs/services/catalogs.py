@@ -9,18 +9,12 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from authz import operations, policy
-from authz.accounts import account_of
+from authz.callers.accounts import account_of
 from authz.locks import Lock, hold_owner
 from authz.policy import Actor
 from catalogs import vault
-from catalogs.hierarchy import check_strict, configured_separator
-from catalogs.iceberg.guard import check_limits
-from catalogs.iceberg.locations import canonical, is_under, may_meet, real_path
 from catalogs.lookup import Found, Ident, find
 from catalogs.models import Catalog, Schema
-from catalogs.providers import lines, remote
-from catalogs.providers.base import Provider
-from catalogs.providers.registry import PROVIDERS, provider_class, provider_for
 from catalogs.secrets import MASK, mask, require_values
 from catalogs.services import reserved, systems
 from catalogs.services.changes import (
@@ -33,16 +27,22 @@ from catalogs.services.changes import (
     row_of,
     save,
 )
-from catalogs.services.external import nesting
-from catalogs.services.external.calls import is_external
-from catalogs.services.external.reading import forget_answers
 from catalogs.services.holding import Held, write_to
-from catalogs.services.providers import kept_provider
+from catalogs.services.opening import kept_provider
 from catalogs.services.systems import System
+from formats.iceberg.guard import check_limits
+from formats.iceberg.locations import canonical, is_under, may_meet, real_path
 from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.events import event_of, gone, record, stands
+from metalake.hierarchy import check_strict, configured_separator
 from metalake.models import Metalake, new_id
 from metalake.privileges import CatalogType, Kind
+from outside import nesting
+from outside.calls import is_external
+from outside.reading import forget_answers
+from providers import lines, remote
+from providers.base import Provider
+from providers.registry import PROVIDERS, provider_class, provider_for
 
 TRIAL = "testConnection"  # stands where the native wire's paths have a catalog's name
 ANY_TIME = frozenset({"cache-ttl", "refresh-interval"})  # what may change while writes to an outside system are on

@@ -9,17 +9,17 @@ from django.db import connection
 from django.utils import timezone
 
 from authz import operations, policy
-from authz.accounts import account_of
+from authz.callers.accounts import account_of
 from authz.policy import Actor, Node
-from catalogs.hierarchy import HierarchicalSchema, SeparatorPolicy, check_strict, configured_separator
 from catalogs.lookup import Found, Ident, SchemaName, find
 from catalogs.models import Schema
-from catalogs.providers.registry import PROVIDERS, provider_class
 from catalogs.services.changes import require_enabled
 from metalake.errors import AlreadyExists, Forbidden, Invalid, Unsupported
 from metalake.events import Event, event_of, record, stands
+from metalake.hierarchy import HierarchicalSchema, SeparatorPolicy, check_strict, configured_separator
 from metalake.models import Securable, Slot, new_id
 from metalake.privileges import Kind
+from providers.registry import PROVIDERS, provider_class
 
 FLAT = "This catalog has no schemas inside schemas."
 

@@ -15,7 +15,6 @@ from authz.locks import hold_below
 from authz.models import Role
 from authz.policy import Actor
 from authz.writing import Stale
-from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Found
 from catalogs.models import (
     Catalog,
@@ -33,7 +32,8 @@ from catalogs.models import (
 )
 from catalogs.secrets import MASK, keeps
 from catalogs.services import reserved
-from catalogs.table_wire import KeepProperty, RemoveProperty, SetProperty
+from formats.iceberg.guard import check_limits
+from formats.native.tables import KeepProperty, RemoveProperty, SetProperty
 from metalake.errors import InUse, NotFound, NotInUse
 from metalake.events import Event, event_of, stands
 from metalake.models import Metalake, Securable, below

@@ -6,16 +6,16 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from catalogs.iceberg import files
-from catalogs.iceberg.locations import is_local, real_path
 from catalogs.lookup import by_id
 from catalogs.models import Catalog, Table
-from catalogs.providers.iceberg import IcebergProvider
-from catalogs.providers.registry import provider_class
-from catalogs.services.providers import provider_of
+from catalogs.services.opening import provider_of
+from formats.iceberg import files
+from formats.iceberg.locations import is_local, real_path
 from metalake.errors import MetalakeError, Unsupported
 from metalake.models import below
 from metalake.names import dotted
+from providers.iceberg.provider import IcebergProvider
+from providers.registry import provider_class
 
 BATCH = 500
 

@@ -8,14 +8,14 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from authz.policy import Actor
-from catalogs.iceberg import locations
 from catalogs.lookup import Found
 from catalogs.models import Catalog, LocationClaim, ReservedPlace
-from catalogs.providers.external import ExternalProvider
-from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.services import reserved
+from formats.iceberg import locations
 from metalake.errors import Invalid
 from metalake.privileges import Kind
+from providers.external import ExternalProvider
+from providers.metadata_files import MetadataFiles
 
 MOST_FORMER = 16
 

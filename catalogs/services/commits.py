@@ -12,18 +12,12 @@ from authz import operations, policy
 from authz.locks import Lock, hold
 from authz.policy import Actor
 from authz.writing import write
-from catalogs.hierarchy import check_segment
-from catalogs.iceberg import builder, locations
-from catalogs.iceberg.requirements import check_requirements
 from catalogs.lookup import Found, Ident, nearest
 from catalogs.models import Table
-from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.services import places
 from catalogs.services.changes import event, require_enabled
 from catalogs.services.claims import move, take_turn
-from catalogs.services.external import finding
-from catalogs.services.external import iceberg as external_iceberg
-from catalogs.services.external.calls import is_external
+from catalogs.services.opening import store_of
 from catalogs.services.pointers import (
     TableRecord,
     a_table,
@@ -34,11 +28,17 @@ from catalogs.services.pointers import (
     now_ms,
     or_discard,
 )
-from catalogs.services.providers import store_of
+from formats.iceberg import builder, locations
+from formats.iceberg.requirements import check_requirements
 from metalake.errors import AlreadyExists, Conflict, Invalid
 from metalake.events import record
+from metalake.hierarchy import check_segment
 from metalake.models import Securable
 from metalake.privileges import Kind
+from outside import finding
+from outside import iceberg as external_iceberg
+from outside.calls import is_external
+from providers.metadata_files import MetadataFiles
 
 COMMIT_ATTEMPTS = 5
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from django.db.models import QuerySet
 
 from authz import operations, policy, snapshot
-from authz.accounts import account_of
+from authz.callers.accounts import account_of
 from authz.locks import Lock
 from authz.models import Member
 from authz.policy import Actor
 from authz.writing import write
-from catalogs.hierarchy import check_strict
-from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Found, Ident, find
 from catalogs.models import Catalog
 from catalogs.secrets import require_values
 from catalogs.services.changes import Alteration, event, named, remove, require_settled, row_of, save
 from catalogs.services.holding import Held, write_to
+from formats.iceberg.guard import check_limits
 from metalake.errors import AlreadyExists, Forbidden, InUse, Invalid, NotEmpty, NotFound
 from metalake.events import event_of, gone, record, stands
+from metalake.hierarchy import check_strict
 from metalake.models import Metalake
 from metalake.privileges import Kind
 

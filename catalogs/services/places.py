@@ -9,17 +9,17 @@ from dataclasses import dataclass
 
 from authz import operations, policy
 from authz.policy import Actor
-from catalogs.hierarchy import HierarchicalSchema
-from catalogs.iceberg import locations
-from catalogs.iceberg.folders import Ground, divided, has_dash, schema_folder
 from catalogs.lookup import Found
 from catalogs.models import LocationClaim, Schema
-from catalogs.providers.metadata_files import MetadataFiles
 from catalogs.services import claims, reserved
-from catalogs.services.providers import store_of
+from catalogs.services.opening import store_of
+from formats.iceberg import locations
+from formats.iceberg.folders import Ground, divided, has_dash, schema_folder
 from metalake.errors import Forbidden, Invalid
+from metalake.hierarchy import HierarchicalSchema
 from metalake.models import Securable
 from metalake.privileges import Kind
+from providers.metadata_files import MetadataFiles
 
 LOCATION, OPENED = "location", "allowed-locations"  # properties of a schema
 Places = Mapping[str, str]

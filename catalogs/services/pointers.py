@@ -12,24 +12,24 @@ from typing import Any
 from uuid import UUID
 
 from authz import operations, policy
-from authz.accounts import account_of
+from authz.callers.accounts import account_of
 from authz.locks import Lock, hold_owner
 from authz.operations import Operation
 from authz.policy import Actor
-from catalogs.iceberg import files
 from catalogs.lookup import Found, Ident, does_not_exist, find
 from catalogs.models import Table
-from catalogs.providers.metadata_files import METADATA, MetadataFiles
 from catalogs.services.changes import require_enabled
 from catalogs.services.claims import claim, take_turn
-from catalogs.services.external import finding
+from catalogs.services.free_names import require_free
 from catalogs.services.holding import Held, write_to
-from catalogs.services.naming import require_free
-from catalogs.services.providers import store_of
+from catalogs.services.opening import store_of
+from formats.iceberg import files
 from metalake.errors import Invalid, NotFound, OutcomeUnknown
 from metalake.events import event_of, record, stands
 from metalake.models import Slot, new_id
 from metalake.privileges import Kind
+from outside import finding
+from providers.metadata_files import METADATA, MetadataFiles
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 

@@ -10,19 +10,19 @@ from authz import operations, policy, snapshot
 from authz.locks import Lock
 from authz.policy import Actor
 from authz.writing import Stale
-from catalogs.iceberg.live import live_files
-from catalogs.iceberg.locations import owned_by
 from catalogs.lookup import Found, Ident, by_id, find
 from catalogs.models import LocationClaim, ReservedPlace
 from catalogs.services import reserved
 from catalogs.services.changes import event, require_enabled
-from catalogs.services.external.calls import is_external
 from catalogs.services.holding import Held, write_to
+from catalogs.services.opening import store_of
 from catalogs.services.pointers import current_record, find_table
-from catalogs.services.providers import store_of
+from formats.iceberg.live import live_files
+from formats.iceberg.locations import owned_by
 from metalake.errors import Conflict, InUse, NotFound, Unsupported
 from metalake.events import event_of, record
 from metalake.privileges import Kind
+from outside.calls import is_external
 
 ATTEMPTS = 3
 PLACE = "place"

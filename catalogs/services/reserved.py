@@ -11,11 +11,11 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from authz import operations, policy
 from authz.policy import Actor
 from authz.services.owners import Party
-from catalogs.hive.tables import EXTERNAL_TABLE
-from catalogs.iceberg import locations
 from catalogs.lookup import Found, by_id
 from catalogs.models import Catalog, LocationClaim, Mirror, ReservedPlace, Schema
-from catalogs.services.providers import kept_provider
+from catalogs.services.opening import kept_provider
+from formats.hive.tables import EXTERNAL_TABLE
+from formats.iceberg import locations
 from metalake.errors import Forbidden, Invalid, MetalakeError
 from metalake.models import Securable, below
 from metalake.names import dotted

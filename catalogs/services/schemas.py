@@ -10,25 +10,25 @@ from authz import operations, policy
 from authz.locks import Lock, hold_owner
 from authz.policy import Actor
 from catalogs import lookup
-from catalogs.hierarchy import HierarchicalSchema
-from catalogs.iceberg.guard import check_limits
 from catalogs.lookup import Found, Ident, nearest
 from catalogs.models import Schema
 from catalogs.secrets import require_values
 from catalogs.services import chains, places
 from catalogs.services.chains import Chain
 from catalogs.services.changes import Alteration, event, remove, require_enabled, row_of, save
-from catalogs.services.external import schemas as external
-from catalogs.services.external.calls import is_external
-from catalogs.services.external.finding import find
-from catalogs.services.external.reading import or_namesake
 from catalogs.services.holding import Held, write_to
-from catalogs.services.providers import store_of
+from catalogs.services.opening import store_of
+from formats.iceberg.guard import check_limits
 from metalake.blocking import all_of
 from metalake.errors import NotEmpty, NotFound, Unsupported
 from metalake.events import gone, record
+from metalake.hierarchy import HierarchicalSchema
 from metalake.models import Securable, Slot
 from metalake.privileges import Kind
+from outside import schemas as external
+from outside.calls import is_external
+from outside.finding import find
+from outside.reading import or_namesake
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,15 @@ from secrets import token_hex
 
 from django.conf import settings
 
-from catalogs.iceberg.locations import is_local, is_under, real_path
 from catalogs.models import Catalog, Table
-from catalogs.providers.places import named_places, own_warehouse
 from catalogs.services.checking import managed_catalogs
+from formats.iceberg.locations import is_local, is_under, real_path
 from metalake import sharing
 from metalake.errors import Invalid
 from metalake.models import Shared, below
 from metalake.outbox import NotHere
 from metalake.sharing import Difference
+from providers.places import named_places, own_warehouse
 
 log = logging.getLogger(__name__)
 

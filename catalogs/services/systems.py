@@ -19,13 +19,13 @@ from authz.policy import Actor
 from catalogs import vault
 from catalogs.lookup import by_id
 from catalogs.models import Catalog
-from catalogs.providers import remote
-from catalogs.providers.base import Provider
-from catalogs.providers.external import ExternalProvider
-from catalogs.providers.reaching.metastores import systems_at, systems_named
-from catalogs.providers.registry import provider_for
 from metalake.errors import Conflict, Forbidden, MetalakeError
 from metalake.privileges import Kind
+from providers import remote
+from providers.base import Provider
+from providers.external import ExternalProvider
+from providers.reaching.metastores import systems_at, systems_named
+from providers.registry import provider_for
 
 SECONDS = 10.0  # for what older rows lead to; the rest of them is compared by what they say of themselves
 THRIFT = "thrift://"

@@ -17,26 +17,14 @@ from authz import operations, policy, snapshot
 from authz.locks import Lock
 from authz.policy import Actor
 from catalogs import vault
-from catalogs.hierarchy import check_segment
-from catalogs.iceberg import builder, files
-from catalogs.iceberg.alterations import updates_for
-from catalogs.iceberg.locations import canonical, effective_locations
-from catalogs.iceberg.purge import Purged
-from catalogs.iceberg.translate import from_iceberg, to_iceberg
 from catalogs.lookup import Found, Ident, by_id, find
 from catalogs.models import Catalog, ReservedPlace, Table
-from catalogs.providers.iceberg import IcebergProvider
 from catalogs.secrets import require_values
 from catalogs.services import claims, commits, places, reserved, shared_folders
 from catalogs.services.changes import event, keeping, remove, require_enabled
-from catalogs.services.external import finding
-from catalogs.services.external import iceberg as external_iceberg
-from catalogs.services.external import tables as external
-from catalogs.services.external.calls import is_external
-from catalogs.services.external.reading import or_namesake
-from catalogs.services.external.tables import ExternalTable
+from catalogs.services.free_names import require_free, require_free_for_rename
 from catalogs.services.holding import Held, write_to
-from catalogs.services.naming import require_free, require_free_for_rename
+from catalogs.services.opening import provider_of, store_of
 from catalogs.services.pointers import (
     TableDraft,
     TableRecord,
@@ -48,15 +36,27 @@ from catalogs.services.pointers import (
     now_ms,
     publish_table,
 )
-from catalogs.services.providers import provider_of, store_of
-from catalogs.table_wire import CreateTableRequest
+from formats.iceberg import builder, files
+from formats.iceberg.alterations import updates_for
+from formats.iceberg.locations import canonical, effective_locations
+from formats.iceberg.purge import Purged
+from formats.iceberg.translate import from_iceberg, to_iceberg
+from formats.native.tables import CreateTableRequest
 from metalake.blocking import all_of
 from metalake.errors import Invalid, NotFound, Unsupported
 from metalake.events import event_of, follow_up, gone, record, stands
+from metalake.hierarchy import check_segment
 from metalake.models import AuditInfo, Securable, Slot
 from metalake.names import dotted
 from metalake.outbox import NotHere
 from metalake.privileges import Kind, Privilege
+from outside import finding
+from outside import iceberg as external_iceberg
+from outside import tables as external
+from outside.calls import is_external
+from outside.reading import or_namesake
+from outside.tables import ExternalTable
+from providers.iceberg.provider import IcebergProvider
 
 log = logging.getLogger(__name__)
 

@@ -22,18 +22,18 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from authz.models import AuditEntry
-from catalogs.iceberg import files, locations
 from catalogs.lookup import Found, by_id
 from catalogs.models import Catalog, LocationClaim, ReservedPlace, Table
-from catalogs.providers.base import Provider
-from catalogs.providers.iceberg import IcebergProvider
 from catalogs.services import claims
-from catalogs.services.providers import kept_provider, provider_of
+from catalogs.services.opening import kept_provider, provider_of
+from formats.iceberg import files, locations
 from metalake.errors import Invalid, MetalakeError, NotFound, TooLarge
 from metalake.events import event_of, record
 from metalake.models import below
 from metalake.names import dotted
 from metalake.privileges import Kind
+from providers.base import Provider
+from providers.iceberg.provider import IcebergProvider
 
 DAY = 86_400.0
 MADE_FOR_A_TABLE = frozenset({"data", "metadata"})

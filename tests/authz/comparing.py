@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Sequence
 
 from authz import policy, snapshot
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import Grant as StoredGrant
 from authz.models import Member
 from authz.objects import Located, by_ids

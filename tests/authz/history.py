@@ -7,11 +7,11 @@ from datetime import datetime
 from django.utils import timezone
 
 from authz import policy
+from authz.history.state import State, state_at
 from authz.models import Fact
 from authz.operations import load_of
 from authz.policy import Actor
 from authz.services import grants, owners, people, roles
-from authz.state import State, state_at
 from catalogs.lookup import Ident
 from catalogs.services import catalogs, metalakes, schemas
 from tests.authz.small_world import kind_at

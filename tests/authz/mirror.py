@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import Actor
 from catalogs.lookup import Ident

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from authz import plan_file
 from authz.models import AuditEntry, Fact, Grant, Plan, PolicyEpoch
-from authz.services.differing import Wanted
+from authz.plans import file as plan_file
+from authz.plans.differing import Wanted
 
 LATER = "2999-01-01T00:00:00.000000Z"
 PATH = "metalakes/acme/access"

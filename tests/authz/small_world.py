@@ -13,14 +13,14 @@ from uuid import uuid4
 from django.test import Client
 
 from authz import snapshot
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import AuditEntry, Member, User
 from authz.objects import Located
 from authz.policy import Actor, Node
 from authz.services import grants, people, roles
 from authz.services.entries import Ask, spelled
-from catalogs.hierarchy import HierarchicalSchema
 from catalogs.models import Catalog, Schema, Table
+from metalake.hierarchy import HierarchicalSchema
 from metalake.models import Metalake, Securable
 from metalake.privileges import Kind
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.policy import Actor
 from authz.services import grants, owners, people, roles
 from catalogs.lookup import Found, find
 from catalogs.services import catalogs, metalakes, pointers, schemas, tables
 from catalogs.services.changes import Alteration
-from catalogs.services.providers import store_of
+from catalogs.services.opening import store_of
 from metalake.models import Securable
 from metalake.privileges import Kind
 from tests.authz.mirror import FORBIDDEN, OK, Mirror, first

@@ -14,7 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from authz import snapshot
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from authz.services import people, roles
 from authz.services.entries import Ask

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from authz import plan_file
-from authz.services import differing, planning
-from authz.services.differing import Wanted
+from authz.plans import differing, planning
+from authz.plans import file as plan_file
+from authz.plans.differing import Wanted
 from metalake.errors import Invalid, MetalakeError, TooLarge
 from tests.authz.plan_files import PATH, on, role, state, subtree, wanted
 from tests.authz.small_world import Wire, World

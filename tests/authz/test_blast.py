@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from authz import blast, policy, reach, snapshot
+from authz import policy, snapshot
+from authz.access import reach
 from authz.models import Member, User
 from authz.objects import by_ids
+from authz.plans import applying, blast, differing, planning
+from authz.plans.differing import Wanted, WantedGrant, WantedRole
 from authz.policy import Actor
-from authz.services import applying, differing, people, planning, roles
-from authz.services.differing import Wanted, WantedGrant, WantedRole
+from authz.services import people, roles
 from authz.services.entries import Given
 from metalake.models import Securable
 from metalake.privileges import Effect, Kind, Privilege

@@ -8,14 +8,15 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from authz import policy, reach
+from authz import policy
+from authz.access import reach
+from authz.access.explanations import Wanted
+from authz.access.questions import Place, Question, check
+from authz.history.state import Now
 from authz.models import User
 from authz.objects import Located
 from authz.operations import OPERATIONS, use_of
 from authz.services import roles
-from authz.services.explaining import Wanted
-from authz.services.reaching import Place, Question, check
-from authz.state import Now
 from catalogs.lookup import Ident
 from catalogs.services import schemas
 from metalake.errors import Forbidden

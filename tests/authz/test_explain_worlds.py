@@ -9,16 +9,16 @@ from dataclasses import replace
 import pytest
 
 from authz import operations, policy
-from authz.explain import given, remedies, supports
+from authz.access.cases import Case, Reason, reads_access
+from authz.access.explanations import decided, held_in
+from authz.access.reasons import given, remedies, supports
+from authz.access.remedies import Step
+from authz.history.state import Now
 from authz.objects import Located
 from authz.operations import OPERATIONS, Operation, use_of
 from authz.policy import Actor, Rights
 from authz.services.authority import may_give, may_lift
-from authz.services.cases import Case, Reason, reads_access
-from authz.services.explaining import decided, held_in
-from authz.services.remedies import Step
 from authz.snapshot import Snapshot, mask_of
-from authz.state import Now
 from metalake.privileges import Effect, Kind, Privilege
 from tests.authz.test_evaluator import Stored, batches
 

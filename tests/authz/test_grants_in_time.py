@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from authz import inspect, operations, policy, snapshot
+from authz import operations, policy, snapshot
+from authz.access import inspect
 from authz.models import Grant
 from authz.policy import Actor
 from authz.services import grants, roles

@@ -21,11 +21,11 @@ from guardian.core import ObjectPermissionChecker
 from guardian.models import GroupObjectPermission, UserObjectPermission
 
 from authz import operations, policy, snapshot
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
+from authz.guarding.assigning import acting_as
 from authz.models import AuditEntry, Fact, Grant, PolicyEpoch, Role, User
 from authz.objects import by_ids
 from authz.services import grants, people, roles
-from authz.services.assigning import acting_as
 from catalogs.models import Table
 from metalake.errors import Forbidden, Invalid, NotFound, Unsupported
 from metalake.models import Securable
@@ -328,7 +328,7 @@ def test_only_the_services_of_grants_write_rows() -> None:
     apps = ("authz", "catalogs", "frontend", "iceberg_rest", "metalake", "views_mgmt")
     sources = [path for app in apps for path in (root / app).rglob("*.py")]
     writers = {path.relative_to(root).as_posix() for path in sources if "Grant.rows" in path.read_text()}
-    assert writers == {"authz/managers.py", "authz/services/entries.py", "authz/services/grants.py"}
+    assert writers == {"authz/guarding/managers.py", "authz/services/entries.py", "authz/services/grants.py"}
 
 
 def test_dropping_takes_the_grants_with_it(world: World) -> None:

@@ -22,7 +22,8 @@ from gravitino.dto.responses.error_response import ErrorResponse
 from gravitino.exceptions import handlers
 from gravitino.exceptions.base import RESTException
 
-from authz import passwords, throttling
+from authz import passwords
+from authz.callers import throttling
 from authz.models import AuditEntry, Remembered, User
 from metalake import refusals, rest
 from metalake.addresses import parse_proxies

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from authz.callers import guessing
 from authz.models import Remembered
-from authz.services import guessing, people, roles
+from authz.services import people, roles
 from tests.authz.small_world import Wire, World
 
 pytestmark = pytest.mark.store

@@ -14,11 +14,12 @@ from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
-from authz import history, snapshot
+from authz import snapshot
+from authz.history import facts as history
+from authz.history.state import Now, Past, State
 from authz.models import Fact, User
 from authz.policy import Actor
 from authz.services import grants, owners, people, roles
-from authz.state import Now, Past, State
 from catalogs.lookup import Ident
 from catalogs.services import catalogs, schemas
 from catalogs.services.changes import Alteration

@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from authz import inspect
-from authz.inspect import GrantsSeen, grants_on
+from authz.access import inspect
+from authz.access.inspect import GrantsSeen, grants_on
 from authz.objects import find_object
 from authz.policy import Actor
 from authz.services import roles

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from authz import operations, policy, snapshot
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import Grant as StoredGrant
 from authz.models import User as StoredUser
 from authz.objects import find_object

@@ -12,8 +12,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from authz import oauth
-from authz.callers import authenticate, issue_token
+from authz.callers import oauth
+from authz.callers.identity import authenticate, issue_token
 from authz.models import User
 from authz.policy import NOBODY
 from authz.services import grants, owners, people, roles

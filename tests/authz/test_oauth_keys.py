@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from authz import oauth
+from authz.callers import oauth
 from metalake import settings as server_settings
 from metalake.errors import ProviderUnavailable, Unauthenticated
 from tests.authz.issuer import Issuer, believe, both_wires, claims, good, keys, public_jwk, rsa_key, signed

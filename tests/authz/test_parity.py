@@ -10,7 +10,7 @@ from django.db import transaction
 from django.test import Client
 
 from authz import snapshot
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from authz.objects import by_ids
 from authz.services import owners, people, roles

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from authz import plan_file
 from authz.models import Plan
-from authz.services import differing, owners
+from authz.plans import differing
+from authz.plans import file as plan_file
+from authz.services import owners
 from metalake.privileges import Kind
 from tests.authz.plan_files import FILE, PATH, state, wanted
 from tests.authz.small_world import Wire, World

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from authz import plan_file, policy
+from authz import policy
 from authz.models import Fact, Plan, PolicyEpoch
 from authz.objects import by_ids
+from authz.plans import applying, differing, planning
+from authz.plans import file as plan_file
+from authz.plans.differing import Wanted
 from authz.policy import Actor
-from authz.services import applying, differing, owners, people, planning, roles
-from authz.services.differing import Wanted
+from authz.services import owners, people, roles
 from metalake.errors import Conflict, Forbidden, NotFound
 from metalake.privileges import Kind, Privilege
 from tests.authz.plan_files import FILE, LATER, on, role, state, subtree, wanted

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from authz.callers import authenticate
+from authz.callers.identity import authenticate
 from authz.models import User
 from metalake.errors import Unauthenticated
 from tests.authz.small_world import PASSWORD, World

@@ -11,13 +11,14 @@ from unittest.mock import patch
 import pytest
 from django.utils import timezone
 
-from authz import policy, reach, snapshot
+from authz import policy, snapshot
+from authz.access import reach
+from authz.history.state import Now, Past, State
 from authz.models import User
 from authz.objects import Located
 from authz.operations import load_of
 from authz.policy import Actor
 from authz.services import grants, owners, people, roles
-from authz.state import Now, Past, State
 from catalogs.models import Schema
 from metalake.privileges import Kind, Privilege, family
 from tests.authz.history import History, now

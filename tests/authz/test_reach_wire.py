@@ -8,11 +8,12 @@ from unittest.mock import patch
 import orjson
 import pytest
 
-from authz import reach, wire_access
+from authz.access import reach
+from authz.history.state import Now
 from authz.models import User
 from authz.objects import Located
 from authz.services import people, roles
-from authz.state import Now
+from authz.wire import access as wire_access
 from tests.authz.history import History, now
 from tests.authz.small_world import PASSWORD, Wire, World
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from authz import oauth
+from authz.callers import oauth
 from tests.authz.issuer import AUDIENCE, Issuer, b64, claims, good, keys, public_jwk, rsa_key, signed
 
 Make = Callable[[Issuer], str]

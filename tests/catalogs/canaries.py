@@ -22,10 +22,10 @@ from django.db import connection
 from django.test import Client
 from pydantic import Field, SecretStr, create_model
 
-from catalogs.providers.base import Settings
-from catalogs.providers.glue_settings import GlueSettings
-from catalogs.providers.hive_meaning import HiveSettings
-from catalogs.providers.iceberg import IcebergSettings
+from providers.base import Settings
+from providers.glue.settings import GlueSettings
+from providers.hive.meaning import HiveSettings
+from providers.iceberg.provider import IcebergSettings
 from tests.catalogs.callers import PASSWORD
 
 NAMES = (
@@ -110,18 +110,18 @@ class Planting:
 
 PLANTED_IN = {
     "lakehouse-iceberg": Planting(
-        "lakehouse-iceberg", "catalogs.providers.iceberg.IcebergProvider", declaring(IcebergSettings)
+        "lakehouse-iceberg", "providers.iceberg.provider.IcebergProvider", declaring(IcebergSettings)
     ),
     # Nobody listens there: what fails to be reached is told without them, too.
     "hive": Planting(
         "hive",
-        "catalogs.providers.hive.HiveProvider",
+        "providers.hive.provider.HiveProvider",
         declaring(HiveSettings),
         {"metastore.uris": "thrift://127.0.0.1:1"},
     ),
     "glue": Planting(
         "glue",
-        "catalogs.providers.glue.GlueProvider",
+        "providers.glue.provider.GlueProvider",
         declaring(GlueSettings),
         {"aws-region": "eu-central-1", "aws-glue-endpoint": "http://127.0.0.1:1"},
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from authz import snapshot
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from authz.services import people, roles
 from authz.services.entries import Ask

@@ -16,7 +16,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.module_loading import import_string
 
-from authz import history
+from authz.history import facts as history
 from catalogs import keyring, vault
 from catalogs.models import Catalog, CatalogSecrets
 from metalake.models import Securable

@@ -18,17 +18,17 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import Actor
-from catalogs.iceberg import files
 from catalogs.lookup import Ident
-from catalogs.providers import lines, remote
-from catalogs.providers.metadata_files import METADATA
 from catalogs.services import catalogs, schemas, tables
 from catalogs.services.changes import Alteration
+from formats.iceberg import files
 from metalake.errors import Invalid, ProviderBusy, ProviderTimeout, ProviderUnavailable
 from metalake.meters import LOOKED_UP
+from providers import lines, remote
+from providers.metadata_files import METADATA
 from tests.catalogs.callers import Caller
 from tests.waiting import eventually
 
@@ -223,7 +223,7 @@ def test_files_of_this_machine_and_what_is_kept_in_memory_take_no_other_thread(
 
 def test_what_is_written_when_nobody_waits_any_more_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The storage takes the file in the end; nothing will point to it."""
-    from catalogs.providers.metadata_files import MetadataFiles
+    from providers.metadata_files import MetadataFiles
 
     gate, removed = threading.Event(), threading.Event()
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import Grant, Member, User
 from authz.policy import Actor
 from authz.services import grants, owners, people, roles

@@ -7,17 +7,17 @@ from typing import Any
 import orjson
 import pytest
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
-from catalogs.hive.alterations import altered as hive_altered
-from catalogs.hive.tables import HiveTable
-from catalogs.iceberg.alterations import updates_for
 from catalogs.lookup import Ident
 from catalogs.models import Schema
 from catalogs.secrets import MASK, keeps, require_values
 from catalogs.services.changes import keeping
 from catalogs.services.tables import load_iceberg_table
-from catalogs.table_wire import KeepProperty, TableUpdatesRequest
+from formats.hive.alterations import altered as hive_altered
+from formats.hive.tables import HiveTable
+from formats.iceberg.alterations import updates_for
+from formats.native.tables import KeepProperty, TableUpdatesRequest
 from metalake.errors import Invalid
 from metalake.models import Metalake
 from tests.catalogs.callers import Caller

@@ -11,22 +11,22 @@ import pytest
 from hive_metastore.ttypes import Table
 from moto.server import ThreadedMotoServer
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import Actor
-from catalogs import protected
-from catalogs.iceberg import builder, files
 from catalogs.lookup import Ident
 from catalogs.models import Catalog
-from catalogs.providers.hive import HiveProvider
-from catalogs.providers.hive_files import OURS
-from catalogs.providers.hive_folders import Place
-from catalogs.providers.iceberg import IcebergProvider
-from catalogs.providers.reaching.aws import Keys, aws_client
 from catalogs.services import catalogs, commits, schemas, shared_folders, tables
 from catalogs.services.changes import Alteration
 from catalogs.services.pointers import TableDraft, TableRecord
+from formats.iceberg import builder, files
+from metalake import protected
 from metalake.errors import Invalid, ProviderUnavailable
+from providers.hive.files import OURS
+from providers.hive.folders import Place
+from providers.hive.provider import HiveProvider
+from providers.iceberg.provider import IcebergProvider
+from providers.reaching.aws import Keys, aws_client
 from tests.catalogs.callers import Caller
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]

@@ -13,13 +13,13 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import Actor
-from catalogs.iceberg import disk
-from catalogs.iceberg.files import parse_metadata
 from catalogs.lookup import Ident
 from catalogs.services import commits, schemas, tables
+from formats.iceberg import disk
+from formats.iceberg.files import parse_metadata
 from tests.catalogs.callers import Caller
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]

@@ -25,7 +25,7 @@ from pyiceberg.schema import Schema as PySchema
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
 from authz.policy import Actor
 from catalogs.models import Catalog, LocationClaim, ReservedPlace

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from authz import snapshot
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import Actor
 from catalogs import keyring, vault

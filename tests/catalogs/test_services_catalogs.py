@@ -10,19 +10,19 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import Grant, User
 from authz.policy import Actor
 from catalogs import vault
 from catalogs.lookup import Ident
 from catalogs.models import Catalog, Schema
-from catalogs.providers.iceberg import IcebergProvider
 from catalogs.services import catalogs, metalakes, schemas, tables
 from catalogs.services.changes import Alteration
 from catalogs.services.pointers import TableDraft
 from metalake.errors import Forbidden, Invalid, NotFound
 from metalake.models import Metalake, Securable
 from metalake.privileges import Kind
+from providers.iceberg.provider import IcebergProvider
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give
 from tests.catalogs.races import COLUMNS

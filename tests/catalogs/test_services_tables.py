@@ -10,16 +10,16 @@ import orjson
 import pytest
 from django.conf import settings
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
 from authz.policy import Actor
 from catalogs.lookup import Ident
 from catalogs.models import Catalog, LocationClaim, Table
-from catalogs.providers.metadata_files import METADATA, MetadataFiles
 from catalogs.services import catalogs, commits, pointers, schemas, tables
 from catalogs.services.pointers import TableRecord
 from catalogs.services.tables import TableDraft
 from metalake.errors import Conflict, Invalid, NotFound
+from providers.metadata_files import METADATA, MetadataFiles
 from tests.catalogs.callers import Caller
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]

@@ -11,8 +11,8 @@ from uuid import uuid4
 import orjson
 import pytest
 
-from catalogs.iceberg.locations import real_path
 from catalogs.models import Catalog, LocationClaim, Table
+from formats.iceberg.locations import real_path
 from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give

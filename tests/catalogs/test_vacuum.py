@@ -18,15 +18,15 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
 from authz.policy import Actor
 from catalogs.lookup import Ident
 from catalogs.models import Catalog, Table
-from catalogs.providers.metadata_files import METADATA, MetadataFiles
 from catalogs.services import commits, schemas, tables, vacuum
 from catalogs.services.pointers import TableRecord, current_record
 from catalogs.services.tables import TableDraft
+from providers.metadata_files import METADATA, MetadataFiles
 from tests.catalogs.callers import Caller
 from tests.catalogs.test_services_tables import metadata_file
 

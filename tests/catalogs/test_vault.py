@@ -12,20 +12,22 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import Actor
-from catalogs import keyring, tasks, vault
+from catalogs import keyring, vault
 from catalogs.lookup import Ident, nearest
 from catalogs.models import Catalog, CatalogSecrets
-from catalogs.providers.base import Provider
-from catalogs.providers.iceberg import IcebergProvider
 from catalogs.secrets import MASK
-from catalogs.services import catalogs, metalakes, providers, tables
+from catalogs.services import catalogs, metalakes, tables
+from catalogs.services import opening as providers
 from catalogs.services.changes import Alteration
 from metalake.errors import Invalid, NotFound, ProviderUnavailable
 from metalake.models import Securable
 from metalake.outbox import NotHere
+from outside import tasks
+from providers.base import Provider
+from providers.iceberg.provider import IcebergProvider
 from tests.catalogs.callers import Caller
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]

@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 
 from authz import snapshot
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import Actor
 from authz.services import people, roles
@@ -20,8 +20,8 @@ from authz.services.entries import Ask
 from catalogs.lookup import Found, Ident, nearest
 from catalogs.models import Intent, Reservation
 from catalogs.services import catalogs, metalakes, schemas, tables
-from catalogs.steps import step
 from metalake.privileges import Kind
+from outside.steps import step
 from tests.providers.world import World
 
 PASSWORD = "correct horse battery"

@@ -16,16 +16,17 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from authz import history
-from authz.callers import issue_token
+from authz.callers.identity import issue_token
+from authz.history import facts as history
 from authz.models import AuditEntry, Grant, PolicyChange, Token, User
-from authz.services import people, planning
-from authz.services.differing import Wanted, WantedRole
+from authz.plans import planning
+from authz.plans.differing import Wanted, WantedRole
+from authz.services import people
 from catalogs.lookup import Ident
 from catalogs.models import Intent, Reservation, ReservedPlace, Tombstone
 from catalogs.services import schemas
-from catalogs.services.external import refresh
 from metalake.models import Differing, Outbox, Shared
+from outside import refresh
 from tests.frontend.conftest import (
     PASSWORD,
     actor,

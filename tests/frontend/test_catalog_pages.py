@@ -11,10 +11,10 @@ from pydantic import Field, SecretStr
 
 from catalogs import vault
 from catalogs.models import Catalog
-from catalogs.providers import registry
 from catalogs.secrets import MASK
-from catalogs.services.external import nesting, refresh
 from metalake.privileges import Kind
+from outside import nesting, refresh
+from providers import registry
 from tests.frontend.conftest import actor, add_outside, give, sign_in
 from tests.providers.memory import FlatMemoryProvider, MemorySettings
 from tests.providers.world import World

@@ -11,10 +11,10 @@ from django.utils import timezone
 from authz.models import AuditEntry
 from catalogs.lookup import Found, Ident
 from catalogs.models import Catalog, Intent, RefreshRun, Reservation
-from catalogs.providers import lines
-from catalogs.services.external import refresh, schedule, watching
 from metalake.models import Securable
 from metalake.privileges import Kind
+from outside import refresh, schedule, watching
+from providers import lines
 from tests.frontend.conftest import actor, add_outside, add_stuck_intent, find, give, sign_in
 from tests.providers.world import World
 

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from authz import snapshot
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from authz.services import people, roles
 from authz.services.entries import Ask

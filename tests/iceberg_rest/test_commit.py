@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from authz import writing
-from catalogs.iceberg import files
 from catalogs.services import commits, tables
+from formats.iceberg import files
 from metalake.errors import OutcomeUnknown, ProviderUnavailable
 from metalake.privileges import Kind
 from tests.iceberg_rest.conftest import grant

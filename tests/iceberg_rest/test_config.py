@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from authz.operations import OPERATIONS
 from catalogs.services import catalogs

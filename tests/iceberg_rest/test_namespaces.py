@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from catalogs.models import Schema
 from catalogs.services import catalogs

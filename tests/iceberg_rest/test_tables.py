@@ -103,7 +103,7 @@ def test_a_table_that_is_not_there(home: Caller) -> None:
 
 def test_a_metadata_file_that_is_gone(home: Caller) -> None:
     from catalogs.models import Catalog
-    from catalogs.providers.metadata_files import METADATA
+    from providers.metadata_files import METADATA
 
     made = home.make_table("a", "t")
     file_of(made).unlink()
@@ -115,7 +115,7 @@ def test_a_metadata_file_that_is_gone(home: Caller) -> None:
 
 def test_of_a_table_its_current_metadata_alone_is_remembered(home: Caller) -> None:
     from catalogs.models import Catalog
-    from catalogs.providers.metadata_files import METADATA
+    from providers.metadata_files import METADATA
 
     catalog, made = Catalog.objects.get(name="lake").pk, home.make_table("a", "t")
     assert METADATA.get(catalog, made["metadata-location"])

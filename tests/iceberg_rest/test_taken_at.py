@@ -11,7 +11,7 @@ import orjson
 import pytest
 from django.utils import timezone
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from catalogs.models import Listing, Mirror
 from catalogs.services import catalogs

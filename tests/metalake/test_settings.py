@@ -11,7 +11,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from metalake import settings
-from metalake.limits import Limits, on_postgresql
+from metalake.timeouts import Limits, on_postgresql
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])

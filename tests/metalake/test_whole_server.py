@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from benchmarks.http import basic
-from catalogs.providers import lines
 from metalake import refusals
+from providers import lines
 from tests.catalogs.test_hanging_storage import Silence
 from tests.ports import free_port
 from tests.servers import ADMIN_PASSWORD, MetalakeServer, StartMetalake

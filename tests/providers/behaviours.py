@@ -16,10 +16,10 @@ from uuid import uuid4
 
 import pytest
 
-from catalogs.providers.external import ExternalProvider, Levels, Page, Remote
-from catalogs.table_wire import CreateTableRequest, SetProperty, UpdateComment
+from formats.native.tables import CreateTableRequest, SetProperty, UpdateComment
 from metalake.errors import AlreadyExists, Conflict, NotEmpty, NotFound, Unsupported
 from metalake.privileges import Kind
+from providers.external import ExternalProvider, Levels, Page, Remote
 from tests.parts import not_offered
 
 COLUMNS = [{"name": "carrier", "type": "string"}, {"name": "delay", "type": "integer"}]

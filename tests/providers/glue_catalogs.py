@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from catalogs.providers.glue import GlueProvider
+from providers.glue.provider import GlueProvider
 from tests.glue import Glue
 
 FLIGHTS = ["flights"]

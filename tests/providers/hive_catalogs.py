@@ -18,9 +18,9 @@ from hive_metastore.ttypes import (
     Table,
 )
 
-from catalogs.providers.external import Levels
-from catalogs.providers.hive import HiveProvider
-from catalogs.table_wire import SetProperty
+from formats.native.tables import SetProperty
+from providers.external import Levels
+from providers.hive.provider import HiveProvider
 from tests.hms import HiveMetastore
 
 TEXT = "org.apache.hadoop.mapred.TextInputFormat"

@@ -16,9 +16,7 @@ from typing import Any
 
 from pydantic import Field
 
-from catalogs.providers.base import Capabilities, Offers, Storage
-from catalogs.providers.external import MARKER, ExternalProvider, ExternalSettings, Levels, Page, Remote, digest
-from catalogs.table_wire import (
+from formats.native.tables import (
     AddColumn,
     CreateTableRequest,
     DeleteColumn,
@@ -42,6 +40,8 @@ from metalake.errors import (
 )
 from metalake.privileges import Kind
 from metalake.wire import Body
+from providers.base import Capabilities, Offers, Storage
+from providers.external import MARKER, ExternalProvider, ExternalSettings, Levels, Page, Remote, digest
 from tests.providers.world import LEVELS, World, fresh
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from catalogs.hive.partitions import IdentityPartition
-from catalogs.providers.glue import GlueProvider
-from catalogs.providers.glue_client import GlueClient
-from catalogs.table_wire import AddColumn
+from formats.hive.partitions import IdentityPartition
+from formats.native.tables import AddColumn
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound, Unsupported
 from metalake.privileges import Kind
+from providers.glue.client import GlueClient
+from providers.glue.provider import GlueProvider
 from tests.glue import Glue
 from tests.providers.behaviours import Behaviours, everything, set_property
 from tests.providers.glue_catalogs import FLIGHTS, entry, files, provider, provider_on, storage, tables_of_engines  # noqa: F401 (fixtures)
@@ -278,7 +278,7 @@ def test_partitions_are_listed_loaded_added_and_dropped(
     for day in range(1, 5):
         values = {"Values": [f"2026-01-0{day}"]}
         client.create_partition(DatabaseName="flights", TableName="delays", PartitionInput=values)
-    monkeypatch.setattr("catalogs.providers.glue.PARTITIONS_PAGE", 2)
+    monkeypatch.setattr("providers.glue.provider.PARTITIONS_PAGE", 2)
     listed = everything(provider, "list_partitions", schema=FLIGHTS, table="delays")
     assert len(listed) == 5 and made in listed
     assert len(calls(glue, "GetPartitions")) == 3

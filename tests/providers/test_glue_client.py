@@ -11,9 +11,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from catalogs.providers import glue_client
-from catalogs.providers.external import Remote
-from catalogs.providers.glue import GlueProvider
 from metalake.errors import (
     AlreadyExists,
     Conflict,
@@ -29,6 +26,9 @@ from metalake.errors import (
     from_json,
 )
 from metalake.privileges import Kind
+from providers.external import Remote
+from providers.glue import client as glue_client
+from providers.glue.provider import GlueProvider
 from tests.glue import ANY, Fault, Glue
 from tests.ports import free_port
 from tests.providers.glue_catalogs import provider_on, settings

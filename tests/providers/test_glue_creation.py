@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from catalogs.providers.external import Remote
-from catalogs.providers.glue import GlueProvider
-from catalogs.table_wire import CreateTableRequest
+from formats.native.tables import CreateTableRequest
 from metalake.errors import Invalid, Unsupported
+from providers.external import Remote
+from providers.glue.provider import GlueProvider
 from tests.glue import Glue
 from tests.providers.glue_catalogs import FLIGHTS, entry, provider, provider_on  # noqa: F401 (fixtures)
 

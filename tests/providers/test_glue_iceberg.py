@@ -12,10 +12,10 @@ import pytest
 from pyiceberg.catalog.glue import GlueCatalog
 from pyiceberg.types import TimestamptzType
 
-from catalogs.providers.external import Remote
-from catalogs.providers.glue import GlueProvider
-from catalogs.table_wire import CreateTableRequest
+from formats.native.tables import CreateTableRequest
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound, OutcomeUnknown, ProviderUnavailable
+from providers.external import Remote
+from providers.glue.provider import GlueProvider
 from tests.glue import Fault, Glue
 from tests.providers.behaviours import rename
 from tests.providers.glue_catalogs import FLIGHTS, files, provider  # noqa: F401 (fixtures)

@@ -11,9 +11,9 @@ import orjson
 import pytest
 from django.test import Client
 
-from catalogs.providers import lines
 from catalogs.secrets import MASK
 from metalake.models import Securable
+from providers import lines
 from tests.catalogs.callers import PASSWORD, Answer, Caller
 from tests.catalogs.canaries import Canary, leaks
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from catalogs.lookup import Ident
 from catalogs.models import Catalog
-from catalogs.providers import lines
-from catalogs.providers.metadata_files import METADATA
 from catalogs.secrets import MASK
 from catalogs.services import commits
 from catalogs.services.tables import create_native_table, load_iceberg_table
-from catalogs.table_wire import CreateTableRequest
+from formats.native.tables import CreateTableRequest
 from metalake.errors import Invalid, ProviderBusy, ProviderUnavailable
 from metalake.models import Securable
+from providers import lines
+from providers.metadata_files import METADATA
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
 from tests.glue import Fault, Glue

@@ -21,12 +21,13 @@ from hive_metastore.ttypes import (
     UnlockRequest,
 )
 
-from catalogs.providers import hive, hive_locks
-from catalogs.providers.external import Levels
-from catalogs.providers.hive import HiveProvider
-from catalogs.providers.hive_client import Metastore
-from catalogs.providers.hive_errors import Refused
 from metalake.errors import Conflict, Invalid, ProviderBusy, Unsupported
+from providers.external import Levels
+from providers.hive import locks as hive_locks
+from providers.hive import provider as hive
+from providers.hive.client import Metastore
+from providers.hive.errors import Refused
+from providers.hive.provider import HiveProvider
 from tests.hms import NEW, HiveMetastore
 from tests.providers.behaviours import Behaviours, asked
 from tests.providers.hive_catalogs import files, provider, provider_on, put_file, put_table, schema, set_property  # noqa: F401 (fixtures)

@@ -14,11 +14,6 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TMessageType
 from thrift.transport.TTransport import TMemoryBuffer
 
-from catalogs.providers import hive_client
-from catalogs.providers.base import Provider
-from catalogs.providers.external import Levels
-from catalogs.providers.hive import HiveProvider
-from catalogs.providers.registry import provider_class
 from metalake.errors import (
     Invalid,
     MetalakeError,
@@ -28,6 +23,11 @@ from metalake.errors import (
     ProviderUnavailable,
     Unsupported,
 )
+from providers.base import Provider
+from providers.external import Levels
+from providers.hive import client as hive_client
+from providers.hive.provider import HiveProvider
+from providers.registry import provider_class
 from tests.hms import HiveMetastore
 from tests.ports import free_port
 from tests.providers.behaviours import asked

@@ -15,8 +15,10 @@ import pytest
 from hive_metastore.ttypes import Database, FieldSchema, Partition, SerDeInfo, StorageDescriptor, Table
 
 from authz.models import AuditEntry
-from catalogs.providers import hive_files, hive_folders, lines
 from metalake.privileges import Kind
+from providers import lines
+from providers.hive import files as hive_files
+from providers.hive import folders as hive_folders
 from tests.catalogs.callers import Answer, Caller, update
 from tests.catalogs.conftest import admin, give, mia  # noqa: F401 (fixtures)
 from tests.hms import HiveMetastore
@@ -25,7 +27,7 @@ from tests.providers.hive_catalogs import TEXT, provider_on
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-HIVE = "metalakes/demo/catalogs/hive"
+HIVE = "metalakes/demo/formats/hive"
 COLUMNS = [{"name": "carrier", "type": "string"}]
 BY_YEAR = [{"strategy": "identity", "fieldName": ["year"]}]
 MANAGED, EXTERNAL = "MANAGED_TABLE", "EXTERNAL_TABLE"

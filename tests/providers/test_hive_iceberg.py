@@ -16,12 +16,12 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.hive import HiveCatalog
 
-from catalogs.providers import hive
-from catalogs.providers.external import Levels, Remote
-from catalogs.providers.hive import HiveProvider
-from catalogs.providers.hive_client import Metastore
-from catalogs.table_wire import CreateTableRequest
+from formats.native.tables import CreateTableRequest
 from metalake.errors import AlreadyExists, Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown, Unsupported
+from providers.external import Levels, Remote
+from providers.hive import provider as hive
+from providers.hive.client import Metastore
+from providers.hive.provider import HiveProvider
 from tests.hms import HiveMetastore
 from tests.providers.behaviours import Behaviours, rename, set_property
 from tests.providers.hive_catalogs import provider, put_file, put_table, schema  # noqa: F401 (fixtures)

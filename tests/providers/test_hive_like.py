@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from catalogs.providers.external import Remote
-from catalogs.providers.glue import GlueProvider
-from catalogs.providers.hive import HiveProvider
-from catalogs.providers.hive_like import HiveLike
-from catalogs.table_wire import CreateTableRequest, RemoveProperty
+from formats.native.tables import CreateTableRequest, RemoveProperty
 from metalake.errors import Invalid, TooLarge
+from providers.external import Remote
+from providers.glue.provider import GlueProvider
+from providers.hive.provider import HiveProvider
+from providers.hive_like.meaning import HiveLike
 from tests.providers.behaviours import set_property
 
 PLACE = "s3://lake/flights"

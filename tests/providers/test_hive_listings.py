@@ -13,14 +13,14 @@ from hive_metastore.ttypes import (
     Table,
 )
 
-from catalogs.hierarchy import HierarchicalSchema
-from catalogs.hive.partitions import IdentityPartition
-from catalogs.providers import hive
-from catalogs.providers.external import PARTITION, Levels, Page
-from catalogs.providers.hive import HiveProvider
-from catalogs.table_wire import CreateTableRequest
+from formats.hive.partitions import IdentityPartition
+from formats.native.tables import CreateTableRequest
 from metalake.errors import AlreadyExists, Invalid, NotFound, Unsupported
+from metalake.hierarchy import HierarchicalSchema
 from metalake.privileges import Kind
+from providers.external import PARTITION, Levels, Page
+from providers.hive import provider as hive
+from providers.hive.provider import HiveProvider
 from tests.hms import HiveMetastore
 from tests.providers.behaviours import asked, everything
 from tests.providers.hive_catalogs import files, provider, provider_on, put_file, put_table, schema  # noqa: F401 (fixtures)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from catalogs.hive.partitions import IdentityPartition
-from catalogs.providers.external import Remote
-from catalogs.providers.hive import HiveProvider
-from catalogs.table_wire import CreateTableRequest
+from formats.hive.partitions import IdentityPartition
+from formats.native.tables import CreateTableRequest
 from metalake.errors import Invalid
+from providers.external import Remote
+from providers.hive.provider import HiveProvider
 from tests.providers.behaviours import set_property
 
 OWN = "hdfs://nn:8020/user/hive/warehouse/flights.db"

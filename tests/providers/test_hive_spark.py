@@ -8,8 +8,8 @@ import pytest
 
 from authz.models import AuditEntry
 from catalogs.models import Mirror
-from catalogs.providers import lines
 from metalake.models import Securable
+from providers import lines
 from tests.catalogs.callers import Answer, Caller
 from tests.catalogs.conftest import admin  # noqa: F401 (fixtures)
 from tests.hms import HiveMetastore
@@ -17,7 +17,7 @@ from tests.spark import Rows, Spark, SparkError
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SCHEMAS = "metalakes/demo/catalogs/hive/schemas"
+SCHEMAS = "metalakes/demo/formats/hive/schemas"
 
 
 @pytest.fixture

@@ -8,20 +8,20 @@ from urllib.parse import urlparse
 
 import pytest
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from catalogs.lookup import Ident
 from catalogs.models import Intent
-from catalogs.providers import lines
-from catalogs.providers.hive_client import Metastore
 from catalogs.services import tables
-from catalogs.table_wire import CreateTableRequest
+from formats.native.tables import CreateTableRequest
 from metalake.models import Securable
+from providers import lines
+from providers.hive.client import Metastore
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
-from tests.catalogs.external.crashes import Killed, killed_at, settle_all
 from tests.hms import HiveMetastore
 from tests.iceberg_rest.world import Caller as IcebergCaller
+from tests.outside.crashes import Killed, killed_at, settle_all
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from authz import history
+from authz.history import facts as history
 from metalake.errors import Invalid
 
 

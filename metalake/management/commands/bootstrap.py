@@ -14,7 +14,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from authz.callers import actor_of
+from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import everybody_may
 from catalogs.services import catalogs, metalakes

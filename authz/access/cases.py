@@ -1,0 +1,182 @@
+"""One question about access with all that its explanation reads, and the words for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+
+from authz import operations, policy
+from authz.history.state import GrantRow, State
+from authz.objects import Located, by_ids
+from authz.operations import Operation
+from authz.policy import Actor
+from authz.services.owners import Owner
+from metalake.privileges import Effect, Privilege
+
+HIDDEN = "an object you may not see"
+
+
+@dataclass(frozen=True)
+class Told:
+    """A grant with its role and its object by name; no object where the asker may not see it."""
+
+    role: str
+    privilege: Privilege
+    effect: Effect
+    on: Located | None
+    grantor: str
+    granted_at: datetime
+    starts_at: datetime | None
+    ends_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One sentence of an explanation, what it rests on, and the same as data; `on` is what is owned."""
+
+    says: str
+    because: tuple[Reason, ...] = ()
+    grant: Told | None = None
+    group: str | None = None
+    owner: Owner | None = None
+    on: Located | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """`subject` is whom the question is about, on the policy of the moment asked about."""
+
+    asker: Actor
+    state: State
+    subject: Actor
+    found: Located
+    operation: Operation
+    _known: dict[int, bool] = field(default_factory=dict, repr=False)
+
+    @property
+    def who(self) -> str:
+        return self.subject.name
+
+    @property
+    def top(self) -> Located:
+        return Located(self.found.nodes[:1])
+
+    @cached_property
+    def lineage(self) -> list[Located]:
+        """The metalake first, and the object last."""
+        return [Located(self.found.nodes[: depth + 1]) for depth in range(len(self.found.nodes))]
+
+    @cached_property
+    def grants(self) -> list[GrantRow]:
+        """All that the subject's roles are given on the lineage, the nearest to the object first; DENYs too."""
+        if not self.subject.roles:
+            return []
+        depths = {node.id: depth for depth, node in enumerate(self.found.nodes)}
+        rows = self.state.grants(depths, self.subject.roles)
+        return sorted(rows, key=lambda row: -depths[row.object_id])
+
+    @cached_property
+    def roles(self) -> dict[int, str]:
+        return self.state.roles({row.role_id for row in self.grants})
+
+    @cached_property
+    def groups(self) -> dict[int, str]:
+        """The subject's groups in this metalake."""
+        return self.state.groups(self.subject.groups) if self.subject.groups else {}
+
+    def given(self, privilege: Privilege, effect: Effect) -> list[GrantRow]:
+        return [row for row in self.grants if (row.privilege, row.effect) == (privilege, effect)]
+
+    def in_force(self, rows: Iterable[GrantRow]) -> list[GrantRow]:
+        now = self.subject.moment
+        return [row for row in rows if not is_ahead(row, now) and (row.ends_at is None or row.ends_at > now)]
+
+    def at(self, object_id: int) -> Located:
+        return next(located for located in self.lineage if located.id == object_id)
+
+    def owned_at(self, level: str) -> list[Located]:
+        """What the subject owns at one level of the lineage, nearest first."""
+        return [located for located in self.at_level(level) if self.subject.owns(located.nodes[-1])]
+
+    def at_level(self, level: str) -> list[Located]:
+        if level == operations.SELF:
+            return [self.found]
+        return [located for located in reversed(self.lineage) if located.kind == level]
+
+    def nearest(self, privilege: Privilege) -> Located:
+        """The object itself, or the nearest one above it, that the privilege can be granted on."""
+        return next(on for on in reversed(self.lineage) if on.kind in privilege.grantable_on)
+
+    # Words
+
+    def named(self, on: Located) -> str:
+        return policy.describe(on) if self.is_known(on) else HIDDEN
+
+    def is_known(self, on: Located) -> bool:
+        """Whether the asker may know of this object: they named it or see it today, or it is gone since."""
+        if on.id not in self._known:
+            self._known[on.id] = on.id == self.found.id or self._is_seen(on)
+        return self._known[on.id]
+
+    def _is_seen(self, on: Located) -> bool:
+        today = self._today.get(on.id)
+        return today is None or policy.sees(self.asker, today) or reads_access(self.asker, today)
+
+    @cached_property
+    def _today(self) -> dict[int, Located]:
+        if self.state.at is None:
+            return {located.id: located for located in self.lineage}
+        return by_ids(node.id for node in self.found.nodes)
+
+    def shown(self, on: Located) -> Located | None:
+        return on if self.is_known(on) else None
+
+    def told(self, row: GrantRow) -> Told:
+        return Told(
+            role=self.roles.get(row.role_id, ""),
+            privilege=row.privilege,
+            effect=row.effect,
+            on=self.shown(self.at(row.object_id)),
+            grantor=row.grantor,
+            granted_at=row.granted_at,
+            starts_at=row.starts_at,
+            ends_at=row.ends_at,
+        )
+
+    def grant_reason(self, row: GrantRow, comment: str = "") -> Reason:
+        """ "Role analysts allows select_table on table lake.sales.orders, granted by olga on 2026-08-01 12:00 UTC." """
+        told = self.told(row)
+        verb = "denies" if row.effect is Effect.DENY else "allows"
+        says = f"Role {told.role} {verb} {row.privilege} on {self.named(self.at(row.object_id))}{comment}"
+        says += f", granted by {row.grantor} on {spoken(row.granted_at)}"
+        if row.ends_at is not None:
+            says += f" until {spoken(row.ends_at)}"
+        return Reason(f"{says}.", because=self.holding(row.role_id), grant=told)
+
+    def holding(self, role_id: int) -> tuple[Reason, ...]:
+        """How the subject comes to hold a role: themselves, and through each of their groups."""
+        held, role = self.subject.policy, self.roles.get(role_id, "")
+        direct = (
+            [Reason(f"{self.who} holds role {role}.")] if role_id in held.user_roles.get(self.subject.id, ()) else []
+        )
+        through = [
+            Reason(f"{self.who} is in group {name}, which holds role {role}.", group=name)
+            for group_id, name in self.groups.items()
+            if role_id in held.group_roles.get(group_id, ())
+        ]
+        return (*direct, *through)
+
+
+def is_ahead(row: GrantRow, now: datetime) -> bool:
+    return row.starts_at is not None and row.starts_at > now
+
+
+def reads_access(actor: Actor, on: Located) -> bool:
+    """Whether the actor may know what others may do there."""
+    return policy.permits(actor, operations.read_access(on.kind), on)
+
+
+def spoken(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

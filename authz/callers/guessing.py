@@ -1,0 +1,76 @@
+"""Asking by the exact name of a user, group or role tells whether there is one: who may not list them may miss a few.
+
+A question is any call that a right on something else allows and that names one of them: an owner, a role to grant to,
+whose access is asked about. After MISSES of them in a window all such questions wait, or the others would still tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+from authz import operations, policy
+from authz.callers import throttling
+from authz.objects import find_metalake
+from authz.policy import Actor
+from metalake.errors import AlreadyExists, Forbidden, NotFound
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Service = Callable[Concatenate[Actor, str, P], T]
+
+MISSES = 100
+LISTING = {
+    "user": operations.MANAGE_USERS,
+    "group": operations.MANAGE_GROUPS,
+    "role": operations.READ_ROLES,
+}
+_TOO_MANY = "Too many users, groups or roles were asked for that do not exist; who may list them need not guess."
+
+
+def misses_counted(*sorts: str) -> Callable[[Service[P, T]], Service[P, T]]:
+    """For a service that may be asked about these sorts by name; it raises TooManyRequests besides.
+
+    What is told of a name, be it absent or taken or nobody's to know, is counted where the service fails for it.
+    """
+
+    def declare(service: Service[P, T]) -> Service[P, T]:
+        @wraps(service)
+        def asked(actor: Actor, metalake: str, *args: P.args, **kwargs: P.kwargs) -> T:
+            _require_few(actor, metalake, sorts)
+            try:
+                return service(actor, metalake, *args, **kwargs)
+            except (NotFound, AlreadyExists, Forbidden) as told:
+                if told.kind in sorts:
+                    missed(actor, metalake, told.kind)
+                raise
+
+        return asked
+
+    return declare
+
+
+def missed(actor: Actor, metalake: str, sort: str, times: int = 1) -> None:
+    """Count misses unless the actor may list that sort; outside of a transaction that is about to be undone.
+
+    Raises TooManyRequests where they are more than may be told.
+    """
+    if times and not _may_list(actor, metalake, sort):
+        throttling.add([_count_of(actor)], _TOO_MANY, times)
+
+
+def _require_few(actor: Actor, metalake: str, sorts: tuple[str, ...]) -> None:
+    count = _count_of(actor)
+    rows = throttling.read(count.digest)
+    if rows and not all(_may_list(actor, metalake, sort) for sort in sorts):
+        throttling.require([count], rows, _TOO_MANY)
+
+
+def _may_list(actor: Actor, metalake: str, sort: str) -> bool:
+    top = find_metalake(metalake)
+    return top is not None and policy.permits(actor, LISTING[sort], top)
+
+
+def _count_of(actor: Actor) -> throttling.Count:
+    return throttling.count_of(MISSES, "misses", str(actor.id), "" if actor.id else actor.name)

@@ -1,0 +1,193 @@
+"""Who calls: Basic with a verified password, personal tokens, tokens of an OAuth issuer, `simple` on loopback, or a
+page's session; and with which of their roles.
+
+Identity and policy epoch are read in one statement, so a changed password or a disabled account is out at once.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from dataclasses import replace
+from datetime import datetime
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import FilteredRelation, Q
+from django.utils import timezone
+
+from authz import snapshot
+from authz.models import Group, Token, User
+from authz.passwords import verify
+from authz.policy import NOBODY, Actor
+from authz.services.name_rules import check_user_name
+from metalake.errors import Forbidden, Invalid, Unauthenticated
+from metalake.models import Securable, Slot
+
+ANONYMOUS = "anonymous"  # whoever sends `simple` no name, as Gravitino's clients do until they are told one
+TOKEN_PREFIX = "mlk_"  # noqa: S105 (by which scanners find a leaked one)
+
+
+def authenticate(authorization: str | None, active_roles: str | None = None, metalake: str | None = None) -> Actor:
+    """The actor named by an Authorization header, with the roles that X-Gravitino-Active-Roles leaves in force.
+
+    `metalake` is the one that the path names. Raises Unauthenticated, TooManyRequests after too many wrong passwords,
+    ProviderUnavailable where an issuer's keys cannot be had, Invalid for a list of roles that is malformed, and
+    Forbidden for one that names a role not held.
+    """
+    actor = _authenticated(authorization)
+    return actor if active_roles is None else _narrowed(actor, active_roles, metalake)
+
+
+def _authenticated(authorization: str | None) -> Actor:
+    scheme, _, credential = (authorization or "").partition(" ")
+    credential = credential.strip()
+    accepted = settings.METALAKE_AUTHENTICATORS
+    if scheme.lower() == "bearer" and "oauth" in accepted and not credential.startswith(TOKEN_PREFIX):
+        return _by_claims(credential)
+    if scheme.lower() == "bearer" and "token" in accepted:
+        return _by_token(credential)
+    if "simple" in accepted:
+        return _believed(_basic(credential)[0] if scheme.lower() == "basic" else ANONYMOUS)
+    if scheme.lower() == "basic" and "basic" in accepted:
+        return _by_password(*_basic(credential))
+    raise Unauthenticated("Send an Authorization header: Basic with a user name and password, or Bearer with a token.")
+
+
+def actor_of(user: User) -> Actor:
+    """The actor of a signed-in user, on the policy as of now."""
+    return _actor(user.pk, user.username, snapshot.latest())
+
+
+def issue_token(user: User, name: str, expires_at: datetime | None = None) -> str:
+    """A new personal token, shown this once; only its hash is kept."""
+    secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    Token.objects.create(user=user, name=name, digest=_digest(secret), expires_at=expires_at)
+    return secret
+
+
+def _by_token(secret: str) -> Actor:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT u.id, u.username, u.is_active, t.expires_at, e.value, e.stamp FROM authz_token t "
+            "JOIN authz_user u ON u.id = t.user_id JOIN authz_policyepoch e ON e.id = 1 "
+            "WHERE t.digest = %s AND t.revoked_at IS NULL",
+            [_digest(secret)],
+        )
+        row = cursor.fetchone()
+    if row is None or not row[2] or _is_past(row[3]):
+        raise Unauthenticated("The token is unknown, revoked or expired.")
+    return _actor(row[0], row[1], snapshot.at(row[4], row[5]))
+
+
+def _is_past(moment: datetime | str | None) -> bool:
+    if moment is None:
+        return False
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment)
+    if timezone.is_naive(moment):
+        moment = moment.replace(tzinfo=timezone.get_default_timezone())
+    return moment <= timezone.now()
+
+
+def _by_password(name: str, password: str) -> Actor:
+    user_id, username, stored, is_active, epoch, stamp = _account(name)
+    verify(name, password, stored if is_active else None)
+    return _actor(user_id, username, snapshot.at(epoch, stamp))
+
+
+def _by_name(name: str) -> Actor:
+    user_id, username, _, is_active, epoch, stamp = _account(name)
+    if user_id is not None and not is_active:
+        raise Unauthenticated(f"The account {name} is disabled.")
+    return _actor(user_id, username or name, snapshot.at(epoch, stamp))
+
+
+def _believed(name: str) -> Actor:
+    """Whoever the header names, with an account or without: a name that could be an account's. Makes no account."""
+    actor = _by_name(name)
+    if actor.id != NOBODY:
+        return actor
+    try:
+        check_user_name(name)
+    except Invalid as wrong:
+        raise Unauthenticated(wrong.message) from None
+    return replace(actor, believed=True, service_admin=name in settings.METALAKE_SERVICE_ADMINS)
+
+
+def _by_claims(token: str) -> Actor:
+    from authz.callers import oauth  # loading cryptography takes a tenth of a second
+
+    user, groups = oauth.read(token)
+    actor = _by_name(user)
+    if actor.id == NOBODY or not groups:
+        return actor
+    return replace(actor, claimed=tuple(Group.objects.filter(name__in=groups).values_list("pk", flat=True)))
+
+
+def _narrowed(actor: Actor, active_roles: str, metalake: str | None) -> Actor:
+    names = _listed(active_roles)
+    if names is None or metalake is None:
+        return actor
+    if not names:
+        return replace(actor, active=())
+    found = _roles_called(names, metalake)
+    if not found or not actor.is_member(found[0][0]):
+        return actor  # who is no member learns nothing of its roles
+    roles = {name: role_id for _, role_id, name in found}
+    for name in names:
+        if roles.get(name) not in actor.roles:
+            raise Forbidden(f"{actor.name} does not hold the role {name:.64} in metalake {metalake}.", kind="role")
+    return replace(actor, active=tuple(roles.values()))
+
+
+def _listed(active_roles: str) -> list[str] | None:
+    """The names in X-Gravitino-Active-Roles, none for NONE; None, for all, where it says ALL or nothing."""
+    try:
+        text = active_roles.encode("latin-1").decode().strip()  # WSGI hands headers over as latin-1
+    except UnicodeError:
+        raise Invalid("X-Gravitino-Active-Roles is not UTF-8.") from None
+    if text in ("", "ALL"):
+        return None
+    if text == "NONE":
+        return []
+    names = [name.strip() for name in text.split(",")]
+    if not all(names) or not text.isprintable() or {"ALL", "NONE"} & set(names):
+        raise Invalid("X-Gravitino-Active-Roles is ALL, NONE, or names of roles divided by commas.")
+    return names
+
+
+def _roles_called(names: list[str], metalake: str) -> list[tuple]:
+    """Id of the metalake, id and name of a role; one row without a role where it has none of them."""
+    roles = FilteredRelation("children", condition=Q(children__slot=Slot.ROLE, children__name__in=names))
+    found = Securable.objects.annotate(asked=roles).filter(parent=None, slot=Slot.METALAKE, name=metalake)
+    return list(found.values_list("pk", "asked__pk", "asked__name"))
+
+
+def _account(name: str) -> tuple:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT u.id, u.username, u.password, u.is_active, e.value, e.stamp FROM authz_policyepoch e "
+            "LEFT JOIN authz_user u ON u.username = %s WHERE e.id = 1",
+            [name],
+        )
+        return cursor.fetchone()
+
+
+def _actor(user_id: int | None, name: str, policy: snapshot.Snapshot) -> Actor:
+    return Actor(user_id or NOBODY, name, policy, user_id is not None and name in settings.METALAKE_SERVICE_ADMINS)
+
+
+def _basic(credential: str) -> tuple[str, str]:
+    try:
+        name, _, password = base64.b64decode(credential, validate=True).decode().partition(":")
+    except ValueError:
+        raise Unauthenticated("The Basic credential is not base64 of name:password.") from None
+    if not name or "\x00" in name or "\x00" in password:
+        raise Unauthenticated("The Basic credential names no user.")
+    return name, password
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()

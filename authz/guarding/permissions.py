@@ -1,0 +1,105 @@
+"""What guardian's readers answer about securables: the privileges in effect, as the evaluator finds them (rule 2).
+
+To a user that is what their roles ALLOW there or above it, now, and what none of them denies; to a role's group, what
+the role alone brings. Ownership is no privilege, and being a superuser is none: operators hold what their roles hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_, or_
+from typing import Any
+
+from django.contrib.auth.models import Group as RoleGroup
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import F, Model, Q, QuerySet
+from django.db.models.expressions import RawSQL
+from django.utils import timezone
+
+from authz import policy, snapshot
+from authz.callers.identity import actor_of
+from authz.models import Grant, Role, User, in_force
+from authz.policy import Actor
+from metalake.models import Securable
+from metalake.privileges import Effect, Privilege
+
+
+def content_type_of(obj: Model | type[Model]) -> ContentType:
+    """guardian's setting GET_CONTENT_TYPE: the permissions of all securables are those of the one model."""
+    model = obj if isinstance(obj, type) else type(obj)
+    return ContentType.objects.get_for_model(Securable if issubclass(model, Securable) else obj)
+
+
+def privileges_of(holder: Any, on: Securable) -> list[str]:
+    """The names of what is in effect for a user or for a role's group, sorted; nothing for anybody else."""
+    lineage = on.lineage_ids
+    if isinstance(holder, User):
+        return sorted(policy.effective(actor_of(holder), lineage)) if holder.is_active else []
+    if isinstance(holder, RoleGroup):
+        role = Role.objects.filter(group=holder).values_list("pk", flat=True)
+        return sorted(policy.effective_alone(snapshot.latest(), role, lineage))
+    return []
+
+
+def objects_of(holder: Any, names: Sequence[str], rows: QuerySet, *, any_of: bool = False) -> QuerySet:
+    """The securables among `rows` on which all of these privileges are in effect for the holder, or any of them."""
+    roles = _roles_of(holder)
+    if not roles or not names:
+        return rows.none()
+    wanted = [_in_effect(roles, Privilege(name)) if name in set(Privilege) else Q(pk__in=[]) for name in names]
+    return rows.filter(reduce(or_ if any_of else and_, wanted))
+
+
+def users_with(on: Securable, names: Sequence[str] | None = None) -> dict[int, list[str]]:
+    """The ids of enabled users for whom anything, or any of these, is in effect, each with all that is."""
+    now = snapshot.latest()
+    members = now.members.get(on.lineage_ids[0], frozenset())
+    active = User.objects.filter(memberships__metalake_id=on.lineage_ids[0], is_active=True)
+    held: dict[int, list[str]] = {
+        id: sorted(policy.effective(Actor(id, name, now), on.lineage_ids))
+        for id, name in active.values_list("pk", "username")
+        if id in members
+    }
+    return _with_any(held, names)
+
+
+def roles_with(on: Securable, names: Sequence[str] | None = None) -> dict[int, list[str]]:
+    """The ids of the groups of roles that bring anything there, or any of these, each with all that it brings."""
+    now = snapshot.latest()
+    roles = Role.objects.filter(parent_id=on.lineage_ids[0]).values_list("group_id", "pk")
+    held: dict[int, list[str]] = {
+        group: sorted(policy.effective_alone(now, [role], on.lineage_ids)) for group, role in roles
+    }
+    return _with_any(held, names)
+
+
+def _with_any(held: dict[int, list[str]], names: Sequence[str] | None) -> dict[int, list[str]]:
+    return {id: there for id, there in held.items() if there and (names is None or set(names) & set(there))}
+
+
+def _roles_of(holder: Any) -> list[int]:
+    """Those whose grants count for the holder: a user's in the metalakes that they are members of."""
+    if isinstance(holder, RoleGroup):
+        return list(Role.objects.filter(group=holder).values_list("pk", flat=True))
+    if not isinstance(holder, User) or not holder.is_active:
+        return []
+    actor = actor_of(holder)
+    roles = Role.objects.filter(pk__in=actor.roles).values_list("pk", "parent_id")
+    return [role for role, metalake in roles if actor.is_member(metalake or 0)]
+
+
+def _in_effect(roles: Sequence[int], privilege: Privilege) -> Q:
+    return Q(pk__in=_reached(roles, privilege, Effect.ALLOW)) & ~Q(pk__in=_reached(roles, privilege, Effect.DENY))
+
+
+def _reached(roles: Sequence[int], privilege: Privilege, effect: Effect) -> RawSQL:
+    """The ids of what carries such a grant and of all below it: one range of the index of lineages for each grant."""
+    granted = Grant.objects.filter(
+        in_force(timezone.now()), group__role__in=roles, permission__codename=privilege.value, effect=effect.value
+    )
+    sql, params = granted.values(scope=F("content_object__lineage")).query.sql_with_params()
+    return RawSQL(  # noqa: S611 (Django's own SQL within)
+        f"SELECT s.id FROM metalake_securable s JOIN ({sql}) g ON s.lineage >= g.scope AND s.lineage < g.scope || '0'",  # noqa: S608
+        params,
+    )

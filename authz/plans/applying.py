@@ -1,0 +1,171 @@
+"""Applying a plan: all of it or nothing, once, and only on the rights that it was made on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.utils import timezone
+
+from authz import operations, policy
+from authz.models import Plan, Role
+from authz.objects import Located, by_ids
+from authz.plans.differing import Change, Step, changes_of
+from authz.plans.planning import GOOD_FOR, digest_of, facts_on_rights, read_steps
+from authz.policy import Actor
+from authz.services import entries, publishing
+from authz.services.authority import require_give, require_lift_of_roles
+from authz.services.changing import change, event, tell
+from authz.services.grants import rewrite
+from authz.services.publishing import GroupRole, UserRole
+from authz.services.roles import insert_role
+from metalake.errors import Conflict, NotFound
+from metalake.events import Event, stands
+from metalake.names import dotted
+from metalake.privileges import Kind
+
+
+def apply_plan(actor: Actor, metalake: str, token: str | None) -> list[Change]:
+    """Make the changes of a plan of this caller; without a token, of a plan without changes, nothing happens.
+
+    Raises NotFound where it is no plan of theirs, Conflict where it was applied, is too old, or is about rights that
+    others changed since, and what the changes raise.
+    """
+
+    def act(actor: Actor, top: Located) -> list[Change]:
+        if token is None:
+            return []
+        row = _claim(actor, top, token)
+        steps = read_steps(row.changes)
+        located = _located(row, steps)
+        made = changes_of(steps, located)
+        tell(*_Application(actor, top, located).run(steps))
+        return made
+
+    return change(actor, metalake, act, kind="plan", on=lambda: _ids_of(actor, token))
+
+
+def _ids_of(actor: Actor, token: str | None) -> set[int]:
+    """The objects that a plan of the caller's is about."""
+    row = Plan.objects.filter(digest=digest_of(token or ""), user_id=actor.id).first()
+    return set().union(*(step.give.keys() | step.take.keys() for step in read_steps(row.changes))) if row else set()
+
+
+def _claim(actor: Actor, top: Located, token: str) -> Plan:
+    row = Plan.objects.filter(digest=digest_of(token), user_id=actor.id, metalake_id=top.id).first()
+    if row is None:
+        raise NotFound(f"{actor.name} has no such plan in metalake {top.name}; make one first.", kind="plan")
+    now = timezone.now()
+    if row.applied_at:
+        raise Conflict(f"The plan was applied at {row.applied_at.isoformat()}; make a new one.", kind="plan")
+    if row.created_at + GOOD_FOR <= now:
+        raise Conflict(f"The plan is older than {GOOD_FOR}; make a new one.", kind="plan")
+    since = facts_on_rights(top.id).filter(id__gt=row.fact_id).order_by("id")
+    moved = since.values_list("actor", "event", "at").first()
+    if moved is not None:
+        who, what, when = moved
+        raise Conflict(
+            f"Rights in metalake {top.name} changed since the plan was made: {what} by {who} at {when.isoformat()}. "
+            "Make a new plan and look at it again.",
+            kind="plan",
+        )
+    Plan.objects.filter(pk=row.pk).update(applied_at=now)
+    return row
+
+
+def _located(row: Plan, steps: list[Step]) -> dict[int, Located]:
+    ids = {id for step in steps for id in step.give.keys() | step.take.keys()}
+    located = by_ids(ids)
+    scope: int = row.changes["scope"]
+    for id in ids:
+        if id not in located or all(node.id != scope for node in located[id].nodes):
+            raise Conflict("An object of the plan was dropped or moved since; make a new plan.", kind="plan")
+    return located
+
+
+@dataclass
+class _Application:
+    actor: Actor
+    top: Located
+    located: dict[int, Located]
+
+    def run(self, steps: list[Step]) -> list[Event]:
+        rows = Role.objects.in_bulk([step.role_id for step in steps if step.role_id is not None])
+        for step in steps:
+            # While the roles still carry the DENYs that their holders get rid of.
+            if step.unassign:
+                self._require_assign()
+                require_lift_of_roles(self.actor, [rows[step.role_id or 0].pk])
+        told = []
+        for step in steps:
+            row = rows[step.role_id] if step.role_id is not None else self._make(step.name)
+            told += self._rewrite(row, step)
+            told += self._hold(row, step)
+        return self._with_holders(told, steps)
+
+    def _require_assign(self) -> None:
+        policy.require(self.actor, operations.ASSIGN_ROLES, self.top)
+
+    def _make(self, name: str) -> Role:
+        policy.require(self.actor, operations.CREATE_ROLE, self.top)
+        return insert_role(self.actor, self.top, name, {})
+
+    def _rewrite(self, row: Role, step: Step) -> list[Event]:
+        for id, given in step.give.items():
+            require_give(self.actor, self.located[id], given)
+        for id in step.take:
+            if allows := step.taken_whole(id):
+                require_give(self.actor, self.located[id], allows)
+        gone = [
+            grant
+            for grant in entries.held_by(row)
+            if grant.privilege in step.give.get(grant.object_id, {})
+            or grant.privilege in step.take.get(grant.object_id, {})
+        ]
+        fresh = [(self.located[id], given) for id, given in step.give.items()]
+        told = rewrite(self.actor, row, fresh, gone)
+        if step.role_id is None:
+            spelled_out = [
+                f"{spelled} on {found.kind} {dotted(found.full_name)}"
+                for found, privileges in fresh
+                for spelled in entries.spelled(privileges)
+            ]
+            facts = [stands(row), *told]
+            details: dict[str, Any] = {"privileges": spelled_out}
+            return [event(self.actor, self.top, "role.created", Kind.ROLE, row.pk, [row.name], facts, **details)]
+        if not told:
+            return []
+        details = {"granted": _spelled(step.give), "revoked": _spelled(step.take)}
+        return [event(self.actor, self.top, "access.applied", Kind.ROLE, row.pk, [row.name], told, **details)]
+
+    def _hold(self, row: Role, step: Step) -> list[Event]:
+        if step.assign:
+            self._require_assign()
+        UserRole.objects.filter(group_id=row.group_id, user_id__in=step.unassign.get("user", {})).delete()
+        GroupRole.objects.filter(role_id=row.pk, group_id__in=step.unassign.get("group", {})).delete()
+        UserRole.objects.bulk_create(UserRole(user_id=id, group_id=row.group_id) for id in step.assign.get("user", {}))
+        GroupRole.objects.bulk_create(GroupRole(group_id=id, role_id=row.pk) for id in step.assign.get("group", {}))
+        return [
+            event(self.actor, self.top, name, Kind.ROLE, row.pk, [row.name], **{sort: holder})  # type: ignore[arg-type]
+            for name, people in (("role.unassigned", step.unassign), ("role.assigned", step.assign))
+            for sort, holders in people.items()
+            for holder in sorted(holders.values())
+        ]
+
+    @staticmethod
+    def _with_holders(told: list[Event], steps: list[Step]) -> list[Event]:
+        """Who holds what now, told once with the last event about it."""
+        ids: dict[str, set[int]] = {"user": set(), "group": set()}
+        for step in steps:
+            for people in (step.assign, step.unassign):
+                for sort, holders in people.items():
+                    ids[sort].update(holders)
+        facts = [*publishing.roles_of_users(ids["user"]), *publishing.roles_of_groups(ids["group"])]
+        if not facts:
+            return told
+        last = max(place for place, one in enumerate(told) if one.name in ("role.assigned", "role.unassigned"))
+        return [*told[:last], replace(told[last], facts=facts), *told[last + 1 :]]
+
+
+def _spelled(on: dict[int, entries.Entries]) -> dict[str, list[str]]:
+    return {str(id): entries.spelled(privileges) for id, privileges in on.items()}

@@ -1,0 +1,362 @@
+"""The blast radius of changes of rights: who gains and who loses the use of which privileges, on how many objects.
+
+It compares the evaluator's answers on the policy as it is and as it would be. Users who hold alike and own nothing are
+asked about once; so are the leaves of a schema that carry no grants and have one owner, and every branch below which
+nothing tells two users apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from authz import operations, snapshot
+from authz.access import reach
+from authz.history.state import Now
+from authz.objects import Located
+from authz.plans.blast_tree import Node, Tree
+from authz.policy import Actor, Rights
+from authz.services.entries import Entries
+from authz.snapshot import Snapshot
+from metalake.privileges import Kind, Privilege
+
+SHOWN = 5
+BUDGET = 4_000_000
+"""Steps (a grant or an object looked at for one kind of user) before the answer becomes "at least"; some 10 s."""
+_ORDER = (Kind.TABLE, Kind.VIEW, Kind.SCHEMA, Kind.CATALOG, Kind.METALAKE)
+
+
+class Move(NamedTuple):
+    """What happens to a role (None: a new one): all it holds afterwards on objects, and who gets and loses it.
+
+    `assign` and `unassign` are names by id, by "user" and "group".
+    """
+
+    role_id: int | None
+    on: Mapping[int, Entries]
+    assign: Mapping[str, Mapping[int, str]]
+    unassign: Mapping[str, Mapping[int, str]]
+
+
+@dataclass
+class Side:
+    """How many users gain or lose something, on how many objects, and the first of the users by name."""
+
+    users: int = 0
+    objects: int = 0
+    names: list[str] = field(default_factory=list)
+
+
+class Line(NamedTuple):
+    """One privilege on objects of one kind."""
+
+    privilege: Privilege
+    kind: Kind
+    gain: Side
+    lose: Side
+
+
+@dataclass(frozen=True)
+class Blast:
+    """`is_cut`: the figures are the least, since counting took too long. `scheduled`: grants that begin later."""
+
+    lines: list[Line]
+    is_cut: bool = False
+    scheduled: int = 0
+
+    @property
+    def summary(self) -> str:
+        """In words: for each privilege, on the kind that it is most about."""
+        said: dict[Privilege, str] = {}
+        for line in self.lines:
+            said.setdefault(line.privilege, _sentence(line))
+        some = list(said.values())
+        more = [f"{len(some) - 3} more privileges change hands"] if len(some) > 3 else []
+        text = "; ".join(some[:3] + more) or "nobody gains or loses anything now"
+        if self.is_cut:
+            text = f"at least: {text}"
+        return f"{text}; {self.scheduled} grants begin later" if self.scheduled else text
+
+
+def _sentence(line: Line) -> str:
+    gain, lose, kind = line.gain, line.lose, line.kind
+    if not gain.users:
+        return f"{_many(lose.users, 'user')} {_s('lose', lose.users)} {line.privilege} on {_many(lose.objects, kind)}"
+    text = f"{_many(gain.users, 'user')} {_s('gain', gain.users)} {line.privilege} on {_many(gain.objects, kind)}"
+    if lose.users:
+        text += f", {lose.users} {_s('lose', lose.users)} it"
+        text += "" if lose.objects == gain.objects else f" on {lose.objects}"
+    return text
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def _s(verb: str, count: int) -> str:
+    return verb + ("s" if count == 1 else "")
+
+
+def radius(actor: Actor, top: Located, moves: Iterable[Move]) -> Blast:
+    """What the moves change for the enabled members of a metalake, at the moment of the actor's request."""
+    moves = list(moves)
+    scheduled = sum(
+        given.starts is not None and given.starts > actor.moment
+        for move in moves
+        for held in move.on.values()
+        for given in held.values()
+    )
+    return _Radius(actor.policy, _after(actor.policy, moves), actor.now, top).blast(moves, scheduled)
+
+
+def _after(before: Snapshot, moves: Iterable[Move]) -> Snapshot:
+    changes: list[list[Any]] = []
+    held: dict[str, dict[int, set[int]]] = {"user": {}, "group": {}}
+    roles_of = {"user": before.user_roles, "group": before.group_roles}
+    for role, move in _numbered(moves):
+        for id, privileges in move.on.items():
+            entries = [
+                {"privilege": privilege, "effect": given.effect}
+                | ({"starts": given.starts} if given.starts else {})
+                | ({"ends": given.ends} if given.ends else {})
+                for privilege, given in privileges.items()
+            ]
+            changes.append(snapshot.grants_change(role, id, entries))
+        for sort in held:
+            for holder in move.assign.get(sort, {}):
+                held[sort].setdefault(holder, set(roles_of[sort].get(holder, ()))).add(role)
+            for holder in move.unassign.get(sort, {}):
+                held[sort].setdefault(holder, set(roles_of[sort].get(holder, ()))).discard(role)
+    changes += [snapshot.roles_change(sort, id, roles) for sort, some in held.items() for id, roles in some.items()]
+    return before.after(before.epoch, before.stamp, changes)
+
+
+def _numbered(moves: Iterable[Move]) -> Iterator[tuple[int, Move]]:
+    """New roles get ids that no stored one has."""
+    for place, move in enumerate(moves, 1):
+        yield move.role_id or -place, move
+
+
+Key = tuple[bool, Privilege, Kind]
+"""Whether it is gained, what, and on what kind of object."""
+
+
+@dataclass(slots=True, eq=False)
+class _Branch:
+    """What differs at and below an object for whoever has nothing of their own there."""
+
+    here: frozenset[Key]
+    node: Node
+    below: _Branches | None
+    touched: frozenset[Key]
+    is_counted: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Branches:
+    """The branches of an object's children, with how many of them each difference shows in."""
+
+    each: dict[int, _Branch]
+    counts: Counter[Key]
+    uncounted: set[int]
+
+
+class _Group(NamedTuple):
+    """Users about whom everything is the same: what they held, what they will hold, and what they own as."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    owns_as: frozenset[tuple[str, int]]
+
+
+class _Enough(Exception):
+    """The budget is spent."""
+
+
+class _Radius:
+    def __init__(self, before: Snapshot, after: Snapshot, now: float, top: Located) -> None:
+        self.before, self.after, self.now, self.top = before, after, now, top
+        self.left = BUDGET
+        self.objects: dict[Key, set[Node]] = defaultdict(set)
+        self.users: dict[Key, list[str]] = defaultdict(list)
+        self.known: dict[tuple, frozenset[Key]] = {}
+        self.branches: dict[tuple, _Branch] = {}
+        self.families: dict[tuple, _Branches] = {}
+
+    def blast(self, moves: list[Move], scheduled: int) -> Blast:
+        is_cut = False
+        affected = self._affected({role for role, _ in _numbered(moves)})
+        self._grants_of({role for group in affected.values() for part in group for role in part})
+        regions = {id for _, move in _numbered(moves) for id in move.on}
+        for role, move in _numbered(moves):
+            if move.assign or move.unassign:
+                regions |= self.held[0].get(role, {}).keys() | self.held[1].get(role, {}).keys()
+        if affected and regions:
+            try:
+                self._plant(regions)
+                for group, names in self._groups(affected).items():
+                    for key in self._walk(group):
+                        self.users[key] += names
+            except _Enough:
+                is_cut = True
+        return Blast(self._lines(), is_cut, scheduled)
+
+    def _plant(self, regions: set[int]) -> None:
+        granted = {id for held in self.held for on in held.values() for id in on}
+        tree = Tree(self.top, regions, granted)
+        self.nodes, self.owned = tree.nodes, tree.owned
+
+    # Whom it is about
+
+    def _affected(self, changed: set[int]) -> dict[int, tuple[tuple[int, ...], tuple[int, ...]]]:
+        """The members who hold or will hold a role that changes, with all their roles before and after."""
+        found = {}
+        for user in self.before.members.get(self.top.id, ()):
+            before, after = self.before.roles_of(user), self.after.roles_of(user)
+            if not changed.isdisjoint(before) or not changed.isdisjoint(after):
+                found[user] = before, after
+        return found
+
+    def _grants_of(self, roles: set[int]) -> None:
+        """What each role holds now, by object: as it is, and as it would be."""
+        self.held: tuple[dict[int, Mapping[int, int]], dict[int, Mapping[int, int]]] = ({}, {})
+        for held, policy in zip(self.held, (self.before, self.after), strict=True):
+            for role in roles:
+                held[role] = reach.granted_to(reach.role_alone(role, "", policy, self.now))
+
+    def _groups(self, affected: Mapping[int, tuple[tuple[int, ...], ...]]) -> dict[_Group, list[str]]:
+        """By roles that hold anything where it matters."""
+        counts = [{role for role, on in held.items() if any(id in self.nodes for id in on)} for held in self.held]
+        names = {id: name for name, id in Now(self.top).members().items()}
+        groups: dict[_Group, list[str]] = defaultdict(list)
+        for user, parts in affected.items():
+            if user not in names:
+                continue
+            kept = [tuple(role for role in part if role in some) for part, some in zip(parts, counts, strict=True)]
+            owners = {("user", user), *(("group", group) for group in self.before.groups_of(user))}
+            groups[_Group(kept[0], kept[1], frozenset(owners & self.owned.keys()))].append(names[user])
+        return groups
+
+    # What differs
+
+    def _walk(self, group: _Group) -> set[Key]:
+        masks: tuple[dict[int, int], dict[int, int]] = ({}, {})
+        for found, held, roles in zip(masks, self.held, group[:2], strict=True):
+            for role in roles:
+                self._spend(len(held[role]))
+                for id, mask in held[role].items():
+                    if id in self.nodes:
+                        found[id] = found.get(id, 0) | mask
+        own: set[int] = set()
+        owned = {node.id for owner in group.owns_as for node in self.owned[owner]}
+        for id in masks[0].keys() | masks[1].keys() | owned:
+            node: Node | None = self.nodes[id]
+            while node is not None and node.id not in own:
+                self._spend(1)
+                own.add(node.id)
+                node = node.parent
+        touched: set[Key] = set()
+        top = self.nodes[self.top.id]
+        waiting = [(top, 0, 0, frozenset[str]())] if top.id in own else []
+        while waiting:
+            node, before, after, above = waiting.pop()
+            self._spend(1)
+            before |= masks[0].get(node.id, 0)
+            after |= masks[1].get(node.id, 0)
+            is_owner = node.id in owned
+            here = self._differs(node, before, after, above, is_owner)
+            for key in here:
+                self.objects[key].add(node)
+            touched |= here
+            inherited = above | {node.kind.value} if is_owner else above
+            mine = (
+                [id for id in node.children if id in own]
+                if len(node.children) < len(own)
+                else [id for id in own if id in node.children]
+            )
+            if before != after:
+                family = self._family(node, before, after, inherited)
+                touched |= self._count_all(family, set(mine))
+            waiting += [(node.children[id], before, after, inherited) for id in mine]
+        return touched
+
+    def _family(self, node: Node, before: int, after: int, owned: frozenset[str]) -> _Branches:
+        key = node.id, before, after, owned
+        family = self.families.get(key)
+        if family is None:
+            each = {id: self._branch(child, before, after, owned) for id, child in node.children.items()}
+            counts: Counter[Key] = Counter()
+            for branch in each.values():
+                counts.update(branch.touched)
+            family = self.families[key] = _Branches(each, counts, {id for id, b in each.items() if b.touched})
+        return family
+
+    def _branch(self, node: Node, before: int, after: int, owned: frozenset[str]) -> _Branch:
+        key = node.id, before, after, owned
+        branch = self.branches.get(key)
+        if branch is None:
+            self._spend(1)
+            here = self._differs(node, before, after, owned, False)
+            below = self._family(node, before, after, owned) if node.children else None
+            touched = here | below.counts.keys() if below else here
+            branch = self.branches[key] = _Branch(here, node, below, touched)
+        return branch
+
+    def _count_all(self, family: _Branches, but: set[int]) -> set[Key]:
+        """Count the objects of all branches but these; returns what differs in them."""
+        for id in family.uncounted - but:
+            self._count(family.each[id])
+        family.uncounted &= but
+        mine: Counter[Key] = Counter()
+        for id in but:
+            mine.update(family.each[id].touched)
+        return {key for key, count in family.counts.items() if count > mine[key]}
+
+    def _count(self, branch: _Branch) -> None:
+        if branch.is_counted:
+            return
+        branch.is_counted = True
+        for key in branch.here:
+            self.objects[key].add(branch.node)
+        if branch.below:
+            self._count_all(branch.below, set())
+
+    def _differs(self, node: Node, before: int, after: int, above: frozenset[str], is_owner: bool) -> frozenset[Key]:
+        if before == after:
+            return frozenset()
+        key = node.kind, node.catalog_type, before, after, above, is_owner
+        found = self.known.get(key)
+        if found is None:
+            owned = above | {node.kind.value, operations.SELF} if is_owner else above
+            was, will = (
+                set(reach.usable(Rights(True, mask, owned), node.kind, node.catalog_type)) for mask in (before, after)
+            )
+            found = self.known[key] = frozenset(
+                [(True, privilege, node.kind) for privilege in will - was]
+                + [(False, privilege, node.kind) for privilege in was - will]
+            )
+        return found
+
+    def _spend(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise _Enough
+
+    def _lines(self) -> list[Line]:
+        pairs = {key[1:] for key in self.users}
+        order = list(Privilege)
+        return [
+            Line(privilege, kind, self._side((True, privilege, kind)), self._side((False, privilege, kind)))
+            for privilege, kind in sorted(pairs, key=lambda pair: (_rank(pair[1]), order.index(pair[0])))
+        ]
+
+    def _side(self, key: Key) -> Side:
+        names = sorted(self.users.get(key, ()))
+        objects = sum(node.count for node in self.objects.get(key, ())) if names else 0
+        return Side(len(names), objects, names[:SHOWN])
+
+
+def _rank(kind: Kind) -> int:
+    return _ORDER.index(kind) if kind in _ORDER else 0

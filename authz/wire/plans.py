@@ -1,0 +1,114 @@
+"""The native wire's bodies of grants as code: the file itself is `plan_file`'s."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from authz.plans.blast import Blast, Side
+from authz.plans.differing import Change
+from authz.plans.file import RoleBody, SubtreeBody
+from authz.plans.planning import Planned
+from authz.wire.rights import ObjectReply, present, written
+from metalake.wire import Body, Reply
+
+
+class ApplyRequest(Body):
+    """The token of a plan; a plan without changes has none, and nothing happens."""
+
+    token: str | None = None
+
+
+class AccessReply(Reply):
+    """All grants of the metalake or of a subtree, in the form that a plan takes."""
+
+    metalake: str
+    subtree: SubtreeBody | None = None
+    roles: list[RoleBody]
+
+
+class PlannedChangeReply(Reply):
+    """One change: a role is made, a privilege granted or revoked, a role assigned to or taken from a user or group."""
+
+    change: Literal["createRole", "revoke", "grant", "unassign", "assign"]
+    role: str
+    privilege: str | None = None
+    condition: str | None = None
+    on: ObjectReply | None = None
+    start_time: str | None = None
+    end_time: str | None = None
+    user: str | None = None
+    group: str | None = None
+
+
+class SideReply(Reply):
+    """How many users, on how many objects, and the first of the users by name."""
+
+    users: int
+    objects: int
+    names: list[str]
+
+
+class BlastReply(Reply):
+    """Who gains and who loses the use of a privilege on objects of a type, traversal and ownership included."""
+
+    privilege: str
+    type: str
+    gain: SideReply
+    lose: SideReply
+
+
+class PlannedReply(Reply):
+    """A plan; its token is good once, for an hour, for the caller alone, and is left out where nothing changes."""
+
+    token: str | None = None
+    epoch: int
+    changes: list[PlannedChangeReply]
+    blast_radius: list[BlastReply]
+    at_least: bool = Field(description="Counting took too long: the blast radius is at least what is told")
+    scheduled: int = Field(description="Grants that begin later, which the blast radius leaves out")
+    summary: str
+
+
+class AppliedReply(Reply):
+    """The changes that were made."""
+
+    changes: list[PlannedChangeReply]
+
+
+def change_reply(change: Change) -> dict[str, Any]:
+    given, holder = change.given, change.holder
+    return present(
+        change=change.change,
+        role=change.role,
+        privilege=change.privilege,
+        condition=given and given.effect.value,
+        on=change.on and {"type": change.on[0].value, "fullName": change.on[1]},
+        startTime=given and given.starts and written(given.starts),
+        endTime=given and given.ends and written(given.ends),
+        **({holder[0]: holder[1]} if holder else {}),
+    )
+
+
+def planned_reply(planned: Planned) -> dict[str, Any]:
+    return present(
+        token=planned.token,
+        epoch=planned.epoch,
+        changes=list(map(change_reply, planned.changes)),
+        blastRadius=_blast(planned.blast),
+        atLeast=planned.blast.is_cut,
+        scheduled=planned.blast.scheduled,
+        summary=planned.summary,
+    )
+
+
+def _blast(blast: Blast) -> list[dict[str, Any]]:
+    return [
+        {"privilege": line.privilege, "type": line.kind, "gain": _side(line.gain), "lose": _side(line.lose)}
+        for line in blast.lines
+    ]
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {"users": side.users, "objects": side.objects, "names": side.names}

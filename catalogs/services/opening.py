@@ -1,0 +1,48 @@
+"""The provider of a catalog as it is kept, its secrets open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from catalogs import vault
+from catalogs.lookup import Found, does_not_exist
+from catalogs.models import Catalog
+from catalogs.secrets import MASK
+from metalake.errors import Invalid, NotFound, Unsupported
+from metalake.privileges import Kind
+from providers.base import Provider
+from providers.iceberg.provider import IcebergProvider
+from providers.metadata_files import MetadataFiles
+from providers.registry import provider_for
+
+
+def provider_of(row: Catalog) -> Provider:
+    """A statement more where it has secrets."""
+    has_secrets = MASK in row.properties.values()
+    return provider_for(row.provider, row.pk, vault.properties_of(row.pk) if has_secrets else row.properties)
+
+
+def provider_at(found: Found) -> Provider:
+    """The provider of the catalog on a lineage; one statement."""
+    try:
+        return provider_for(found.provider or "", found.catalog.id, vault.properties_of(found.catalog.id))
+    except NotFound:
+        raise NotFound(does_not_exist(Kind.CATALOG, [found.catalog.name]), kind=Kind.CATALOG) from None
+
+
+def store_of(found: Found) -> MetadataFiles:
+    """The metadata files of a catalog whose tables are ours. Raises Unsupported for another; one statement."""
+    provider = provider_at(found)
+    if not isinstance(provider, IcebergProvider):
+        raise Unsupported(f"{provider.label} catalogs keep no tables here.", kind=Kind.TABLE)
+    return provider.files
+
+
+def kept_provider(catalog_id: int, provider: str, properties: Mapping[str, str]) -> Provider:
+    """A catalog's provider that can say its locations; its secrets are opened only where a location is one of them."""
+    kept = provider_for(provider, catalog_id, properties)
+    try:
+        kept.locations()
+    except Invalid:
+        kept = provider_for(provider, catalog_id, vault.properties_of(catalog_id))
+    return kept

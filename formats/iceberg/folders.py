@@ -1,0 +1,100 @@
+"""The folders of schemas and of tables: where they are by default, and where tables may be that name a place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from uuid import UUID
+
+from formats.iceberg.locations import canonical, is_inside, is_under, normalise, overlap, real_path, steps_below
+from metalake.errors import Invalid
+from metalake.hierarchy import HierarchicalSchema
+
+LONGEST, LONGEST_PATH = 64, 512  # of a folder's name, and of all of a schema's
+
+
+def schema_folder(warehouse: str, levels: Sequence[str]) -> str:
+    """`<warehouse>/<levels>`, where a schema's tables go whose own place nobody chose: no two schemas have one folder.
+
+    A name that is no folder's is cleaned and told apart by a short hash. No folder of a schema has a dash.
+    """
+    folders = [_folder(level) for level in levels]
+    if len("/".join(folders)) > LONGEST_PATH:
+        folders = [f"~{_digest(HierarchicalSchema(tuple(levels)).physical, 40)}"]
+    return "/".join([normalise(warehouse), *folders])
+
+
+def table_folder(folder: str, name: str, uuid: str | UUID) -> str:
+    """`<folder>/<name>-<uuid>`: the name is for people, the uuid keeps two tables apart, the dash a schema's folder."""
+    return f"{normalise(folder)}/{_cleaned(name)}-{UUID(str(uuid))}"
+
+
+def _folder(name: str) -> str:
+    cleaned = _cleaned(name)
+    return cleaned if cleaned == name else f"{cleaned[: LONGEST - 17]}~{_digest(name, 16)}"
+
+
+def _cleaned(name: str) -> str:
+    # A leading dot or underscore would make engines take the folder for a hidden one.
+    return re.sub(r"[^A-Za-z0-9_.]+", "_", name).strip("._")[:LONGEST].rstrip(".") or "x"
+
+
+def _digest(name: str, digits: int) -> str:
+    return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Where a table of one schema may lie that names its place, whoever may create it there.
+
+    Below `own` anywhere; below `shared`, where other schemas' folders lie too, in a folder that has a dash, as no
+    schema's has; in what is `opened`. Never in or around what is `apart`, the places of other schemas.
+    """
+
+    own: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+    opened: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
+
+    def holds(self, place: str) -> bool:
+        """Of local places, with their symbolic links followed. Raises Invalid for a malformed one."""
+        place = real_path(place)
+        if any(overlap(place, real_path(other)) for other in _nameable(self.apart)):
+            return False
+        return (
+            any(is_inside(place, real_path(folder)) for folder in _nameable(self.own))
+            or any(_is_beside_schemas(place, real_path(folder)) for folder in _nameable(self.shared))
+            or any(is_under(place, real_path(other)) for other in _nameable(self.opened))
+        )
+
+    def __str__(self) -> str:
+        """As a refusal says it."""
+        ways = [f"below {folder}" for folder in self.own]
+        ways += [f"below {folder} in a folder whose name has a dash" for folder in self.shared]
+        return " or ".join([*ways, *(f"in {place}" for place in self.opened)]) or "where it is put by default"
+
+
+def _is_beside_schemas(place: str, folder: str) -> bool:
+    return is_inside(place, folder) and has_dash(place, folder)
+
+
+def has_dash(place: str, folder: str) -> bool:
+    """Whether the first step from a folder to a place in it has a dash."""
+    return any("-" in step for step in steps_below(place, folder)[:1])
+
+
+def _nameable(places: Iterable[str]) -> Iterable[str]:
+    """A place that nobody could name, as an outside system may have one, is no ground."""
+    for place in places:
+        try:
+            canonical(place)
+        except Invalid:
+            continue
+        yield place
+
+
+def divided(places: str | None) -> list[str]:
+    """The places of a list, divided by commas."""
+    return [place.strip() for place in (places or "").split(",") if place.strip()]

@@ -1,0 +1,351 @@
+"""Where a table may live: one spelling to compare every location by, and the places a catalog allows.
+
+What is stored and answered is a location as it was sent, which is never decoded: storages take a percent sign
+literally, so what we checked is what they open. The rules answer published attacks on catalogs: a location that
+escapes its prefix (`..`, `//`, `t1` against `t10`), one that is pasted into a storage policy (`*`, `$`, quotes), one
+that a later reader decodes once more.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from metalake.errors import Invalid
+from metalake.protected import is_protected, meets_protected
+
+MAX_LENGTH = 2_048
+
+# Hadoop's own spellings of one storage; a claim on one is a claim on all.
+SAME_STORAGE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss", "wasb": "abfss", "wasbs": "abfss"}
+BUCKETS = {"s3", "s3a", "s3n", "gs", "gcs", "oss"}
+AZURE = {"abfs", "abfss", "wasb", "wasbs"}
+CLUSTERS = {"hdfs", "viewfs"}
+SCHEMES = {"file"} | BUCKETS | AZURE | CLUSTERS
+
+# Properties by which a table says where its files go (Iceberg's write properties, two of them deprecated).
+PATH_PROPERTIES = (
+    "write.data.path",
+    "write.metadata.path",
+    "write.object-storage.path",
+    "write.folder-storage.path",
+)
+
+FILE_FIELDS = (
+    ("statistics", "statistics-path"),
+    ("partition-statistics", "statistics-path"),
+    ("metadata-log", "metadata-file"),
+)
+
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+BUCKET = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?")
+HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?::[0-9]{1,5})?")
+AZURE_AUTHORITY = re.compile(r"(?:[a-z0-9-]+@)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
+POLICY_CHARACTERS = frozenset("*?$\"'{}`\\[]<>|;#")
+ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
+
+
+class Location(NamedTuple):
+    """A location taken apart, to be compared segment by segment."""
+
+    scheme: str
+    authority: str
+    segments: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}" + "".join(f"/{segment}" for segment in self.segments)
+
+    def holds(self, other: Location) -> bool:
+        same_root = self.scheme == other.scheme and self.authority == other.authority
+        return same_root and other.segments[: len(self.segments)] == self.segments
+
+
+def normalise(location: str) -> str:
+    """The one spelling of a location: lower-case scheme, `file:///` for local paths, no slash at the end.
+
+    Raises Invalid, naming what is wrong, for anything a storage, an engine or a policy could read differently.
+    """
+    place = _take_apart(location)
+    for segment in place.segments:
+        _check_segment(segment, location)
+    if place.scheme == "file" and not place.segments:
+        raise _invalid(location, "it is the root of the file system")
+    return str(place)
+
+
+def canonical(location: str) -> str:
+    """What to store when one place may be claimed once: `normalise`, and one scheme for each storage."""
+    return str(_same_storage(_take_apart(normalise(location))))
+
+
+def is_under(location: str, prefix: str) -> bool:
+    """Whether `location` is `prefix` or lies below it, segment by segment. Raises Invalid for a malformed one.
+
+    Takes the names of data files too, whose partition values may hold characters `normalise` refuses.
+    """
+    return _same_storage(_take_apart(prefix)).holds(_same_storage(_take_apart(location)))
+
+
+def is_inside(location: str, prefix: str) -> bool:
+    """Whether `location` lies below `prefix`, and is not it. Raises Invalid for a malformed one."""
+    return is_under(location, prefix) and not is_under(prefix, location)
+
+
+def steps_below(location: str, folder: str) -> tuple[str, ...]:
+    """The segments that lead from a folder to what lies in it. Raises Invalid for a malformed one."""
+    return _take_apart(location).segments[len(_take_apart(folder).segments) :]
+
+
+def are_one(location: str, other: str) -> bool:
+    """Whether both are one place; one that nobody could name is none."""
+    try:
+        return canonical(location) == canonical(other)
+    except Invalid:
+        return False
+
+
+def overlap(location: str, other: str, *, within: bool = True) -> bool:
+    """Whether one holds the other; with `within` false not where `location` lies below the other.
+
+    A place that nobody could name overlaps nothing.
+    """
+    try:
+        return is_under(other, location) or (within and is_under(location, other))
+    except Invalid:
+        return False
+
+
+def may_meet(location: str, other: str) -> bool:
+    """Whether one holds the other, as they are spelled or where the links of this machine lead."""
+    return overlap(location, other) or overlap(real_path(location), real_path(other))
+
+
+def with_scheme(location: str) -> str:
+    """A location as it was sent; a bare path with its scheme, for an engine may take it for one of another storage."""
+    return f"file://{location}" if location.startswith("/") else location
+
+
+def check_allowed(location: str, allowed: Sequence[str], *, file_roots: Sequence[str]) -> str:
+    """Return the location as it was sent, with a scheme, or raise Invalid unless it lies under one of `allowed`.
+
+    A `file:` location must, with its symbolic links followed, also lie under one of `file_roots`, and neither hold a
+    file of this server itself nor lie at one.
+    """
+    spelled = normalise(location)
+    if spelled.startswith("file:"):
+        _check_local(spelled, allowed, file_roots)
+    elif not any(is_under(spelled, prefix) for prefix in allowed):
+        raise _invalid(location, "it is not under a location this catalog allows")
+    return with_scheme(location)
+
+
+def effective_locations(metadata: Mapping[str, Any]) -> list[str]:
+    """Every location that makes an engine, or us, write files for this table or view; the first is its own.
+
+    Raises Invalid if the metadata has no location or a path property is not text.
+    """
+    properties = metadata.get("properties") or {}
+    paths = [value for key, value in properties.items() if key.strip().lower() in PATH_PROPERTIES]
+    found = [metadata.get("location"), *paths]
+    if not all(isinstance(location, str) and location for location in found):
+        raise Invalid("The metadata must name its location, and each of its write paths, as text", kind="location")
+    return [str(location) for location in dict.fromkeys(found)]
+
+
+def added_locations(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """The effective locations of a table's new metadata that do not lie in those of the metadata before."""
+    had = effective_locations(before)
+    return [place for place in effective_locations(after) if not any(is_under(place, other) for other in had)]
+
+
+def logged_files(metadata: Mapping[str, Any]) -> list[str]:
+    """The older metadata files that the log names; the log of a registered table may hold anything."""
+    named = (entry.get("metadata-file") for entry in metadata.get("metadata-log") or ())
+    return [file for file in named if isinstance(file, str)]
+
+
+def check_metadata_locations(metadata: Mapping[str, Any], allowed: Sequence[str], file_roots: Sequence[str]) -> None:
+    """Raise Invalid unless every effective location is allowed; for every create, commit and register.
+
+    It looks at all of them, whatever a request changes: checking only the changed ones was CVE-2026-42812.
+    """
+    for location in effective_locations(metadata):
+        check_allowed(location, allowed, file_roots=file_roots)
+
+
+def owned_by(
+    places: Sequence[str], allowed: Sequence[str], file_roots: Sequence[str], spared: Sequence[str] = ()
+) -> Callable[[str], bool]:
+    """Tell a table's own files from what its metadata merely names: the test to pass before anything is deleted.
+
+    A file is the table's if it lies in one of its places that the catalog still allows, and in none of those that are
+    spared. Metadata is written by users and may name any file, so being under an allowed location alone proves nothing.
+    """
+    prefixes = [real_path(place) for place in places if _is_allowed(place, allowed, file_roots)]
+    others = [real_path(place) for place in spared]
+
+    def owns(file: str) -> bool:
+        try:
+            real = real_path(file)
+            is_spared = any(is_under(real, other) for other in others)
+            return not is_spared and any(is_under(real, prefix) for prefix in prefixes)
+        except Invalid:
+            return False
+
+    return owns
+
+
+def referenced_files(metadata: Mapping[str, Any]) -> Iterator[str]:
+    """The files the metadata itself names: manifest lists, manifests (v1), statistics, older metadata files."""
+    for snapshot in metadata.get("snapshots") or ():
+        yield from (path for path in (snapshot.get("manifest-list"), *(snapshot.get("manifests") or ())) if path)
+    for field, key in FILE_FIELDS:
+        yield from (entry[key] for entry in metadata.get(field) or () if entry.get(key))
+
+
+def _take_apart(location: str) -> Location:
+    """Split a location, refusing what makes the split ambiguous."""
+    if not isinstance(location, str) or not location:
+        raise Invalid("A location must be text such as s3://bucket/folder", kind="location")
+    if len(location.encode("utf-8", "surrogatepass")) > MAX_LENGTH:
+        raise Invalid(f"A location is over {MAX_LENGTH} bytes long", kind="location")
+    if not location.isprintable():
+        raise _invalid(location, "it holds a control character, an invisible one or an unusual space")
+    if "\\" in location:
+        raise _invalid(location, "it holds a backslash")
+    if "?" in location or "#" in location:
+        raise _invalid(location, "it holds a query or a fragment")
+    scheme, authority, path = _split_scheme(location)
+    _check_authority(scheme, authority, location)
+    return Location(scheme, authority, _split_path(path, location))
+
+
+def _split_scheme(location: str) -> tuple[str, str, str]:
+    if location.startswith("/"):
+        scheme, rest = "file", location
+    elif match := SCHEME.fullmatch(location):
+        scheme, rest = match[1].lower(), match[2]
+    else:
+        raise _invalid(location, "it has no scheme and is not an absolute path")
+    if scheme not in SCHEMES:
+        raise _invalid(location, f"the scheme {scheme} is not one of {', '.join(sorted(SCHEMES))}")
+    if location.startswith("/") or (scheme == "file" and not rest.startswith("//")):
+        return scheme, "", rest
+    if not rest.startswith("//"):
+        raise _invalid(location, f"{scheme}: must be followed by //")
+    authority, slash, path = rest[2:].partition("/")
+    return scheme, authority, slash + path
+
+
+def _check_authority(scheme: str, authority: str, location: str) -> None:
+    if scheme == "file":
+        if authority:
+            raise _invalid(location, "a file has no host; write file:///folder")
+    elif scheme in AZURE:
+        # container@account is how Azure names a container: there is no password in it.
+        if not AZURE_AUTHORITY.fullmatch(authority):
+            raise _invalid(location, "its container or account is not a lower-case name")
+    elif "@" in authority:
+        raise _invalid(location, "it holds user information")
+    elif scheme in BUCKETS:
+        if not BUCKET.fullmatch(authority):
+            raise _invalid(location, "its bucket is not a lower-case bucket name")
+    elif authority and not HOST.fullmatch(authority):
+        raise _invalid(location, "its host is not a host name")
+    if ".." in authority:
+        raise _invalid(location, "its bucket or host holds two dots in a row")
+
+
+def _split_path(path: str, location: str) -> tuple[str, ...]:
+    if path and not path.startswith("/"):
+        raise _invalid(location, "its path is not absolute")
+    path = path[1:].removesuffix("/") if len(path) > 2 else path[1:]
+    segments = tuple(path.split("/")) if path else ()
+    if "" in segments:
+        raise _invalid(location, "it holds an empty segment (//)")
+    if "." in segments or ".." in segments:
+        raise _invalid(location, "it holds a . or .. segment")
+    return segments
+
+
+def _check_segment(segment: str, location: str) -> None:
+    if found := POLICY_CHARACTERS.intersection(segment):
+        raise _invalid(location, f"it holds {min(found)}")
+    if segment != segment.strip():
+        raise _invalid(location, "a segment begins or ends with a space")
+    if not unicodedata.is_normalized("NFKC", segment):
+        raise _invalid(location, "a character has a second spelling (it is not in Unicode NFKC form)")
+    if "%" in segment:
+        _check_escapes(segment, location)
+
+
+def _check_escapes(segment: str, location: str) -> None:
+    """Refuse escapes that would mean something else to a reader who decodes them, once or many times."""
+    if segment.count("%") != len(ESCAPE.findall(segment)):
+        raise _invalid(location, "a percent sign is not followed by two hexadecimal digits")
+    for digits in ESCAPE.findall(segment):
+        character = chr(int(digits, 16))
+        if character == "%":
+            raise _invalid(location, "it is percent-encoded twice (%25)")
+        if UNRESERVED.fullmatch(character):
+            raise _invalid(location, f"%{digits} stands for {character}, which must be written as itself")
+        if character == "/" or character in POLICY_CHARACTERS or ord(character) < 0x20 or ord(character) == 0x7F:
+            raise _invalid(location, f"it hides a separator, a control or a policy character as %{digits}")
+
+
+def _same_storage(place: Location) -> Location:
+    if place.scheme in AZURE:
+        return place._replace(scheme="abfss", authority=place.authority.replace(".blob.", ".dfs.", 1))
+    authority = place.authority.lower() if place.scheme in CLUSTERS else place.authority
+    return place._replace(scheme=SAME_STORAGE.get(place.scheme, place.scheme), authority=authority)
+
+
+def _is_allowed(location: str, allowed: Sequence[str], file_roots: Sequence[str]) -> bool:
+    try:
+        check_allowed(location, allowed, file_roots=file_roots)
+    except Invalid:
+        return False
+    return True
+
+
+def _check_local(location: str, allowed: Sequence[str], file_roots: Sequence[str]) -> None:
+    real = real_path(location)
+    if not any(is_under(real, real_path(root)) for root in file_roots):
+        raise _invalid(location, "local files are not allowed there on this server")
+    if meets_protected(real):  # told to nobody about other folders than an operator opened
+        raise _invalid(location, "it holds the server's own data; choose another folder")
+    if not any(is_under(real, real_path(prefix)) for prefix in allowed):
+        raise _invalid(location, "it is not under a location this catalog allows")
+
+
+def require_deletable(location: str) -> None:
+    """Raise Invalid for a file of this server itself, whoever wants it deleted and whyever."""
+    real = real_path(location)
+    if real.startswith("/") and is_protected(real):
+        raise _invalid(location, "it is the server's own and is never deleted")
+
+
+def is_local(location: str) -> bool:
+    """Whether it lies on this machine, in any of the spellings of that."""
+    return location.startswith("/") or location[:5].lower() == "file:"
+
+
+def named_path(location: str) -> str:
+    """The path of a local location, its links as they are named."""
+    return "/" + "/".join(_take_apart(location).segments)
+
+
+def real_path(location: str) -> str:
+    """A local location with its symbolic links followed; any other as it is."""
+    place = _take_apart(location)
+    return os.path.realpath("/" + "/".join(place.segments)) if place.scheme == "file" else location
+
+
+def _invalid(location: str, reason: str) -> Invalid:
+    # What may be a credential, before an @ or after a ?, is not repeated.
+    shown = re.split(r"[?#]", re.sub(r"//.*@", "//...@", location, flags=re.DOTALL))[0][:200]
+    return Invalid(f"Location {shown!r} is not usable: {reason}", kind="location")

@@ -1,0 +1,149 @@
+"""Partition specs: check them, number their fields, add, choose and remove them.
+
+Source of the rules: Iceberg spec, "Partitioning" and "Partition Evolution"; messages as in the reference
+implementation where it has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from formats.iceberg.draft import Draft
+from formats.iceberg.parsing import INT_MAX, Json, as_whole, get_int, get_ints, get_object, get_objects, get_text, has
+from formats.iceberg.schemas import NESTED, SchemaIndex, current_schema_index
+from formats.iceberg.transform_rules import VOID, check_applies, check_transform
+from metalake.errors import Invalid
+
+FIRST_FIELD_ID = 1000
+NO_FIELD_ID = FIRST_FIELD_ID - 1
+UNPARTITIONED: Json = {"spec-id": 0, "fields": []}
+
+
+def read_fields(spec: Json) -> list[Json]:
+    """A client's partition fields, well formed but not yet held against a schema. `field-id` may be missing from all
+    of them (an unbound spec), not from some."""
+    if has(spec, "spec-id"):
+        get_int(spec, "spec-id")
+    fields = get_objects(spec, "fields", "the partition spec")
+    names: set[str] = set()
+    for field in fields:
+        name = get_text(field, "name", "a partition field")
+        where = f"partition field {name}"
+        if not name:
+            raise Invalid("Cannot use empty or null partition name")
+        if name in names:
+            raise Invalid(f"Cannot use partition name more than once: {name}")
+        names.add(name)
+        get_int(field, "source-id", where, minimum=0)
+        check_transform(get_text(field, "transform", where))
+        if has(field, "field-id"):
+            get_int(field, "field-id", where, minimum=0)
+    numbered = [field["field-id"] for field in fields if has(field, "field-id")]
+    if len(numbered) not in (0, len(fields)):
+        raise Invalid("field-id must be given for all partition fields or for none")
+    if len(set(numbered)) != len(numbered):
+        raise Invalid("field-id must differ between the fields of a partition spec")
+    return fields
+
+
+def check_names(fields: Iterable[Json], index: SchemaIndex) -> None:
+    """A partition may be named as a column only if it comes from that column."""
+    for field in fields:
+        column_id = index.ids.get(field["name"])
+        if column_id not in (None, field["source-id"]) and field["transform"] != VOID:
+            raise Invalid(f"Cannot create identity partition sourced from different field in schema: {field['name']}")
+
+
+def check_sources(fields: Iterable[Json], index: SchemaIndex) -> None:
+    """Raises Invalid for a field whose column is missing or of a wrong kind. A void field is what a dropped column
+    leaves behind, so it is never wrong."""
+    for field in fields:
+        if field["transform"] == VOID:
+            continue
+        column = index.columns.get(field["source-id"])
+        if column is None:
+            raise Invalid(f"Cannot find source column for partition field: {_in_words(field)}")
+        if column.kind in NESTED:
+            raise Invalid(f"Cannot partition by non-primitive source field: {column.name}")
+        check_applies(field["transform"], column)
+        for ancestor in index.ancestors(column):
+            if ancestor.kind != "struct":
+                raise Invalid(f"Invalid partition field parent: {ancestor.kind} {ancestor.name}")
+
+
+def number_from_start(fields: list[Json]) -> list[Json]:
+    """Fields numbered 1000, 1001, ... as a new table has them, and every v1 spec."""
+    return [{**field, "field-id": FIRST_FIELD_ID + position} for position, field in enumerate(fields)]
+
+
+def last_field_id(specs: Iterable[Json]) -> int:
+    """The highest field id in use, 999 when there is none."""
+    return max((field.get("field-id", NO_FIELD_ID) for spec in specs for field in spec["fields"]), default=NO_FIELD_ID)
+
+
+def add_spec(draft: Draft, update: Json) -> None:
+    """Add a partition spec, or find the equal one. The id in the body is only a hint."""
+    spec = get_object(update, "spec")
+    fields = read_fields(spec)
+    index = current_schema_index(draft)
+    check_names(fields, index)
+    check_sources(fields, index)
+
+    spec_id = 0
+    for known in draft.metadata["partition-specs"]:
+        if _signature(known["fields"]) == _signature(fields):
+            draft.remember_reused("spec", known["spec-id"])
+            return
+        spec_id = max(spec_id, known["spec-id"] + 1)
+    numbered = _number(draft, fields)
+    draft.edit_list("partition-specs").append({**spec, "spec-id": spec_id, "fields": numbered})
+    highest = max((field["field-id"] for field in numbered), default=NO_FIELD_ID)
+    draft.put("last-partition-id", max(draft.metadata["last-partition-id"], highest))
+    draft.remember_added("spec", spec_id)
+
+
+def set_default_spec(draft: Draft, update: Json) -> None:
+    """Write new data with a spec; -1 is the one last added by this request."""
+    draft.make_current("spec", get_int(update, "spec-id"), "default-spec-id", "default partition spec")
+
+
+def remove_partition_specs(draft: Draft, update: Json) -> None:
+    """Forget specs no longer needed; ids that are not there are passed over."""
+    doomed = set(get_ints(update, "spec-ids"))
+    if draft.metadata.get("default-spec-id") in doomed:
+        raise Invalid("Cannot remove the default partition spec")
+    draft.keep_only("partition-specs", lambda spec: spec["spec-id"] not in doomed)
+
+
+def _signature(fields: Iterable[Json]) -> list[tuple[int, str, str]]:
+    return [(field["source-id"], field["transform"], field["name"]) for field in fields]
+
+
+def _number(draft: Draft, fields: list[Json]) -> list[Json]:
+    numbered = all(has(field, "field-id") for field in fields)
+    if draft.format_version == 1:
+        sequential = number_from_start(fields)
+        if numbered and sequential != fields:
+            raise Invalid("Spec does not use sequential IDs that are required in v1")
+        return sequential
+    if numbered:
+        return fields
+    known = {
+        (field["source-id"], field["transform"]): field["field-id"]
+        for spec in draft.metadata["partition-specs"]
+        for field in spec["fields"]
+    }
+    last = draft.metadata["last-partition-id"]
+    result = []
+    used: set[int] = set()
+    for field in fields:
+        field_id = known.get((field["source-id"], field["transform"]))
+        if field_id is None or field_id in used:
+            last = field_id = as_whole(last + 1, "the next partition field id", 0, INT_MAX)
+        used.add(field_id)
+        result.append({**field, "field-id": field_id})
+    return result
+
+
+def _in_words(field: Json) -> str:
+    return f"{field.get('field-id')}: {field['name']}: {field['transform']}({field['source-id']})"

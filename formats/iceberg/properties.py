@@ -1,0 +1,64 @@
+"""Table properties: which the catalog keeps for itself, and the one it obeys when it writes metadata."""
+
+from __future__ import annotations
+
+import re
+
+from formats.iceberg.draft import Draft
+from formats.iceberg.parsing import Json, as_text_map, get_object, get_texts
+from metalake.errors import Invalid
+
+FORMAT_VERSION = "format-version"
+PREVIOUS_VERSIONS_MAX = "write.metadata.previous-versions-max"
+PREVIOUS_VERSIONS_MAX_DEFAULT = 100
+
+# What metadata says elsewhere: engines send and show these as properties, no one stores them (reference implementation)
+RESERVED = frozenset(
+    {
+        FORMAT_VERSION,
+        "uuid",
+        "snapshot-count",
+        "current-snapshot-id",
+        "current-snapshot-summary",
+        "current-snapshot-timestamp-ms",
+        "current-schema",
+        "default-partition-spec",
+        "default-sort-order",
+    }
+)
+# Given to new tables that do not choose for themselves (reference implementation)
+NEW_TABLE_DEFAULTS = {"write.parquet.compression-codec": "zstd"}
+
+_WHOLE = re.compile(r"-?[0-9]{1,10}")
+
+
+def unreserved(properties: dict[str, str]) -> dict[str, str]:
+    """The properties that may be stored."""
+    return {key: value for key, value in properties.items() if key not in RESERVED}
+
+
+def whole_property(properties: dict[str, str], key: str, default: int) -> int:
+    """A property that holds a whole number. Raises Invalid, naming it, when it holds something else."""
+    value = properties.get(key)
+    if value is None:
+        return default
+    if not _WHOLE.fullmatch(value):
+        raise Invalid(f"Property {key} must be a whole number, not {value[:100]!r}")
+    return int(value)
+
+
+def set_properties(draft: Draft, update: Json) -> None:
+    """Set properties; reserved ones are passed over."""
+    wanted = unreserved(as_text_map(get_object(update, "updates"), "updates"))
+    known = draft.metadata["properties"]
+    changes = {key: value for key, value in wanted.items() if known.get(key) != value}
+    whole_property(changes, PREVIOUS_VERSIONS_MAX, PREVIOUS_VERSIONS_MAX_DEFAULT)
+    if changes:
+        draft.edit_dict("properties").update(changes)
+
+
+def remove_properties(draft: Draft, update: Json) -> None:
+    """Remove properties; those that are not there are passed over."""
+    for key in get_texts(update, "removals"):
+        if key in draft.metadata["properties"]:
+            del draft.edit_dict("properties")[key]

@@ -1,0 +1,181 @@
+"""The purge of a dropped table: every file its metadata leads to, and none that belongs to somebody else."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import partial
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from formats.iceberg.files import delete_file, read_bytes
+from formats.iceberg.locations import effective_locations, owned_by, referenced_files
+from formats.iceberg.manifests import content_paths, manifest_paths
+from metalake.errors import Invalid, NotFound
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+
+log = logging.getLogger(__name__)
+
+PURGE_THREADS = 8
+PURGE_BATCH = 1_000
+MAX_MANIFEST_BYTES = 64 * 1024 * 1024
+
+
+Ask = Callable[[str, str, Callable[[], Any]], Any]
+"""How a storage is asked: the verb (`read_file`, `delete_file`), the location, and what asks."""
+
+
+def at_once(verb: str, location: str, act: Callable[[], Any]) -> Any:
+    return act()
+
+
+class Depth(IntEnum):
+    """How deep a file lies below the metadata; the deeper ones go first, so that a purge cut short can be resumed."""
+
+    CONTENT = 0
+    MANIFEST = 1
+    MANIFEST_LIST = 2
+
+
+@dataclass
+class Purged:
+    """Files deleted, named ones that are not the table's and were left, and its own that were left all the same."""
+
+    deleted: int = 0
+    foreign: int = 0
+    kept: int = 0  # of data that may be shared (`gc.enabled=false`) not each file is counted
+
+
+def reachable_files(
+    io: FileIO, metadata: Mapping[str, Any], allowed: Sequence[str], file_roots: Sequence[str]
+) -> Iterator[str]:
+    """The files a purge may delete, each once, in bounded memory: data, deletes, manifests, their lists, statistics,
+    older metadata files.
+
+    Only the table's own (`locations.owned_by`) are read or returned. With `gc.enabled=false` the data may be shared
+    with another table and is left out, as in Iceberg's own catalogs. Raises ProviderUnavailable.
+    """
+    owns = owned_by(effective_locations(metadata), allowed, file_roots)
+    for _, location in _walk(io, metadata, owns, Purged()):
+        yield location
+
+
+def purge(
+    io: FileIO,
+    metadata: Mapping[str, Any],
+    metadata_location: str,
+    owns: Callable[[str], bool],
+    progress: Callable[[int], None] | None = None,
+    *,
+    ask: Ask = at_once,
+) -> Purged:
+    """Delete a dropped table's files that it owns, its metadata file last.
+
+    Running it again after a crash finishes the work; files already gone are fine. Directories are not removed.
+    Raises ProviderUnavailable if the storage stops answering.
+    """
+    outcome = Purged()
+    with ThreadPoolExecutor(PURGE_THREADS, thread_name_prefix="purge") as pool:
+        for batch in _batches(_walk(io, metadata, owns, outcome, ask)):
+            for depth in Depth:
+                ready = [location for level, location in batch if level is depth]
+                _count(outcome, pool.map(partial(_delete_own, io, ask), ready))
+            if progress:
+                progress(outcome.deleted)
+    if owns(metadata_location):
+        _count(outcome, [_delete_own(io, ask, metadata_location)])
+    else:
+        outcome.foreign += 1
+    return outcome
+
+
+def _count(outcome: Purged, deletions: Iterable[int | None]) -> None:
+    for deleted in deletions:
+        outcome.deleted += deleted or 0
+        outcome.kept += deleted is None
+
+
+def _walk(
+    io: FileIO, metadata: Mapping[str, Any], owns: Callable[[str], bool], outcome: Purged, ask: Ask = at_once
+) -> Iterator[tuple[Depth, str]]:
+    """Every file of the table once, what a file names before the file itself; what is left out is counted."""
+    seen = _Seen()
+    with_content = str((metadata.get("properties") or {}).get("gc.enabled", "true")).lower() != "false"
+    read = partial(_named_in, io, ask, outcome)
+
+    def is_new(location: str) -> bool:
+        if not location or not seen.add(location):
+            return False
+        is_own = owns(location)
+        outcome.foreign += not is_own
+        return is_own
+
+    for snapshot in metadata.get("snapshots") or ():
+        manifest_list = snapshot.get("manifest-list") or ""
+        new_list = is_new(manifest_list)
+        manifests = read(manifest_list, manifest_paths) if new_list else snapshot.get("manifests") or ()
+        for manifest in filter(is_new, manifests):
+            if with_content:
+                for file in filter(is_new, read(manifest, content_paths)):
+                    yield Depth.CONTENT, file
+            else:
+                outcome.kept += 1
+            yield Depth.MANIFEST, manifest
+        if new_list:
+            yield Depth.MANIFEST_LIST, manifest_list
+    for location in filter(is_new, referenced_files(metadata)):
+        yield Depth.CONTENT, location
+
+
+def _named_in(
+    io: FileIO, ask: Ask, outcome: Purged, location: str, paths: Callable[[bytes], Iterator[str]]
+) -> Iterator[str]:
+    """What a manifest or manifest list names; nothing if it is gone already or nobody can read it."""
+    try:
+        yield from paths(ask("read_file", location, lambda: read_bytes(io, location, MAX_MANIFEST_BYTES)))
+    except NotFound:
+        return
+    except Invalid as error:
+        outcome.kept += 1
+        log.warning("The purge leaves behind what %s names: %s", location, error.message)
+
+
+def _delete_own(io: FileIO, ask: Ask, location: str) -> int | None:
+    """Delete what is a file; metadata that names a directory must not stop the purge. None for what is left."""
+    try:
+        gone: int = ask("delete_file", location, lambda: delete_file(io, location))
+        return gone
+    except Invalid as error:
+        log.warning("The purge leaves something behind: %s", error.message)
+        return None
+
+
+def _batches(files: Iterator[tuple[Depth, str]]) -> Iterator[list[tuple[Depth, str]]]:
+    batch: list[tuple[Depth, str]] = []
+    for file in files:
+        batch.append(file)
+        if len(batch) == PURGE_BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+class _Seen:
+    """A set of locations that spills to a temporary file, since a table may have many millions."""
+
+    def __init__(self) -> None:
+        self.database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self.database.execute("CREATE TABLE seen (digest BLOB PRIMARY KEY) WITHOUT ROWID")
+        self.database.execute("BEGIN")
+
+    def add(self, location: str) -> bool:
+        """Whether the location is new."""
+        digest = blake2b(location.encode(), digest_size=16).digest()
+        return self.database.execute("INSERT OR IGNORE INTO seen VALUES (?)", (digest,)).rowcount == 1

@@ -1,0 +1,69 @@
+"""Sort orders: check them, add and choose them. Order 0 is always the unsorted one.
+
+Source of the rules: Iceberg spec, "Sorting"; messages as in the reference implementation where it has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from formats.iceberg.draft import Draft
+from formats.iceberg.parsing import Json, get_int, get_object, get_objects, get_text, has
+from formats.iceberg.schemas import NESTED, SchemaIndex, current_schema_index
+from formats.iceberg.transform_rules import check_applies, check_transform
+from metalake.errors import Invalid
+
+UNSORTED: Json = {"order-id": 0, "fields": []}
+FIRST_ORDER_ID = 1
+
+
+def read_fields(order: Json) -> list[Json]:
+    """A client's sort fields, well formed but not yet held against a schema."""
+    if has(order, "order-id"):
+        get_int(order, "order-id")
+    fields = get_objects(order, "fields", "the sort order")
+    for field in fields:
+        get_int(field, "source-id", "a sort field", minimum=0)
+        check_transform(get_text(field, "transform", "a sort field"))
+        if get_text(field, "direction", "a sort field") not in ("asc", "desc"):
+            raise Invalid("direction of a sort field must be 'asc' or 'desc'")
+        if get_text(field, "null-order", "a sort field") not in ("nulls-first", "nulls-last"):
+            raise Invalid("null-order of a sort field must be 'nulls-first' or 'nulls-last'")
+    return fields
+
+
+def check_sources(fields: Iterable[Json], index: SchemaIndex) -> None:
+    """Raises Invalid for a field whose column is missing or of a wrong kind."""
+    for field in fields:
+        column = index.columns.get(field["source-id"])
+        if column is None:
+            raise Invalid(f"Cannot find source column for sort field: {field['transform']}({field['source-id']})")
+        if column.kind in NESTED:
+            raise Invalid(f"Cannot sort by non-primitive source field: {column.name}")
+        check_applies(field["transform"], column)
+
+
+def add_sort_order(draft: Draft, update: Json) -> None:
+    """Add a sort order, or find the equal one. The id in the body is only a hint."""
+    order = get_object(update, "sort-order")
+    fields = read_fields(order)
+    check_sources(fields, current_schema_index(draft))
+
+    order_id = FIRST_ORDER_ID if fields else UNSORTED["order-id"]
+    for known in draft.metadata["sort-orders"]:
+        if _signature(known["fields"]) == _signature(fields):
+            draft.remember_reused("order", known["order-id"])
+            return
+        if fields:
+            order_id = max(order_id, known["order-id"] + 1)
+    draft.edit_list("sort-orders").append({**order, "order-id": order_id, "fields": fields})
+    draft.remember_added("order", order_id)
+
+
+def set_default_sort_order(draft: Draft, update: Json) -> None:
+    """Sort new data by an order; -1 is the one last added by this request."""
+    draft.make_current("order", get_int(update, "sort-order-id"), "default-sort-order-id", "default sort order")
+
+
+def _signature(fields: Iterable[Json]) -> list[tuple[int, str, str, str]]:
+    return [(field["source-id"], field["transform"], field["direction"], field["null-order"]) for field in fields]

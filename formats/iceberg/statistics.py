@@ -1,0 +1,59 @@
+"""Statistics files of snapshots: one table-wide and one per-partition file for each. Source: Iceberg spec, "Table
+Statistics" and "Partition Statistics"."""
+
+from __future__ import annotations
+
+from formats.iceberg.draft import Draft
+from formats.iceberg.parsing import Json, as_text_map, get_ints, get_long, get_object, get_objects, get_text, has
+from metalake.errors import Invalid
+
+
+def set_statistics(draft: Draft, update: Json) -> None:
+    """Keep a statistics file, in place of its snapshot's earlier one."""
+    statistics = get_object(update, "statistics")
+    _check_file(statistics)
+    get_long(statistics, "file-footer-size-in-bytes", "statistics")
+    for blob in get_objects(statistics, "blob-metadata", "statistics"):
+        get_text(blob, "type", "blob-metadata")
+        get_long(blob, "snapshot-id", "blob-metadata")
+        get_long(blob, "sequence-number", "blob-metadata")
+        get_ints(blob, "fields", "blob-metadata")
+        if has(blob, "properties"):
+            as_text_map(blob["properties"], "properties of blob-metadata")
+    if has(update, "snapshot-id") and get_long(update, "snapshot-id") != statistics["snapshot-id"]:
+        raise Invalid("snapshot-id differs from the snapshot-id of statistics")
+    _replace(draft, "statistics", statistics)
+
+
+def remove_statistics(draft: Draft, update: Json) -> None:
+    """Forget a snapshot's statistics file, if it has one."""
+    _remove(draft, "statistics", get_long(update, "snapshot-id"))
+
+
+def set_partition_statistics(draft: Draft, update: Json) -> None:
+    """Keep a partition statistics file, in place of its snapshot's earlier one."""
+    statistics = get_object(update, "partition-statistics")
+    _check_file(statistics)
+    _replace(draft, "partition-statistics", statistics)
+
+
+def remove_partition_statistics(draft: Draft, update: Json) -> None:
+    """Forget a snapshot's partition statistics file, if it has one."""
+    _remove(draft, "partition-statistics", get_long(update, "snapshot-id"))
+
+
+def _check_file(statistics: Json) -> None:
+    get_long(statistics, "snapshot-id", "statistics")
+    get_text(statistics, "statistics-path", "statistics")
+    get_long(statistics, "file-size-in-bytes", "statistics")
+
+
+def _replace(draft: Draft, key: str, statistics: Json) -> None:
+    if statistics in (draft.metadata.get(key) or []):
+        return
+    _remove(draft, key, statistics["snapshot-id"])
+    draft.edit_list(key).append(statistics)
+
+
+def _remove(draft: Draft, key: str, snapshot_id: int) -> None:
+    draft.keep_only(key, lambda known: known["snapshot-id"] != snapshot_id)

@@ -1,0 +1,25 @@
+"""Interfaces that others implement: small enough to hold in the head, and nothing of one may be left out."""
+
+from __future__ import annotations
+
+from abc import ABC
+from typing import Any
+
+LARGEST = 12  # required members
+
+
+class Surface(ABC):  # noqa: B024 (its interfaces have the members)
+    """Base of an abstract class that providers and stores implement.
+
+    A class that lacks a required member cannot be made. Raises TypeError where an interface requires more than LARGEST.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        required = {name for parent in cls.__mro__ for name, member in vars(parent).items() if _is_abstract(member)}
+        if len(required) > LARGEST:
+            raise TypeError(f"{cls.__name__} requires {len(required)} members; divide it: {LARGEST} are the most.")
+
+
+def _is_abstract(member: Any) -> bool:
+    return bool(getattr(member, "__isabstractmethod__", False))

@@ -1,0 +1,139 @@
+"""Asking an outside system on somebody's behalf: here, or by a worker where a broker is set."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any
+
+from django.conf import settings
+
+from authz import policy, snapshot
+from authz.policy import NOBODY, Actor
+from catalogs.lookup import Found, by_id
+from catalogs.services.changes import require_enabled
+from catalogs.services.opening import provider_at
+from metalake.errors import Forbidden, NotFound, ProviderBusy
+from metalake.privileges import Kind
+from providers import remote
+from providers.external import ExternalProvider, Remote
+from providers.registry import PROVIDERS, provider_class
+from providers.verbs import READS
+
+Send = Callable[[Found, Actor, str, dict[str, Any]], Any]
+_send: list[Send] = []
+SYSTEM = "metalake"
+PATIENCE = 90  # seconds that a walk waits for an outside system that throttles, or for its turn
+
+
+def send_with(send: Send) -> None:
+    """Set what has a worker make a call and waits for its answer; the tasks do at start."""
+    _send[:] = [send]
+
+
+def send_no_more() -> None:
+    """This is the worker: if it waited for one, there might be none that is free."""
+    _send.clear()
+
+
+def system_actor() -> Actor:
+    """Who notices what happened outside, and goes on with what a crash left."""
+    return Actor(NOBODY, SYSTEM, snapshot.latest())
+
+
+def is_external(found: Found) -> bool:
+    """Whether what lies below this catalog is kept by another system. Not so where its provider is there no more."""
+    name = found.provider or ""
+    return name in PROVIDERS and issubclass(provider_class(name), ExternalProvider)
+
+
+def provider_at_external(found: Found) -> ExternalProvider:
+    provider = provider_at(found)
+    assert isinstance(provider, ExternalProvider)
+    return provider
+
+
+def ask(actor: Actor, found: Found, provider: ExternalProvider, verb: str, **arguments: Any) -> Any:
+    """The answer to a read as JSON. Raises what the verb raises, and ProviderUnavailable.
+
+    Nobody waits for what the system itself asks for, so that waits while it is told to come back later.
+    """
+    until = time.monotonic() + (PATIENCE if actor.id == NOBODY else 0)
+    while True:
+        try:
+            return _ask_once(actor, found, provider, verb, arguments)
+        except ProviderBusy as busy:
+            if time.monotonic() + busy.retry_after > until:
+                raise
+            time.sleep(busy.retry_after)
+
+
+def _ask_once(actor: Actor, found: Found, provider: ExternalProvider, verb: str, arguments: dict[str, Any]) -> Any:
+    if settings.METALAKE_BROKER_URL and _send:
+        passed_on = remote.ByWorker(
+            provider.catalog_id, provider.label, lambda verb, arguments: _send[0](found, actor, verb, arguments)
+        )
+        return remote.run(passed_on, verb, arguments, total=remote.TOTAL + 5)
+    return remote.run(provider, verb, arguments)
+
+
+def load(actor: Actor, found: Found, provider: ExternalProvider, schema: list[str], table: str | None = None) -> Remote:
+    """A schema, or a table of it, as it is now. Raises NotFound."""
+    if table is None:
+        return Remote(**ask(actor, found, provider, "load_schema", schema=schema))
+    return Remote(**ask(actor, found, provider, "load_table", schema=schema, table=table))
+
+
+def pages(
+    actor: Actor, found: Found, provider: ExternalProvider, verb: str, **arguments: Any
+) -> Iterator[list[Remote]]:
+    """A listing, page by page; the next one is asked for while the caller is at work on this one."""
+
+    def fetch(page: str | None) -> tuple[list[Remote], str | None]:
+        answer = ask(actor, found, provider, verb, page=page, **arguments)
+        return [Remote(**item) for item in answer["items"]], answer["next"]
+
+    items, following = fetch(None)
+    if following is None:
+        yield items
+        return
+    ahead = ThreadPoolExecutor(1, thread_name_prefix=f"{verb} ahead")
+    try:
+        while following is not None:
+            coming = ahead.submit(copy_context().run, fetch, following)
+            yield items
+            items, following = coming.result()
+        yield items
+    finally:
+        ahead.shutdown(wait=False)
+
+
+def told_of(actor: Actor) -> dict[str, Any]:
+    """Who asks, as a message says it."""
+    return {"id": actor.id, "name": actor.name, "claimed": actor.claimed, "active": actor.active}
+
+
+def answer(catalog_id: int, who: dict[str, Any], verb: str, arguments: dict[str, Any]) -> Any:
+    """Make a read that a message asks for, if who asks still sees the catalog. Raises Forbidden."""
+    found = by_id(catalog_id)
+    if found is None:
+        raise NotFound("The catalog does not exist.", kind=Kind.CATALOG)
+    require_enabled(found)
+    if verb not in READS:
+        raise Forbidden(f"{verb} is not for messages.", kind=Kind.CATALOG)
+    if who["id"] != NOBODY and not policy.sees(_actor(who), found):
+        raise Forbidden(f"{who['name']} may not use catalog {found.catalog.name}.", kind=Kind.CATALOG)
+    return remote.run(provider_at_external(found), verb, arguments)
+
+
+def _actor(who: dict[str, Any]) -> Actor:
+    active = who["active"]
+    return Actor(
+        id=who["id"],
+        name=who["name"],
+        policy=snapshot.latest(),
+        claimed=tuple(who["claimed"]),
+        active=None if active is None else tuple(active),
+    )

@@ -1,0 +1,79 @@
+"""Where tables of an outside system may lie that name their place: as tables of ours do, and not in other schemas'."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from authz.policy import Actor
+from catalogs.lookup import Found
+from catalogs.services import places, reserved
+from formats.iceberg import locations
+from formats.iceberg.folders import Ground
+from metalake.errors import Invalid
+from metalake.privileges import Kind
+from outside import mirror
+from outside.reading import kept_of
+from providers.external import ExternalProvider, Remote
+
+
+def require_named(
+    actor: Actor, schema: Found, there: Remote, provider: ExternalProvider, named: Sequence[str]
+) -> Ground | None:
+    """Raise Forbidden for a place that is not on the ground of the schema's tables, or reserved for somebody else.
+
+    Returns the ground that the actor is kept to; None for who may choose any place.
+    """
+    if not named:
+        return None
+    ground = None
+    if not places.chooses(actor, schema):
+        ground = _ground_of(schema, there, provider)
+        places.require_ground(actor, schema, ground, named)
+    reserved.require_open(actor, _comparable(named))
+    return ground
+
+
+def require_new(
+    actor: Actor, table: Found, provider: ExternalProvider, before: Sequence[str], after: Sequence[str]
+) -> None:
+    """`require_named` for what a table names beside the places that it has."""
+    new = [place for place in after if not any(place == other or _lies_in(place, other) for other in before)]
+    if new:
+        kept = kept_of(table.above())
+        there = Remote(kept.wire_name, kept.definition, kind=Kind.SCHEMA)
+        require_named(actor, table.above(), there, provider, new)
+
+
+def _lies_in(place: str, other: str) -> bool:
+    try:
+        return locations.is_under(place, other)
+    except Invalid:
+        return False
+
+
+def _ground_of(schema: Found, there: Remote, provider: ExternalProvider) -> Ground:
+    """What the provider says, but for the places of the catalog's other schemas in it."""
+    ground = provider.ground(there)
+    folders = [*ground.own, *ground.shared]
+    others = mirror.of_schemas(schema.catalog.id).exclude(wire_name=there.name)
+    taken = [definition.get("location") for definition in others.values_list("definition", flat=True)]
+    apart = [place for place in taken if place and not any(_lies_in(folder, place) for folder in folders)]
+    return replace(ground, apart=tuple(apart))
+
+
+def _comparable(named: Sequence[str]) -> list[str]:
+    """In the spelling of reservations; one that nobody could name is reserved for none."""
+    found = []
+    for place in named:
+        try:
+            found.append(locations.canonical(place))
+        except Invalid:
+            continue
+    return found
+
+
+def kept_to(ground: Ground | None, provider: ExternalProvider, definition: dict[str, Any]) -> dict[str, Any]:
+    """A new table's definition that is made on this ground only, whatever the file says that it is made of."""
+    return definition if ground is None else provider.kept_to(definition, ground)

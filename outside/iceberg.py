@@ -1,0 +1,209 @@
+"""Iceberg tables whose pointer is kept by an outside system: loaded, committed and made there by intents.
+
+The metadata files are ours to read and write; which of them is the table is the system's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+from authz import operations, policy
+from authz.locks import Lock
+from authz.policy import Actor
+from catalogs.lookup import Found, Ident
+from catalogs.services import places
+from catalogs.services.claims import require_unclaimed
+from catalogs.services.holding import hold_each
+from catalogs.services.pointers import TableDraft, TableRecord, now_ms
+from formats.iceberg import builder, files, locations
+from formats.iceberg.requirements import check_requirements
+from formats.iceberg.translate import from_iceberg
+from metalake.errors import Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
+from metalake.models import new_id
+from metalake.names import dotted
+from metalake.privileges import Kind
+from outside import ground, intents, mirror
+from outside.intents import Draft
+from outside.steps import step
+from outside.tables import ExternalTable, loaded, make
+from outside.work import again, alteration_work, names_on
+from providers.external import ExternalProvider, Remote
+from providers.metadata_files import MetadataFiles
+
+ATTEMPTS = 5
+Plan = Callable[[dict[str, Any]], tuple[list[dict[str, Any]], list[dict[str, Any]]]]
+
+
+def record_of(table: ExternalTable) -> TableRecord:
+    """The table with its metadata. Raises NotFound for one in another format, Invalid for one where we may not read."""
+    location = table.provider.metadata_location(table.definition)
+    if location is None:
+        raise NotFound(policy.missing(table.found), kind=Kind.TABLE)
+    store = _files(table)
+    store.allowed_place(location)
+    return TableRecord(table.found, location, store.read(location), table.taken_at)
+
+
+def native_parts(table: ExternalTable) -> dict[str, Any]:
+    """The native wire's table without its name and audit: what an Iceberg table's metadata says of its columns and
+    layout, which the outside system repeats only in part; where that cannot be read, what it repeats.
+    """
+    parts = table.shown()
+    if table.provider.metadata_location(table.definition) is None:
+        return parts
+    try:
+        said = from_iceberg(record_of(table).metadata)
+    except MetalakeError:
+        return parts
+    return said | {"comment": parts["comment"], "properties": said["properties"] | parts["properties"]}
+
+
+def _files(table: ExternalTable) -> MetadataFiles:
+    """Where the system itself says the table lies is allowed beside what the catalog names."""
+    place = table.shown()["properties"].get("location")  # as the entry says
+    store = table.provider.metadata_files(*([place] if place else []))
+    require_unclaimed(table.provider, place)
+    return store
+
+
+def create(actor: Actor, ident: Ident, home: Found, draft: TableDraft, *, stage: bool) -> TableRecord:
+    """Make a table; one that is only staged is described and not kept, but for the folder it gets."""
+    described: list[bytes] = []
+
+    def defined(provider: ExternalProvider, schema: Remote) -> dict[str, Any]:
+        name = provider.folded(ident.leaf or "")
+        metadata = builder.new_table_metadata(
+            table_uuid=str(uuid4()),
+            location=provider.iceberg_place(schema, name, draft.location),
+            schema=draft.schema,
+            partition_spec=draft.partition_spec,
+            sort_order=draft.sort_order,
+            properties=draft.properties,
+            now_ms=now_ms(),
+        )
+        definition = provider.iceberg_table(schema, name, metadata)
+        if stage:
+            ground.require_named(actor, home, schema, provider, locations.effective_locations(metadata))
+            if not draft.location:  # whose a named place is will be asked when the table is made
+                provider.metadata_files(metadata["location"]).make_folders(metadata["location"])
+            described.append(files.dump(metadata))
+            raise _OnlyStaged
+        return definition
+
+    try:
+        return _made(actor, ident, home, defined)
+    except _OnlyStaged:
+        return TableRecord(None, None, described[0])
+
+
+class _OnlyStaged(Exception):
+    """The table is described, and nothing is to be made."""
+
+
+def create_from(actor: Actor, ident: Ident, home: Found, metadata: dict[str, Any]) -> TableRecord:
+    """Make a table of metadata that a staged creation has led to."""
+
+    def defined(provider: ExternalProvider, schema: Remote) -> dict[str, Any]:
+        name = provider.folded(ident.leaf or "")
+        provider.iceberg_place(schema, name, metadata["location"])
+        return provider.iceberg_table(schema, name, metadata)
+
+    return _made(actor, ident, home, defined)
+
+
+def register(actor: Actor, ident: Ident, home: Found, location: str) -> TableRecord:
+    """Make a table of a metadata file that is there, in a place that the catalog allows."""
+
+    def defined(provider: ExternalProvider, schema: Remote) -> dict[str, Any]:
+        return provider.iceberg_table(schema, provider.folded(ident.leaf or ""), {}, location)
+
+    return _made(actor, ident, home, defined)
+
+
+def _made(
+    actor: Actor, ident: Ident, home: Found, defined: Callable[[ExternalProvider, Remote], dict[str, Any]]
+) -> TableRecord:
+    made = make(actor, ident, home, defined)
+    try:
+        return record_of(loaded(actor, made, as_published=True))
+    except ProviderUnavailable as failure:
+        said = f"{failure.message} The table was made all the same; load it."
+        raise OutcomeUnknown(said, kind=Kind.TABLE) from failure
+
+
+def commit(actor: Actor, found: Found, plan: Plan, *, seen: ExternalTable | None = None) -> TableRecord:
+    """What `plan` makes of the current metadata, which is as `seen` if given; it is asked again after a lost race."""
+    again(actor, found, operations.COMMIT_TABLE)
+    for _ in range(ATTEMPTS):
+        table, seen = seen or loaded(actor, found, force=True), None
+        current = record_of(table)
+        requirements, updates = plan(current.metadata)
+        committed = _commit_once(actor, table, current, requirements, updates)
+        if committed is not None:
+            return committed
+    name = ".".join((*found.path.segments, found.nodes[-1].name))
+    raise Conflict(f"Requirement failed: others keep committing to {name}.", kind=Kind.TABLE)
+
+
+def _commit_once(
+    actor: Actor,
+    table: ExternalTable,
+    current: TableRecord,
+    requirements: list[dict[str, Any]],
+    updates: list[dict[str, Any]],
+) -> TableRecord | None:
+    """The new state, or None where the table points elsewhere by now."""
+    base, previous = current.metadata, current.metadata_location or ""
+    check_requirements(requirements, base)
+    metadata = builder.apply_updates(base, updates, now_ms=now_ms(), previous_location=previous)
+    if metadata is base:
+        return current
+    store = _files(table)
+    store.check_metadata(metadata)
+    had, has = (locations.effective_locations(each) for each in (base, metadata))
+    ground.require_new(actor, table.found, table.provider, had, has)
+    if metadata.get("table-uuid") != base.get("table-uuid"):
+        raise Invalid("A table's uuid cannot change.", kind=Kind.TABLE)
+    written, content = store.write(metadata, previous)
+    try:
+        holds = partial(hold_each, [(table.found, Lock.CHANGES)])
+        intents.carry(actor, lambda actor: _pointing(actor, table, written, previous), holds=holds)
+    except (OutcomeUnknown, NotFound):
+        raise  # the file may be the table, under another name or in a catalog that was dropped here
+    except Conflict:
+        store.discard(written)
+        return None
+    except MetalakeError:
+        store.discard(written)
+        raise
+    return TableRecord(table.found, written, content)
+
+
+def _pointing(actor: Actor, table: ExternalTable, location: str, previous: str) -> Draft:
+    fresh = again(actor, table.found, operations.COMMIT_TABLE)
+    schema, name = mirror.levels_at(fresh.nodes[-2].id), mirror.wire_name_at(fresh.id)
+    return Draft(
+        id=new_id(),
+        verb="commit_table",
+        catalog_id=fresh.catalog.id,
+        full_name=dotted(fresh.full_name),
+        names=names_on(fresh)[-1:],
+        must_stay=names_on(fresh)[:-1],
+        steps=[
+            step(
+                "commit_table",
+                schema=schema,
+                table=name,
+                location=location,
+                previous=previous,
+                by_owner=places.chooses(actor, fresh),
+            )
+        ],
+        arguments={"id": fresh.id, "details": {"metadata_location": location}},
+    )
+
+
+intents.register("commit_table", alteration_work(operations.COMMIT_TABLE, "committed"))

@@ -1,0 +1,382 @@
+"""The rows that stand for outside objects, so that grants have something to hang on: met, changed, buried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from authz import policy
+from authz.policy import Actor
+from authz.writing import write
+from catalogs.lookup import Found
+from catalogs.models import LEVELS, Mirror, Schema
+from metalake.errors import Invalid, NotFound
+from metalake.events import Event, event_of, record, stands
+from metalake.hierarchy import HierarchicalSchema, check_segment
+from metalake.models import Securable, Slot, new_id
+from metalake.names import dotted
+from metalake.privileges import Kind
+from outside.calls import SYSTEM, system_actor
+from outside.moving import buried_schemas, held_schemas, moving_tables, written_schemas
+from outside.moving import wire_name as wire_name
+from outside.tombstones import bury
+from providers.external import ExternalProvider, Remote
+
+GRACE = timedelta(seconds=60)  # for which a listing may not know yet what was just made
+NO_NAME, A_WRITE_HAS_IT = "it cannot be a name here", "a write of ours has it, or had it just now"
+
+
+@dataclass
+class Tally:
+    """What a comparison with the outside system came to."""
+
+    seen: int = 0
+    created: int = 0
+    changed: int = 0
+    dropped: int = 0
+    passed_over: list[str] = field(default_factory=list)  # names, and why
+
+    def skip(self, container: Found, name: str, why: str) -> None:
+        self.passed_over.append(f"{name} in {dotted(container.full_name)}: {why}")
+
+    def counts(self) -> dict[str, int]:
+        told = {name: value for name, value in vars(self).items() if isinstance(value, int)}
+        return told | {"skipped": len(self.passed_over)}
+
+
+def levels_at(schema_id: int) -> list[str] | None:
+    """Where a schema lies in its system; None for one that is only a step to others."""
+    name = Mirror.objects.filter(pk=schema_id).values_list("wire_name", flat=True).first()
+    return None if name is None else name.split(LEVELS)
+
+
+def of_schemas(catalog_id: int) -> QuerySet[Mirror]:
+    """By the rows of schemas, of which there are few: a catalog has many mirrors."""
+    return Mirror.objects.filter(securable__schema__in_catalog_id=catalog_id)
+
+
+def of_tables(schema_id: int) -> QuerySet[Mirror]:
+    return Mirror.objects.filter(securable__parent_id=schema_id, securable__slot=Slot.TABULAR)
+
+
+def wire_name_at(securable_id: int) -> str:
+    """What an object is called in its system; raises NotFound where it is no more."""
+    name = Mirror.objects.filter(pk=securable_id).values_list("wire_name", flat=True).first()
+    if name is None:
+        raise NotFound("The object was dropped meanwhile.")
+    return name
+
+
+def keep(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at: datetime) -> Mirror:
+    """What the system said of an object, whatever it said before."""
+    mirror, _ = Mirror.objects.update_or_create(
+        pk=securable_id,
+        defaults={
+            "in_catalog_id": catalog_id,
+            "wire_name": name,
+            "identity": remote.identity,
+            "version": remote.version,
+            "formats": remote.formats,
+            "definition": remote.definition,
+            "taken_at": taken_at,
+        },
+    )
+    return mirror
+
+
+def meet_tables(schema: Found, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False) -> Tally:
+    """Bring the rows of these tables up to what the system says; those it does not name stay as they are.
+
+    A table of the same name but another identity is another table: the old one is buried with its grants, as it is
+    where a view has its name. `stamp` notes when an unchanged one was seen, too. What was published here since the
+    system was asked is newer and stays. Raises NotFound where the schema is no more.
+    """
+
+    def act(actor: Actor) -> Tally:
+        tally, fresh, touched = Tally(seen=len(table_names(remotes))), list[Remote](), dict[int, Remote]()
+        known = _known_below(schema.id, [remote.name for remote in remotes])
+        news = [remote for remote in remotes if _is_news(remote, known.get(remote.name), asked_at, stamp)]
+        moving = moving_tables(schema, {remote.name for remote in news}, asked_at) if news else set()
+        for remote in news:
+            kept = known.get(remote.name)
+            if remote.name in moving:
+                tally.skip(schema, remote.name, A_WRITE_HAS_IT)
+                continue
+            if kept is None and not _can_be_named(remote.name):
+                tally.skip(schema, remote.name, NO_NAME)
+                continue
+            if kept is not None and (remote.kind != Kind.TABLE or is_another(kept.identity, remote)):
+                bury(kept.pk)
+                kept = None
+                tally.dropped += 1
+            if remote.kind != Kind.TABLE:
+                continue
+            if kept is None:
+                fresh.append(remote)
+            else:
+                touched[kept.pk] = remote
+        changed = _update_tables(schema, touched, asked_at)
+        tally.changed, tally.created = len(changed), len(fresh)
+        record(*changed, *_insert_tables(schema, fresh, asked_at))
+        return tally
+
+    return write(system_actor(), act, holds=None, kind=Kind.TABLE) if remotes else Tally()
+
+
+def table_names(remotes: Iterable[Remote]) -> set[str]:
+    """What a system lists among its tables and is one: views have no rows here."""
+    return {remote.name for remote in remotes if remote.kind == Kind.TABLE}
+
+
+class _Kept(NamedTuple):
+    """What comparing needs of a mirror: a listing reads thousands of them."""
+
+    pk: int
+    identity: str
+    version: str
+    taken_at: datetime
+
+
+def _is_news(remote: Remote, kept: _Kept | None, asked_at: datetime, stamp: bool) -> bool:
+    """Whether a row would have to change for what the system said."""
+    if kept is None:
+        return remote.kind == Kind.TABLE
+    if kept.taken_at > asked_at:
+        return False  # it has said something else since
+    if remote.kind != Kind.TABLE:
+        return True
+    return is_another(kept.identity, remote) or bool(remote.version and (stamp or kept.version != remote.version))
+
+
+def _known_below(schema_id: int, names: list[str]) -> dict[str, _Kept]:
+    rows = of_tables(schema_id)
+    if len(names) <= 500:
+        rows = rows.filter(wire_name__in=names)
+    kept = rows.values_list("wire_name", "pk", "identity", "version", "taken_at")
+    return {name: _Kept(pk, identity, version, taken_at) for name, pk, identity, version, taken_at in kept}
+
+
+def _update_tables(schema: Found, remotes: dict[int, Remote], taken_at: datetime) -> list[Event]:
+    """Those that changed, as events; the others are noted as seen."""
+    if not remotes:
+        return []
+    mirrors, events = Mirror.objects.filter(pk__in=remotes).select_related("securable").defer("definition"), []
+    for mirror in mirrors:
+        remote = remotes[mirror.pk]
+        if mirror.version and mirror.version != remote.version:  # one known by its name alone is only learnt now
+            events.append(_changed(mirror, schema))
+        _take_over(mirror, remote, taken_at)
+    Mirror.objects.bulk_update(mirrors, ["identity", "version", "formats", "definition", "taken_at"])
+    return events
+
+
+def _can_be_named(name: str) -> bool:
+    try:
+        check_segment(name, Kind.TABLE)
+    except Invalid:
+        return False
+    return True
+
+
+def _require_there(container: Found) -> None:
+    """Raise NotFound where what rows are to be put below went meanwhile."""
+    if not Securable.objects.filter(pk=container.id).exists():
+        raise NotFound(policy.missing(container), kind=container.kind)
+
+
+def is_another(identity: str, remote: Remote) -> bool:
+    return bool(identity and remote.identity and identity != remote.identity)
+
+
+def _take_over(mirror: Mirror, remote: Remote, taken_at: datetime) -> None:
+    mirror.identity, mirror.version = remote.identity, remote.version
+    mirror.formats, mirror.definition, mirror.taken_at = remote.formats, remote.definition, taken_at
+
+
+def _changed(mirror: Mirror, container: Found) -> Event:
+    row = mirror.securable
+    full_name = [*container.full_name, row.name]
+    return event_of(system_actor(), f"{row.kind}.changed_outside", row.kind, row.id, full_name, container.metalake.id)
+
+
+def _insert_tables(schema: Found, remotes: list[Remote], taken_at: datetime) -> list[Event]:
+    """Two statements: rows owned by the catalog's owner, since nobody here made them."""
+    if remotes:
+        _require_there(schema)
+    owner = schema.catalog
+    rows = []
+    for remote in remotes:
+        row = Securable(
+            id=new_id(),
+            kind=Kind.TABLE,
+            slot=Slot.TABULAR,
+            name=remote.name,
+            parent_id=schema.id,
+            owner_user_id=owner.owner_user_id,
+            owner_group_id=owner.owner_group_id,
+            creator=SYSTEM,
+        )
+        row.lineage = f"{schema.lineage}/{row.id}"
+        rows.append(row)
+    Securable.objects.bulk_create(rows)
+    Mirror.objects.bulk_create(
+        Mirror(
+            securable_id=row.id,
+            in_catalog_id=schema.catalog.id,
+            wire_name=remote.name,
+            identity=remote.identity,
+            version=remote.version,
+            formats=remote.formats,
+            definition=remote.definition,
+            taken_at=taken_at,
+        )
+        for row, remote in zip(rows, remotes, strict=True)
+    )
+    actor = system_actor()
+    return [
+        event_of(
+            *(actor, "table.found_outside", Kind.TABLE, row.id, [*schema.full_name, row.name], schema.metalake.id),
+            facts=[stands(row)],
+        )
+        for row in rows
+    ]
+
+
+def meet_schemas(
+    catalog: Found, provider: ExternalProvider, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False
+) -> Tally:
+    """The same for schemas; missing steps on the way to a nested one are made, owned by the catalog's owner.
+
+    Where two names there are one path here, the row stays with the name that it was met by.
+    """
+
+    def act(actor: Actor) -> Tally:
+        tally = Tally(seen=len(remotes))
+        wanted = _named(catalog, provider, remotes, tally)
+        rows = {
+            row.physical_name: row
+            for row in Schema.objects.filter(in_catalog_id=catalog.id, physical_name__in=_with_ancestors(wanted))
+        }
+        mirrors = {
+            mirror.pk: mirror
+            for mirror in Mirror.objects.filter(pk__in=[row.pk for row in rows.values()]).select_related("securable")
+        }
+        events, held = [], held_schemas(catalog)
+        written, buried = written_schemas(catalog, asked_at), buried_schemas(catalog, asked_at)
+        for path, remote in wanted:
+            row = rows.get(path.physical)
+            mirror = mirrors.get(row.pk) if row else None
+            if mirror is not None and mirror.taken_at > asked_at:
+                continue
+            is_moving = remote.name in written or dotted([catalog.catalog.name, path.logical()]) in buried
+            is_anothers = mirror is not None and mirror.wire_name != remote.name
+            if is_moving or is_anothers or _is_among(held, catalog, rows, path):
+                tally.skip(catalog, path.logical(), "another has its path" if is_anothers else A_WRITE_HAS_IT)
+                continue
+            if mirror is not None and row is not None and is_another(mirror.identity, remote):
+                bury(mirror.pk, steps_stay=provider.nests_here)
+                mirror = None
+                if not Schema.objects.filter(pk=row.pk).exists():
+                    row = rows.pop(path.physical) and None
+                tally.dropped += 1
+            if row is None:
+                made = _insert_schemas(catalog, rows, path)
+                row = made[-1]
+                events += [_found(catalog, each) for each in made]
+                tally.created += len(made)
+            if mirror is None:
+                mirrors[row.pk] = keep(row.pk, catalog.id, remote.name, remote, asked_at)
+            elif mirror.version != remote.version:
+                _take_over(mirror, remote, asked_at)
+                mirror.save(update_fields=["identity", "version", "definition", "taken_at"])
+                events.append(_changed(mirror, catalog))
+                tally.changed += 1
+            elif stamp:
+                Mirror.objects.filter(pk=mirror.pk).update(taken_at=asked_at)
+        record(*events)
+        return tally
+
+    return write(system_actor(), act, holds=None, kind=Kind.SCHEMA) if remotes else Tally()
+
+
+def provider_levels(remote: Remote) -> list[str]:
+    """A schema's levels in its system; those of a nested one are joined in its name."""
+    return remote.name.split(LEVELS)
+
+
+def _named(
+    catalog: Found, provider: ExternalProvider, remotes: Iterable[Remote], tally: Tally
+) -> list[tuple[HierarchicalSchema, Remote]]:
+    """Each schema's path here, parents first; names that cannot be one are left out."""
+    named = []
+    for remote in remotes:
+        try:
+            named.append((provider.path_of(provider_levels(remote)), remote))
+        except Invalid:
+            tally.skip(catalog, remote.name, NO_NAME)
+    return sorted(named, key=lambda each: len(each[0].segments))
+
+
+def _with_ancestors(wanted: list[tuple[HierarchicalSchema, Remote]]) -> list[str]:
+    return list({scope.physical for path, _ in wanted for scope in path.scopes})
+
+
+def _is_among(held: set[tuple[int, str]], catalog: Found, rows: dict[str, Schema], path: HierarchicalSchema) -> bool:
+    """Whether the schema, or one above it, is held: nothing of a chain shows before all of it does."""
+    for level in path.scopes:
+        above = level.parent
+        if above is not None and above.physical not in rows:
+            continue
+        if (catalog.id if above is None else rows[above.physical].pk, level.leaf) in held:
+            return True
+    return False
+
+
+def _insert_schemas(catalog: Found, rows: dict[str, Schema], path: HierarchicalSchema) -> list[Schema]:
+    _require_there(catalog)
+    made: list[Schema] = []
+    above: Securable | None = None
+    for level in [*path.ancestors, path]:
+        there = rows.get(level.physical)
+        if there is None:
+            there = _schema_row(catalog, above, level)
+            rows[level.physical] = there
+            made.append(there)
+        above = there
+    return made
+
+
+def _schema_row(catalog: Found, above: Securable | None, path: HierarchicalSchema) -> Schema:
+    row = Schema(
+        id=new_id(),
+        kind=Kind.SCHEMA,
+        slot=Slot.SCHEMA,
+        name=path.leaf,
+        parent_id=above.pk if above else catalog.id,
+        owner_user_id=catalog.catalog.owner_user_id,
+        owner_group_id=catalog.catalog.owner_group_id,
+        creator=SYSTEM,
+        in_catalog_id=catalog.id,
+        physical_name=path.physical,
+    )
+    row.lineage = f"{above.lineage if above else catalog.lineage}/{row.id}"
+    row.save(force_insert=True)
+    return row
+
+
+def _found(catalog: Found, row: Schema) -> Event:
+    full_name = [catalog.catalog.name, row.path.logical()]
+    actor, facts = system_actor(), [stands(row)]
+    return event_of(actor, "schema.found_outside", Kind.SCHEMA, row.id, full_name, catalog.metalake.id, facts)
+
+
+def just_made(known: QuerySet[Mirror], asked_at: datetime) -> set[str]:
+    """Names that a listing does not know yet: made here lately, or seen by that name since it was asked for."""
+    names = known.values_list("wire_name", flat=True)
+    made = names.filter(securable__create_time__gte=timezone.now() - GRACE).exclude(securable__creator=SYSTEM)
+    return {*made, *names.filter(taken_at__gt=asked_at)}  # two questions: an "or" over two tables uses no index

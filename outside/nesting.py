@@ -1,0 +1,170 @@
+"""What stands in the way of schemas inside schemas where the outside system is flat, and where such a schema lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from django.db.models import F
+
+from authz import operations, policy
+from authz.policy import Actor
+from catalogs.lookup import Found
+from catalogs.models import Schema
+from metalake.errors import Invalid, MetalakeError, NotFound, ProviderUnavailable
+from metalake.hierarchy import HierarchicalSchema, configured_separator
+from metalake.privileges import Kind
+from outside import mirror
+from outside.calls import is_external, load, pages, provider_at_external
+from providers import remote
+from providers.base import Provider
+from providers.external import ExternalProvider, Levels, Remote, encode_path
+
+PROPERTY = "nested-namespaces"
+MOST = 5_000  # schemas that are asked for
+SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Check:
+    """Each conflict in a sentence, up to SHOWN of them; `note` says what could not be looked at."""
+
+    conflicts: list[str]
+    note: str = ""
+
+
+def check(actor: Actor, found: Found) -> Check:
+    """What it would lead to if the catalog became nested; nothing where it is. Raises NotFound, Forbidden."""
+    policy.require(actor, operations.ALTER_CATALOG, found)
+    if found.nested:
+        return Check([])
+    held = set(divided(found.id))
+    provider = provider_at_external(found) if is_external(found) else None
+    if provider is None or _nests_there(provider):
+        return Check(_divided(held)[:SHOWN])
+    names, note = _names(actor, found, provider)
+    held |= {name for name in names if configured_separator() in name}
+    provider.properties[PROPERTY] = "true"
+    conflicts = [*_divided(held), *_read_otherwise(provider, set(names) - held), *_made_one(provider, names)]
+    return Check(conflicts[:SHOWN], note)
+
+
+def require_nestable(actor: Actor, found: Found) -> None:
+    """Raise Invalid where an outside catalog cannot become nested; nothing where it is. Not for a transaction."""
+    if is_external(found) and (conflicts := check(actor, found).conflicts):
+        raise Invalid(f"{PROPERTY!r} cannot be switched on: {' '.join(conflicts)}", kind=Kind.CATALOG)
+
+
+def require_no_clash(provider: Provider, metalake_id: int) -> None:
+    """Raise Invalid where a catalog that is to be made would take two schemas of its system for one.
+
+    A system that cannot be asked now is no reason: what is found later than another of its path is left out.
+    """
+    if not isinstance(provider, ExternalProvider) or not provider.nests_here:
+        return
+    try:
+        names = remote.trial(provider, lambda: list(_there(provider)), metalake_id=metalake_id)
+    except MetalakeError:
+        return
+    if conflicts := _made_one(provider, names):
+        raise Invalid(f"{PROPERTY!r} cannot be switched on: {' '.join(conflicts[:SHOWN])}", kind=Kind.CATALOG)
+
+
+def divided(catalog_id: int) -> list[str]:
+    """Top-level schema names that hold the separator as plain text, so that the catalog cannot become nested."""
+    names = Schema.objects.filter(parent_id=catalog_id, name__contains=configured_separator())
+    return list(names.order_by("name").values_list("name", flat=True)[:SHOWN])
+
+
+def spelt_otherwise(catalog_id: int) -> list[str]:
+    """What keeps a nested catalog from becoming flat: schemas whose name there is not their name here."""
+    odd = mirror.of_schemas(catalog_id).exclude(wire_name=F("securable__name")).order_by("wire_name")
+    names = odd.values_list("securable__name", "wire_name")[:SHOWN]
+    return [f"Schema {here} is called {there} there." for here, there in names]
+
+
+# Where a schema lies
+
+
+def spellings(provider: ExternalProvider, path: HierarchicalSchema) -> list[Levels]:
+    """Where a schema of this path may lie: as we would spell it, and as others may have named it. Raises Invalid."""
+    spelt = provider.levels_of(path)
+    plain = [path.leaf]
+    if not provider.nests_here or path.is_nested or plain == spelt or provider.path_of(plain) != path:
+        return [spelt]
+    return [spelt, plain]
+
+
+def foreign_place(actor: Actor, catalog: Found, provider: ExternalProvider, path: HierarchicalSchema) -> Remote | None:
+    """A schema of this path that others made by another name than we would; asked only where there may be one."""
+    for levels in spellings(provider, path)[1:]:
+        try:
+            return load(actor, catalog, provider, levels)
+        except NotFound:
+            pass
+    return None
+
+
+# Names that cannot stay apart
+
+
+def _nests_there(provider: ExternalProvider) -> bool:
+    offered = provider.capabilities.schemas
+    return offered is not None and offered.nested
+
+
+def _divided(names: Iterable[str]) -> list[str]:
+    mark = configured_separator()
+    return [f"Schema {name} holds {mark!r}, which would divide it into levels." for name in sorted(names)]
+
+
+def _names(actor: Actor, found: Found, provider: ExternalProvider) -> tuple[list[str], str]:
+    """The names there: asked for now, else as they were when last seen."""
+    names: list[str] = []
+    try:
+        for page in pages(actor, found, provider, "list_schemas"):
+            names += [mirror.provider_levels(remote)[0] for remote in page]
+            if len(names) > MOST:
+                return names[:MOST], f"Only the first {MOST:,} schemas were looked at."
+    except ProviderUnavailable as failure:
+        known = mirror.of_schemas(found.id)
+        names = [row.levels[0] for row in known.only("wire_name")]
+        return names, f"{provider.label} was not asked, so this is about what it last said. {failure.message}"
+    return names, ""
+
+
+def _there(provider: ExternalProvider) -> Iterator[str]:
+    """The names in the system of a catalog that has no row yet."""
+    page, seen = provider.list_schemas(), 0
+    while True:
+        seen += len(page.items)
+        yield from (mirror.provider_levels(remote)[0] for remote in page.items)
+        if page.next is None or seen > MOST:
+            return
+        page = provider.list_schemas(page.next)
+
+
+def _read_otherwise(provider: ExternalProvider, names: Iterable[str]) -> list[str]:
+    """Names that would be read as paths."""
+    paths = ((name, _path(provider, name)) for name in sorted(names))
+    return [
+        f"Schema {name} would be read as {path.logical()}." for name, path in paths if path and path.segments != (name,)
+    ]
+
+
+def _made_one(provider: ExternalProvider, names: Iterable[str]) -> list[str]:
+    """Names that would be one path."""
+    spelt = dict[str, list[str]]()
+    for name in sorted(set(names)):
+        if path := _path(provider, name):
+            key = encode_path([provider.folded(segment) for segment in path.segments])
+            spelt.setdefault(key, []).append(name)
+    return [f"{' and '.join(same)} would be one schema." for same in spelt.values() if len(same) > 1]
+
+
+def _path(provider: ExternalProvider, name: str) -> HierarchicalSchema | None:
+    """None for a name that is no schema here, nested or not."""
+    try:
+        return provider.path_of([name])
+    except Invalid:
+        return None

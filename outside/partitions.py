@@ -1,0 +1,115 @@
+"""Partitions of tables in an outside system: never mirrored, since no grant hangs on them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+from authz import operations
+from authz.locks import Lock
+from authz.policy import Actor
+from catalogs.lookup import Found, by_id
+from catalogs.models import Intent
+from catalogs.secrets import require_values
+from catalogs.services import places
+from catalogs.services.changes import event
+from catalogs.services.holding import hold_each
+from formats.hive.partitions import IdentityPartition
+from metalake.events import record
+from metalake.models import new_id
+from metalake.names import dotted
+from outside import ground, intents, mirror
+from outside.calls import ask, pages
+from outside.intents import Draft, Work, step
+from outside.tables import ExternalTable
+from outside.work import again, files_kept, names_on
+from providers.external import PARTITION, Remote
+
+SLOT = "partition"
+
+
+def listed(actor: Actor, table: ExternalTable) -> Iterator[dict[str, Any]]:
+    """The partitions as the native wire has them."""
+    where = _where(table.found)
+    for page in pages(actor, table.found, table.provider, "list_partitions", **where):
+        yield from (table.provider.shown_partition(table.definition, each.definition) for each in page)
+
+
+def names(actor: Actor, table: ExternalTable) -> list[str]:
+    where = _where(table.found)
+    return [
+        each.name for page in pages(actor, table.found, table.provider, "list_partitions", **where) for each in page
+    ]
+
+
+def loaded(actor: Actor, table: ExternalTable, name: str) -> dict[str, Any]:
+    """Raises NotFound."""
+    there = Remote(**ask(actor, table.found, table.provider, "load_partition", **_where(table.found), partition=name))
+    return table.provider.shown_partition(table.definition, there.definition)
+
+
+def add(actor: Actor, table: ExternalTable, asked: IdentityPartition) -> dict[str, Any]:
+    require_values(asked.properties, kind=PARTITION)
+    definition = table.provider.new_partition(table.definition, asked)
+    name, place = definition["name"], definition.get("location")
+    ground.require_new(actor, table.found, table.provider, _locations_of(table), [place] if place else [])
+    intent = _carry(actor, table, "add_partition", name, definition=definition)
+    return table.provider.shown_partition(table.definition, intent.steps[-1]["result"]["definition"])
+
+
+def _locations_of(table: ExternalTable) -> list[str]:
+    place = table.definition.get("location")
+    return [place] if place else []
+
+
+def drop(actor: Actor, table: ExternalTable, name: str) -> str | None:
+    """Why its files stay that the system would have deleted. Raises NotFound."""
+    loaded(actor, table, name)
+    return files_kept(_carry(actor, table, "drop_partition", name, partition=name))
+
+
+def _carry(actor: Actor, table: ExternalTable, verb: str, name: str, **arguments: Any) -> Intent:
+    def decide(actor: Actor) -> Draft:
+        fresh = again(actor, table.found, operations.ALTER_TABLE)
+        return Draft(
+            id=new_id(),
+            verb=verb,
+            catalog_id=fresh.catalog.id,
+            full_name=f"{dotted(fresh.full_name)}/{name}"[:2048],
+            names=[(fresh.id, SLOT, _short(name))],
+            must_stay=names_on(fresh),
+            steps=[step(verb, **_where(fresh), **arguments, by_owner=places.chooses(actor, fresh))],
+            arguments={"id": fresh.id, "partition": name},
+        )
+
+    return intents.carry(actor, decide, holds=lambda: hold_each([(table.found, Lock.CHANGES)]))
+
+
+def _short(name: str) -> str:
+    """A reservation's name may take 255 characters, a partition's as many as it likes."""
+    return name if len(name) <= 255 else hashlib.sha256(name.encode()).hexdigest()
+
+
+def _where(found: Found) -> dict[str, Any]:
+    return {"schema": mirror.levels_at(found.nodes[-2].id) or [], "table": mirror.wire_name_at(found.id)}
+
+
+def _note(actor: Actor, intent: Intent) -> None:
+    found = by_id(intent.arguments["id"])
+    if found is not None:
+        fact = "table.partition_added" if intent.verb == "add_partition" else "table.partition_dropped"
+        details: dict[str, Any] = {"partition": intent.arguments["partition"]}
+        if why := files_kept(intent):
+            details["files_kept"] = why
+        record(event(actor, fact, found, **details))
+
+
+def _may_still(actor: Actor, intent: Intent) -> None:
+    found = by_id(intent.arguments["id"])
+    if found is not None:
+        again(actor, found, operations.ALTER_TABLE)
+
+
+for _verb in ("add_partition", "drop_partition"):
+    intents.register(_verb, Work(_note, _may_still))

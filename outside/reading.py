@@ -1,0 +1,208 @@
+"""How recent an answer is, and what is done about what is no longer there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from django.db import IntegrityError
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from authz import policy
+from authz.policy import Actor
+from authz.writing import write
+from catalogs.lookup import Found, Ident, nearest
+from catalogs.models import Catalog, Listing, Mirror, RefreshRun, Reservation
+from metalake.errors import NotFound
+from metalake.models import Securable
+from metalake.privileges import Kind
+from outside import mirror
+from outside.calls import load, system_actor
+from outside.tombstones import bury
+from providers.external import ExternalProvider, Remote
+
+T = TypeVar("T")
+SKEW = timedelta(minutes=1)  # by which the clocks of two processes may differ
+LOOKS = 10  # at most in one request, for what a listing left out
+MANY = 1_000  # that are looked through for those
+
+
+def or_namesake(ident: Ident, found: Found, allow: Callable[[Found], None], read: Callable[[Found], T]) -> T:
+    """What reading the object comes to; where that found it gone and another has its name by now, of that one.
+
+    `allow` is asked of each: the rights on the one that is gone say nothing of the other.
+    """
+    allow(found)
+    try:
+        return read(found)
+    except NotFound:
+        other = nearest(ident)
+        if other is None or other.kind != found.kind or other.id == found.id:
+            raise
+    allow(other)
+    return read(other)
+
+
+def catalog_of(found: Found) -> Found:
+    while found.kind != Kind.CATALOG:
+        found = found.above()
+    return found
+
+
+def listed_since(container_id: int, catalog_id: int, provider: ExternalProvider, force: bool) -> datetime | None:
+    """When the names below were last asked for, if that is recent enough to answer from the rows."""
+    if force or not provider.freshness:
+        return None
+    oldest = _oldest(catalog_id, provider)
+    listings = Listing.objects.filter(pk=container_id, taken_at__gte=oldest)
+    moments = [*listings.values_list("taken_at", flat=True), _walked_since(catalog_id, oldest)]
+    return max((moment for moment in moments if moment), default=None)
+
+
+def _oldest(catalog_id: int, provider: ExternalProvider) -> datetime:
+    """When an answer must have been asked for to count as fresh: before its catalog was altered, others may have said
+    it.
+    """
+    oldest = timezone.now() - timedelta(seconds=provider.freshness)
+    altered = Catalog.objects.filter(pk=catalog_id).values_list("last_modified_time", flat=True).first()
+    return max(oldest, altered) if altered else oldest
+
+
+def forget_answers(catalog_id: int, because: str) -> None:
+    """The catalog leads to another system: what the former one said is not fresh any more, and no walk of it goes on.
+
+    In the transaction that alters the catalog. Of answers by the clocks of other processes, the latest are made older.
+    """
+    now = timezone.now()
+    Listing.objects.filter(Q(pk=catalog_id) | Q(container__schema__in_catalog_id=catalog_id)).delete()
+    Mirror.objects.filter(in_catalog_id=catalog_id, taken_at__gt=now - SKEW).update(taken_at=now - SKEW)
+    walks = RefreshRun.objects.filter(in_catalog_id=catalog_id, state=RefreshRun.State.RUNNING)
+    walks.update(state=RefreshRun.State.FAILED, error=because, ended_at=now)
+
+
+def _walked_since(catalog_id: int, oldest: datetime) -> datetime | None:
+    """A whole walk says of everything that it was there when the walk began."""
+    runs = RefreshRun.objects.filter(in_catalog_id=catalog_id, state=RefreshRun.State.DONE, started_at__gte=oldest)
+    return runs.order_by("-started_at").values_list("started_at", flat=True).first()
+
+
+def settled(
+    actor: Actor, container: Found, provider: ExternalProvider, listed: set[str], kind: Kind, taken_at: datetime
+) -> set[str]:
+    """The names that may be shown: what was listed, what the listing left out but is there, and what was just made.
+
+    It counts as fresh only where no other rows are left, which all would show.
+    """
+    known = mirror.of_tables(container.id) if kind == Kind.TABLE else mirror.of_schemas(container.catalog.id)
+    names = listed | _bury_missing(actor, container, provider, known, listed)
+    names |= mirror.just_made(known, taken_at)
+    if provider.freshness:
+        is_whole = names.issuperset(known.values_list("wire_name", flat=True))
+        _note_listing(container.id, taken_at if is_whole else None)
+    return names
+
+
+def _note_listing(container_id: int, taken_at: datetime | None) -> None:
+    if taken_at is None:
+        Listing.objects.filter(pk=container_id).delete()
+        return
+    with suppress(IntegrityError):  # the container was dropped meanwhile
+        Listing.objects.update_or_create(pk=container_id, defaults={"taken_at": taken_at})
+
+
+def kept_of(found: Found) -> Mirror:
+    """What the system last said of a schema or table. Raises NotFound where it was dropped meanwhile."""
+    kept = Mirror.objects.select_related("securable").filter(pk=found.id).first()
+    if kept is None:
+        raise NotFound(policy.missing(found), kind=found.kind)
+    return kept
+
+
+def current(actor: Actor, found: Found, provider: ExternalProvider, *, force: bool = False) -> Mirror:
+    """What the system says of a schema or table, asked now unless its last answer is recent enough.
+
+    Raises NotFound where it is gone there, having buried it here.
+    """
+    kept = kept_of(found)
+    if not force and provider.freshness and kept.version:
+        oldest = _oldest(found.catalog.id, provider)
+        walked = _walked_since(found.catalog.id, oldest)
+        if walked and walked > kept.taken_at:
+            kept.taken_at = walked
+        if kept.taken_at >= oldest:
+            return kept
+    taken_at = timezone.now()
+    remote = fetch(actor, found, provider, kept)
+    if provider.freshness or (remote.identity, remote.version) != (kept.identity, kept.version):
+        if found.kind == Kind.SCHEMA:
+            mirror.meet_schemas(catalog_of(found), provider, [remote], taken_at, stamp=True)
+        else:
+            mirror.meet_tables(found.above(), [remote], taken_at, stamp=True)
+        here = Mirror.objects.filter(pk=found.id).values_list("identity", flat=True).first()
+        if here is None or mirror.is_another(here, remote):  # another object has its name now, met or not yet
+            raise NotFound(policy.missing(found), kind=found.kind)
+    kept.identity, kept.version, kept.definition, kept.taken_at = (
+        *(remote.identity, remote.version, remote.definition),
+        taken_at,
+    )
+    return kept
+
+
+def fetch(actor: Actor, found: Found, provider: ExternalProvider, kept: Mirror) -> Remote:
+    """The object as it is now. Raises NotFound where it is gone, having buried it here."""
+    asked_at = timezone.now()
+    try:
+        if found.kind == Kind.SCHEMA:
+            return load(actor, found, provider, kept.levels)
+        return _load_table(actor, found, provider, found.nodes[-2].id, kept.wire_name)
+    except NotFound:
+        _bury(kept.securable, provider, asked_at)
+        raise NotFound(policy.missing(found), kind=found.kind) from None
+
+
+def _load_table(actor: Actor, found: Found, provider: ExternalProvider, schema_id: int, name: str) -> Remote:
+    """Raises NotFound where it is gone, or what has its name is a view."""
+    remote = load(actor, found, provider, mirror.levels_at(schema_id) or [], name)
+    if remote.kind != Kind.TABLE:
+        raise NotFound(f"{name} is a {remote.kind} in its own system, not a table.", kind=Kind.TABLE)
+    return remote
+
+
+def _bury_missing(
+    actor: Actor, container: Found, provider: ExternalProvider, known: QuerySet[Mirror], names: set[str]
+) -> set[str]:
+    """What a listing leaves out is asked for, one by one, before it is taken for dropped; what is there after all."""
+    missing = [pk for pk, name in known.values_list("pk", "wire_name") if name not in names][:MANY]
+    rows = Mirror.objects.select_related("securable").defer("definition").filter(pk__in=missing)
+    rows = rows.filter(securable__create_time__lt=timezone.now() - mirror.GRACE)[:LOOKS] if missing else rows.none()
+    return {row.wire_name for row in rows if not bury_if_gone(actor, container, provider, row)}
+
+
+def bury_if_gone(actor: Actor, container: Found, provider: ExternalProvider, row: Mirror) -> bool:
+    """Whether the outside system itself says that a schema, or a table of the container, is no more."""
+    asked_at = timezone.now()
+    try:
+        if row.securable.kind == Kind.SCHEMA:
+            load(actor, container, provider, row.levels)
+        else:
+            _load_table(actor, container, provider, container.id, row.wire_name)
+    except NotFound:
+        return _bury(row.securable, provider, asked_at)
+    return False
+
+
+def _bury(row: Securable, provider: ExternalProvider, asked_at: datetime) -> bool:
+    def act(actor: Actor) -> bool:
+        if not Mirror.objects.filter(pk=row.pk, taken_at__lte=asked_at).exists():
+            return False  # it was renamed, or seen, since the system was asked
+        here = Securable.objects.filter(pk=row.pk).first()
+        if here is None or here.parent_id is None:
+            return False
+        if Reservation.objects.filter(scope_id=here.parent_id, slot=here.slot, name=here.name).exists():
+            return False  # a write of ours is on its way to this name
+        return bury(here.pk, steps_stay=provider.nests_here) > 0
+
+    return write(system_actor(), act, holds=None, kind=row.kind)

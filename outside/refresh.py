@@ -1,0 +1,288 @@
+"""Walking a whole outside catalog and bringing the rows up to it by difference.
+
+A run compares one schema after the other, page by page, each page in a transaction of its own, and remembers the last
+schema that it finished: whoever takes it over goes on there. What the system no longer lists is asked for by name
+before it is buried; if more than half of what was known is missing, nothing is, until somebody says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.db import IntegrityError, connection, transaction
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+
+from authz import operations, policy
+from authz.locks import Lock
+from authz.policy import Actor
+from catalogs.lookup import Found, Ident, by_id, find
+from catalogs.models import Catalog, Mirror, RefreshRun
+from catalogs.services.changes import require_enabled
+from catalogs.services.holding import Held, write_to
+from metalake.errors import Conflict, MetalakeError, NotFound, Unsupported
+from metalake.events import follow_up
+from metalake.privileges import Kind
+from outside import mirror
+from outside.calls import PATIENCE, SYSTEM, is_external, pages, provider_at_external, system_actor
+from outside.mirror import Tally
+from outside.reading import bury_if_gone
+from providers import remote
+from providers.external import ExternalProvider
+from providers.registry import provider_class
+
+log = logging.getLogger(__name__)
+
+TOPIC = "catalog.refresh"
+LEASE = timedelta(seconds=PATIENCE + remote.TOTAL)  # the longest that one question takes; each answer renews it
+FEW = 10  # missing objects that are believed whatever share of the whole they are
+SHARE = 0.5
+
+
+class TakenOver(Exception):
+    """Another process goes on with the run."""
+
+
+def start(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = False) -> RefreshRun:
+    """A run, which a worker or the server's own thread begins at once; the one that is under way, if there is one."""
+
+    def look(actor: Actor) -> Held:
+        found = find(actor, Ident(metalake, catalog))
+        policy.require(actor, operations.REFRESH_CATALOG, found)
+        require_enabled(found)
+        if not is_external(found):
+            raise Unsupported("This catalog is kept here; there is nothing to refresh.", kind=Kind.CATALOG)
+        return [(found, Lock.HANGS)]
+
+    def act(actor: Actor, found: Found) -> RefreshRun:
+        return begin(found.id, actor.name, accept_drops=accept_drops)
+
+    return write_to(actor, look, act, kind=Kind.CATALOG)
+
+
+def begin(catalog_id: int, requested_by: str = SYSTEM, *, accept_drops: bool = False, here: bool = False) -> RefreshRun:
+    """A run in the row, which whoever drains the outbox begins unless the caller carries it on `here`.
+
+    Raises NotFound where the catalog is gone.
+    """
+    known = Mirror.objects.filter(in_catalog_id=catalog_id).count()
+    for _ in range(2):  # the run that is in the way may end before it is looked for
+        try:
+            with transaction.atomic():
+                run = RefreshRun.objects.create(
+                    in_catalog_id=catalog_id,
+                    requested_by=requested_by,
+                    accept_drops=accept_drops,
+                    expected=known,
+                    lease_until=timezone.now(),
+                )
+                if not here:
+                    follow_up(TOPIC, [{"run": run.pk}])
+            return run
+        except IntegrityError:
+            if there := _running(catalog_id, accept_drops):
+                return there
+            if not Catalog.objects.filter(pk=catalog_id).exists():
+                raise NotFound("The catalog was dropped.", kind=Kind.CATALOG) from None
+    raise Conflict("Refreshes of this catalog end as fast as they begin; try again.", kind=Kind.CATALOG)
+
+
+def _running(catalog_id: int, accept_drops: bool) -> RefreshRun | None:
+    running = RefreshRun.objects.filter(in_catalog_id=catalog_id, state=RefreshRun.State.RUNNING)
+    if accept_drops:
+        running.update(accept_drops=True)
+    return running.first()
+
+
+def can_refresh(row: Catalog) -> bool:
+    return issubclass(provider_class(row.provider), ExternalProvider)
+
+
+def speed(run: RefreshRun) -> tuple[float, int | None]:
+    """Objects a second so far, and in how many seconds it should be done; None where that cannot be told."""
+    seconds = ((run.ended_at or timezone.now()) - run.started_at).total_seconds()
+    rate = run.seen / seconds if seconds > 0 else 0.0
+    left = run.expected - run.seen
+    if run.state != RefreshRun.State.RUNNING or run.is_left_alone or left <= 0 or rate <= 0:
+        return rate, None
+    return rate, round(left / rate)
+
+
+def runs_of(actor: Actor, metalake: str, catalog: str, limit: int = 20) -> list[RefreshRun]:
+    """The latest first."""
+    found = find(actor, Ident(metalake, catalog))
+    policy.require(actor, operations.REFRESH_CATALOG, found)
+    return list(RefreshRun.objects.filter(in_catalog_id=found.id).order_by("-started_at")[:limit])
+
+
+def run_of(actor: Actor, metalake: str, catalog: str, run_id: str) -> RefreshRun:
+    found = find(actor, Ident(metalake, catalog))
+    policy.require(actor, operations.REFRESH_CATALOG, found)
+    run = RefreshRun.objects.filter(in_catalog_id=found.id, pk=run_id).first() if run_id.isdecimal() else None
+    if run is None:
+        raise NotFound(f"Catalog {catalog} has no refresh {run_id}.")
+    return run
+
+
+def cancel(actor: Actor, metalake: str, catalog: str, run_id: str) -> RefreshRun:
+    """Stop a run where it is; what it compared stays."""
+    run = run_of(actor, metalake, catalog, run_id)
+    _finish(run, RefreshRun.State.FAILED, f"Stopped by {actor.name}.", any_fence=True)
+    run.refresh_from_db()
+    return run
+
+
+def carry_on(run_id: int, told: Callable[[RefreshRun], None] | None = None) -> RefreshRun | None:
+    """Take a run that nobody works on and bring it to its end; None where somebody does, or it has ended.
+
+    `told` is called after each page. Raises nothing that the outside system does: the run keeps it.
+    """
+    run = _take(run_id)
+    if run is None:
+        return None
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA mmap_size=0")  # a walk comes by every page once: mapped, all would stay in memory
+    try:
+        _walk(run, told or (lambda run: None))
+        _finish(run, RefreshRun.State.DONE, "")
+    except TakenOver:
+        log.info("refresh %s was stopped, or another process goes on with it", run_id)
+    except KeyboardInterrupt:
+        _mine(run).update(lease_until=timezone.now())  # whoever comes next goes on at once
+        raise
+    except MetalakeError as failure:
+        _finish(run, RefreshRun.State.FAILED, failure.message)
+    except Exception as failure:
+        _finish(run, RefreshRun.State.FAILED, f"The server failed ({type(failure).__name__}); its log says more.")
+        raise
+    return RefreshRun.objects.filter(pk=run_id).first() or run  # it went with its catalog
+
+
+def abandoned() -> list[int]:
+    """Runs whose process went away."""
+    now = timezone.now()
+    begun, never_begun = Q(fence__gt=0, lease_until__lt=now), Q(lease_until__lt=now - LEASE)
+    dead = RefreshRun.objects.filter(begun | never_begun, state=RefreshRun.State.RUNNING)
+    return list(dead.values_list("pk", flat=True)[:10])
+
+
+def _take(run_id: int) -> RefreshRun | None:
+    now = timezone.now()
+    free = RefreshRun.objects.filter(pk=run_id, state=RefreshRun.State.RUNNING, lease_until__lte=now)
+    if not free.update(fence=F("fence") + 1, lease_until=now + LEASE):
+        return None
+    return RefreshRun.objects.get(pk=run_id)
+
+
+def _walk(run: RefreshRun, told: Callable[[RefreshRun], None]) -> None:
+    catalog = by_id(run.in_catalog_id)
+    if catalog is None:
+        raise NotFound("The catalog was dropped.", kind=Kind.CATALOG)
+    require_enabled(catalog)
+    actor, provider = system_actor(), provider_at_external(catalog)
+    run.seen = run.counted
+    listed: set[str] = set()
+    asked_at = timezone.now()
+    for page in pages(actor, catalog, provider, "list_schemas"):
+        tally = mirror.meet_schemas(catalog, provider, page, asked_at)
+        listed |= {schema.name for schema in page}
+        _count(run, tally, told, again=bool(run.after))
+    for name in sorted(listed):
+        if name > run.after:
+            _tables(run, actor, _schema(catalog, name), provider, told)
+            run.after, run.counted = name, run.seen
+            _save(run, "after", "counted")
+    known = mirror.of_schemas(catalog.id)
+    _drop_missing(run, actor, catalog, provider, known, listed)
+
+
+def _schema(catalog: Found, name: str) -> Found | None:
+    row = Mirror.objects.filter(in_catalog_id=catalog.id, wire_name=name, securable__kind=Kind.SCHEMA).first()
+    return None if row is None else by_id(row.pk)
+
+
+def _tables(
+    run: RefreshRun,
+    actor: Actor,
+    schema: Found | None,
+    provider: ExternalProvider,
+    told: Callable[[RefreshRun], None],
+) -> None:
+    """Nothing for a schema whose name cannot be one here, or that went away since it was listed."""
+    levels = mirror.levels_at(schema.id) if schema is not None else None
+    if schema is None or levels is None:
+        return
+    names: set[str] = set()
+    asked_at = timezone.now()
+    try:
+        for page in pages(actor, schema, provider, "list_tables", schema=levels, whole=True):
+            names |= mirror.table_names(page)
+            _count(run, mirror.meet_tables(schema, page, asked_at), told)
+    except NotFound:
+        return
+    known = mirror.of_tables(schema.id)
+    _drop_missing(run, actor, schema, provider, known, names)
+
+
+def _drop_missing(
+    run: RefreshRun,
+    actor: Actor,
+    container: Found,
+    provider: ExternalProvider,
+    known: QuerySet[Mirror],
+    names: set[str],
+) -> None:
+    """Bury what is gone; hold back where so much is missing that the listing itself is in doubt."""
+    rows = known.filter(securable__create_time__lt=timezone.now() - mirror.GRACE)
+    there = list(rows.values_list("pk", "wire_name"))
+    missing = [pk for pk, name in there if name not in names]
+    too_many = len(missing) > FEW and len(missing) > SHARE * len(there)
+    says_nothing = container.kind == Kind.CATALOG and not names
+    if missing and (too_many or says_nothing) and not _accepts_drops(run):
+        run.held_back += len(missing)
+        _save(run, "held_back")
+        return
+    for pk in missing:
+        row = Mirror.objects.select_related("securable").defer("definition").filter(pk=pk).first()
+        if row is not None:
+            run.dropped += bury_if_gone(actor, container, provider, row)
+            _save(run, "dropped")
+
+
+def _accepts_drops(run: RefreshRun) -> bool:
+    """Which may be said of a run that is under way."""
+    return RefreshRun.objects.filter(pk=run.pk, accept_drops=True).exists()
+
+
+def _count(run: RefreshRun, tally: Tally, told: Callable[[RefreshRun], None], *, again: bool = False) -> None:
+    """Add up what a page came to; a page that is walked again counts only what it changed."""
+    for one in tally.passed_over:
+        log.info("refresh %s passes over %s", run.pk, one)
+    for name, value in tally.counts().items():
+        if not (again and name in ("seen", "skipped")):
+            setattr(run, name, getattr(run, name) + value)
+    _save(run, *tally.counts())
+    told(run)
+
+
+def _save(run: RefreshRun, *fields: str) -> None:
+    """Write down how far the run is, and keep it. Raises TakenOver."""
+    mine, values = _mine(run), {field: getattr(run, field) for field in fields}
+    if not mine.filter(state=RefreshRun.State.RUNNING).update(lease_until=timezone.now() + LEASE, **values):
+        mine.update(**values)  # of what somebody stopped
+        raise TakenOver
+
+
+def _mine(run: RefreshRun) -> QuerySet[RefreshRun]:
+    """The run's row, unless another process has taken it."""
+    return RefreshRun.objects.filter(pk=run.pk, fence=run.fence)
+
+
+def _finish(run: RefreshRun, state: str, error: str, *, any_fence: bool = False) -> None:
+    mine = RefreshRun.objects.filter(pk=run.pk, state=RefreshRun.State.RUNNING)
+    if not any_fence:
+        mine = mine.filter(fence=run.fence)
+    mine.update(state=state, error=error, ended_at=timezone.now())

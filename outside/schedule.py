@@ -1,0 +1,103 @@
+"""When catalogs are refreshed by themselves: one row of django-celery-beat each, which operators may edit.
+
+With a broker beat reads them; without one the server's own rounds do.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from django.conf import settings
+from django.db.models import F, QuerySet
+from django.utils import timezone
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
+
+from catalogs.models import Catalog
+from metalake.errors import NotFound
+from metalake.privileges import Kind
+from outside import refresh
+from providers.external import REFRESH_INTERVAL, seconds_of
+
+log = logging.getLogger(__name__)
+
+TASK = "metalake.scheduled_refresh"
+LONGEST_NAME = 200  # of a row of django-celery-beat
+OURS = r"^\[[0-9]+\]$"  # what `_arguments` writes; operators may write otherwise
+
+
+def schedule_of(catalog_id: int) -> QuerySet[PeriodicTask]:
+    return PeriodicTask.objects.filter(task=TASK, args=_arguments(catalog_id))
+
+
+def _arguments(catalog_id: int) -> str:
+    return json.dumps([catalog_id])
+
+
+def follow(event: dict[str, Any]) -> None:
+    """After a catalog was made, altered, enabled, disabled or dropped, be it with its metalake."""
+    if event["name"] == "metalake.dropped":
+        forget_gone()
+    elif event["kind"] == Kind.CATALOG and event["name"].startswith("catalog."):
+        row = Catalog.objects.filter(pk=event["object_id"]).first()
+        if row is None:
+            schedule_of(event["object_id"]).delete()
+        else:
+            keep(row)
+
+
+def keep(row: Catalog) -> None:
+    """Make the schedule what the catalog's property `refresh-interval` says."""
+    seconds = seconds_of(row.properties, REFRESH_INTERVAL)
+    tasks = schedule_of(row.pk)
+    if not seconds:
+        tasks.delete()
+        return
+    interval, _ = IntervalSchedule.objects.get_or_create(every=seconds, period=IntervalSchedule.SECONDS)
+    ending = f" ({row.pk})"  # names are unique
+    full_name = f"{row.parent.name}.{row.name}" if row.parent else row.name
+    name = f"refresh {full_name}"[: LONGEST_NAME - len(ending)] + ending
+    kept = {"name": name, "interval": interval, "crontab": None, "enabled": row.enabled}
+    if not tasks.update(**kept):
+        PeriodicTask.objects.create(task=TASK, args=_arguments(row.pk), **kept)
+
+
+def forget_gone() -> None:
+    """Drop the schedules of catalogs that are no more: a dropped metalake does not say which it held."""
+    tasks = list(PeriodicTask.objects.filter(task=TASK, args__regex=OURS).values_list("pk", "args"))
+    there = {_arguments(pk) for pk in Catalog.objects.values_list("pk", flat=True)}  # read last: it comes first
+    PeriodicTask.objects.filter(pk__in=[pk for pk, arguments in tasks if arguments not in there]).delete()
+
+
+def begin(catalog_id: int) -> None:
+    """A scheduled run; the schedule ends with its catalog."""
+    try:
+        refresh.begin(catalog_id)
+    except NotFound:
+        schedule_of(catalog_id).delete()
+
+
+def begin_due() -> int:
+    """Begin what is due, where no beat does it; returns how many runs began."""
+    if settings.METALAKE_BROKER_URL:
+        return 0
+    begun = 0
+    for task in PeriodicTask.objects.filter(task=TASK, enabled=True):
+        try:
+            begun += _begin_if_due(task)
+        except Exception:  # an operator may write what beat cannot read
+            log.exception("the schedule %r is passed over", task.name)
+    return begun
+
+
+def _begin_if_due(task: PeriodicTask) -> bool:
+    (catalog_id,) = json.loads(task.args)
+    if not Catalog.objects.filter(pk=catalog_id).exists():
+        return False
+    is_due, _ = task.schedule.is_due(task.last_run_at or task.date_changed)
+    mine = PeriodicTask.objects.filter(pk=task.pk, last_run_at=task.last_run_at)
+    begins = is_due and mine.update(last_run_at=timezone.now(), total_run_count=F("total_run_count") + 1)
+    if begins:
+        begin(catalog_id)
+    return bool(begins)

@@ -1,0 +1,334 @@
+"""Schemas of an outside system: read through, made, altered and dropped there by intents."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.utils import timezone
+
+from authz import operations
+from authz.locks import Lock
+from authz.policy import Actor
+from authz.writing import Stale
+from catalogs import lookup
+from catalogs.lookup import Found, Ident, by_id
+from catalogs.models import Intent, Mirror, Schema
+from catalogs.services import chains, places
+from catalogs.services.chains import Chain
+from catalogs.services.changes import Alteration, row_of
+from catalogs.services.holding import hold_each
+from formats.iceberg import locations
+from metalake.errors import AlreadyExists, Conflict, Invalid, NotEmpty, NotFound, Unsupported
+from metalake.hierarchy import HierarchicalSchema
+from metalake.models import Securable, Slot, new_id
+from metalake.privileges import Kind
+from outside import intents, mirror, nesting
+from outside.calls import pages, provider_at_external
+from outside.intents import Draft, Work, step
+from outside.reading import LOOKS, bury_if_gone, catalog_of, current, kept_of, listed_since, settled
+from outside.work import again, alteration_work, drop_work, files_kept, names_on, retried
+from providers.external import ExternalProvider, Remote
+
+ROOT_SCHEMA = "default"  # of a metastore: it lies where the folders of the others do
+
+
+def take_list(actor: Actor, container: Found, *, force: bool = False) -> tuple[set[int], datetime]:
+    """Bring the rows of a catalog's schemas up to date, unless they are recent enough; as of when they are.
+
+    Also the rows that may not be shown: too many were missing to ask for each of them.
+    """
+    catalog = catalog_of(container)
+    provider = provider_at_external(catalog)
+    if since := listed_since(catalog.id, catalog.id, provider, force):
+        return set(), since
+    taken_at, names = timezone.now(), set[str]()
+    for page in pages(actor, catalog, provider, "list_schemas"):
+        mirror.meet_schemas(catalog, provider, page, taken_at)
+        names |= {remote.name for remote in page}
+    names = settled(actor, catalog, provider, names, Kind.SCHEMA, taken_at)
+    return _missing(catalog, names), taken_at
+
+
+def _missing(catalog: Found, names: set[str]) -> set[int]:
+    """The schemas with none of these names that are no way to one that has."""
+    known = mirror.of_schemas(catalog.id).values_list("pk", "wire_name")
+    missing = {pk for pk, name in known if name not in names}
+    if not missing:
+        return missing
+    above = dict(Schema.objects.filter(in_catalog_id=catalog.id).values_list("pk", "parent_id"))
+    for pk in above.keys() - missing:
+        while (pk := above[pk]) in missing:
+            missing.remove(pk)
+    return missing
+
+
+def loaded(
+    actor: Actor, found: Found, *, force: bool = False, as_published: bool = False
+) -> tuple[Schema, datetime | None]:
+    """The row with the comment and properties that the system has, and as of when. Raises NotFound where it is gone.
+
+    A schema that is only a step to others is known to us alone. Just after a write, what it published is shown: asking
+    once more might fail, and the write has not.
+    """
+    row = row_of(Schema, found)
+    if not Mirror.objects.filter(pk=found.id).exists():
+        return row, None
+    provider = provider_at_external(found)
+    kept = kept_of(found) if as_published else current(actor, found, provider, force=force)
+    shown = provider.shown_schema(kept.definition)
+    row.comment, row.properties = shown["comment"], shown["properties"]
+    return row, kept.taken_at
+
+
+def folder_of(found: Found) -> str | None:
+    """Where Iceberg tables of a schema go that name no place, as the system last said; of one that is only a step to
+    others, where they would, if that is ours to say.
+    """
+    provider, kept = provider_at_external(found), Mirror.objects.filter(pk=found.id).first()
+    if kept is not None:
+        return provider.home_of(Remote(kept.wire_name, kept.definition, kind=Kind.SCHEMA))
+    name = mirror.wire_name(provider.levels_of(found.path))
+    return provider.home_of(Remote(name, provider.new_schema(None, {}), kind=Kind.SCHEMA))
+
+
+def create(actor: Actor, ident: Ident, comment: str | None, properties: dict[str, str]) -> Found:
+    """Make a schema outside, with the levels above it that are missing there and here."""
+    _require_unspelt(actor, ident)
+    _require_place(actor, chains.catalog_at(actor, ident), properties.get("location"))
+
+    held: list[int] = []
+
+    def way(actor: Actor) -> Chain:
+        catalog = chains.catalog_at(actor, ident)
+        places.require_choice(actor, catalog, {}, properties)
+        return chains.may_create(actor, catalog, ident.schema or "")
+
+    def holds() -> None:
+        parent = way(actor).parent
+        hold_each([(parent, Lock.MOVES)])
+        held[:] = [parent.id]
+
+    def decide(actor: Actor) -> Draft:
+        chain = way(actor)
+        if [chain.parent.id] != held:
+            raise Stale
+        catalog = chain.catalog
+        provider, marker = provider_at_external(catalog), new_id()
+        return Draft(
+            id=marker,
+            verb="create_schema",
+            catalog_id=catalog.id,
+            full_name=f"{catalog.catalog.name}.{chain.path.logical()}",
+            names=[(chain.parent.id, Slot.SCHEMA, chain.missing[0].leaf)],
+            must_stay=names_on(chain.parent),
+            steps=_creations(provider, chain.missing, provider.new_schema(comment, properties), str(marker)),
+            arguments={"segments": chain.path.segments},  # the catalog may be renamed meanwhile
+        )
+
+    try:
+        intent = intents.carry(actor, decide, holds=holds)
+    except AlreadyExists:  # there, where it may have another name
+        name = lookup.logical(ident.schema or "")
+        raise AlreadyExists(f"Schema {name} already exists.", kind=Kind.SCHEMA) from None
+    return _made(intent)
+
+
+def _require_unspelt(actor: Actor, ident: Ident) -> None:
+    """Raise AlreadyExists where others made the schema by another name than it would have; then it is met."""
+    catalog = chains.catalog_at(actor, ident)
+    path = chains.may_create(actor, catalog, ident.schema or "").path
+    provider, asked_at = provider_at_external(catalog), timezone.now()
+    if there := nesting.foreign_place(actor, catalog, provider, path):
+        mirror.meet_schemas(catalog, provider, [there], asked_at)
+        said = f"Schema {path.logical()} already exists: {provider.label} has it as {there.name}."
+        raise AlreadyExists(said, kind=Kind.SCHEMA)
+
+
+def _require_place(actor: Actor, catalog: Found, location: str | None) -> None:
+    """Raise Invalid where another schema's tables lie, if the system deletes the folders of tables that are dropped."""
+    provider = provider_at_external(catalog)
+    if not (location and provider.deletes_folders):
+        return
+    for kept in mirror.of_schemas(catalog.id).select_related("securable"):
+        taken, within = kept.definition["location"], kept.wire_name != ROOT_SCHEMA
+        if not (taken and locations.overlap(location, taken, within=within)):
+            continue
+        if not bury_if_gone(actor, catalog, provider, kept):
+            said = f"properties.location: {location} overlaps the place of another schema; choose another"
+            raise Invalid(said, kind=Kind.SCHEMA)
+
+
+def _creations(
+    provider: ExternalProvider, missing: list[HierarchicalSchema], definition: dict[str, Any], marker: str
+) -> list[dict[str, Any]]:
+    """A call for each missing level where the system nests, else one for the target alone."""
+    offered = provider.capabilities.schemas
+    *parents, target = missing if offered is not None and offered.nested else missing[-1:]
+    plain = provider.marked(provider.new_schema(None, {}), marker)
+    made = [
+        step("create_schema", may_adopt=True, schema=provider.levels_of(each), definition=plain) for each in parents
+    ]
+    return [
+        *made,
+        step("create_schema", schema=provider.levels_of(target), definition=provider.marked(definition, marker)),
+    ]
+
+
+def _chain(actor: Actor, intent: Intent) -> Chain:
+    """In the catalog that it was promised in, whatever that is called by now."""
+    catalog = _catalog(intent)
+    chains.require_reach(actor, catalog)
+    return chains.may_create(actor, catalog, intent.arguments["segments"])
+
+
+def _catalog(intent: Intent) -> Found:
+    catalog = by_id(intent.in_catalog_id)
+    if catalog is None:
+        raise NotFound("The catalog was dropped meanwhile.", kind=Kind.CATALOG)
+    return catalog
+
+
+def _made(intent: Intent) -> Found:
+    path = chains.path_in(_catalog(intent), intent.arguments["segments"])
+    rows = Schema.objects.filter(in_catalog_id=intent.in_catalog_id, physical_name=path.physical)
+    found = next((found for pk in rows.values_list("pk", flat=True) if (found := by_id(pk))), None)
+    if found is None:
+        raise NotFound(f"Schema {path.logical()} was made, and dropped meanwhile.", kind=Kind.SCHEMA)
+    return found
+
+
+def _publish_creation(actor: Actor, intent: Intent) -> None:
+    """What was there before us is found, not made: it belongs to the catalog's owner."""
+    now, chain = timezone.now(), _chain(actor, intent)
+    provider = provider_at_external(chain.catalog)
+    adopted = [Remote(**each["result"]) for each in intent.steps if each["status"] == intents.ADOPTED]
+    if adopted:
+        mirror.meet_schemas(chain.catalog, provider, adopted, now)
+        chain = _chain(actor, intent)
+    answers = {mirror.wire_name(each["arguments"]["schema"]): each["result"] for each in intent.steps}
+    for row in chains.insert(actor, chain, None, {}):
+        name = mirror.wire_name(provider.levels_of(row.path))
+        if name in answers:
+            mirror.keep(row.id, chain.catalog.id, name, Remote(**answers[name]), now)
+
+
+intents.register("create_schema", Work(_publish_creation, allowed=_chain))
+
+
+def alter(actor: Actor, found: Found, alteration: Alteration) -> dict[str, str]:
+    """The schema's properties as they were before."""
+    again(actor, found, operations.ALTER_SCHEMA)
+    provider = provider_at_external(found)
+
+    def attempt() -> dict[str, str]:
+        if not Mirror.objects.filter(pk=found.id).exists():
+            raise Unsupported(
+                f"Schema {found.path.logical()} only leads to others; it has no properties.", kind="schema"
+            )
+        kept = current(actor, found, provider, force=True)
+        row, shown = row_of(Schema, found), provider.shown_schema(kept.definition)
+        row.comment, row.properties = shown["comment"], dict(shown["properties"])
+        before = dict(row.properties)
+        fields = alteration.apply_to(row)
+        places.require_choice(actor, found, before, row.properties)
+        if fields:
+            wanted = provider.altered_schema(kept.definition, row.comment, row.properties)
+            draft = partial(
+                _alteration, found=found, provider=provider, kept=kept, wanted=wanted, fields=sorted(fields)
+            )
+            intents.carry(actor, draft, holds=partial(hold_each, [(found, Lock.CHANGES)]))
+        return before
+
+    return retried(attempt)
+
+
+def _alteration(
+    actor: Actor, found: Found, provider: ExternalProvider, kept: Mirror, wanted: dict[str, Any], fields: list[str]
+) -> Draft:
+    fresh, marker = again(actor, found, operations.ALTER_SCHEMA), new_id()
+    definition = provider.marked(wanted, str(marker))
+    return Draft(
+        id=marker,
+        verb="alter_schema",
+        catalog_id=fresh.catalog.id,
+        full_name=".".join(fresh.full_name),
+        names=names_on(fresh)[-1:],
+        must_stay=names_on(fresh)[:-1],
+        steps=[step("alter_schema", schema=kept.levels, definition=definition, version=kept.version)],
+        arguments={"id": fresh.id, "details": {"changed": fields}},
+    )
+
+
+intents.register("alter_schema", alteration_work(operations.ALTER_SCHEMA))
+
+
+def drop(actor: Actor, found: Found, *, cascade: bool) -> str | None:
+    """Refused while it holds anything, here or there, seen or unseen; cascade is for flat catalogs only.
+
+    What was dropped outside and is still a row here holds nothing: the system itself is asked. Returns why files of its
+    tables stay that the system would have deleted.
+    """
+    again(actor, found, operations.DROP_SCHEMA)
+    chains.check_cascade(found, cascade)
+    provider, steps, gone = provider_at_external(found), [], list[int]()
+    if not cascade:
+        _bury_gone_schemas(actor, found, provider)
+    if Mirror.objects.filter(pk=found.id).exists():
+        kept = current(actor, found, provider, force=True)  # never a namesake made outside
+        if not cascade:
+            gone = _tables_gone(actor, found, provider, kept.levels)
+        steps = [step("drop_schema", schema=kept.levels, identity=kept.identity, cascade=cascade)]
+
+    def decide(actor: Actor) -> Draft:
+        fresh = again(actor, found, operations.DROP_SCHEMA)
+        for each in steps:
+            each["arguments"]["by_owner"] = places.chooses(actor, fresh)
+        if not cascade and Securable.objects.filter(parent_id=fresh.id).exclude(pk__in=gone).exists():
+            raise _not_empty(fresh)
+        if Mirror.objects.filter(pk=fresh.id).exists() != bool(steps):
+            raise Conflict(f"Schema {fresh.path.logical()} was given its place meanwhile; try again.", kind="schema")
+        return Draft(
+            id=new_id(),
+            verb="drop_schema",
+            catalog_id=fresh.catalog.id,
+            full_name=".".join(fresh.full_name),
+            names=names_on(fresh)[-1:],
+            must_be_still=[fresh.id],
+            steps=steps,
+            arguments={"id": fresh.id, "details": {"cascade": cascade}},
+        )
+
+    return files_kept(intents.carry(actor, decide, holds=partial(hold_each, [(found, Lock.MOVES)])))
+
+
+def _bury_gone_schemas(actor: Actor, found: Found, provider: ExternalProvider) -> None:
+    """Raise NotEmpty where the schema leads to another that is there, or is known to us alone."""
+    inside = Schema.objects.filter(parent_id=found.id)
+    mirrors = {row.pk: row for row in Mirror.objects.select_related("securable").filter(pk__in=inside.values("pk"))}
+    for pk in inside.values_list("pk", flat=True):
+        if pk not in mirrors or not bury_if_gone(actor, found, provider, mirrors[pk]):
+            raise _not_empty(found)
+
+
+def _tables_gone(actor: Actor, found: Found, provider: ExternalProvider, levels: list[str]) -> list[int]:
+    """The rows of tables of which the system has none; they go with the schema. Raises NotEmpty where it has any.
+
+    A listing may not know yet what was just made, so the newest are asked for by name.
+    """
+    if any(page for page in pages(actor, found, provider, "list_tables", schema=levels)):
+        raise _not_empty(found)
+    rows = Mirror.objects.filter(securable__parent_id=found.id, securable__slot=Slot.TABULAR)
+    gone = list(rows.order_by("-securable__create_time", "-pk").values_list("pk", flat=True))
+    for kept in Mirror.objects.select_related("securable").defer("definition").filter(pk__in=gone[:LOOKS]):
+        if not bury_if_gone(actor, found, provider, kept):
+            raise _not_empty(found)
+    return gone
+
+
+def _not_empty(found: Found) -> NotEmpty:
+    return NotEmpty(f"Schema {found.path.logical()} is not empty.", kind=Kind.SCHEMA)
+
+
+intents.register("drop_schema", drop_work(operations.DROP_SCHEMA))

@@ -1,0 +1,82 @@
+"""What was dropped outside: its rows go at once, and for a day a tombstone says what they were."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Q
+from django.utils import timezone
+
+from authz.models import Grant
+from authz.policy import Node
+from catalogs.lookup import Found, by_id
+from catalogs.models import Mirror, Tombstone
+from catalogs.services.changes import remove
+from metalake.events import Event, event_of, gone, record
+from metalake.models import Securable, Slot, below
+from metalake.names import dotted
+from metalake.privileges import Kind
+from outside.calls import system_actor
+
+KEPT = timedelta(hours=24)
+
+
+def bury(securable_id: int, *, steps_stay: bool = False) -> int:
+    """Remove an object that was dropped outside, with all below it, and leave a tombstone of each for a day.
+
+    With `steps_stay`, a schema that leads to others is not removed: only its own place and its tables are no more.
+    In the caller's transaction; returns how many objects went.
+    """
+    found = by_id(securable_id)
+    if found is None:
+        return 0
+    inside = Securable.objects.filter(parent_id=found.id)
+    if steps_stay and found.kind == Kind.SCHEMA and inside.filter(slot=Slot.SCHEMA).exists():
+        tables = list(inside.filter(slot=Slot.TABULAR).values_list("pk", flat=True))
+        Mirror.objects.filter(pk=found.id).delete()
+        record(_dropped(found, []))
+        return sum(bury(table) for table in tables)
+    under = Securable.objects.select_related("owner_user", "owner_group").filter(Q(pk=found.id) | below(found.lineage))
+    rows = {row.pk: row for row in under}
+    grants = _grants_on(list(rows))
+    Tombstone.objects.bulk_create(
+        Tombstone(
+            in_catalog_id=found.catalog.id,
+            kind=row.kind,
+            full_name=dotted(_lineage_of(found, row, rows).full_name)[:2048],
+            securable_id=row.pk,
+            owner=str(row.owner_user or row.owner_group),
+            grants=grants.get(row.pk, []),
+        )
+        for row in rows.values()
+    )
+    remove(found)
+    record(_dropped(found, [gone(found.id)]))
+    return len(rows)
+
+
+def _dropped(found: Found, facts: list[list[Any]]) -> Event:
+    name, full_name = f"{found.kind}.dropped_outside", found.full_name
+    return event_of(system_actor(), name, found.kind, found.id, full_name, found.metalake.id, facts)
+
+
+def _lineage_of(top: Found, row: Securable, rows: dict[int, Securable]) -> Found:
+    """The way to a row below an object, by the rows on it."""
+    ids = [int(part) for part in row.lineage[1:].split("/")][len(top.nodes) :]
+    nodes = [Node(id, rows[id].kind, rows[id].name, None, None) for id in ids]
+    return Found((*top.nodes, *nodes), row.lineage, None, top.nested, None, top.provider)
+
+
+def _grants_on(ids: list[int]) -> dict[int, list[dict[str, Any]]]:
+    held: dict[int, list[dict[str, Any]]] = {}
+    grants = Grant.objects.filter(content_object_id__in=ids).select_related("permission", "group__role")
+    for grant in grants:
+        said = {"role": grant.group.role.name, "privilege": grant.permission.codename, "effect": grant.effect}
+        held.setdefault(grant.content_object_id, []).append(said)
+    return held
+
+
+def clear() -> int:
+    """Forget what was buried over a day ago."""
+    return Tombstone.objects.filter(found_at__lt=timezone.now() - KEPT).delete()[0]

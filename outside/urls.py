@@ -1,0 +1,11 @@
+"""The native wire's paths for walks over outside catalogs."""
+
+from metalake.rest import route
+from outside.api import Refresh, Refreshes
+
+REFRESHES = "metalakes/<metalake>/catalogs/<catalog>/refreshes"
+
+urlpatterns = [
+    route(REFRESHES, Refreshes),
+    route(f"{REFRESHES}/<refresh_id>", Refresh),
+]

@@ -1,0 +1,214 @@
+"""What the owners of an outside catalog may know of it, and decide about writes that nobody else can settle."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from authz import operations, policy
+from authz.locks import Lock
+from authz.policy import Actor
+from authz.writing import write
+from catalogs.lookup import Found, by_id
+from catalogs.models import Intent, RefreshRun, Tombstone
+from catalogs.services.changes import event
+from catalogs.services.holding import hold_each
+from metalake.errors import NotFound
+from metalake.events import record
+from metalake.privileges import Kind
+from outside import intents, schedule
+from outside.calls import is_external
+from providers import lines
+
+SHOWN = 10  # runs
+MANY = 100  # tombstones, and writes
+
+
+@dataclass(frozen=True)
+class Health:
+    """What this server has seen of an outside system; nothing where workers make the calls (`asked_here`)."""
+
+    asked_here: bool
+    calls: int = 0  # the latest ones, up to lines.WINDOW
+    failures: int = 0  # in a row
+    last_error: str = ""
+    spared_since: datetime | None = None
+    asked_again_in: int = 0  # seconds
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """When a catalog is refreshed by itself."""
+
+    every: int  # seconds
+    next_at: datetime | None  # None: it is switched off
+
+
+@dataclass(frozen=True)
+class Watch:
+    """An outside catalog as its owners see it; runs and tombstones newest first."""
+
+    health: Health
+    timetable: Timetable | None
+    runs: list[RefreshRun]
+    as_of: datetime | None  # what the newest complete walk has seen is true of
+    dropped: list[Tombstone]
+    dropped_count: int
+    under_way: list[Intent]
+    stuck: list[Intent]
+    looked_for: list[Intent]  # taken back, while a call of theirs may still have arrived after that
+
+    @property
+    def run(self) -> RefreshRun | None:
+        """The newest."""
+        return self.runs[0] if self.runs else None
+
+    @property
+    def is_running(self) -> bool:
+        return self.run is not None and self.run.state == RefreshRun.State.RUNNING
+
+    @property
+    def held_back(self) -> int:
+        """Objects that are missing there by the newest complete walk, and are not believed to be gone."""
+        done = (run for run in self.runs if run.state == RefreshRun.State.DONE)
+        return next((run.held_back for run in done), 0)
+
+    @property
+    def unsettled(self) -> int:
+        return len(self.stuck) + len(self.under_way) + len(self.looked_for)
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether it may look otherwise in a moment."""
+        return self.is_running or bool(self.under_way)
+
+
+def may_watch(actor: Actor, found: Found) -> bool:
+    """Whether this is an outside catalog of the actor's."""
+    is_outside = found.kind == Kind.CATALOG and is_external(found)
+    return is_outside and policy.permits(actor, operations.REFRESH_CATALOG, found)
+
+
+def watch(actor: Actor, found: Found) -> Watch:
+    """Raises NotFound, Forbidden, and NotFound for a catalog that is kept here."""
+    policy.require(actor, operations.REFRESH_CATALOG, found)
+    _require_external(found)
+    runs = RefreshRun.objects.filter(in_catalog_id=found.id)
+    done = runs.filter(state=RefreshRun.State.DONE).order_by("-started_at")
+    dropped = Tombstone.objects.filter(in_catalog_id=found.id).order_by("-found_at", "full_name")
+    live = Intent.objects.filter(in_catalog_id=found.id, state__in=Intent.LIVE).order_by("created_at")
+    writes = list(live.defer("arguments", "steps")[:MANY])
+    return Watch(
+        health=health_of(found.id),
+        timetable=_timetable(found.id),
+        runs=list(runs.order_by("-started_at")[:SHOWN]),
+        as_of=done.values_list("started_at", flat=True).first(),
+        dropped=list(dropped[:MANY]),
+        dropped_count=dropped.count(),
+        under_way=[intent for intent in writes if intent.state != Intent.State.STUCK],
+        stuck=[intent for intent in writes if intent.state == Intent.State.STUCK],
+        looked_for=list(_looked_for(found).defer("arguments", "steps")[:MANY]),
+    )
+
+
+def _looked_for(found: Found) -> QuerySet[Intent]:
+    late = intents.looking().filter(in_catalog_id=found.id).exclude(state=Intent.State.STUCK)
+    return late.order_by("created_at")
+
+
+def health_of(catalog_id: int) -> Health:
+    if settings.METALAKE_BROKER_URL:
+        return Health(asked_here=False)
+    seen = lines.health_of("system", catalog_id)
+    left = seen.open_until - time.monotonic()
+    since = timezone.now() - timedelta(seconds=lines.COOL_DOWN - left) if seen.is_open else None
+    return Health(
+        asked_here=True,
+        calls=len(seen.recent),
+        failures=seen.failures,
+        last_error=seen.last_error,
+        spared_since=since,
+        asked_again_in=max(0, round(left)),
+    )
+
+
+def _timetable(catalog_id: int) -> Timetable | None:
+    task = schedule.schedule_of(catalog_id).select_related("interval").first()
+    if task is None or task.interval is None:
+        return None
+    every = round(task.interval.schedule.run_every.total_seconds())
+    if not task.enabled:
+        return Timetable(every, None)
+    _, seconds = task.schedule.is_due(task.last_run_at or task.date_changed)
+    return Timetable(every, timezone.now() + timedelta(seconds=seconds))
+
+
+def _require_external(found: Found) -> None:
+    if found.kind != Kind.CATALOG or not is_external(found):
+        raise NotFound("There is no such outside catalog.", kind=Kind.CATALOG)
+
+
+# Writes that need somebody's word
+
+Decision = Callable[[Intent, str], None]
+
+
+def retry(actor: Actor, found: Found, intent_id: int) -> None:
+    """Have an undecided write tried again within a round. Raises NotFound, Forbidden."""
+    _decide(actor, found, intent_id, retried)
+
+
+def give_up(actor: Actor, found: Found, intent_id: int) -> None:
+    """End an undecided write: its names are free, what it left outside stays. Raises NotFound, Forbidden."""
+    _decide(actor, found, intent_id, given_up)
+
+
+def retried(intent: Intent, by: str) -> None:
+    intents.retry(intent)
+
+
+def given_up(intent: Intent, by: str) -> None:
+    intents.give_up_by_operator(intent, by)
+
+
+def _decide(actor: Actor, found: Found, intent_id: int, decision: Decision) -> None:
+    def act(actor: Actor) -> None:
+        fresh = by_id(found.id)
+        if fresh is None:
+            raise NotFound(policy.missing(found), kind=Kind.CATALOG)
+        policy.require(actor, operations.REFRESH_CATALOG, fresh)
+        intent = intents.undecided().filter(in_catalog_id=fresh.id, pk=intent_id).first()
+        if intent is None:
+            raise NotFound("There is no write that waits for a decision; it has been settled since.")
+        _take_down(actor, fresh, intent, decision)
+
+    write(actor, act, holds=partial(hold_each, [(found, Lock.HANGS)]), kind=Kind.CATALOG)
+
+
+def decide_all(operator: Actor, rows: Iterable[Intent], decision: Decision) -> int:
+    """The same for operators, whom their own pages have let in; returns how many of the writes were undecided."""
+
+    def act(operator: Actor) -> int:
+        decided = 0
+        for intent in intents.undecided().filter(pk__in=chosen):
+            found = by_id(intent.in_catalog_id)
+            if found is not None:
+                _take_down(operator, found, intent, decision)
+                decided += 1
+        return decided
+
+    chosen = [intent.pk for intent in rows]
+    return write(operator, act, holds=None, kind=Kind.CATALOG)  # by their ids
+
+
+def _take_down(actor: Actor, found: Found, intent: Intent, decision: Decision) -> None:
+    decision(intent, actor.name)
+    name = f"intent.{decision.__name__}"
+    record(event(actor, name, found, intent=str(intent.pk), verb=intent.verb, target=intent.full_name))

@@ -1,0 +1,101 @@
+"""What writes to outside systems share: the names they hold, alterations and drops as they are published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from django.utils import timezone
+
+from authz import policy
+from authz.operations import Operation
+from authz.policy import Actor
+from catalogs.lookup import Found, by_id
+from catalogs.models import Intent, Mirror
+from catalogs.services import reserved
+from catalogs.services.changes import event, remove, require_enabled, row_of, save
+from metalake.errors import Conflict, NotFound
+from metalake.events import gone, record
+from metalake.models import Securable, Slot
+from metalake.privileges import Kind
+from outside import mirror
+from outside.intents import Held, Name, Work
+from providers.external import KEPT, Remote
+
+T = TypeVar("T")
+ATTEMPTS = 3
+
+
+def retried(attempt: Callable[[], T]) -> T:
+    """What `attempt` returns; where the object was changed outside meanwhile, it is made again on the new state."""
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            return attempt()
+        except Conflict as conflict:
+            if not left or isinstance(conflict, Held):
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def names_on(found: Found) -> list[Name]:
+    """The schemas and the table on a lineage by their names, outermost first."""
+    slots = {Kind.SCHEMA: Slot.SCHEMA, Kind.TABLE: Slot.TABULAR}
+    return [
+        (above.id, slots[Kind(node.kind)], node.name)
+        for above, node in zip(found.nodes[1:], found.nodes[2:], strict=False)
+    ]
+
+
+def again(actor: Actor, found: Found, operation: Operation) -> Found:
+    """The same object as it is now, if it still has its names and the actor may do this to it.
+
+    Raises NotFound where it was renamed, moved or dropped since it was found.
+    """
+    fresh = by_id(found.id)
+    if fresh is None or fresh.full_name != found.full_name or fresh.metalake.name != found.metalake.name:
+        raise NotFound(policy.missing(found), kind=found.kind)
+    policy.require(actor, operation, fresh)
+    require_enabled(fresh)
+    return fresh
+
+
+def _target(intent: Intent) -> Found:
+    found = by_id(intent.arguments["id"])
+    if found is None:
+        raise NotFound(f"{intent.full_name} does not exist.", kind=intent.verb.rpartition("_")[2])
+    return found
+
+
+def _alteration(actor: Actor, intent: Intent, fact: str) -> None:
+    """An alteration that was made there is so, whatever has become of the rights of who asked for it."""
+    found = _target(intent)
+    name = Mirror.objects.values_list("wire_name", flat=True).get(pk=found.id)
+    mirror.keep(found.id, found.catalog.id, name, Remote(**intent.steps[-1]["result"]), timezone.now())
+    save(row_of(Securable, found), actor, [])
+    record(event(actor, f"{found.kind}.{fact}", found, **intent.arguments["details"]))
+
+
+def files_kept(intent: Intent) -> str | None:
+    """Why files stay that the outside system would have deleted, by what it answered."""
+    answers = (each["result"] or {} for each in intent.steps)
+    return next((answer[KEPT] for answer in answers if KEPT in answer), None)
+
+
+def _drop(actor: Actor, intent: Intent) -> None:
+    found, why = _target(intent), files_kept(intent)
+    reserved.keep_outside(found, with_managed=bool(why))
+    remove(found)
+    details = intent.arguments["details"] | ({"files_kept": why} if why else {})
+    record(event(actor, f"{found.kind}.dropped", found, [gone(found.id)], **details))
+
+
+def alteration_work(operation: Operation, fact: str = "altered") -> Work:
+    """An alteration in place; `fact` is what its event says was done."""
+    return Work(
+        lambda actor, intent: _alteration(actor, intent, fact),
+        lambda actor, intent: policy.require(actor, operation, _target(intent)),
+    )
+
+
+def drop_work(operation: Operation) -> Work:
+    return Work(_drop, lambda actor, intent: policy.require(actor, operation, _target(intent)))

@@ -1,0 +1,136 @@
+"""Single calls of a metastore, and what they give as ours."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from hive_metastore.ttypes import EnvironmentContext, Table
+
+from formats.hive.partitions import partition_values
+from formats.hive.tables import MANAGED_TABLE, VIEW_TYPES, HiveColumn
+from metalake.errors import Conflict, MetalakeError, NotFound, OutcomeUnknown, Unsupported
+from metalake.privileges import Kind
+from providers.external import PARTITION, Remote
+from providers.hive.client import Metastore
+from providers.hive.errors import About
+from providers.hive.objects import DDL_TIME, hive_table, partition_of, schema_of, table_of
+
+KEEP_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
+
+
+def part_of(items: Sequence[Any], after: str | None, size: int) -> tuple[list[Any], str | None]:
+    """The items that follow a name, and the name that the next ones follow; an item is a name or begins with one."""
+
+    def name_of(item: Any) -> str:
+        return item if isinstance(item, str) else item[0]
+
+    start = bisect_right(items, after, key=name_of) if after is not None else 0
+    chosen = list(items[start : start + size])
+    return chosen, name_of(chosen[-1]) if start + size < len(items) else None
+
+
+def read_database(metastore: Metastore, name: str) -> Remote:
+    return schema_of(metastore.call("get_database", name, about=About(Kind.SCHEMA, name)))
+
+
+def find_database(metastore: Metastore, name: str) -> Remote | None:
+    try:
+        return read_database(metastore, name)
+    except NotFound:
+        return None
+
+
+def read_kinds(metastore: Metastore, database: str) -> list[tuple[str, str]]:
+    """Three lists of names, which a metastore gives twenty times as fast as one list of names with kinds."""
+    about = About(Kind.SCHEMA, database)
+    names = metastore.call("get_all_tables", database, about=about)
+    views: set[str] = set()
+    for view_type in VIEW_TYPES if names else ():
+        views.update(metastore.call("get_tables_by_type", database, "*", view_type, about=about))
+    return sorted((name, Kind.VIEW if name in views else Kind.TABLE) for name in names if name)
+
+
+def read_table(metastore: Metastore, database: str, table: str) -> Table:
+    return metastore.call("get_table", database, table, about=About(Kind.TABLE, f"{database}.{table}"))
+
+
+def is_there(metastore: Metastore, database: str, table: str) -> bool:
+    try:
+        read_table(metastore, database, table)
+    except NotFound:
+        return False
+    return True
+
+
+def read_partitioned(metastore: Metastore, database: str, table: str) -> tuple[Table, tuple[HiveColumn, ...]]:
+    """The table and its partition keys. Raises Unsupported where it has none."""
+    there = read_table(metastore, database, table)
+    keys = hive_table(there).partition_keys
+    if not keys:
+        raise Unsupported(f"Table {database}.{table} is not partitioned.", kind=PARTITION)
+    return there, keys
+
+
+def read_partition(metastore: Metastore, table: Table, name: str) -> Remote:
+    keys = hive_table(table).partition_keys
+    values = partition_values(keys, name)
+    about = About(PARTITION, name)
+    return partition_of(keys, metastore.call("get_partition", table.dbName, table.tableName, values, about=about))
+
+
+def require_same(found: Remote, version: str) -> None:
+    if found.version != version:
+        raise Conflict(f"{found.kind.capitalize()} {found.name} was changed meanwhile.", kind=found.kind)
+
+
+def alter(metastore: Metastore, changed: Table, last: str, expected: tuple[str, str]) -> Remote:
+    """Alter a table that was touched last when it was read; refused where `expected` is not as it was, by metastores
+    that can do so.
+    """
+    now = int(time.time())
+    changed.parameters[DDL_TIME] = str(max(now, int(last) + 1) if last.isdecimal() else now)
+    name, value = expected
+    context = {"expected_parameter_key": name, "expected_parameter_value": value} if value else {}
+    send_alteration(metastore, changed.dbName, changed.tableName, changed, context)
+    with once_written():
+        return table_of(read_table(metastore, changed.dbName, changed.tableName))
+
+
+def send_alteration(metastore: Metastore, database: str, table: str, changed: Table, context: dict[str, str]) -> None:
+    environment = EnvironmentContext(KEEP_STATISTICS | context)
+    about = About(Kind.TABLE, f"{database}.{table}")
+    metastore.call("alter_table_with_environment_context", database, table, changed, environment, about=about)
+
+
+def move_path(table: Table, home: str | None, target: str | None, name: str) -> None:
+    """Spark looks for the files of a managed table of its own by another parameter, which a metastore leaves.
+
+    A metastore moves such files where they lie in their schema's folder. Where to is said in the call that has it do
+    so: between two calls the table would be without its rows.
+    """
+    serde = table.sd.serdeInfo if table.sd else None
+    path = (serde.parameters or {}).get("path") if serde else None
+    is_managed = table.tableType == MANAGED_TABLE and (table.parameters or {}).get("EXTERNAL", "").upper() != "TRUE"
+    if serde is None or path is None or path != table.sd.location or not (is_managed and home and target):
+        return
+    if path.rpartition("/")[0] == home.removesuffix("/"):
+        serde.parameters["path"] = f"{target.removesuffix('/')}/{name}"
+
+
+def drop(metastore: Metastore, database: str, table: str, *, with_files: bool = True, purge: bool = False) -> None:
+    context = EnvironmentContext({"ifPurge": "TRUE"} if purge else {})
+    about = About(Kind.TABLE, f"{database}.{table}")
+    metastore.call("drop_table_with_environment_context", database, table, with_files, context, about=about)
+
+
+@contextmanager
+def once_written(anything: bool = True) -> Iterator[None]:
+    """After something was written, no failure may say that nothing was."""
+    try:
+        yield
+    except MetalakeError as failure:
+        raise OutcomeUnknown(failure.message, kind=failure.kind) if anything else failure from None

@@ -1,0 +1,164 @@
+"""Connections to Hive metastores: kept for the next call while they are good, and whose failures are ours."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from hive_metastore.ThriftHiveMetastore import Client
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.Thrift import TException
+from thrift.transport.TTransport import TBufferedTransport, TTransportException
+
+from metalake.errors import ProviderUnavailable
+from providers.deadline import require_time
+from providers.hive.errors import ANSWERS_WHOLE, About, is_write, translated
+from providers.reaching.endpoints import CONNECT_SECONDS, READ_SECONDS, Endpoint
+from providers.reaching.metastores import CheckedSocket
+
+ANSWER_SECONDS = 25.0  # for one answer, however steadily its bytes come
+ANSWER_BYTES = 256 * 2**20
+LONGEST_TEXT = 64 * 2**20
+MOST_ITEMS = 1_000_000
+CHUNK = 64 * 2**10
+KEPT = 8  # idle connections to one metastore; a metastore's new connection costs more than most of its calls
+IDLE_SECONDS = 60.0
+
+
+class BoundedSocket(CheckedSocket):
+    """One answer may take so long and be so large, whatever is at the other end."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(host, port, CONNECT_SECONDS, READ_SECONDS)
+        self.next_answer()
+
+    def next_answer(self) -> None:
+        self._until = time.monotonic() + ANSWER_SECONDS
+        self._left = ANSWER_BYTES
+
+    def read(self, size: int) -> bytes:
+        seconds = self._until - time.monotonic()
+        if seconds <= 0:
+            raise TTransportException(TTransportException.TIMED_OUT, "the answer took too long")
+        self.handle.settimeout(min(READ_SECONDS, seconds))
+        data: bytes = super().read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise TTransportException(TTransportException.SIZE_LIMIT, "the answer was too large")
+        return data
+
+    def is_quiet(self) -> bool:
+        """Whether the other end neither said anything nor ended the connection."""
+        return not select.select([self.handle], [], [], 0)[0]
+
+
+class Metastore:
+    """An open connection. Raises ProviderUnavailable where there is nothing to connect to."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.where = f"{endpoint.host}:{endpoint.port}"
+        self._socket = BoundedSocket(endpoint.host, endpoint.port)
+        self._transport = TBufferedTransport(self._socket, CHUNK)
+        self._client = Client(
+            TBinaryProtocolAccelerated(
+                self._transport,
+                strictRead=True,
+                string_length_limit=LONGEST_TEXT,
+                container_length_limit=MOST_ITEMS,
+            )
+        )
+        self.is_good = True
+        self.idle_since = 0.0
+        self._transport.open()
+
+    def call(self, method: str, *arguments: Any, about: About) -> Any:
+        """The answer of the metastore's method. Raises our errors, as `translated` has them."""
+        if is_write(method):
+            require_time()
+        self._socket.next_answer()
+        self.is_good = False
+        try:
+            getattr(self._client, f"send_{method}")(*arguments)
+        except (TException, OSError):
+            # A metastore acts on whole requests only.
+            raise ProviderUnavailable(f"The connection to {self.where} broke before {method} was sent.") from None
+        try:
+            answer = getattr(self._client, f"recv_{method}")()
+        except ANSWERS_WHOLE as refusal:
+            self.is_good = True
+            raise translated(refusal, method, about, self.where) from None
+        except Exception as failure:  # garbage may be anything to the decoder
+            raise translated(failure, method, about, self.where) from None
+        self.is_good = True
+        return answer
+
+    def is_alive(self) -> bool:
+        return time.monotonic() - self.idle_since < IDLE_SECONDS and self._socket.is_quiet()
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+class Address(NamedTuple):
+    """Whose idle connections: a process that was forked off has none of its parent's."""
+
+    process: int
+    endpoints: tuple[Endpoint, ...]
+
+
+_idle: defaultdict[Address, deque[Metastore]] = defaultdict(deque)
+_idle_lock = threading.Lock()
+
+
+@contextmanager
+def connection(endpoints: Sequence[Endpoint]) -> Iterator[Metastore]:
+    """A connection to the first of the metastores that takes one. Raises ProviderUnavailable: nothing was sent."""
+    address = Address(os.getpid(), tuple(endpoints))
+    metastore = _take(address) or connect(endpoints)
+    try:
+        yield metastore
+    finally:
+        _give_back(address, metastore)
+
+
+def connect(endpoints: Sequence[Endpoint]) -> Metastore:
+    """A new connection to the first that takes one."""
+    failures = []
+    for endpoint in endpoints:
+        try:
+            return Metastore(endpoint)
+        except ProviderUnavailable as failure:
+            failures.append(failure)
+    if len(failures) == 1:
+        raise failures[0]
+    raise ProviderUnavailable(" ".join(failure.message for failure in failures), kind="catalog")
+
+
+def _take(address: Address) -> Metastore | None:
+    with _idle_lock:
+        while _idle[address]:
+            metastore = _idle[address].pop()
+            if metastore.is_alive():
+                return metastore
+            metastore.close()
+    return None
+
+
+def _give_back(address: Address, metastore: Metastore) -> None:
+    if not metastore.is_good:
+        metastore.close()
+        return
+    metastore.idle_since = time.monotonic()
+    with _idle_lock:
+        _idle[address].append(metastore)
+        for key, kept in list(_idle.items()):
+            while kept and (len(kept) > KEPT or metastore.idle_since - kept[0].idle_since > IDLE_SECONDS):
+                kept.popleft().close()
+            if not kept:
+                del _idle[key]

@@ -1,0 +1,133 @@
+"""Whose files a metastore may be told to delete or to move, and on what a table may be put.
+
+What a metastore's entries say is known once all of them are listed; what no entry says, once the folder itself is
+looked at. Where that cannot be done, the catalog's owner answers for what lies there, and nobody else's drop deletes.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from hive_metastore.ttypes import Table
+
+from formats.hive.tables import VIEW_TYPES
+from formats.iceberg import files, locations
+from metalake.errors import Invalid, MetalakeError, NotFound
+from metalake.privileges import Kind
+from metalake.protected import protected_files
+from providers.hive import folders as hive_folders
+from providers.hive.client import Metastore
+from providers.hive.folders import Folders, Place, beside, places_of
+from providers.hive.meaning import HiveMeaning
+from providers.hive.objects import hive_table
+from providers.hive_like.iceberg_entries import written_for
+
+OWNER = "the owner of the catalog can have them deleted"
+OTHERS = "files of other tables or schemas lie among its own, so they stay"
+OURS = "files of this server itself lie among its own, so they stay"
+UNLISTED = f"the metastore is too large to see in time whose files lie in its folder, so they stay; {OWNER}"
+UNSEEN = f"its folder cannot be looked at from here, so its files stay; {OWNER}"
+TO_ASK = "leave the location out, or ask the owner of the catalog, to whom all its places are open"
+FRESH = re.compile(r"-[0-9a-f]{32}")  # how `iceberg_place` ends the folder of a new table
+MOST = 16  # folders of one table that are looked at
+
+
+class HiveFiles(HiveMeaning):
+    @abstractmethod
+    def _metastore(self) -> AbstractContextManager[Metastore]: ...
+
+    def folders(self) -> Folders:
+        """On a connection of its own, which a listing that takes too long would spoil for the write."""
+        with self._metastore() as metastore:
+            return hive_folders.listed(metastore)
+
+    def is_empty(self, place: str) -> bool | None:
+        """Whether nothing lies in a folder, be it that there is none; None where it cannot be looked at from here."""
+        if place.partition("://")[0].lower() in locations.CLUSTERS:
+            return None
+        try:
+            return files.is_empty(self.io, self.metadata_files(place).allowed_place(place))
+        except NotFound:
+            return False  # it is no folder
+        except MetalakeError:
+            return None
+
+    # What goes
+
+    def has_files(self, table: Table) -> bool:
+        """Whether a metastore is to delete a table's files with it: not those of an Iceberg table."""
+        described = hive_table(table)
+        return not (described.is_view or described.is_external or self.metadata_location(described.as_json()))
+
+    def why_kept(self, folders: Folders, table: Table, places: Sequence[Place], by_owner: bool) -> str | None:
+        """Why a metastore may not be told to delete what lies in these places of a table; None where it may."""
+        places = beside(places)
+        if any(folders.hold_others(place, table) for place in places):
+            return OTHERS
+        if any(place.holds(Place(f"file://{file}")) for place in places for file in protected_files()):
+            return OURS
+        if by_owner:
+            return None
+        if not folders.is_whole:
+            return UNLISTED
+        is_seen = len(places) <= MOST and all(self.is_empty(place.text) is not None for place in places)
+        return None if is_seen else UNSEEN
+
+    def require_movable_files(self, table: Table, database: str, goal: str | None, name: str, by_owner: bool) -> None:
+        """Raise Invalid where a rename might take files of others along, or bring a table's own among them.
+
+        `goal` is the folder of the database that the table goes to.
+        """
+        is_moved = (table.parameters or {}).get("EXTERNAL", "").upper() != "TRUE"  # all that a metastore goes by
+        if table.tableType in VIEW_TYPES or not (is_moved and goal and table.sd and table.sd.location):
+            return
+        folders, target = self.folders(), f"{goal.removesuffix('/')}/{name}"
+        if folders.hold_others(Place(table.sd.location), table):
+            raise Invalid(f"A rename moves the table's files: {OTHERS}.", kind=Kind.TABLE)
+        if folders.are_others(Place(target), table, database) or self.is_empty(target) is False:
+            raise Invalid(
+                f"A rename moves the table's files: {target} is not free; choose another name.", kind=Kind.TABLE
+            )
+        if not (by_owner or folders.is_whole):
+            raise Invalid(
+                "A rename moves the table's files, and the metastore is too large to see in time whose they are; ask "
+                "the owner of the catalog to rename it.",
+                kind=Kind.TABLE,
+            )
+
+    # What is put somewhere
+
+    def is_fresh(self, definition: dict[str, Any]) -> bool:
+        """Whether a new Iceberg table goes where nothing lies yet, into a folder that is named for it alone."""
+        pointer = written_for(definition)
+        place = (pointer or "").rpartition("/metadata/")[0]
+        return bool(FRESH.search(place[-33:])) and self.is_empty(place) is True
+
+    def require_place(self, table: Table, home: str | None, by_owner: bool) -> None:
+        """Raise Invalid for a new table on files that are there: of others, or of nobody any more."""
+        if table.tableType in VIEW_TYPES:
+            return
+        place = table.sd.location or (f"{home.removesuffix('/')}/{table.tableName}" if home else None)
+        if place and (self.has_files(table) or not table.sd.location) and self.is_empty(place) is False:
+            raise Invalid(
+                f"{place} holds files already, and a table that is made there would take them over; remove them, or "
+                "make an EXTERNAL_TABLE with that location.",
+                kind=Kind.TABLE,
+            )
+        if not self.has_files(table):
+            self.require_unshared(table, [], by_owner)
+
+    def require_unshared(self, table: Table, before: Sequence[str], by_owner: bool, *more: str) -> None:
+        """Raise Invalid where a table is put on files of others; it has the places `before` already."""
+        new = beside(map(Place, (*places_of(table), *more)), *map(Place, before))
+        if by_owner or not new:
+            return
+        folders = self.folders()
+        for place in new:
+            if not folders.is_whole or folders.are_others(place, table, table.dbName):
+                why = "overlaps what is there" if folders.is_whole else "may overlap what is there"
+                raise Invalid(f"Location {place.text!r:.200} {why}; {TO_ASK}.", kind="location")

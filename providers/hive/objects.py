@@ -1,0 +1,163 @@
+"""A metastore's own objects as definitions, and definitions written back onto them.
+
+What a definition does not say of an object, such as skewed columns or privileges, stays as it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from hive_metastore.ttypes import (
+    Database,
+    FieldSchema,
+    Order,
+    Partition,
+    PrincipalType,
+    SerDeInfo,
+    StorageDescriptor,
+    Table,
+)
+
+from formats.hive.partitions import partition_name
+from formats.hive.tables import VIEW_TYPES, HiveColumn, HiveTable, SortColumn
+from metalake.errors import ProviderUnavailable
+from metalake.privileges import Kind
+from providers.external import PARTITION, Remote, digest
+from providers.hive_like.meaning import formats_in
+
+DDL_TIME = "transient_lastDdlTime"  # moves with every touch, and says nothing of the table
+COMMENT = "comment"
+ASCENDING, DESCENDING = 1, 0
+
+
+def schema_of(database: Database) -> Remote:
+    """A database has no identity: one that was dropped and made again is the same to a metastore."""
+    owner_type = PrincipalType._VALUES_TO_NAMES.get(database.ownerType) if database.ownerType else None
+    definition = {
+        "comment": database.description,
+        "location": database.locationUri,
+        "parameters": dict(database.parameters or {}),
+        "owner": database.ownerName,
+        "owner_type": owner_type,
+    }
+    return Remote(_name(database.name), definition, "", digest(definition), Kind.SCHEMA)
+
+
+def database_from(name: str, definition: Mapping[str, Any]) -> Database:
+    owner_type = definition.get("owner_type")
+    return Database(
+        name=name,
+        description=definition["comment"],
+        locationUri=definition["location"],
+        parameters=dict(definition["parameters"]),
+        ownerName=definition.get("owner"),
+        ownerType=PrincipalType._NAMES_TO_VALUES[owner_type] if owner_type else None,
+    )
+
+
+def table_of(table: Table) -> Remote:
+    """Its identity is the second it was made in, which no alteration moves."""
+    described = hive_table(table)
+    definition = described.as_json()
+    kind = Kind.VIEW if table.tableType in VIEW_TYPES else Kind.TABLE
+    name, identity = _name(table.tableName), str(table.createTime)
+    return Remote(name, definition, identity, _version(definition), kind, formats_in(described))
+
+
+def _name(name: str | None) -> str:
+    if not name:
+        raise ProviderUnavailable("The metastore named nothing in its answer.", kind="catalog", retryable=False)
+    return name
+
+
+def _version(definition: Mapping[str, Any]) -> str:
+    parameters = {name: value for name, value in definition["parameters"].items() if name != DDL_TIME}
+    return digest({**definition, "parameters": parameters})
+
+
+def hive_table(table: Table) -> HiveTable:
+    storage = table.sd or StorageDescriptor()
+    serde = storage.serdeInfo or SerDeInfo()
+    parameters = dict(table.parameters or {})
+    return HiveTable(
+        name=table.tableName,
+        columns=_columns(storage.cols),
+        partition_keys=_columns(table.partitionKeys),
+        comment=parameters.pop(COMMENT, None),
+        parameters=parameters,
+        table_type=table.tableType,
+        location=storage.location,
+        input_format=storage.inputFormat,
+        output_format=storage.outputFormat,
+        serde_lib=serde.serializationLib,
+        serde_name=serde.name,
+        serde_parameters=dict(serde.parameters or {}),
+        bucket_columns=tuple(storage.bucketCols or ()),
+        num_buckets=-1 if storage.numBuckets is None else storage.numBuckets,
+        sort_columns=tuple(SortColumn(order.col, order.order != DESCENDING) for order in storage.sortCols or ()),
+        compressed=bool(storage.compressed),
+        stored_as_sub_directories=bool(storage.storedAsSubDirectories),
+        sd_parameters=dict(storage.parameters or {}),
+        view_original_text=table.viewOriginalText,
+        view_expanded_text=table.viewExpandedText,
+        owner=table.owner,
+        retention=table.retention or 0,
+    )
+
+
+def _columns(fields: Sequence[FieldSchema] | None) -> tuple[HiveColumn, ...]:
+    return tuple(HiveColumn(field.name or "", field.type or "", field.comment) for field in fields or ())
+
+
+def written(wanted: HiveTable, onto: Table) -> Table:
+    """The metastore's table as the definition says it; its name, database and times stay."""
+    storage = onto.sd = onto.sd or StorageDescriptor()
+    serde = storage.serdeInfo = storage.serdeInfo or SerDeInfo()
+    onto.parameters = dict(wanted.parameters)
+    if wanted.comment is not None:
+        onto.parameters[COMMENT] = wanted.comment
+    onto.tableType, onto.owner, onto.retention = wanted.table_type, wanted.owner, wanted.retention
+    onto.viewOriginalText, onto.viewExpandedText = wanted.view_original_text, wanted.view_expanded_text
+    onto.partitionKeys = _fields(wanted.partition_keys)
+    storage.cols = _fields(wanted.columns)
+    storage.location = wanted.location
+    storage.inputFormat, storage.outputFormat = wanted.input_format, wanted.output_format
+    storage.bucketCols, storage.numBuckets = list(wanted.bucket_columns), wanted.num_buckets
+    storage.sortCols = [
+        Order(column.name, ASCENDING if column.ascending else DESCENDING) for column in wanted.sort_columns
+    ]
+    storage.compressed, storage.storedAsSubDirectories = wanted.compressed, wanted.stored_as_sub_directories
+    storage.parameters = dict(wanted.sd_parameters)
+    serde.name, serde.serializationLib = wanted.serde_name, wanted.serde_lib
+    serde.parameters = dict(wanted.serde_parameters)
+    return onto
+
+
+def _fields(columns: Sequence[HiveColumn]) -> list[FieldSchema]:
+    return [FieldSchema(column.name, column.type, column.comment) for column in columns]
+
+
+def partition_of(keys: Sequence[HiveColumn], partition: Partition) -> Remote:
+    name = partition_name(keys, partition.values)
+    definition = {
+        "name": name,
+        "values": list(partition.values),
+        "location": partition.sd.location if partition.sd else None,
+        "parameters": dict(partition.parameters or {}),
+    }
+    return Remote(name, definition, str(partition.createTime), digest(definition), PARTITION)
+
+
+def partition_from(table: Table, definition: Mapping[str, Any]) -> Partition:
+    """A new partition whose files are as the table's; without a location it lies below the table."""
+    storage = deepcopy(table.sd)
+    storage.location = definition["location"]
+    return Partition(
+        values=list(definition["values"]),
+        dbName=table.dbName,
+        tableName=table.tableName,
+        parameters=dict(definition["parameters"]),
+        sd=storage,
+    )

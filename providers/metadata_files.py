@@ -1,0 +1,182 @@
+"""The metadata files of Iceberg tables: where they may lie, how they are read, written and removed.
+
+One for a catalog of ours; for a table of an outside catalog one that also allows where that system says it lies.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
+
+from django.conf import settings
+
+from formats.iceberg import files, guard, locations
+from formats.iceberg.folders import table_folder
+from formats.iceberg.metadata_cache import MetadataCache
+from formats.iceberg.purge import MAX_MANIFEST_BYTES, Purged, purge
+from metalake.blocking import may_block
+from metalake.errors import Invalid, MetalakeError, NotFound, ProviderTimeout
+from providers import remote
+from providers.deadline import require_time
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+MAX_PLACE_BYTES = locations.MAX_LENGTH - 128  # leaves room for the names of its files
+METADATA = MetadataCache(settings.METALAKE_METADATA_CACHE // settings.METALAKE_WORKERS)
+
+
+class MetadataFiles:
+    """Metadata files below the allowed locations; the storage is opened when it is first needed."""
+
+    def __init__(
+        self,
+        catalog_id: int,
+        open_io: Callable[[], FileIO],
+        allowed: Sequence[str],
+        file_roots: Sequence[str],
+        warehouse: str = "",
+        places: Sequence[str] = (),
+    ) -> None:
+        """`places` are those of one table, allowed beside the catalog's."""
+        self.catalog_id = catalog_id
+        self.shared, self.allowed = list(allowed), [*allowed, *places]
+        self.file_roots, self.warehouse = list(file_roots), warehouse
+        self._open_io = open_io
+
+    @cached_property
+    def io(self) -> FileIO:
+        return self._open_io()
+
+    def place(self, folder: str, name: str, uuid: UUID, asked: str | None) -> str:
+        """Where a new table of a schema with this folder goes. Raises Invalid for a place that is not allowed."""
+        asked = asked or table_folder(folder, name, uuid)
+        return locations.check_allowed(asked, self.allowed, file_roots=self.file_roots)
+
+    def check_metadata(self, metadata: Mapping[str, Any]) -> None:
+        """Every property and every location of it, whatever a request changed. Raises Invalid."""
+        guard.check_properties(metadata.get("properties") or {})
+        locations.check_metadata_locations(metadata, self.allowed, self.file_roots)
+        for claim in self.claims(metadata):
+            if any(locations.is_under(place, claim) for place in self.shared):
+                raise Invalid(f"{claim} is the catalog's; a table takes a folder below it.", kind="location")
+            if len(claim.encode()) > MAX_PLACE_BYTES:
+                raise Invalid(f"A table's location may take {MAX_PLACE_BYTES} bytes.", kind="location")
+
+    def claims(self, metadata: Mapping[str, Any]) -> list[str]:
+        """The places that the table writes to, in the spelling to compare, none below another."""
+        places = sorted({locations.canonical(place) for place in locations.effective_locations(metadata)})
+        return [
+            place
+            for place in places
+            if not any(place != other and locations.is_under(place, other) for other in places)
+        ]
+
+    def make_folders(self, location: str, *paths: str) -> None:
+        """The folders that a client writes into before its table is there, on this machine's disks: DuckDB makes none.
+
+        Raises ProviderUnavailable, and Invalid for what is no folder or leads off the catalog's places.
+        """
+        own = location.removesuffix("/")
+        for place in (f"{own}/data", f"{own}/metadata", *paths):
+            if locations.is_local(place):
+                files.make_folder(locations.check_allowed(place, self.allowed, file_roots=self.file_roots))
+
+    def _reach(self, verb: str, location: str, act: Callable[[], T], *, waits: bool = True) -> T:
+        """What is done to a file, with the deadline and the breaker of its storage; of this machine's disks at once."""
+        if locations.is_local(location):
+            may_block()  # a disk may be another machine's
+            return act()
+        return remote.reach(self.catalog_id, verb, act, waits=waits)
+
+    def read(self, location: str) -> bytes:
+        content = METADATA.get(self.catalog_id, location)
+        if content is None:
+            content = self._read(location)
+            METADATA.put(self.catalog_id, location, content)
+        return content
+
+    def _read(self, location: str, *, waits: bool = True) -> bytes:
+        return self._reach(remote.READ_FILE, location, lambda: files.read_metadata(self.io, location), waits=waits)
+
+    def read_manifest(self, location: str) -> bytes:
+        """As stored. Raises NotFound, TooLarge, ProviderUnavailable."""
+        return self._reach(remote.READ_FILE, location, lambda: files.read_bytes(self.io, location, MAX_MANIFEST_BYTES))
+
+    def allowed_place(self, location: str) -> str:
+        """A location in the spelling to compare. Raises Invalid for one the catalog does not allow."""
+        return locations.canonical(locations.check_allowed(location, self.allowed, file_roots=self.file_roots))
+
+    def read_foreign(self, location: str) -> bytes:
+        """A metadata file that a caller names. Raises Invalid where the place or the content is not allowed."""
+        self.allowed_place(location)
+        try:
+            content = self._read(location)
+        except NotFound as missing:
+            raise Invalid(missing.message, kind="metadata-file") from None
+        files.keep(location)
+        METADATA.put(self.catalog_id, location, content)  # what is checked now, not what one of that name held before
+        return content
+
+    def write(self, metadata: Mapping[str, Any], previous: str | None) -> tuple[str, bytes]:
+        """The location and the content of a new metadata file."""
+        location, content = self._reach(
+            "write_file", metadata["location"], lambda: self._write_in_time(metadata, files.next_version(previous))
+        )
+        METADATA.put(self.catalog_id, location, content)
+        if previous:
+            METADATA.forget(self.catalog_id, previous)  # nobody asks for it once this one is committed
+        return location, content
+
+    def _write_in_time(self, metadata: Mapping[str, Any], version: int) -> tuple[str, bytes]:
+        """A file that is written when nobody waits for it any more is removed: nothing will point to it."""
+        written = files.write_metadata(self.io, metadata, version=version)
+        try:
+            require_time()
+        except ProviderTimeout:
+            files.delete_quietly(self.io, written[:1])
+            raise
+        return written
+
+    def discard(self, *written: str) -> None:
+        """Remove metadata files that nothing points to."""
+        for location in written:
+            METADATA.forget(self.catalog_id, location)
+        for location in written[:1]:
+            try:
+                self._reach("delete_file", location, lambda: files.delete_quietly(self.io, written))
+            except MetalakeError as failure:
+                log.warning("Files were left behind, the first of them %s: %s", location, failure.message)
+
+    def is_there(self, written: str) -> bool:
+        """Whether a file that was written is still there, of this machine's; nobody else removes one from a storage."""
+        return not locations.is_local(written) or os.path.isfile(locations.real_path(written))
+
+    def remove(self, written: str) -> None:
+        """As `discard`. Raises ProviderUnavailable."""
+        METADATA.forget(self.catalog_id, written)
+        self._reach("delete_file", written, lambda: files.delete_file(self.io, written))
+
+    def purge(self, metadata_location: str, places: Sequence[str] | None = None, spared: Sequence[str] = ()) -> Purged:
+        """Delete every file of a table in these places, its metadata last, and nothing in a place that is spared.
+
+        Without `places` they are what its metadata says. Running it again goes on where it stopped; it is done
+        where its metadata is gone from a storage that is there. Raises ProviderUnavailable.
+        """
+        METADATA.forget(self.catalog_id, metadata_location)
+        try:
+            metadata = files.parse_metadata(self._read(metadata_location, waits=False))
+        except NotFound:
+            if not locations.is_local(metadata_location):
+                self._reach(remote.READ_FILE, metadata_location, lambda: files.look(self.io, metadata_location))
+            return Purged()
+        own = locations.effective_locations(metadata) if places is None else places
+        owns = locations.owned_by(own, self.allowed, self.file_roots, spared)
+        return purge(self.io, metadata, metadata_location, owns, ask=partial(self._reach, waits=False))

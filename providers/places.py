@@ -1,0 +1,147 @@
+"""Catalogs that say where their tables may lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from pydantic import Field
+
+from formats.iceberg import files, locations
+from formats.iceberg.folders import divided
+from metalake.errors import Invalid, at
+from providers.base import Provider, Settings
+from providers.reaching.addresses import METADATA, METADATA_NAMES, kind_of, literal, parse_host
+from providers.reaching.storage import check_storage, parse_storage, reach_storage
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+
+
+class PlacedSettings(Settings):
+    warehouse: str | None = Field(
+        None,
+        alias="warehouse",
+        description="Where tables go whose schema has no place of its own, such as s3://lake/tables.",
+    )
+    allowed_locations: str = Field(
+        "", alias="allowed-locations", description="More places where tables may lie, divided by commas."
+    )
+
+
+def named_places(properties: Mapping[str, str]) -> list[str]:
+    """The places that a catalog's properties name for its tables, the warehouse first."""
+    warehouse = (properties.get("warehouse") or "").strip()
+    return [*([warehouse] if warehouse else []), *divided(properties.get("allowed-locations"))]
+
+
+def own_warehouse() -> str:
+    """Where catalogs that name no warehouse have theirs, each a folder of its own."""
+    return settings.METALAKE_WAREHOUSE or f"file://{settings.METALAKE_HOME}/warehouse"
+
+
+def own_folders() -> list[str]:
+    """The folders of this machine that are the server's own: its home, and the warehouse where that lies elsewhere."""
+    home = str(settings.METALAKE_HOME)
+    local = own_warehouse().startswith("file:") and not locations.is_under(own_warehouse(), f"file://{home}")
+    return [home, own_warehouse().removeprefix("file://")] if local else [home]
+
+
+def require_no_home(location: str) -> None:
+    """Raise Invalid for a place in this server's home that is not below its `warehouse` folder."""
+    real = locations.real_path(location)
+    home = os.path.realpath(settings.METALAKE_HOME)
+    if locations.is_under(real, home) and not locations.is_inside(real, f"{home}/warehouse"):
+        raise Invalid(
+            f"{location} is in this server's home folder, where places of catalogs lie below "
+            f"file://{settings.METALAKE_HOME}/warehouse.",
+            kind="catalog",
+        )
+
+
+def require_no_metadata_host(location: str) -> None:
+    """Raise Invalid for a location on a host where a cloud keeps a machine's keys, whoever is going to open it."""
+    scheme, _, rest = location.partition("://")
+    host = rest.partition("/")[0].rpartition("@")[2].partition(":")[0]
+    if scheme.lower() not in locations.CLUSTERS | locations.AZURE or not host:
+        return
+    with at(f"Location {location!r:.200}"):
+        host = parse_host(host)
+        address = literal(host)
+        if host in METADATA_NAMES or (address and kind_of(address) == METADATA):
+            raise Invalid(f"{host} is a {METADATA} host", kind="location")
+
+
+class Placed(Provider):
+    """A catalog whose settings are PlacedSettings."""
+
+    @classmethod
+    def check(cls, properties: Mapping[str, str]) -> Any:
+        given = super().check(properties)
+        parse_storage(properties)
+        for place in named_places(properties):
+            locations.normalise(place)
+        return given
+
+    @cached_property
+    def allowed(self) -> list[str]:
+        """The places that the catalog names for tables."""
+        return named_places(self.properties)
+
+    def is_open_place(self, place: str) -> bool:
+        """Whether tables may lie where only the outside system says: nowhere that is this server's own."""
+        if self.is_named(place):
+            return True
+        try:
+            require_no_metadata_host(place)
+            if locations.normalise(place).startswith("file:"):
+                locations.check_allowed(place, [place], file_roots=self.outside_roots)
+        except Invalid:
+            return False
+        own = [own_warehouse(), *(f"file://{os.path.realpath(folder)}" for folder in own_folders())]
+        return not any(locations.is_under(locations.real_path(place), folder) for folder in own)
+
+    def is_named(self, location: str) -> bool:
+        """Whether a location lies where the catalog itself says; one that nobody could name does not."""
+        try:
+            return any(locations.is_under(location, place) for place in self.allowed)
+        except Invalid:
+            return False
+
+    @property
+    def outside_roots(self) -> Sequence[str]:
+        """As `file_roots`, for places that the catalog does not name: our own have tables of other catalogs."""
+        own = own_folders()
+        return [root for root in self.file_roots if root not in own]
+
+    @property
+    def warehouse(self) -> str:
+        return self.properties.get("warehouse", "").strip()
+
+    @property
+    def file_roots(self) -> Sequence[str]:
+        """The folders of this machine below which a catalog's places may lie; new ones ask more (`check_locations`)."""
+        return [*own_folders(), *settings.METALAKE_FILE_LOCATIONS]
+
+    @cached_property
+    def io(self) -> FileIO:
+        """Where metadata files are."""
+        reach_storage(self.properties)
+        return files.file_io(self.properties)
+
+    def locations(self) -> list[str]:
+        return [locations.canonical(location) for location in self.allowed]
+
+    def check_locations(self) -> None:
+        """Raises Invalid for a new place that is malformed, outside what this server allows, or holds its own data.
+
+        Also for a storage's host that is unknown or that the server does not connect to.
+        """
+        check_storage(self.properties)
+        for location in self.allowed:
+            if locations.canonical(location) not in self.kept:
+                locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
+                require_no_home(location)

@@ -1,0 +1,260 @@
+"""Clients of AWS services whose connections go to checked addresses only."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import lru_cache
+from socket import IPPROTO_TCP, TCP_NODELAY, socket
+from typing import Any
+
+from botocore.awsrequest import (
+    AWSHTTPConnection,
+    AWSHTTPConnectionPool,
+    AWSHTTPSConnection,
+    AWSHTTPSConnectionPool,
+    AWSPreparedRequest,
+    AWSResponse,
+)
+from botocore.client import BaseClient
+from botocore.config import Config
+from botocore.credentials import CredentialResolver, Credentials, DeferredRefreshableCredentials
+from botocore.exceptions import HTTPClientError
+from botocore.httpsession import URLLib3Session
+from botocore.loaders import create_loader
+from botocore.session import Session
+
+from metalake.errors import Invalid, MetalakeError
+from providers.reaching.endpoints import CONNECT_SECONDS, READ_SECONDS, check_endpoint, connect, parse_endpoint
+
+SCHEMES = ("https", "http")
+POOL_SIZE = 16  # connections that stay open for the next call
+REGION = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[\w+=,.@/-]{1,576}", re.ASCII)
+SESSION_NAME = re.compile(r"[\w+=,.@-]{2,64}", re.ASCII)
+EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Static keys; with a session token they are temporary ones of the caller's."""
+
+    access_key_id: str
+    secret_access_key: str = field(repr=False)
+    session_token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role to assume with the keys or, without any, with the server's own identity."""
+
+    arn: str
+    external_id: str | None = field(default=None, repr=False)
+    session_name: str = "metalake"
+    sts_endpoint: str | None = None
+
+
+def check_region(service: str, region: str, endpoint: str | None = None) -> None:
+    """Raises Invalid, with near misses, unless AWS offers the service there; any name will do for a custom endpoint."""
+    if endpoint:
+        if not REGION.fullmatch(region):
+            raise Invalid(f"{region!r:.80} is not a region's name.", kind="catalog")
+    elif wrong := wrong_region(service, region):
+        raise Invalid(wrong, kind="catalog")
+
+
+def wrong_region(service: str, region: str) -> str:
+    """A sentence for a region where AWS does not offer the service, with near misses; empty for one where it does."""
+    if region in regions(service):
+        return ""
+    near = get_close_matches(region.lower(), sorted(regions(service)), n=3, cutoff=0.6)
+    meant = f"; did you mean {' or '.join(near)}?" if near else ", such as us-east-1 or eu-central-1."
+    return f"{region!r:.80} is no AWS region of {service}{meant}"
+
+
+def check_role(role: Role) -> None:
+    """Raises Invalid for what AWS would not take, and for an STS endpoint that the server does not connect to."""
+    if not ROLE.fullmatch(role.arn):
+        raise Invalid(
+            f"{role.arn!r:.80} is no role's ARN, such as arn:aws:iam::123456789012:role/reader.", kind="catalog"
+        )
+    if not SESSION_NAME.fullmatch(role.session_name):
+        raise Invalid("A role's session name is 2 to 64 letters, digits or any of _=,.@+-", kind="catalog")
+    if role.external_id is not None and not EXTERNAL_ID.fullmatch(role.external_id):
+        raise Invalid("A role's external id is 2 to 1224 letters, digits or any of _=,.@:/+-", kind="catalog")
+    if role.sts_endpoint:
+        check_endpoint(role.sts_endpoint, SCHEMES)
+
+
+@lru_cache(maxsize=16)
+def regions(service: str) -> frozenset[str]:
+    """The regions where AWS offers a service, in all of its partitions, as far as this botocore knows."""
+    session = _session()
+    return frozenset(
+        region
+        for partition in session.get_available_partitions()
+        for region in session.get_available_regions(service, partition_name=partition)
+    )
+
+
+def aws_client(
+    service: str,
+    region: str,
+    endpoint: str | None = None,
+    *,
+    keys: Keys | None = None,
+    role: Role | None = None,
+    connect_timeout: float = CONNECT_SECONDS,
+    read_timeout: float = READ_SECONDS,
+) -> BaseClient:
+    """A client that asks once: no retries, redirects or proxies; the times are seconds.
+
+    Raises Invalid for a region or an endpoint that is none. Its calls raise botocore's exceptions, but Invalid for an
+    address that the server does not connect to and ProviderUnavailable where no connection was made. Without keys the
+    server's own identity is used (botocore's default chain, which may ask this machine's metadata service). Keep the
+    client: it is safe to share between threads, and making one takes longer than a call.
+    """
+    check_region(service, region, endpoint)
+    if endpoint:
+        parse_endpoint(endpoint, SCHEMES)
+    session = _session()
+    if role:
+        sts_region = region if region in regions("sts") else "us-east-1"
+        sts = aws_client(
+            "sts", sts_region, role.sts_endpoint, keys=keys, connect_timeout=connect_timeout, read_timeout=read_timeout
+        )
+        session.register_component("credential_provider", CredentialResolver([_AssumedRole(sts, role)]))
+    elif keys:
+        session.set_credentials(keys.access_key_id, keys.secret_access_key, keys.session_token)
+    config = Config(
+        connect_timeout=connect_timeout,
+        read_timeout=read_timeout,
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        proxies={},
+        ignore_configured_endpoint_urls=True,
+        inject_host_prefix=not endpoint,
+        # A bucket in the host name would be a host that the operator did not name.
+        s3={"addressing_style": "path"} if endpoint else None,
+    )
+    client = session.create_client(service, region_name=region, endpoint_url=endpoint, config=config)
+    timeout = (connect_timeout, read_timeout)
+    sender = CheckedSession(
+        trusted=not endpoint,
+        timeout=timeout,
+        verify=_trust(session),
+        max_pool_connections=POOL_SIZE,
+        socket_options=[(IPPROTO_TCP, TCP_NODELAY, 1)],
+    )
+    client.meta.events.register_first("before-send", sender.answer)
+    return client
+
+
+class CheckedSession(URLLib3Session):
+    """What sends the requests of a client: botocore's own sender on checked connections."""
+
+    def __init__(self, *, trusted: bool, **options: Any) -> None:
+        super().__init__(**options)
+        self._manager.pool_classes_by_scheme = TRUSTED_POOLS if trusted else POOLS
+
+    def answer(self, request: AWSPreparedRequest, **_: object) -> AWSResponse:
+        try:
+            return self.send(request)
+        except HTTPClientError as failure:
+            refused = failure.kwargs.get("error")
+            if isinstance(refused, MetalakeError):
+                raise refused from None
+            raise
+
+
+class _Checked:
+    """A mixin for urllib3's connections; TLS goes on verifying the name that was asked for."""
+
+    trusted = False
+    _dns_host: str
+    port: int
+    timeout: float
+    socket_options: list[tuple[int, int, int]] | None
+
+    def _new_conn(self) -> socket:
+        connection = connect(self._dns_host, self.port, seconds=self.timeout, trusted=self.trusted)
+        for option in self.socket_options or ():
+            connection.setsockopt(*option)
+        sys.audit("http.client.connect", self, self._dns_host, self.port)
+        return connection
+
+
+class _CheckedHTTP(_Checked, AWSHTTPConnection):
+    pass
+
+
+class _CheckedHTTPS(_Checked, AWSHTTPSConnection):
+    pass
+
+
+class _TrustedHTTPS(_CheckedHTTPS):
+    trusted = True
+
+
+class _NoRedirects:
+    """A mixin for urllib3's pools."""
+
+    def urlopen(self, *args: Any, **options: Any) -> Any:
+        return super().urlopen(*args, **options | {"redirect": False})  # type: ignore[misc]
+
+
+class _HTTPPool(_NoRedirects, AWSHTTPConnectionPool):
+    ConnectionCls = _CheckedHTTP
+
+
+class _HTTPSPool(_NoRedirects, AWSHTTPSConnectionPool):
+    ConnectionCls = _CheckedHTTPS
+
+
+class _TrustedPool(_NoRedirects, AWSHTTPSConnectionPool):
+    ConnectionCls = _TrustedHTTPS
+
+
+POOLS = {"http": _HTTPPool, "https": _HTTPSPool}
+TRUSTED_POOLS = {"https": _TrustedPool}
+
+
+class _AssumedRole:
+    """A credential provider of botocore's: asks STS when credentials are needed, and again before they expire."""
+
+    METHOD = CANONICAL_NAME = "assumed-role"
+
+    def __init__(self, sts: BaseClient, role: Role) -> None:
+        self._sts = sts
+        self._asked = {"RoleArn": role.arn, "RoleSessionName": role.session_name}
+        if role.external_id:
+            self._asked["ExternalId"] = role.external_id
+
+    def load(self) -> Credentials:
+        return DeferredRefreshableCredentials(self._fetch, self.METHOD)
+
+    def _fetch(self) -> dict[str, str]:
+        given = self._sts.assume_role(**self._asked)["Credentials"]
+        return {
+            "access_key": given["AccessKeyId"],
+            "secret_key": given["SecretAccessKey"],
+            "token": given["SessionToken"],
+            "expiry_time": given["Expiration"].isoformat(),
+        }
+
+
+@lru_cache(maxsize=1)
+def _loader() -> Any:
+    return create_loader()
+
+
+def _session() -> Session:
+    session = Session()
+    session.register_component("data_loader", _loader())  # reading the services' descriptions takes longest
+    return session
+
+
+def _trust(session: Session) -> bool | str:
+    """The certificate authorities that botocore itself would believe: an operator may have private ones."""
+    return session.get_config_variable("ca_bundle") or True

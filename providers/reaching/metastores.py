@@ -1,0 +1,79 @@
+"""Thrift connections to Hive metastores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TTransportException
+
+from metalake.errors import Invalid, at
+from providers.reaching.endpoints import (
+    CONNECT_SECONDS,
+    READ_SECONDS,
+    Endpoint,
+    called,
+    check_endpoint,
+    connect,
+    parse_endpoint,
+    told_apart,
+)
+
+MAX_METASTORES = 16
+
+
+def parse_metastores(uris: str) -> list[Endpoint]:
+    """The metastores of `thrift://host:port[,thrift://host:port]`, in their order. Raises Invalid."""
+    return _each(uris, parse_endpoint)
+
+
+def check_metastores(uris: str) -> list[Endpoint]:
+    """The same, each looked up and allowed as it is to be registered. Raises Invalid or ProviderUnavailable."""
+    return _each(uris, check_endpoint)
+
+
+def systems_named(uris: str) -> list[str]:
+    """What tells these metastores from others, looking nothing up."""
+    return sorted({f"thrift://{called(endpoint.host)}:{endpoint.port}" for endpoint in parse_metastores(uris)})
+
+
+def systems_at(uris: str) -> list[str]:
+    """The same, and where they lead. Raises Invalid or ProviderUnavailable."""
+    found = {f"thrift://{each}" for at in parse_metastores(uris) for each in told_apart(at.host, at.port)}
+    return sorted(found)
+
+
+class CheckedSocket(TSocket):
+    """A socket that opens to checked addresses only; `open` raises Invalid or ProviderUnavailable."""
+
+    def __init__(self, host: str, port: int, connect_timeout: float, read_timeout: float) -> None:
+        super().__init__(host, port)
+        self.setTimeout(read_timeout * 1000)
+        self._connect_seconds = connect_timeout
+
+    def open(self) -> None:
+        if self.handle:
+            raise TTransportException(TTransportException.ALREADY_OPEN, "already open")
+        handle = connect(self.host, self.port, seconds=self._connect_seconds)
+        handle.settimeout(self._timeout)
+        self.setHandle(handle)
+
+
+def thrift_socket(
+    host: str, port: int, connect_timeout: float = CONNECT_SECONDS, read_timeout: float = READ_SECONDS
+) -> CheckedSocket:
+    """A socket to put a transport around, not open yet; the times are seconds."""
+    return CheckedSocket(host, port, connect_timeout, read_timeout)
+
+
+def _each(uris: str, read: Callable[[str, Collection[str]], Endpoint]) -> list[Endpoint]:
+    divided = [uri.strip() for uri in uris.split(",")]
+    if not all(divided) or len(divided) > MAX_METASTORES:
+        raise Invalid(
+            f"The metastores are 1 to {MAX_METASTORES} of thrift://host:port, divided by commas.", kind="catalog"
+        )
+    endpoints = []
+    for number, uri in enumerate(divided, 1):
+        with at(f"Metastore {number}"):
+            endpoints.append(read(uri, ["thrift"]))
+    return endpoints

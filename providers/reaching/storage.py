@@ -1,0 +1,90 @@
+"""The hosts that a catalog's FileIO connects to, by the properties that name them.
+
+PyArrow looks names up by itself, in C++: they are checked before it is asked, but its connections are not pinned.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from time import monotonic
+
+from formats.iceberg.files import IO_SETTINGS
+from metalake.errors import Invalid, at
+from providers.reaching.endpoints import CONNECT_SECONDS, Endpoint, UnknownHost, parse_endpoint, resolve
+
+HTTP = ("https", "http")
+CLUSTER = ("hdfs", "viewfs")
+AZURE_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
+AZURE_AUTHORITIES = ("adls.blob-storage-authority", "adls.dfs-storage-authority")
+SITE = "default"  # the file system that the operator's own core-site.xml names
+
+
+def parse_storage(properties: Mapping[str, str]) -> list[tuple[str, Endpoint]]:
+    """Each property that leads to a host of its own, looking nothing up. Raises Invalid naming the property."""
+    for key in properties:
+        if key.startswith(IO_SETTINGS) and "proxy" in key:
+            raise Invalid(f"Property {key!r}: this server connects to storage without a proxy.", kind="catalog")
+    account = properties.get("adls.account-name")
+    if account and not AZURE_ACCOUNT.fullmatch(account):
+        raise Invalid("Property 'adls.account-name' is 3 to 24 small letters or digits.", kind="catalog")
+    _check_regions(properties)
+    endpoints = []
+    for key, url, schemes in _urls(properties):
+        with at(f"Property {key!r}"):
+            endpoints.append((key, parse_endpoint(url, schemes)))
+    return endpoints
+
+
+def check_storage(properties: Mapping[str, str]) -> None:
+    """The same and looked up, as it is to be registered; all of it within CONNECT_SECONDS.
+
+    Raises Invalid for an unknown host and for one that the server does not connect to, ProviderUnavailable while names
+    cannot be looked up.
+    """
+    try:
+        reach_storage(properties)
+    except UnknownHost as unknown:
+        raise Invalid(f"{unknown.message} Check its spelling.", kind="catalog") from None
+
+
+def reach_storage(properties: Mapping[str, str]) -> None:
+    """The same before each use, when an unknown host is the storage's trouble: UnknownHost."""
+    deadline = monotonic() + CONNECT_SECONDS
+    for key, endpoint in parse_storage(properties):
+        with at(f"Property {key!r}"):
+            try:
+                resolve(endpoint.host, endpoint.port, seconds=max(deadline - monotonic(), 0.001))
+            except UnknownHost:
+                if endpoint.scheme not in CLUSTER:  # may be a name service of the operator's own hdfs-site.xml
+                    raise
+
+
+def _urls(properties: Mapping[str, str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Each property that leads to a host of its own, as a URL of one of these schemes."""
+    for key in ("s3.endpoint", "gcs.service.host"):
+        if properties.get(key):
+            yield key, properties[key], HTTP
+    for key in AZURE_AUTHORITIES:
+        if authority := properties.get(key):
+            scheme = properties.get(key.replace("authority", "scheme")) or "https"
+            account = properties.get("adls.account-name", "") if authority.startswith(".") else ""
+            yield key, f"{scheme}://{account}{authority}", HTTP
+    host = properties.get("hdfs.host")
+    if host and host != SITE:
+        yield "hdfs.host", f"hdfs://{host}:{properties.get('hdfs.port') or 8020}", CLUSTER
+    for key in ("warehouse", "allowed-locations"):
+        for location in properties.get(key, "").split(","):
+            scheme, _, rest = location.strip().partition("://")
+            if scheme.lower() in CLUSTER and rest.partition("/")[0]:
+                yield key, f"{scheme}://{rest.partition('/')[0]}", CLUSTER
+
+
+def _check_regions(properties: Mapping[str, str]) -> None:
+    # Without an endpoint the region becomes a part of the host's name.
+    for key in ("s3.region", "client.region"):
+        if properties.get(key):
+            from providers.reaching.aws import check_region  # botocore, on first use
+
+            with at(f"Property {key!r}"):
+                check_region("s3", properties[key], properties.get("s3.endpoint"))

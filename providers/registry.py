@@ -1,0 +1,33 @@
+"""Provider names to classes, imported on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from django.conf import settings
+
+from metalake.errors import Unsupported
+from providers.base import Provider
+
+PROVIDERS = {
+    "glue": "providers.glue.provider:GlueProvider",
+    "hive": "providers.hive.provider:HiveProvider",
+    "lakehouse-iceberg": "providers.iceberg.provider:IcebergProvider",
+    **settings.METALAKE_PROVIDERS,
+}
+
+
+def provider_class(name: str) -> type[Provider]:
+    """Raises Unsupported naming what there is."""
+    try:
+        module, _, attribute = PROVIDERS[name].partition(":")
+    except KeyError:
+        raise Unsupported(
+            f"There is no provider {name!r}; available: {', '.join(sorted(PROVIDERS))}.", kind="catalog"
+        ) from None
+    return getattr(import_module(module), attribute)
+
+
+def provider_for(name: str, catalog_id: int, properties: Mapping[str, str]) -> Provider:
+    return provider_class(name)(catalog_id, properties)

@@ -1,0 +1,236 @@
+"""Calling an outside system or a catalog's storage: one deadline, few waiters for a slow one, none for a dead one.
+
+A system's reads are tried again; a storage's client does that itself.
+
+Figures: security plan 3.8. Who may ask, and when, is in providers/lines.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TookTooLong
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from prometheus_client import Counter, Histogram
+
+from metalake.blocking import may_block
+from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
+from providers import deadline as time_limit
+from providers import nul
+from providers.base import Provider
+from providers.lines import Line, line_of, storage_line_of, trial_line_of
+from providers.verbs import READS
+
+if TYPE_CHECKING:
+    from providers.external import ExternalProvider
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+CONNECT, READ, TOTAL = 3.0, 10.0, 30.0  # seconds
+RETRIES = 2
+STORAGE = "The storage"
+READ_FILE = "read_file"  # of a storage; its other verbs write
+
+CALLS = Counter("metalake_remote_calls", "Calls to outside systems", ["catalog", "provider", "verb", "outcome"])
+SECONDS = Histogram("metalake_remote_seconds", "Seconds that a call took", ["catalog", "provider", "verb"])
+
+
+@dataclass(frozen=True)
+class ByWorker:
+    """Stands for a provider whose calls somebody else makes: who waits for them is counted all the same."""
+
+    catalog_id: int
+    label: str
+    send: Callable[[str, dict[str, Any]], Any]
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        return lambda **arguments: self.send(verb, arguments)
+
+
+def run(provider: ExternalProvider | ByWorker, verb: str, arguments: dict[str, Any], *, total: float = TOTAL) -> Any:
+    """The verb's answer as JSON, within `total` seconds; reads are tried up to three times, by whoever makes them.
+
+    Raises what the verb raises, ProviderBusy, and where time is up ProviderTimeout for a read and OutcomeUnknown for a
+    write.
+    """
+    may_block()
+    deadline = time.monotonic() + total
+    attempts = 1 + RETRIES if verb in READS and not isinstance(provider, ByWorker) else 1
+    for attempt in range(1, attempts + 1):
+        line = line_of(provider.catalog_id)
+        try:
+            ticket = line.enter(provider.label, deadline)
+        except ProviderBusy:  # nobody is asked, so nothing is gained by waiting here
+            CALLS.labels(provider.catalog_id, provider.label, verb, "spared").inc()
+            raise
+        try:
+            return _once(line, ticket, provider, verb, arguments, deadline)
+        except ProviderUnavailable as failure:
+            pause = _pause(failure, attempt)
+            if attempt == attempts or not failure.retryable or pause is None or time.monotonic() + pause >= deadline:
+                raise
+            time.sleep(pause)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def reach(catalog_id: int, verb: str, act: Callable[[], T], *, waits: bool = True, total: float = TOTAL) -> T:
+    """What `act` asks of a catalog's storage, within `total` seconds; READ_FILE alone is a read.
+
+    Raises what `act` raises, ProviderBusy, and where time is up ProviderTimeout for a read and ProviderUnavailable for
+    a write, which nothing points to then. Within a call that has a deadline it is a part of that one. With `waits`
+    false no request waits for it: it takes no place, and is spared all the same.
+    """
+    if time_limit.is_set():
+        return act()
+    may_block()
+    line = storage_line_of(catalog_id)
+    deadline = time.monotonic() + total
+    ticket = None
+    try:
+        if waits:
+            ticket = line.enter(STORAGE, deadline)
+        else:
+            line.pass_by(STORAGE)
+    except ProviderBusy:
+        CALLS.labels(catalog_id, "storage", verb, "spared").inc()
+        raise
+
+    def work() -> T:
+        try:
+            with time_limit.until(deadline):
+                return act()
+        finally:
+            if ticket is not None:
+                line.leave(ticket)
+
+    with _noted(line, "storage", verb):
+        try:
+            return line.pool.submit(work).result(max(deadline - time.monotonic(), 0))
+        except TookTooLong:
+            said = f"{STORAGE} did not answer in time."
+            silence = ProviderTimeout if verb == READ_FILE else ProviderUnavailable
+            raise silence(said, kind="storage") from None
+
+
+def trial(
+    provider: Provider, act: Callable[[], Any] | None = None, seconds: float = 15.0, *, metalake_id: int = 0
+) -> Any:
+    """Try the connection of a catalog that may not be registered yet, or what `act` does; returns what that does.
+
+    Raises what is wrong with it, and ProviderBusy while what others of its metalake try holds its share of the threads.
+    """
+    may_block()
+    line = trial_line_of(metalake_id)
+    ticket = line.enter("What is tried in this metalake", time.monotonic() + seconds)
+
+    def work() -> Any:
+        try:
+            with time_limit.until(time.monotonic() + seconds):
+                return (act or provider.test_connection)()
+        finally:
+            line.leave(ticket)
+
+    try:
+        return line.pool.submit(work).result(seconds)
+    except TookTooLong:
+        raise ProviderTimeout(f"{provider.label} did not answer in {seconds:.0f} seconds.", kind="catalog") from None
+
+
+def _pause(failure: ProviderUnavailable, attempt: int) -> float | None:
+    """Full jitter, so that callers who failed together do not come back together; longer where it throttles.
+
+    None where it says itself that it wants more than that: then the caller is told to come back.
+    """
+    longest = (2.0 if isinstance(failure, ProviderBusy) else 0.4) * 2 ** (attempt - 1)
+    told = vars(failure).get("retry_after", 0)
+    return None if told > longest else random.uniform(told, longest)  # noqa: S311
+
+
+def _once(
+    line: Line,
+    ticket: int,
+    provider: ExternalProvider | ByWorker,
+    verb: str,
+    arguments: dict[str, Any],
+    deadline: float,
+) -> Any:
+    def work() -> Any:
+        try:
+            with time_limit.until(deadline):
+                return getattr(provider, verb)(**_as_sent(arguments))
+        except MetalakeError as failure:
+            failure.message = failure.message.replace(nul.NUL, "")  # it is kept with the write that it ended
+            raise
+        finally:
+            line.leave(ticket)
+
+    with _noted(line, provider.label, verb):
+        try:
+            return _as_json(_wait(line.pool.submit(work), deadline - time.monotonic(), provider.label, verb))
+        except (MetalakeError, TookTooLong):
+            raise
+        except Exception as bug:
+            if verb in READS:
+                raise
+            log.exception("%s %s failed", provider.label, verb)
+            raise _Misunderstood(f"The answer of {provider.label} was not understood.", kind="catalog") from bug
+
+
+class _Misunderstood(OutcomeUnknown):
+    """There was an answer: no reason to spare the system."""
+
+
+@contextmanager
+def _noted(line: Line, label: str, verb: str) -> Iterator[None]:
+    """What becomes of a call is counted, and its line learns whether there was an answer."""
+    started, outcome = time.monotonic(), "answered"
+    try:
+        yield
+        line.note(answered=True)
+    except _Misunderstood:
+        outcome = "bug"
+        line.note(answered=True)
+        raise
+    except (ProviderUnavailable, OutcomeUnknown) as failure:
+        outcome = type(failure).__name__
+        throttled = isinstance(failure, ProviderBusy)
+        line.note(answered=throttled or not getattr(failure, "retryable", True), said=failure.message)
+        raise
+    except MetalakeError as refusal:
+        outcome = type(refusal).__name__
+        line.note(answered=True)
+        raise
+    except Exception:
+        outcome = "bug"
+        line.note(answered=True)
+        raise
+    finally:
+        CALLS.labels(line.of, label, verb, outcome).inc()
+        SECONDS.labels(line.of, label, verb).observe(time.monotonic() - started)
+
+
+def _wait(future: Future[Any], seconds: float, label: str, verb: str) -> Any:
+    try:
+        return future.result(max(seconds, 0))
+    except TookTooLong:
+        message = f"{label} did not answer in time."
+        if verb in READS:
+            raise ProviderTimeout(message, kind="catalog") from None
+        raise OutcomeUnknown(message, kind="catalog") from None
+
+
+def _as_json(answer: Any) -> Any:
+    return nul.as_kept(answer.as_json()) if hasattr(answer, "as_json") else answer
+
+
+def _as_sent(arguments: dict[str, Any]) -> dict[str, Any]:
+    definition = arguments.get("definition")
+    return arguments if definition is None else arguments | {"definition": nul.as_sent(definition)}

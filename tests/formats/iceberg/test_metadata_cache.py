@@ -1,0 +1,65 @@
+"""The cache of metadata files: the least recently used leaves first, and it never grows over its limit."""
+
+from __future__ import annotations
+
+import threading
+
+from formats.iceberg.metadata_cache import MetadataCache
+
+
+def test_the_least_recently_used_leaves_first():
+    cache = MetadataCache(max_bytes=30)
+    cache.put(1, "a", b"x" * 9)
+    cache.put(1, "b", b"x" * 9)
+    cache.put(1, "c", b"x" * 9)
+    assert cache.get(1, "a") == b"x" * 9
+    cache.put(1, "d", b"x" * 9)
+    assert [cache.get(1, key) is None for key in "abcd"] == [False, True, False, False]
+
+
+def test_what_one_catalog_keeps_is_nothing_to_another():
+    cache = MetadataCache(max_bytes=1_000)
+    cache.put(1, "s3://lake/t/metadata/0.metadata.json", b"ours")
+    assert cache.get(2, "s3://lake/t/metadata/0.metadata.json") is None
+    cache.put(2, "s3://lake/t/metadata/0.metadata.json", b"theirs")
+    cache.forget(2, "s3://lake/t/metadata/0.metadata.json")
+    assert cache.get(1, "s3://lake/t/metadata/0.metadata.json") == b"ours"
+
+
+def test_an_entry_over_the_limit_is_not_kept_and_evicts_nothing():
+    cache = MetadataCache(max_bytes=30)
+    cache.put(1, "a", b"x" * 9)
+    cache.put(1, "b", b"x" * 30)
+    assert cache.get(1, "a") and cache.get(1, "b") is None
+
+
+def test_putting_again_counts_once_and_forgetting_gives_back():
+    cache = MetadataCache(max_bytes=30)
+    for _ in range(10):
+        cache.put(1, "a", b"x" * 9)
+    cache.put(1, "b", b"x" * 19)
+    assert len(cache) == 2
+    cache.forget(1, "b")
+    cache.forget(1, "never there")
+    cache.put(1, "c", b"x" * 19)
+    assert len(cache) == 2 and cache.get(1, "b") is None
+
+
+def test_threads_never_take_it_over_its_limit():
+    cache = MetadataCache(max_bytes=1_000)
+
+    def use(number: int) -> None:
+        for step in range(2_000):
+            location = str((number * step) % 50)
+            cache.put(1, location, b"x" * (step % 60))
+            cache.get(1, str(step % 50))
+            if step % 7 == 0:
+                cache.forget(1, location)
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    kept = sum(len(key[1]) + len(content) for key, content in cache._entries.items())
+    assert kept == cache._bytes <= 1_000

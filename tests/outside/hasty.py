@@ -1,0 +1,23 @@
+"""The real settings, but what a crash or a lost message leaves is taken up again within seconds."""
+
+from datetime import timedelta
+
+from django.apps import AppConfig
+
+from metalake.settings import *  # noqa: F403
+from metalake.settings import CELERY_BEAT_SCHEDULE, INSTALLED_APPS
+
+CELERY_BEAT_SCHEDULE = {name: given | {"schedule": 2.0} for name, given in CELERY_BEAT_SCHEDULE.items()}
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.outside.hasty.Hasty"]
+PATIENCE = 8  # seconds that a server waits for a worker
+
+
+class Hasty(AppConfig):
+    name = "tests.outside.hasty"
+
+    def ready(self) -> None:
+        from outside import intents, refresh, steps, tasks
+
+        tasks.PATIENCE = PATIENCE
+        intents.LEASE = steps.LEASE = timedelta(seconds=PATIENCE + 3)
+        refresh.LEASE = timedelta(seconds=6)

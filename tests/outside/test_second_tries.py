@@ -1,0 +1,279 @@
+"""A system that repeats its own work refuses the second try: what the first one made is found, and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from authz.policy import Actor
+from catalogs.models import Intent, Reservation
+from catalogs.services import catalogs, commits, schemas, tables
+from catalogs.services.changes import Alteration
+from formats.iceberg import builder, files
+from formats.native.tables import AddColumn
+from metalake.errors import (
+    AlreadyExists,
+    Conflict,
+    Invalid,
+    MetalakeError,
+    NotFound,
+    OutcomeUnknown,
+    ProviderUnavailable,
+)
+from metalake.privileges import Kind
+from outside import intents, steps
+from providers.external import Remote
+from providers.metadata_files import MetadataFiles
+from tests.catalogs.conftest import give
+from tests.outside.crashes import settle_all
+from tests.outside.writes import Bench
+from tests.providers.memory import MemoryProvider
+
+pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
+
+PLACE = "flights\x1fdelays"
+POINTER = "metadata_location"
+ADDED = AddColumn.model_validate({"@type": "addColumn", "fieldName": ["gate"], "type": "string"})
+
+
+def pointer_of(bench: Bench) -> str:
+    with bench.world.open() as state:
+        return str(state["tables"][PLACE]["definition"]["properties"][POINTER])
+
+
+def point_to(bench: Bench, location: str) -> None:
+    with bench.world.open() as state:
+        state["tables"][PLACE]["definition"]["properties"][POINTER] = location
+
+
+def metadata_at(location: str) -> dict[str, Any]:
+    return dict(files.parse_metadata(Path(location.removeprefix("file://")).read_bytes()))
+
+
+def is_there(location: str) -> bool:
+    return Path(location.removeprefix("file://")).exists()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "warehouse"
+
+
+@pytest.fixture
+def iceberg_table(bench: Bench, root: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """`flights.delays` of others, whose pointer the memory keeps."""
+
+    def commit_table(
+        self: MemoryProvider, schema: list[str], table: str, location: str, previous: str, by_owner: bool = False
+    ) -> Remote:
+        def act(state: dict[str, Any]) -> None:
+            kept = state["tables"].get(PLACE)
+            if kept is None:
+                raise NotFound("Table delays does not exist.", kind="table")
+            if kept["definition"]["properties"][POINTER] != previous:
+                raise Conflict("The table has been modified.", kind="table")
+            kept["definition"]["properties"][POINTER] = location
+
+        self._call("commit_table", act)
+        return self.load_table(schema, table)
+
+    def metadata_files(self: MemoryProvider, *places: str) -> MetadataFiles:
+        return MetadataFiles(self.catalog_id, lambda: files.file_io({}), [root.as_uri()], [str(root)], places=places)
+
+    monkeypatch.setattr(MemoryProvider, "commit_table", commit_table)
+    monkeypatch.setattr(MemoryProvider, "metadata_files", metadata_files)
+    monkeypatch.setattr(
+        MemoryProvider, "metadata_location", lambda self, definition: definition["properties"].get(POINTER)
+    )
+    metadata = builder.new_table_metadata(
+        table_uuid="7d3e2f60-5a1b-4c8d-9e0f-1a2b3c4d5e6f",
+        location=f"{root.as_uri()}/delays",
+        schema={"type": "struct", "fields": [{"id": 1, "name": "carrier", "required": False, "type": "string"}]},
+        partition_spec=None,
+        sort_order=None,
+        properties={},
+        now_ms=1_700_000_000_000,
+    )
+    pointer, _ = files.write_metadata(files.file_io({}), metadata, version=0)
+    give("mia", Kind.METALAKE, "demo", "modify_table")
+    bench.make_schema("flights")
+    bench.world.put_table("flights", "delays", metadata_location=pointer, location=f"{root.as_uri()}/delays")
+    return bench
+
+
+def commit(bench: Bench, **properties: str) -> None:
+    update = {"action": "set-properties", "updates": properties}
+    commits.commit_table(bench.actor, bench.ident("flights", "delays"), [], [update])
+
+
+def said(bench: Bench) -> dict[str, str]:
+    """The table's properties as the file says that it points to."""
+    properties = metadata_at(pointer_of(bench))["properties"]
+    return {key: properties[key] for key in ("team", "by") if key in properties}
+
+
+def test_a_commit_that_was_tried_twice(iceberg_table: Bench) -> None:
+    """The second try is refused for what the first one did: the file that it named is the table."""
+    iceberg_table.world.fail("commit_table", "twice")
+    commit(iceberg_table, team="ops")
+    assert is_there(pointer_of(iceberg_table))
+    assert said(iceberg_table) == {"team": "ops"}
+    assert Intent.objects.latest("created_at").state == Intent.State.COMMITTED
+    assert iceberg_table.world.calls("commit_table") == 1
+
+
+@pytest.mark.parametrize("refusal", [Conflict, AlreadyExists, NotFound, Invalid])
+def test_no_refusal_of_a_commit_is_believed(
+    iceberg_table: Bench, refusal: type[MetalakeError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = MemoryProvider.commit_table
+
+    def refused(
+        self: MemoryProvider, schema: list[str], table: str, location: str, previous: str, by_owner: bool = False
+    ) -> Remote:
+        real(self, schema, table, location, previous)
+        raise refusal("Refused, the second time.", kind="table")
+
+    monkeypatch.setattr(MemoryProvider, "commit_table", refused)
+    commit(iceberg_table, team="ops")
+    assert is_there(pointer_of(iceberg_table))
+    assert said(iceberg_table) == {"team": "ops"}
+
+
+def test_others_committed_on_top_of_a_commit_that_was_tried_twice(
+    iceberg_table: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = MemoryProvider.commit_table
+
+    def refused(
+        self: MemoryProvider, schema: list[str], table: str, location: str, previous: str, by_owner: bool = False
+    ) -> Remote:
+        real(self, schema, table, location, previous)
+        ours = metadata_at(location)
+        update = {"action": "set-properties", "updates": {"by": "others"}}
+        theirs = builder.apply_updates(ours, [update], now_ms=1_800_000_000_000, previous_location=location)
+        point_to(iceberg_table, files.write_metadata(files.file_io({}), theirs, version=2)[0])
+        raise Conflict("The table has been modified.", kind="table")
+
+    monkeypatch.setattr(MemoryProvider, "commit_table", refused)
+    commit(iceberg_table, team="ops")
+    assert said(iceberg_table) == {"team": "ops", "by": "others"}
+    log = Intent.objects.get(verb="commit_table").steps[0]["arguments"]["location"]
+    assert is_there(log), "the history of the table names it"
+
+
+def test_a_lost_race_is_run_again_and_leaves_no_file(
+    iceberg_table: Bench, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, raced = MemoryProvider.commit_table, list[str]()
+
+    def racing(
+        self: MemoryProvider, schema: list[str], table: str, location: str, previous: str, by_owner: bool = False
+    ) -> Remote:
+        if not raced:
+            raced.append(location)
+            base = metadata_at(previous)
+            update = {"action": "set-properties", "updates": {"by": "others"}}
+            theirs = builder.apply_updates(base, [update], now_ms=1_800_000_000_000, previous_location=previous)
+            point_to(iceberg_table, files.write_metadata(files.file_io({}), theirs, version=1)[0])
+        return real(self, schema, table, location, previous)
+
+    monkeypatch.setattr(MemoryProvider, "commit_table", racing)
+    commit(iceberg_table, team="ops")
+    assert said(iceberg_table) == {"team": "ops", "by": "others"}
+    assert not is_there(raced[0])
+    assert iceberg_table.world.calls("commit_table") == 2
+
+
+def test_where_it_cannot_be_looked_the_file_stays(iceberg_table: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nobody is told that nothing was done."""
+
+    def deny(name: str) -> None:
+        if name == "before 0":
+            iceberg_table.world.fail("load_table", *["denied"] * 9)
+
+    iceberg_table.world.fail("commit_table", "twice")
+    monkeypatch.setattr(steps, "point", deny)
+    with pytest.raises(OutcomeUnknown):
+        commit(iceberg_table, team="ops")
+    assert is_there(pointer_of(iceberg_table))
+    iceberg_table.world.heal()
+    settle_all()
+    assert Intent.objects.get(verb="commit_table").state == Intent.State.COMMITTED
+    assert not Reservation.objects.exists()
+    assert said(iceberg_table) == {"team": "ops"}
+
+
+def test_a_catalog_dropped_after_a_commit_takes_no_file(
+    iceberg_table: Bench, actor: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The outside table points to it by then."""
+
+    def drop_when_published(name: str) -> None:
+        if name == "published":
+            catalogs.drop_catalog(actor, "demo", "deep", force=True)
+
+    monkeypatch.setattr(steps, "point", drop_when_published)
+    with pytest.raises(NotFound):
+        commit(iceberg_table, team="ops")
+    assert is_there(pointer_of(iceberg_table))
+
+
+def alter_a_table(bench: Bench) -> None:
+    tables.alter_native_table(bench.actor, bench.ident("flights", "delays"), [ADDED])
+
+
+def alter_a_schema(bench: Bench) -> None:
+    schemas.alter_schema(bench.actor, bench.ident("flights"), Alteration(properties=(("team", "ops"),)))
+
+
+@pytest.mark.parametrize(("act", "verb"), [(alter_a_table, "alter_table"), (alter_a_schema, "alter_schema")])
+def test_an_alteration_that_was_tried_twice(bench: Bench, act: Callable[[Bench], None], verb: str) -> None:
+    """Made again, it would be refused: the column is there."""
+    bench.make_schema("flights")
+    bench.make_table("flights", "delays")
+    bench.world.fail(verb, "twice")
+    act(bench)
+    assert bench.world.calls(verb) == 1
+    assert Intent.objects.latest("created_at").state == Intent.State.COMMITTED
+
+
+def test_an_alteration_of_others_is_still_a_conflict(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is made again on the new state."""
+    bench.make_schema("flights")
+    bench.make_table("flights", "delays")
+    real = intents.carry
+
+    def changed_before(actor: Any, decide: Any, **how: Any) -> Intent:
+        monkeypatch.setattr(intents, "carry", real)
+        with bench.world.open() as state:
+            state["tables"][PLACE]["definition"]["comment"] = "by others"
+        return real(actor, decide, **how)
+
+    monkeypatch.setattr(intents, "carry", changed_before)
+    alter_a_table(bench)
+    assert bench.world.calls("alter_table") == 2
+    with bench.world.open() as state:
+        there = state["tables"][PLACE]["definition"]
+    assert there["comment"] == "by others"
+    assert [one["name"] for one in there["columns"]] == ["delay", "carrier", "gate"]
+
+
+def test_an_alteration_is_refused_at_once_where_nobody_can_say_more(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It leaves nothing to take back, so its table is not held for an answer."""
+    bench.make_schema("flights")
+
+    def refused(*_: object, **__: object) -> Remote:
+        bench.world.fail("load_schema", *["denied"] * 9)
+        raise Conflict("Schema flights was changed meanwhile.", kind=Kind.SCHEMA)
+
+    monkeypatch.setattr(MemoryProvider, "alter_schema", refused)
+    with pytest.raises(ProviderUnavailable):  # the Conflict led to one more try, which asks for the schema
+        alter_a_schema(bench)
+    assert Intent.objects.latest("created_at").state == Intent.State.ABORTED
+    assert not Reservation.objects.exists()

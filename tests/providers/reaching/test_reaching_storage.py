@@ -1,0 +1,202 @@
+"""Storage endpoints of a catalog: what its FileIO would connect to is refused before it is asked."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from moto.server import ThreadedMotoServer
+
+from catalogs.models import Catalog
+from formats.iceberg.files import file_io, read_metadata
+from metalake.errors import Invalid, NotFound
+from providers.iceberg.provider import IcebergProvider
+from providers.reaching.aws import Keys, aws_client
+from providers.reaching.endpoints import UnknownHost
+from providers.reaching.storage import check_storage, parse_storage, reach_storage
+from tests.catalogs.callers import Caller
+
+
+def endpoint(value: str) -> dict[str, str]:
+    return {"warehouse": "s3://flights/lake", "s3.endpoint": value, "s3.region": "airport-1"}
+
+
+@pytest.mark.parametrize("scheme", ["s3", "oss"])
+@pytest.mark.parametrize("asked", [{}, {"s3.force-virtual-addressing": "true"}])
+def test_a_bucket_is_no_part_of_the_host_that_is_asked(scheme: str, asked: dict[str, str]) -> None:
+    """The name with the bucket in front would lead elsewhere than the one that was checked."""
+    hosts: list[str] = []
+
+    class Listener(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            hosts.append(self.headers["Host"])
+            self.send_response(404)
+            self.end_headers()
+
+        do_GET = do_HEAD
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Listener) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        keys = {"s3.access-key-id": "a", "s3.secret-access-key": "b"}
+        io = file_io({"s3.endpoint": f"http://localhost:{server.server_port}", **keys, **asked})
+        with pytest.raises(NotFound):
+            read_metadata(io, f"{scheme}://inner/x/a.metadata.json")
+        server.shutdown()
+        assert set(hosts) == {f"localhost:{server.server_port}"}
+
+
+def test_the_names_of_buckets_are_a_clouds_own_where_it_names_them() -> None:
+    asked = {"s3.force-virtual-addressing": "true", "s3.endpoint": "https://oss-cn-hangzhou.aliyuncs.com"}
+    assert file_io(asked).properties["s3.force-virtual-addressing"] == "true"
+    for endpoint in ("https://aliyuncs.com.evil.example", "https://evil-aliyuncs.com"):
+        assert file_io(asked | {"s3.endpoint": endpoint}).properties["s3.force-virtual-addressing"] == "false"
+
+
+REFUSED = [
+    (endpoint("http://169.254.169.254"), "Property 's3.endpoint': 169.254.169.254 is a cloud metadata address"),
+    (endpoint("http://10.0.0.5:9000"), "Property 's3.endpoint': 10.0.0.5 is a private address"),
+    (endpoint("http://0x0a.5"), "Property 's3.endpoint': The URL is not usable"),
+    (
+        endpoint("minio.lan:9000"),
+        "Property 's3.endpoint': The URL is not usable: it must begin with https:// or http://",
+    ),
+    (endpoint("file:///etc"), "Property 's3.endpoint': The URL is not usable"),
+    (endpoint("http://key:hunter2@minio.lan"), "Property 's3.endpoint': The URL is not usable"),
+    (endpoint("http://8.8.8.8") | {"s3.proxy-uri": "http://8.8.8.8"}, "Property 's3.proxy-uri': this server connects"),
+    ({"gcs.service.host": "http://[::1]:4443"}, "Property 'gcs.service.host': ::1 is a loopback address"),
+    ({"adls.blob-storage-authority": "127.0.0.1:10000"}, "Property 'adls.blob-storage-authority': 127.0.0.1 is a loop"),
+    ({"adls.dfs-storage-authority": "x@8.8.8.8"}, "Property 'adls.dfs-storage-authority': The URL is not usable"),
+    (
+        {"adls.dfs-storage-authority": "8.8.8.8", "adls.dfs-storage-scheme": "file"},
+        "Property 'adls.dfs-storage-authority': The URL is not usable",
+    ),
+    ({"adls.account-name": "evil.example/"}, "Property 'adls.account-name' is 3 to 24"),
+    ({"hdfs.host": "10.0.0.5"}, "Property 'hdfs.host': 10.0.0.5 is a private address"),
+    ({"hdfs.host": "8.8.8.8", "hdfs.port": "x"}, "Property 'hdfs.host': The URL is not usable: its port"),
+    ({"warehouse": "hdfs://10.0.0.5:8020/lake"}, "Property 'warehouse': 10.0.0.5 is a private address"),
+    ({"allowed-locations": "s3://a, viewfs://10.0.0.5/b"}, "Property 'allowed-locations': 10.0.0.5 is a private"),
+    ({"s3.region": "eu-west-1.evil.example/#"}, "Property 's3.region': 'eu-west-1.evil.example/#' is no AWS region"),
+    (
+        {"client.region": "eu-west1"},
+        "Property 'client.region': 'eu-west1' is no AWS region of s3; did you mean eu-west",
+    ),
+    (endpoint("http://8.8.8.8") | {"s3.region": "a/b"}, "Property 's3.region': 'a/b' is not a region's name"),
+]
+
+LEADS = [
+    endpoint("http://minio.lan:9000"),
+    {"gcs.service.host": "http://minio.lan:4443"},
+    {"adls.blob-storage-authority": "minio.lan:10000"},
+    {"adls.dfs-storage-authority": ".lan", "adls.account-name": "minio"},
+    {"hdfs.host": "minio.lan"},
+    {"warehouse": "hdfs://minio.lan/lake"},
+    {"allowed-locations": "s3://flights,hdfs://minio.lan:8020/lake"},
+]
+
+
+@pytest.mark.parametrize(("properties", "said"), REFUSED)
+def test_it_is_refused_without_a_lookup(dns, allow, properties, said):
+    allow()
+    with pytest.raises(Invalid) as refusal:
+        IcebergProvider.check(properties)
+    assert refusal.value.message.startswith(said)
+    assert "hunter2" not in refusal.value.message
+    assert dns.asked == []
+
+
+@pytest.mark.parametrize("properties", LEADS)
+def test_a_name_is_looked_up_for_who_may_register(dns, allow, properties):
+    allow()
+    dns.leads("minio.lan", ["10.0.0.5"])
+    parse_storage(properties)
+    assert dns.asked == []
+    for look in (check_storage, reach_storage):
+        with pytest.raises(Invalid, match=r"minio\.lan leads to a private address"):
+            look(properties)
+    allow("minio.lan")
+    check_storage(properties)
+
+
+@pytest.mark.parametrize("properties", LEADS[:4])
+def test_an_unknown_host_is_a_mistake_first_and_trouble_later(dns, properties):
+    with pytest.raises(Invalid, match=r"Unknown host minio\.lan.*Check its spelling"):
+        check_storage(properties)
+    with pytest.raises(UnknownHost, match=r"Property '.*': Unknown host minio\.lan"):
+        reach_storage(properties)
+
+
+@pytest.mark.parametrize("properties", [*LEADS[4:], {"hdfs.host": "default"}, {"warehouse": "hdfs:///lake"}])
+def test_a_name_service_of_the_operators_own_cluster(dns, properties):
+    check_storage(properties)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {},
+        {"warehouse": "s3://flights/lake", "s3.region": "eu-west-1", "s3.access-key-id": "AKIA"},
+        {"warehouse": "file:///var/lake"},
+        {"uri": "jdbc:postgresql://db.lan/x", "catalog-backend": "jdbc", "my.proxy": "x"},
+        {"s3.signer.endpoint": "v1/aws/s3/sign", "s3.endpoint": ""},
+        endpoint("https://8.8.8.8"),
+    ],
+)
+def test_nothing_to_refuse(dns, properties):
+    check_storage(properties)
+    assert dns.asked == []
+
+
+def test_the_file_io_is_opened_only_after_a_check(dns, allow):
+    allow("10.0.0.5")
+    dns.leads("minio.lan", ["10.0.0.5"], ["10.0.0.5"], ["169.254.169.254"])
+    properties = endpoint("http://minio.lan:9000")
+    IcebergProvider(1, properties).check_locations()
+    assert IcebergProvider(1, properties).io.properties["s3.endpoint"] == "http://minio.lan:9000"
+    with pytest.raises(Invalid, match="cloud metadata"):
+        IcebergProvider(1, properties).io  # noqa: B018
+
+
+def test_a_storage_that_is_allowed_works(allow):
+    allow("127.0.0.1")
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        url = "http://{}:{}".format(*server.get_host_and_port())
+        s3 = aws_client("s3", "us-east-1", url, keys=Keys("AKIA", "sesame"))
+        s3.create_bucket(Bucket="flights")
+        keys = {"s3.access-key-id": "AKIA", "s3.secret-access-key": "sesame"}
+        IcebergProvider(1, endpoint(url) | keys).test_connection()
+    finally:
+        server.stop()
+
+
+class TestRegistering:
+    """Over the wire: refused in its shape, nothing made, and no lookup for who may not register."""
+
+    CATALOGS = "metalakes/demo/catalogs"
+
+    def body(self, **properties: str) -> dict:
+        return {"name": "remote", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": properties}
+
+    @pytest.mark.parametrize("path", [CATALOGS, f"{CATALOGS}/testConnection"])
+    def test_a_refused_endpoint(self, admin: Caller, dns, allow, path):
+        allow()
+        dns.leads("minio.lan", ["10.0.0.5"])
+        answer = admin.post(path, self.body(**endpoint("http://minio.lan:9000")))
+        assert answer.error[:2] == (400, 1001)
+        assert "minio.lan leads to a private address" in answer.message
+        assert not Catalog.objects.filter(name="remote").exists()
+
+    def test_an_unknown_host(self, admin: Caller, dns):
+        answer = admin.post(self.CATALOGS, self.body(**endpoint("http://minio.lna:9000")))
+        assert answer.error[:2] == (400, 1001)
+        assert "Unknown host minio.lna" in answer.message
+
+    def test_no_lookup_for_who_may_not_register(self, mia: Caller, dns):
+        answer = mia.post(self.CATALOGS, self.body(**endpoint("http://minio.lan:9000")))
+        assert answer.status == 403
+        assert dns.asked == []
