@@ -18,7 +18,7 @@ from authz.guarding.permissions import privileges_of
 from authz.models import User
 from authz.objects import by_ids
 from authz.operations import FAMILIES, OPERATIONS, Operation
-from authz.policy import Lineage
+from metalake.lineage import Lineage
 from metalake.models import Securable
 from metalake.privileges import Kind
 

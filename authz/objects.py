@@ -6,13 +6,13 @@ Whoever keeps those tables registers a Finder at start; the metalake and its rol
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from authz.models import Role
-from authz.policy import Actor, Node, lineage_text
+from authz.policy import Actor
 from metalake.errors import Invalid, NotFound
+from metalake.lineage import Address, Located, Node, missing
 from metalake.models import Metalake, Securable
 from metalake.names import undotted
 from metalake.privileges import Kind
@@ -21,26 +21,16 @@ BATCH = 5000
 T = TypeVar("T")
 
 
-class Address(NamedTuple):
-    """A kind and the names of the dotted full name, decoded."""
-
-    kind: Kind
-    names: tuple[str, ...]
-
-
 class Finder(Protocol):
     """What authz asks of those who keep the tables; asks no permission."""
 
-    def find(self, metalake: str, address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
+    def find(self, address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
         """The object with all above it, the metalake first. Of a miss the store is asked what the asker's refusal
         asks of a hidden object.
         """
 
     def ids_of(self, metalake_id: int, addresses: Sequence[Address]) -> list[int | None]:
         """The ids at these addresses, in a constant number of statements."""
-
-    def full_name(self, nodes: Sequence[Node]) -> list[str]:
-        """The parts of the full name of a lineage's last object."""
 
     def levels(self, schema: str) -> list[str]:
         """The levels of a nested schema's name."""
@@ -64,67 +54,32 @@ def finder() -> Finder:
     return _finder[0]
 
 
-@dataclass(frozen=True)
-class Located:
-    """An object with all above it, the metalake first and itself last."""
-
-    nodes: tuple[Node, ...]
-
-    @property
-    def id(self) -> int:
-        return self.nodes[-1].id
-
-    @property
-    def kind(self) -> Kind:
-        return Kind(self.nodes[-1].kind)
-
-    @property
-    def name(self) -> str:
-        return self.nodes[-1].name
-
-    @property
-    def metalake(self) -> Node:
-        return self.nodes[0]
-
-    @property
-    def lineage(self) -> str:
-        return lineage_text(self)
-
-    @property
-    def full_name(self) -> list[str]:
-        """A metalake's is its own name, the others leave the metalake out."""
-        if self.kind in (Kind.METALAKE, Kind.ROLE):
-            return [self.name]
-        return finder().full_name(self.nodes)
-
-    def above(self) -> Located | None:
-        return Located(self.nodes[:-1]) if len(self.nodes) > 1 else None
-
-
 NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")
 _PARTS = {Kind.SCHEMA: 2} | dict.fromkeys(
     (Kind.TABLE, Kind.VIEW, Kind.TOPIC, Kind.FILESET, Kind.MODEL, Kind.FUNCTION), 3
 )
 
 
-def address_of(kind: Kind, full_name: str) -> Address:
+def address_of(metalake: str, kind: Kind, full_name: str) -> Address:
     """Where a dotted full name points; a column's points to its table. Raises Invalid for the wrong number of parts."""
     names = tuple(undotted(full_name))
     if kind is Kind.COLUMN and len(names) > 3:
         kind, names = Kind.TABLE, names[:3]
     if kind is Kind.COLUMN or len(names) != _PARTS.get(kind, 1) or not all(names) or "\x00" in full_name:
         raise Invalid(f"{full_name!r} is not the full name of a {kind}.", kind="object")
-    return Address(kind, names)
-
-
-def unknown(kind: str, names: Sequence[str]) -> NotFound:
-    """What a miss and a hidden object are both answered with."""
-    return NotFound(f"{kind.capitalize()} {'.'.join(names)} does not exist.", kind="object")
+    if kind is Kind.METALAKE:
+        return Address(metalake=names[0])
+    if kind is Kind.CATALOG:
+        return Address(metalake=metalake, catalog=names[0])
+    if kind is Kind.SCHEMA:
+        return Address(metalake=metalake, catalog=names[0], schema=names[1])
+    catalog, schema = names[:2] if len(names) == 3 else (None, None)
+    return Address(metalake=metalake, catalog=catalog, schema=schema, leaf=names[-1], leaf_kind=kind)
 
 
 def find_metalake(name: str) -> Located | None:
     row = Metalake.objects.filter(parent__isnull=True, name=name).values_list(*NODE).first()
-    return Located((Node(*row),)) if row else None
+    return Located(nodes=(Node(*row),)) if row else None
 
 
 def find_object(metalake: str, kind: Kind, full_name: str, asker: Actor | None = None) -> Located:
@@ -132,17 +87,17 @@ def find_object(metalake: str, kind: Kind, full_name: str, asker: Actor | None =
 
     Where its `asker` is refused what is hidden, a miss takes as long.
     """
-    address = address_of(kind, full_name)
+    address = address_of(metalake, kind, full_name)
     if address.kind is Kind.METALAKE:
-        found = find_metalake(metalake) if address.names == (metalake,) else None
+        located = find_metalake(metalake) if address.metalake == metalake else None
     elif address.kind is Kind.ROLE:
-        found = find_role(metalake, address.names[0])
+        located = find_role(metalake, address.names[0])
     else:
-        nodes = finder().find(metalake, address, asker)
-        found = Located(tuple(nodes)) if nodes else None
-    if found is None:
-        raise unknown(*address)
-    return found
+        nodes = finder().find(address, asker)
+        located = Located(nodes=tuple(nodes)) if nodes else None
+    if located is None:
+        raise missing(address.kind, address.names, told_as="object")
+    return located
 
 
 def id_of(metalake: str, kind: Kind, full_name: str) -> list[int]:
@@ -168,7 +123,7 @@ def find_role(metalake: str, name: str) -> Located | None:
     if top is None:
         return None
     row = Role.objects.filter(parent_id=top.id, name=name).values_list(*NODE).first()
-    return Located((*top.nodes, Node(*row))) if row else None
+    return top.below(Node(*row)) if row else None
 
 
 def find_objects(metalake: Located, addresses: Sequence[Address]) -> Iterator[Located]:
@@ -179,13 +134,13 @@ def find_objects(metalake: Located, addresses: Sequence[Address]) -> Iterator[Lo
     located = locate_all(metalake, addresses)
     for address in addresses:
         if address not in located:
-            raise unknown(*address)
+            raise missing(address.kind, address.names, told_as="object")
         yield located[address]
 
 
 def locate_all(metalake: Located, addresses: Iterable[Address]) -> dict[Address, Located]:
     """The objects at these addresses, as find_objects; what is missing is left out."""
-    ids: dict[Address, int | None] = {Address(Kind.METALAKE, (metalake.name,)): metalake.id}
+    ids: dict[Address, int | None] = {Address(metalake=metalake.name): metalake.id}
     for some in batches(address for address in addresses if address.kind is not Kind.METALAKE):
         ids |= zip(some, finder().ids_of(metalake.id, some), strict=True)
     located = by_ids(id for id in ids.values() if id is not None)
@@ -199,7 +154,7 @@ def by_ids(ids: Iterable[int]) -> dict[int, Located]:
     above = {id for lineage in lineages.values() for id in lineage} - found.keys()
     nodes = {row[0]: Node(*row[:-1]) for row in [*found.values(), *_securables(above)]}
     return {
-        id: Located(tuple(nodes[step] for step in lineage))
+        id: Located(nodes=tuple(nodes[step] for step in lineage))
         for id, lineage in lineages.items()
         if all(step in nodes for step in lineage)
     }

@@ -8,11 +8,11 @@ lists. The rules are data in `operations`; their meaning is docs/authorization.m
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet, Value
@@ -23,30 +23,11 @@ from authz.models import Grant, in_force, unended
 from authz.operations import Operation, Traversal
 from authz.snapshot import ALLOWS, DENY_SHIFT, Snapshot
 from metalake.errors import Forbidden, NotFound
+from metalake.lineage import Lineage, Node, lineage_text, missing
 from metalake.models import Securable, below
 from metalake.privileges import Effect, Kind, Privilege
 
 NOBODY = 0
-
-
-class Node(NamedTuple):
-    """One object on a lineage: all that rights depend on."""
-
-    id: int
-    kind: str
-    name: str
-    owner_user_id: int | None
-    owner_group_id: int | None
-
-
-class Lineage(Protocol):
-    """An object and all above it, the metalake first and itself last."""
-
-    @property
-    def nodes(self) -> Sequence[Node]: ...
-
-    @property
-    def full_name(self) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True)
@@ -105,6 +86,10 @@ class Actor:
         allowed = self.policy.mask(self.allowing_roles, securables, self.now)
         return found >> DENY_SHIFT << DENY_SHIFT | allowed & ALLOWS
 
+    def as_json(self) -> dict[str, Any]:
+        """Who asks, as it is stored or sent; the policy is read anew where it is taken up (`actor_from`)."""
+        return {"id": self.id, "name": self.name, "claimed": self.claimed, "active": self.active}
+
     def refreshed(self) -> Actor:
         """The same actor on the policy as of now: a write reads it again inside its transaction."""
         return replace(self, policy=snapshot.latest())
@@ -116,6 +101,18 @@ class Actor:
 
     def is_member(self, metalake_id: int) -> bool:
         return self.policy.is_member(self.id, metalake_id)
+
+
+def actor_from(stored: Mapping[str, Any]) -> Actor:
+    """The actor that `as_json` told of, with the rights they have now."""
+    active = stored.get("active")
+    return Actor(
+        id=stored["id"],
+        name=stored["name"],
+        policy=snapshot.latest(),
+        claimed=tuple(stored.get("claimed") or ()),
+        active=None if active is None else tuple(active),
+    )
 
 
 @dataclass(frozen=True)
@@ -224,8 +221,8 @@ def unseen(actor: Actor, lineage: Lineage) -> NotFound:
     """How a hidden object is told: as a miss of the first thing on the way to it that the actor does not see."""
     for above in _ways(lineage):
         if not sees(actor, above):
-            return NotFound(missing(above), kind=above.nodes[-1].kind)
-    return NotFound(missing(lineage), kind=lineage.nodes[-1].kind)
+            return missing(above.nodes[-1].kind, above.full_name)
+    return missing(lineage.nodes[-1].kind, lineage.full_name)
 
 
 def _ways(lineage: Lineage) -> Iterator[_Above]:
@@ -290,11 +287,6 @@ def _act(operation: Operation, lineage: Lineage) -> str:
 
 def describe(lineage: Lineage) -> str:
     return f"{lineage.nodes[-1].kind} {'.'.join(lineage.full_name)}"
-
-
-def missing(lineage: Lineage) -> str:
-    """What a miss and a hidden object are both answered with."""
-    return f"{lineage.nodes[-1].kind.capitalize()} {'.'.join(lineage.full_name)} does not exist."
 
 
 class _Above(NamedTuple):
@@ -365,10 +357,6 @@ def is_path(actor: Actor, lineage: Lineage) -> bool:
         return True
     owned = Securable.objects.filter(_owned(actor), below(lineage_text(lineage)), kind=Kind.SCHEMA)
     return bool(_steps_to_granted(actor, lineage)) or owned.exists()
-
-
-def lineage_text(lineage: Lineage) -> str:
-    return "".join(f"/{node.id}" for node in lineage.nodes)
 
 
 def _owned(actor: Actor) -> Q:

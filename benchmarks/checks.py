@@ -32,7 +32,7 @@ from benchmarks.usage import resident
 if TYPE_CHECKING:
     from authz.models import Role, User
     from authz.snapshot import Snapshot
-    from catalogs.lookup import Found
+    from metalake.lineage import Located
 
 FEW_ROLES, ROLES, GRANTS, DENIES = 100, 10_000, 60, 15
 SCHEMAS, TABLES = 8, 10_000
@@ -40,7 +40,7 @@ HELD = {1: 100.0, 5: 100.0, 20: 300.0}  # roles of a user: microseconds at p99
 USERS, CHECKS, ROUNDS = 100, 1000, 40
 MIB = 1024 * 1024
 
-Ask = tuple["User", "Found"]
+Ask = tuple["User", "Located"]
 
 
 def main(arguments: list[str]) -> None:
@@ -141,7 +141,7 @@ class World:
         assert 0 < sum(answers) < len(answers)
 
 
-def checker(policy: Snapshot) -> Callable[[User, Found], bool]:
+def checker(policy: Snapshot) -> Callable[[User, Located], bool]:
     """What a request does: an actor of its own, and one question."""
     from authz import operations
     from authz.policy import Actor, permits
@@ -224,7 +224,7 @@ def report_load() -> None:
     print(json.dumps({"seconds": seconds, "grown": grown, "rules": rules}))
 
 
-def follow(role: Role, table: Found) -> None:
+def follow(role: Role, table: Located) -> None:
     """One grant or revoke, and what it takes until the process knows."""
     from authz import snapshot
     from authz.callers.identity import actor_of

@@ -17,9 +17,9 @@ def main(arguments: list[str]) -> None:
 
     from authz.models import AuditEntry
     from benchmarks.population import CATALOG, METALAKE, first_catalog
-    from catalogs.lookup import Ident
     from catalogs.models import Schema
     from catalogs.services import schemas
+    from metalake.lineage import Address
     from metalake.models import Outbox
 
     owner = first_catalog()
@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> None:
     def create(depth: int) -> None:
         made[0] += 1
         path = ":".join([f"top{made[0]}", *(f"level{n}" for n in range(1, depth))])
-        schemas.create_schema(owner, Ident(METALAKE, CATALOG, path), None, {})
+        schemas.create_schema(owner, Address(metalake=METALAKE, catalog=CATALOG, schema=path), None, {})
 
     for depth in DEPTHS:
         taken = median(timed(partial(create, depth), 50))

@@ -16,7 +16,8 @@ def main(arguments: list[str]) -> None:
     from authz.callers.identity import authenticate, issue_token
     from authz.models import User
     from benchmarks.population import CATALOG, METALAKE, analyze, children, first_catalog, grant, member, role, schema
-    from catalogs.lookup import Ident, find
+    from catalogs.lookup import find
+    from metalake.lineage import Address
     from metalake.privileges import Kind, Privilege
 
     owner = first_catalog()
@@ -34,7 +35,7 @@ def main(arguments: list[str]) -> None:
     analyze()
 
     header = f"Bearer {issue_token(reader, 'bench')}"
-    ident = Ident(METALAKE, CATALOG, path, "t5000")
+    ident = Address(metalake=METALAKE, catalog=CATALOG, schema=path, leaf="t5000")
 
     def ask() -> None:
         actor = authenticate(header)

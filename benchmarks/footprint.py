@@ -117,13 +117,13 @@ def fill() -> None:
     from authz.callers.identity import actor_of
     from authz.models import User
     from benchmarks.population import children
-    from catalogs.lookup import Ident
     from catalogs.services import schemas
+    from metalake.lineage import Address
     from metalake.models import Securable
     from metalake.privileges import Kind
 
     admin = User.objects.get(username="admin")
-    made = schemas.create_schema(actor_of(admin), Ident("demo", "lake", "wide"), None, {}).row
+    made = schemas.create_schema(actor_of(admin), Address(metalake="demo", catalog="lake", schema="wide"), None, {}).row
     parent = Securable.objects.get(pk=made.pk)
     children(parent, (f"table_{n:05}" for n in range(WIDE)), Kind.TABLE, admin)
 

@@ -12,8 +12,8 @@ def main(arguments: list[str]) -> None:
     from authz.callers.identity import actor_of
     from authz.models import User
     from benchmarks.population import CATALOG, METALAKE, analyze, children, first_catalog, grant, member, role, schema
-    from catalogs.lookup import Ident
     from catalogs.services import schemas
+    from metalake.lineage import Address
     from metalake.models import Securable
     from metalake.privileges import Kind, Privilege
 
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> None:
 
     def listing(user: User) -> tuple[float, int]:
         actor = actor_of(user)
-        ident = Ident(METALAKE, CATALOG, "parent")
+        ident = Address(metalake=METALAKE, catalog=CATALOG, schema="parent")
         act = lambda: schemas.list_schemas(actor, ident)  # noqa: E731
         return median(timed(act, 200)), statements(act)
 

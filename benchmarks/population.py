@@ -18,8 +18,8 @@ from authz import snapshot
 from authz.callers.identity import actor_of
 from authz.models import Group, Member, Role, User
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.services import catalogs, metalakes, schemas
+from metalake.lineage import Address
 from metalake.models import Securable, new_id
 from metalake.privileges import Kind, Privilege
 
@@ -182,7 +182,7 @@ def _uuid() -> Any:
 
 
 def schema(actor: Actor, name: str) -> Securable:
-    row = schemas.create_schema(actor, Ident(METALAKE, CATALOG, name), None, {}).row
+    row = schemas.create_schema(actor, Address(metalake=METALAKE, catalog=CATALOG, schema=name), None, {}).row
     return Securable.objects.get(pk=row.pk)
 
 

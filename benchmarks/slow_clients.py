@@ -99,8 +99,8 @@ def fill_more(storage: str, rounds: int) -> tuple[Callable[[int], dict[str, Ask]
     from authz.callers.identity import actor_of, issue_token
     from authz.models import User
     from benchmarks.population import CATALOG, METALAKE, children, schema
-    from catalogs.lookup import Ident
     from catalogs.services import catalogs, schemas, tables
+    from metalake.lineage import Address
     from metalake.privileges import Kind
 
     admin = User.objects.get(username="admin")
@@ -108,12 +108,16 @@ def fill_more(storage: str, rounds: int) -> tuple[Callable[[int], dict[str, Ask]
     children(schema(owner, "wide"), (f"table_{n:06}" for n in range(TABLES)), Kind.TABLE, admin)
     schema(owner, "own")
     columns: dict[str, Any] = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
-    tables.create_table(owner, Ident(METALAKE, CATALOG, "own", "t"), tables.TableDraft(columns, None, None, {}))
+    tables.create_table(
+        owner,
+        Address(metalake=METALAKE, catalog=CATALOG, schema="own", leaf="t"),
+        tables.TableDraft(columns, None, None, {}),
+    )
     keys = {"s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.region": "us-east-1"}
     for number in range(rounds):  # a fresh one each, which no breaker spares yet
         properties = {"s3.endpoint": storage, "warehouse": f"s3://lake{number}/tables", **keys}
         catalogs.create_catalog(owner, METALAKE, f"stuck{number}", "relational", "lakehouse-iceberg", None, properties)
-        schemas.create_schema(owner, Ident(METALAKE, f"stuck{number}", "s"), None, {})
+        schemas.create_schema(owner, Address(metalake=METALAKE, catalog=f"stuck{number}", schema="s"), None, {})
     wire = f"/iceberg/{METALAKE}/v1"
     commits = [commit("x"), commit("y")]  # in turn, so that each of them changes the table
     creation = orjson.dumps({"name": "t", "schema": columns})

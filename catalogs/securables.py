@@ -6,26 +6,25 @@ from collections.abc import Collection, Iterable, Sequence
 
 from django.db import connection
 
-from authz.objects import Address
-from authz.policy import Actor, Node
-from catalogs.lookup import Found, Ident, miss, nearest, schema_keys
+from authz.policy import Actor
+from catalogs.lookup import miss, nearest, schema_keys
 from catalogs.models import Catalog
 from metalake.hierarchy import configured_separator, split_logical
+from metalake.lineage import Address, Node
 from metalake.privileges import Kind
 
 KINDS = frozenset({Kind.CATALOG, Kind.SCHEMA, Kind.TABLE, Kind.VIEW})
 
 
-def find(metalake: str, address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
+def find(address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
     """One statement; of a miss those of a refusal besides, if there is an asker."""
     if address.kind not in KINDS:
         return None
-    ident = Ident(metalake, *address.names)
-    found = nearest(ident)
-    if found and found.kind == address.kind:
-        return found.nodes
+    located = nearest(address)
+    if located and located.kind == address.kind:
+        return located.nodes
     if asker is not None:
-        miss(asker, ident, found)
+        miss(asker, address, located)
     return None
 
 
@@ -93,10 +92,6 @@ def _at(keys: Collection[tuple[int, str]], sql: str) -> list[tuple]:
     with connection.cursor() as cursor:
         cursor.execute(f"WITH wanted(parent, name) AS (VALUES {values}) {sql}", [part for key in keys for part in key])
         return cursor.fetchall()
-
-
-def full_name(nodes: Sequence[Node]) -> list[str]:
-    return Found(tuple(nodes), "", None, False, None, None).full_name
 
 
 def levels(schema: str) -> list[str]:

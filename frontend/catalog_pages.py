@@ -14,11 +14,11 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from authz import operations
 from authz.policy import Actor
-from catalogs.lookup import Found
 from catalogs.services import browsing, catalogs
 from frontend.catalog_forms import PROPERTY, STALE, CatalogForm, choices
 from frontend.guarding import is_partial, require, signed_in
 from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound
+from metalake.lineage import Located
 from metalake.privileges import Kind
 from outside import nesting
 from providers.registry import PROVIDERS, provider_class
@@ -101,7 +101,7 @@ def check_nesting(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpRe
     return render(request, "frontend/nesting.html" if is_partial(request) else "frontend/nesting_page.html", context)
 
 
-def located(actor: Actor, securable_id: int, kind: Kind) -> Found:
+def located(actor: Actor, securable_id: int, kind: Kind) -> Located:
     """The object of this kind. Raises NotFound, the same for a hidden one as for none."""
     found = browsing.locate(actor, securable_id)
     if found.kind != kind:

@@ -16,8 +16,8 @@ from django_htmx.http import HttpResponseClientRedirect
 from authz import policy
 from authz.callers.identity import actor_of
 from authz.operations import Operation
-from authz.policy import Lineage
 from metalake.errors import Forbidden, MetalakeError, NotFound
+from metalake.lineage import Lineage
 from metalake.logs import note_failure
 from metalake.rest import shape_of
 

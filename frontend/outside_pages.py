@@ -11,16 +11,16 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from authz.policy import Actor
-from catalogs.lookup import Found
 from catalogs.models import RefreshRun
 from frontend.catalog_pages import located
 from frontend.guarding import is_partial, signed_in
 from metalake.errors import Forbidden, MetalakeError
+from metalake.lineage import Located
 from metalake.privileges import Kind
 from outside import refresh, watching
 
 
-def watched(actor: Actor, found: Found) -> dict[str, Any]:
+def watched(actor: Actor, found: Located) -> dict[str, Any]:
     """What the part about an outside catalog shows."""
     seen = watching.watch(actor, found)
     context: dict[str, Any] = {"found": found, "watch": seen}
@@ -66,7 +66,7 @@ def _button(act: Callable[..., str]) -> Callable[..., HttpResponse]:
 
 
 @_button
-def start(request: HttpRequest, actor: Actor, found: Found) -> str:
+def start(request: HttpRequest, actor: Actor, found: Located) -> str:
     accepts = request.POST.get("accept_drops") == "yes"
     run = refresh.start(actor, found.metalake.name, found.catalog.name, accept_drops=accepts)
     run.refresh_from_db()  # a small catalog is walked by now
@@ -74,19 +74,19 @@ def start(request: HttpRequest, actor: Actor, found: Found) -> str:
 
 
 @_button
-def stop(request: HttpRequest, actor: Actor, found: Found, run_id: int) -> str:
+def stop(request: HttpRequest, actor: Actor, found: Located, run_id: int) -> str:
     refresh.cancel(actor, found.metalake.name, found.catalog.name, str(run_id))
     return "The refresh is stopped. What it compared so far stays."
 
 
 @_button
-def retry(request: HttpRequest, actor: Actor, found: Found, intent_id: int) -> str:
+def retry(request: HttpRequest, actor: Actor, found: Located, intent_id: int) -> str:
     watching.retry(actor, found, intent_id)
     return "The write is tried again within 15 seconds."
 
 
 @_button
-def give_up(request: HttpRequest, actor: Actor, found: Found, intent_id: int) -> str:
+def give_up(request: HttpRequest, actor: Actor, found: Located, intent_id: int) -> str:
     watching.give_up(actor, found, intent_id)
     return "The write is given up, and its names are free."
 

@@ -7,7 +7,6 @@ from typing import Any
 from django.http import HttpResponse
 
 from authz import operations
-from catalogs.lookup import Ident
 from catalogs.secrets import mask
 from catalogs.services import catalogs, schemas
 from catalogs.services.changes import Alteration
@@ -17,6 +16,7 @@ from iceberg_rest.pages import page
 from iceberg_rest.routes import ROUTES, Call, Route, done, reply, route
 from iceberg_rest.wire import CreateNamespace, UpdateNamespaceProperties
 from metalake.errors import AlreadyExists, Invalid, NotEmpty, NotFound, NotInUse, Unprocessable, Unsupported
+from metalake.lineage import Address
 from metalake.privileges import Kind
 from providers.base import Provider
 from providers.registry import provider_for
@@ -76,7 +76,7 @@ def _children(call: Call, readings: list[Levels], after: str | None, limit: int 
 
 
 def _names_below(call: Call, levels: Levels, after: str | None, limit: int | None) -> list[str]:
-    parent = Ident(call.metalake, call.catalog, levels or None)
+    parent = Address(metalake=call.metalake, catalog=call.catalog, schema=levels or None)
     try:
         listed = schemas.list_schemas(call.actor, parent, after, limit, refresh=call.refresh)
     except Unsupported:

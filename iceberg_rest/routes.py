@@ -14,13 +14,13 @@ from pydantic import BaseModel
 from authz.callers.identity import authenticate
 from authz.operations import Operation
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.services.admission import admit_to
 from iceberg_rest import names
 from iceberg_rest.errors import Subject, error_response, render_error
 from iceberg_rest.names import Levels, dotted
 from metalake.bodies import before_reading
 from metalake.errors import Forbidden, Invalid, Unsupported
+from metalake.lineage import Address
 from metalake.privileges import Kind
 from metalake.refusals import refused
 from metalake.rest import JSON, parse, taken
@@ -56,11 +56,13 @@ class Call:
     def query(self) -> QueryDict:
         return self.request.GET
 
-    def ident(self, levels: Levels | None = None, table: str | None = None) -> Ident:
+    def ident(self, levels: Levels | None = None, table: str | None = None) -> Address:
         """The address of the path's own object, or of another in the same catalog."""
         if levels is None:
-            return Ident(self.metalake, self.catalog, self.levels or None, self.table or None)
-        return Ident(self.metalake, self.catalog, levels, table)
+            return Address(
+                metalake=self.metalake, catalog=self.catalog, schema=self.levels or None, leaf=self.table or None
+            )
+        return Address(metalake=self.metalake, catalog=self.catalog, schema=levels, leaf=table)
 
     def body(self, model: type[T]) -> T:
         """Raises Invalid naming the field."""

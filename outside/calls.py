@@ -11,18 +11,19 @@ from typing import Any
 from django.conf import settings
 
 from authz import policy, snapshot
-from authz.policy import NOBODY, Actor
-from catalogs.lookup import Found, by_id
+from authz.policy import NOBODY, Actor, actor_from
+from catalogs.lookup import by_id
 from catalogs.services.changes import require_enabled
 from catalogs.services.opening import provider_at
 from metalake.errors import Forbidden, NotFound, ProviderBusy
+from metalake.lineage import Located
 from metalake.privileges import Kind
 from providers import remote
 from providers.external import ExternalProvider, Remote
 from providers.registry import PROVIDERS, provider_class
 from providers.verbs import READS
 
-Send = Callable[[Found, Actor, str, dict[str, Any]], Any]
+Send = Callable[[Located, Actor, str, dict[str, Any]], Any]
 _send: list[Send] = []
 SYSTEM = "metalake"
 PATIENCE = 90  # seconds that a walk waits for an outside system that throttles, or for its turn
@@ -43,19 +44,19 @@ def system_actor() -> Actor:
     return Actor(NOBODY, SYSTEM, snapshot.latest())
 
 
-def is_external(found: Found) -> bool:
+def is_external(found: Located) -> bool:
     """Whether what lies below this catalog is kept by another system. Not so where its provider is there no more."""
     name = found.provider or ""
     return name in PROVIDERS and issubclass(provider_class(name), ExternalProvider)
 
 
-def provider_at_external(found: Found) -> ExternalProvider:
+def provider_at_external(found: Located) -> ExternalProvider:
     provider = provider_at(found)
     assert isinstance(provider, ExternalProvider)
     return provider
 
 
-def ask(actor: Actor, found: Found, provider: ExternalProvider, verb: str, **arguments: Any) -> Any:
+def ask(actor: Actor, found: Located, provider: ExternalProvider, verb: str, **arguments: Any) -> Any:
     """The answer to a read as JSON. Raises what the verb raises, and ProviderUnavailable.
 
     Nobody waits for what the system itself asks for, so that waits while it is told to come back later.
@@ -70,7 +71,7 @@ def ask(actor: Actor, found: Found, provider: ExternalProvider, verb: str, **arg
             time.sleep(busy.retry_after)
 
 
-def _ask_once(actor: Actor, found: Found, provider: ExternalProvider, verb: str, arguments: dict[str, Any]) -> Any:
+def _ask_once(actor: Actor, found: Located, provider: ExternalProvider, verb: str, arguments: dict[str, Any]) -> Any:
     if settings.METALAKE_BROKER_URL and _send:
         passed_on = remote.ByWorker(
             provider.catalog_id, provider.label, lambda verb, arguments: _send[0](found, actor, verb, arguments)
@@ -79,7 +80,9 @@ def _ask_once(actor: Actor, found: Found, provider: ExternalProvider, verb: str,
     return remote.run(provider, verb, arguments)
 
 
-def load(actor: Actor, found: Found, provider: ExternalProvider, schema: list[str], table: str | None = None) -> Remote:
+def load(
+    actor: Actor, found: Located, provider: ExternalProvider, schema: list[str], table: str | None = None
+) -> Remote:
     """A schema, or a table of it, as it is now. Raises NotFound."""
     if table is None:
         return Remote(**ask(actor, found, provider, "load_schema", schema=schema))
@@ -87,7 +90,7 @@ def load(actor: Actor, found: Found, provider: ExternalProvider, schema: list[st
 
 
 def pages(
-    actor: Actor, found: Found, provider: ExternalProvider, verb: str, **arguments: Any
+    actor: Actor, found: Located, provider: ExternalProvider, verb: str, **arguments: Any
 ) -> Iterator[list[Remote]]:
     """A listing, page by page; the next one is asked for while the caller is at work on this one."""
 
@@ -110,11 +113,6 @@ def pages(
         ahead.shutdown(wait=False)
 
 
-def told_of(actor: Actor) -> dict[str, Any]:
-    """Who asks, as a message says it."""
-    return {"id": actor.id, "name": actor.name, "claimed": actor.claimed, "active": actor.active}
-
-
 def answer(catalog_id: int, who: dict[str, Any], verb: str, arguments: dict[str, Any]) -> Any:
     """Make a read that a message asks for, if who asks still sees the catalog. Raises Forbidden."""
     found = by_id(catalog_id)
@@ -123,17 +121,6 @@ def answer(catalog_id: int, who: dict[str, Any], verb: str, arguments: dict[str,
     require_enabled(found)
     if verb not in READS:
         raise Forbidden(f"{verb} is not for messages.", kind=Kind.CATALOG)
-    if who["id"] != NOBODY and not policy.sees(_actor(who), found):
+    if who["id"] != NOBODY and not policy.sees(actor_from(who), found):
         raise Forbidden(f"{who['name']} may not use catalog {found.catalog.name}.", kind=Kind.CATALOG)
     return remote.run(provider_at_external(found), verb, arguments)
-
-
-def _actor(who: dict[str, Any]) -> Actor:
-    active = who["active"]
-    return Actor(
-        id=who["id"],
-        name=who["name"],
-        policy=snapshot.latest(),
-        claimed=tuple(who["claimed"]),
-        active=None if active is None else tuple(active),
-    )

@@ -5,18 +5,19 @@ from __future__ import annotations
 from django.utils import timezone
 
 from authz import operations, policy
-from authz.policy import Actor, Node
+from authz.policy import Actor
 from catalogs import lookup
-from catalogs.lookup import Found, Ident, nearest
+from catalogs.lookup import nearest
 from catalogs.services import chains
 from metalake.errors import Invalid, NotFound, Unsupported
 from metalake.hierarchy import HierarchicalSchema
+from metalake.lineage import Address, Located, Node
 from metalake.privileges import Kind
 from outside import mirror, nesting
 from outside.calls import is_external, load, provider_at_external
 
 
-def find(actor: Actor, ident: Ident) -> Found:
+def find(actor: Actor, ident: Address) -> Located:
     """The object, as `lookup.find` has it; one that is missing here is looked for in its own system.
 
     That is asked only on behalf of somebody who could load the object if it were there. Not for use in a transaction.
@@ -29,12 +30,12 @@ def find(actor: Actor, ident: Ident) -> Found:
     return lookup.find(actor, ident)
 
 
-def meet_schema(actor: Actor, ident: Ident) -> Found:
+def meet_schema(actor: Actor, ident: Address) -> Located:
     """The schema of an address, looked for in its own system if it is not here. Raises NotFound."""
-    return find(actor, Ident(ident.metalake, ident.catalog, ident.schema))
+    return find(actor, ident.of_schema())
 
 
-def _meet(actor: Actor, found: Found, ident: Ident) -> bool:
+def _meet(actor: Actor, found: Located, ident: Address) -> bool:
     """Whether the next thing on the way to the object is there after all."""
     if found.kind == Kind.CATALOG and ident.schema is not None:
         if not _meet_schema(actor, found, ident):
@@ -46,7 +47,7 @@ def _meet(actor: Actor, found: Found, ident: Ident) -> bool:
     return found.kind not in (Kind.CATALOG, Kind.SCHEMA)
 
 
-def _meet_schema(actor: Actor, catalog: Found, ident: Ident) -> bool:
+def _meet_schema(actor: Actor, catalog: Located, ident: Address) -> bool:
     try:
         path = chains.path_in(catalog, ident.schema or "")
     except (Invalid, Unsupported):
@@ -69,7 +70,7 @@ def _meet_schema(actor: Actor, catalog: Found, ident: Ident) -> bool:
     return False
 
 
-def _meet_table(actor: Actor, schema: Found, name: str) -> bool:
+def _meet_table(actor: Actor, schema: Located, name: str) -> bool:
     if not policy.permits(actor, operations.LOAD_TABLE, _as_if(schema, Kind.TABLE)):
         return False
     provider = provider_at_external(schema)
@@ -88,8 +89,8 @@ def _meet_table(actor: Actor, schema: Found, name: str) -> bool:
     return True
 
 
-def _as_if(container: Found, kind: Kind, path: HierarchicalSchema | None = None) -> Found:
+def _as_if(container: Located, kind: Kind, path: HierarchicalSchema | None = None) -> Located:
     """The lineage that an object below would have, owned as what is found outside is: by the catalog's owner."""
     owner = container.catalog
     node = Node(0, kind, path.leaf if path else "", owner.owner_user_id, owner.owner_group_id)
-    return Found((*container.nodes, node), f"{container.lineage}/0", None, container.nested, None, container.provider)
+    return container.below(node)

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from authz.policy import Actor
-from catalogs.lookup import Found
 from catalogs.services import places, reserved
 from formats.iceberg import locations
 from formats.iceberg.folders import Ground
 from metalake.errors import Invalid
+from metalake.lineage import Located
 from metalake.privileges import Kind
 from outside import mirror
 from outside.reading import kept_of
@@ -19,7 +19,7 @@ from providers.external import ExternalProvider, Remote
 
 
 def require_named(
-    actor: Actor, schema: Found, there: Remote, provider: ExternalProvider, named: Sequence[str]
+    actor: Actor, schema: Located, there: Remote, provider: ExternalProvider, named: Sequence[str]
 ) -> Ground | None:
     """Raise Forbidden for a place that is not on the ground of the schema's tables, or reserved for somebody else.
 
@@ -36,7 +36,7 @@ def require_named(
 
 
 def require_new(
-    actor: Actor, table: Found, provider: ExternalProvider, before: Sequence[str], after: Sequence[str]
+    actor: Actor, table: Located, provider: ExternalProvider, before: Sequence[str], after: Sequence[str]
 ) -> None:
     """`require_named` for what a table names beside the places that it has."""
     new = [place for place in after if not any(place == other or _lies_in(place, other) for other in before)]
@@ -53,7 +53,7 @@ def _lies_in(place: str, other: str) -> bool:
         return False
 
 
-def _ground_of(schema: Found, there: Remote, provider: ExternalProvider) -> Ground:
+def _ground_of(schema: Located, there: Remote, provider: ExternalProvider) -> Ground:
     """What the provider says, but for the places of the catalog's other schemas in it."""
     ground = provider.ground(there)
     folders = [*ground.own, *ground.shared]

@@ -10,10 +10,9 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from authz import operations, policy
+from authz import operations
 from authz.locks import Lock
 from authz.policy import Actor
-from catalogs.lookup import Found, Ident
 from catalogs.services import places
 from catalogs.services.claims import require_unclaimed
 from catalogs.services.holding import hold_each
@@ -22,6 +21,7 @@ from formats.iceberg import builder, files, locations
 from formats.iceberg.requirements import check_requirements
 from formats.iceberg.translate import from_iceberg
 from metalake.errors import Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
+from metalake.lineage import Address, Located
 from metalake.models import new_id
 from metalake.names import dotted
 from metalake.privileges import Kind
@@ -41,7 +41,7 @@ def record_of(table: ExternalTable) -> TableRecord:
     """The table with its metadata. Raises NotFound for one in another format, Invalid for one where we may not read."""
     location = table.provider.metadata_location(table.definition)
     if location is None:
-        raise NotFound(policy.missing(table.found), kind=Kind.TABLE)
+        raise table.found.missing()
     store = _files(table)
     store.allowed_place(location)
     return TableRecord(table.found, location, store.read(location), table.taken_at)
@@ -69,7 +69,7 @@ def _files(table: ExternalTable) -> MetadataFiles:
     return store
 
 
-def create(actor: Actor, ident: Ident, home: Found, draft: TableDraft, *, stage: bool) -> TableRecord:
+def create(actor: Actor, ident: Address, home: Located, draft: TableDraft, *, stage: bool) -> TableRecord:
     """Make a table; one that is only staged is described and not kept, but for the folder it gets."""
     described: list[bytes] = []
 
@@ -103,7 +103,7 @@ class _OnlyStaged(Exception):
     """The table is described, and nothing is to be made."""
 
 
-def create_from(actor: Actor, ident: Ident, home: Found, metadata: dict[str, Any]) -> TableRecord:
+def create_from(actor: Actor, ident: Address, home: Located, metadata: dict[str, Any]) -> TableRecord:
     """Make a table of metadata that a staged creation has led to."""
 
     def defined(provider: ExternalProvider, schema: Remote) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def create_from(actor: Actor, ident: Ident, home: Found, metadata: dict[str, Any
     return _made(actor, ident, home, defined)
 
 
-def register(actor: Actor, ident: Ident, home: Found, location: str) -> TableRecord:
+def register(actor: Actor, ident: Address, home: Located, location: str) -> TableRecord:
     """Make a table of a metadata file that is there, in a place that the catalog allows."""
 
     def defined(provider: ExternalProvider, schema: Remote) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def register(actor: Actor, ident: Ident, home: Found, location: str) -> TableRec
 
 
 def _made(
-    actor: Actor, ident: Ident, home: Found, defined: Callable[[ExternalProvider, Remote], dict[str, Any]]
+    actor: Actor, ident: Address, home: Located, defined: Callable[[ExternalProvider, Remote], dict[str, Any]]
 ) -> TableRecord:
     made = make(actor, ident, home, defined)
     try:
@@ -134,7 +134,7 @@ def _made(
         raise OutcomeUnknown(said, kind=Kind.TABLE) from failure
 
 
-def commit(actor: Actor, found: Found, plan: Plan, *, seen: ExternalTable | None = None) -> TableRecord:
+def commit(actor: Actor, found: Located, plan: Plan, *, seen: ExternalTable | None = None) -> TableRecord:
     """What `plan` makes of the current metadata, which is as `seen` if given; it is asked again after a lost race."""
     again(actor, found, operations.COMMIT_TABLE)
     for _ in range(ATTEMPTS):

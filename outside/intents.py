@@ -21,9 +21,8 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from authz import snapshot
 from authz.callers.accounts import account_of
-from authz.policy import Actor
+from authz.policy import Actor, actor_from
 from authz.writing import write
 from catalogs.models import Intent, Reservation
 from metalake import errors
@@ -217,7 +216,7 @@ def _carry_on(intent: Intent, act: Callable[[Intent], None] | None = None) -> No
 
 def _go_forward(intent: Intent) -> None:
     try:
-        actor = actor_of(intent)
+        actor = promised_by(intent)
         if not steps.is_begun(intent):
             _works[intent.verb].allowed(actor, intent)
         steps.make(intent)
@@ -402,13 +401,6 @@ def give_up_by_operator(intent: Intent, operator: str) -> None:
     _abort(taken)
 
 
-def actor_of(intent: Intent) -> Actor:
+def promised_by(intent: Intent) -> Actor:
     """Who promised it, with the rights they have now."""
-    active = intent.standing.get("active")
-    return Actor(
-        id=intent.actor_id,
-        name=intent.actor_name,
-        policy=snapshot.latest(),
-        claimed=tuple(intent.standing.get("claimed") or ()),
-        active=None if active is None else tuple(active),
-    )
+    return actor_from({"id": intent.actor_id, "name": intent.actor_name, **intent.standing})

@@ -10,14 +10,13 @@ from typing import NamedTuple
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from authz import policy
 from authz.policy import Actor
 from authz.writing import write
-from catalogs.lookup import Found
 from catalogs.models import LEVELS, Mirror, Schema
 from metalake.errors import Invalid, NotFound
 from metalake.events import Event, event_of, record, stands
 from metalake.hierarchy import HierarchicalSchema, check_segment
+from metalake.lineage import Located
 from metalake.models import Securable, Slot, new_id
 from metalake.names import dotted
 from metalake.privileges import Kind
@@ -41,7 +40,7 @@ class Tally:
     dropped: int = 0
     passed_over: list[str] = field(default_factory=list)  # names, and why
 
-    def skip(self, container: Found, name: str, why: str) -> None:
+    def skip(self, container: Located, name: str, why: str) -> None:
         self.passed_over.append(f"{name} in {dotted(container.full_name)}: {why}")
 
     def counts(self) -> dict[str, int]:
@@ -89,7 +88,7 @@ def keep(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at
     return mirror
 
 
-def meet_tables(schema: Found, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False) -> Tally:
+def meet_tables(schema: Located, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False) -> Tally:
     """Bring the rows of these tables up to what the system says; those it does not name stay as they are.
 
     A table of the same name but another identity is another table: the old one is buried with its grants, as it is
@@ -161,7 +160,7 @@ def _known_below(schema_id: int, names: list[str]) -> dict[str, _Kept]:
     return {name: _Kept(pk, identity, version, taken_at) for name, pk, identity, version, taken_at in kept}
 
 
-def _update_tables(schema: Found, remotes: dict[int, Remote], taken_at: datetime) -> list[Event]:
+def _update_tables(schema: Located, remotes: dict[int, Remote], taken_at: datetime) -> list[Event]:
     """Those that changed, as events; the others are noted as seen."""
     if not remotes:
         return []
@@ -183,10 +182,10 @@ def _can_be_named(name: str) -> bool:
     return True
 
 
-def _require_there(container: Found) -> None:
+def _require_there(container: Located) -> None:
     """Raise NotFound where what rows are to be put below went meanwhile."""
     if not Securable.objects.filter(pk=container.id).exists():
-        raise NotFound(policy.missing(container), kind=container.kind)
+        raise container.missing()
 
 
 def is_another(identity: str, remote: Remote) -> bool:
@@ -198,13 +197,13 @@ def _take_over(mirror: Mirror, remote: Remote, taken_at: datetime) -> None:
     mirror.formats, mirror.definition, mirror.taken_at = remote.formats, remote.definition, taken_at
 
 
-def _changed(mirror: Mirror, container: Found) -> Event:
+def _changed(mirror: Mirror, container: Located) -> Event:
     row = mirror.securable
     full_name = [*container.full_name, row.name]
     return event_of(system_actor(), f"{row.kind}.changed_outside", row.kind, row.id, full_name, container.metalake.id)
 
 
-def _insert_tables(schema: Found, remotes: list[Remote], taken_at: datetime) -> list[Event]:
+def _insert_tables(schema: Located, remotes: list[Remote], taken_at: datetime) -> list[Event]:
     """Two statements: rows owned by the catalog's owner, since nobody here made them."""
     if remotes:
         _require_there(schema)
@@ -248,7 +247,7 @@ def _insert_tables(schema: Found, remotes: list[Remote], taken_at: datetime) -> 
 
 
 def meet_schemas(
-    catalog: Found, provider: ExternalProvider, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False
+    catalog: Located, provider: ExternalProvider, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False
 ) -> Tally:
     """The same for schemas; missing steps on the way to a nested one are made, owned by the catalog's owner.
 
@@ -310,7 +309,7 @@ def provider_levels(remote: Remote) -> list[str]:
 
 
 def _named(
-    catalog: Found, provider: ExternalProvider, remotes: Iterable[Remote], tally: Tally
+    catalog: Located, provider: ExternalProvider, remotes: Iterable[Remote], tally: Tally
 ) -> list[tuple[HierarchicalSchema, Remote]]:
     """Each schema's path here, parents first; names that cannot be one are left out."""
     named = []
@@ -326,7 +325,7 @@ def _with_ancestors(wanted: list[tuple[HierarchicalSchema, Remote]]) -> list[str
     return list({scope.physical for path, _ in wanted for scope in path.scopes})
 
 
-def _is_among(held: set[tuple[int, str]], catalog: Found, rows: dict[str, Schema], path: HierarchicalSchema) -> bool:
+def _is_among(held: set[tuple[int, str]], catalog: Located, rows: dict[str, Schema], path: HierarchicalSchema) -> bool:
     """Whether the schema, or one above it, is held: nothing of a chain shows before all of it does."""
     for level in path.scopes:
         above = level.parent
@@ -337,7 +336,7 @@ def _is_among(held: set[tuple[int, str]], catalog: Found, rows: dict[str, Schema
     return False
 
 
-def _insert_schemas(catalog: Found, rows: dict[str, Schema], path: HierarchicalSchema) -> list[Schema]:
+def _insert_schemas(catalog: Located, rows: dict[str, Schema], path: HierarchicalSchema) -> list[Schema]:
     _require_there(catalog)
     made: list[Schema] = []
     above: Securable | None = None
@@ -351,7 +350,7 @@ def _insert_schemas(catalog: Found, rows: dict[str, Schema], path: HierarchicalS
     return made
 
 
-def _schema_row(catalog: Found, above: Securable | None, path: HierarchicalSchema) -> Schema:
+def _schema_row(catalog: Located, above: Securable | None, path: HierarchicalSchema) -> Schema:
     row = Schema(
         id=new_id(),
         kind=Kind.SCHEMA,
@@ -369,7 +368,7 @@ def _schema_row(catalog: Found, above: Securable | None, path: HierarchicalSchem
     return row
 
 
-def _found(catalog: Found, row: Schema) -> Event:
+def _found(catalog: Located, row: Schema) -> Event:
     full_name = [catalog.catalog.name, row.path.logical()]
     actor, facts = system_actor(), [stands(row)]
     return event_of(actor, "schema.found_outside", Kind.SCHEMA, row.id, full_name, catalog.metalake.id, facts)

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any
 
-from catalogs.lookup import Found
 from catalogs.models import LEVELS, Intent, Mirror, Reservation, Tombstone
+from metalake.lineage import Located
 from metalake.models import Slot
 from metalake.names import dotted
 from metalake.privileges import Kind
@@ -22,7 +22,7 @@ def wire_name(levels: Collection[str]) -> str:
     return LEVELS.join(levels)
 
 
-def moving_tables(schema: Found, names: Collection[str], asked_at: datetime) -> set[str]:
+def moving_tables(schema: Located, names: Collection[str], asked_at: datetime) -> set[str]:
     """Those of these tables that a write has, or that were written or buried since the system was asked."""
     held = Reservation.objects.filter(scope_id=schema.id, slot=Slot.TABULAR, intent__state__in=Intent.LIVE)
     moving = set(held.values_list("name", flat=True)) | _written(schema, asked_at)
@@ -31,7 +31,7 @@ def moving_tables(schema: Found, names: Collection[str], asked_at: datetime) -> 
     return moving.intersection(names)
 
 
-def _written(schema: Found, asked_at: datetime) -> set[str]:
+def _written(schema: Located, asked_at: datetime) -> set[str]:
     written = list(_ended(schema, asked_at))
     if not written:
         return set()
@@ -44,30 +44,30 @@ def _written(schema: Found, asked_at: datetime) -> set[str]:
     return names
 
 
-def held_schemas(catalog: Found) -> set[tuple[int, str]]:
+def held_schemas(catalog: Located) -> set[tuple[int, str]]:
     """The schemas of a catalog that a write of ours has, by what they are in and their names."""
     held = Reservation.objects.filter(intent__in_catalog_id=catalog.id, slot=Slot.SCHEMA)
     return set(held.values_list("scope_id", "name"))
 
 
-def written_schemas(catalog: Found, asked_at: datetime) -> set[str]:
+def written_schemas(catalog: Located, asked_at: datetime) -> set[str]:
     """Wire names of schemas that were written since the system was asked; read after those that are held."""
     ended = _ended(catalog, asked_at)
     return {wire_name(arguments["schema"]) for arguments in ended if "table" not in arguments}
 
 
-def buried_schemas(catalog: Found, asked_at: datetime) -> set[str]:
+def buried_schemas(catalog: Located, asked_at: datetime) -> set[str]:
     """Dotted full names."""
     return _buried(catalog, Kind.SCHEMA, asked_at)
 
 
-def _ended(found: Found, asked_at: datetime) -> Iterator[dict[str, Any]]:
+def _ended(found: Located, asked_at: datetime) -> Iterator[dict[str, Any]]:
     """The arguments of the calls of each write that ended since."""
     ended = Intent.objects.filter(in_catalog_id=found.catalog.id, ended_at__gte=asked_at)
     for steps in ended.values_list("steps", flat=True):
         yield from (each["arguments"] for each in steps)
 
 
-def _buried(found: Found, kind: str, asked_at: datetime) -> set[str]:
+def _buried(found: Located, kind: str, asked_at: datetime) -> set[str]:
     buried = Tombstone.objects.filter(in_catalog_id=found.catalog.id, found_at__gte=asked_at, kind=kind)
     return set(buried.values_list("full_name", flat=True))

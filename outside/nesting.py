@@ -9,10 +9,10 @@ from django.db.models import F
 
 from authz import operations, policy
 from authz.policy import Actor
-from catalogs.lookup import Found
 from catalogs.models import Schema
 from metalake.errors import Invalid, MetalakeError, NotFound, ProviderUnavailable
 from metalake.hierarchy import HierarchicalSchema, configured_separator
+from metalake.lineage import Located
 from metalake.privileges import Kind
 from outside import mirror
 from outside.calls import is_external, load, pages, provider_at_external
@@ -33,7 +33,7 @@ class Check:
     note: str = ""
 
 
-def check(actor: Actor, found: Found) -> Check:
+def check(actor: Actor, found: Located) -> Check:
     """What it would lead to if the catalog became nested; nothing where it is. Raises NotFound, Forbidden."""
     policy.require(actor, operations.ALTER_CATALOG, found)
     if found.nested:
@@ -49,7 +49,7 @@ def check(actor: Actor, found: Found) -> Check:
     return Check(conflicts[:SHOWN], note)
 
 
-def require_nestable(actor: Actor, found: Found) -> None:
+def require_nestable(actor: Actor, found: Located) -> None:
     """Raise Invalid where an outside catalog cannot become nested; nothing where it is. Not for a transaction."""
     if is_external(found) and (conflicts := check(actor, found).conflicts):
         raise Invalid(f"{PROPERTY!r} cannot be switched on: {' '.join(conflicts)}", kind=Kind.CATALOG)
@@ -95,7 +95,9 @@ def spellings(provider: ExternalProvider, path: HierarchicalSchema) -> list[Leve
     return [spelt, plain]
 
 
-def foreign_place(actor: Actor, catalog: Found, provider: ExternalProvider, path: HierarchicalSchema) -> Remote | None:
+def foreign_place(
+    actor: Actor, catalog: Located, provider: ExternalProvider, path: HierarchicalSchema
+) -> Remote | None:
     """A schema of this path that others made by another name than we would; asked only where there may be one."""
     for levels in spellings(provider, path)[1:]:
         try:
@@ -118,7 +120,7 @@ def _divided(names: Iterable[str]) -> list[str]:
     return [f"Schema {name} holds {mark!r}, which would divide it into levels." for name in sorted(names)]
 
 
-def _names(actor: Actor, found: Found, provider: ExternalProvider) -> tuple[list[str], str]:
+def _names(actor: Actor, found: Located, provider: ExternalProvider) -> tuple[list[str], str]:
     """The names there: asked for now, else as they were when last seen."""
     names: list[str] = []
     try:

@@ -9,7 +9,7 @@ from typing import Any
 from authz import operations
 from authz.locks import Lock
 from authz.policy import Actor
-from catalogs.lookup import Found, by_id
+from catalogs.lookup import by_id
 from catalogs.models import Intent
 from catalogs.secrets import require_values
 from catalogs.services import places
@@ -17,6 +17,7 @@ from catalogs.services.changes import event
 from catalogs.services.holding import hold_each
 from formats.hive.partitions import IdentityPartition
 from metalake.events import record
+from metalake.lineage import Located
 from metalake.models import new_id
 from metalake.names import dotted
 from outside import ground, intents, mirror
@@ -91,7 +92,7 @@ def _short(name: str) -> str:
     return name if len(name) <= 255 else hashlib.sha256(name.encode()).hexdigest()
 
 
-def _where(found: Found) -> dict[str, Any]:
+def _where(found: Located) -> dict[str, Any]:
     return {"schema": mirror.levels_at(found.nodes[-2].id) or [], "table": mirror.wire_name_at(found.id)}
 
 

@@ -11,12 +11,12 @@ from django.db import IntegrityError
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from authz import policy
 from authz.policy import Actor
 from authz.writing import write
-from catalogs.lookup import Found, Ident, nearest
+from catalogs.lookup import nearest
 from catalogs.models import Catalog, Listing, Mirror, RefreshRun, Reservation
 from metalake.errors import NotFound
+from metalake.lineage import Address, Located
 from metalake.models import Securable
 from metalake.privileges import Kind
 from outside import mirror
@@ -30,7 +30,7 @@ LOOKS = 10  # at most in one request, for what a listing left out
 MANY = 1_000  # that are looked through for those
 
 
-def or_namesake(ident: Ident, found: Found, allow: Callable[[Found], None], read: Callable[[Found], T]) -> T:
+def or_namesake(ident: Address, found: Located, allow: Callable[[Located], None], read: Callable[[Located], T]) -> T:
     """What reading the object comes to; where that found it gone and another has its name by now, of that one.
 
     `allow` is asked of each: the rights on the one that is gone say nothing of the other.
@@ -46,7 +46,7 @@ def or_namesake(ident: Ident, found: Found, allow: Callable[[Found], None], read
     return read(other)
 
 
-def catalog_of(found: Found) -> Found:
+def catalog_of(found: Located) -> Located:
     while found.kind != Kind.CATALOG:
         found = found.above()
     return found
@@ -90,7 +90,7 @@ def _walked_since(catalog_id: int, oldest: datetime) -> datetime | None:
 
 
 def settled(
-    actor: Actor, container: Found, provider: ExternalProvider, listed: set[str], kind: Kind, taken_at: datetime
+    actor: Actor, container: Located, provider: ExternalProvider, listed: set[str], kind: Kind, taken_at: datetime
 ) -> set[str]:
     """The names that may be shown: what was listed, what the listing left out but is there, and what was just made.
 
@@ -113,15 +113,15 @@ def _note_listing(container_id: int, taken_at: datetime | None) -> None:
         Listing.objects.update_or_create(pk=container_id, defaults={"taken_at": taken_at})
 
 
-def kept_of(found: Found) -> Mirror:
+def kept_of(found: Located) -> Mirror:
     """What the system last said of a schema or table. Raises NotFound where it was dropped meanwhile."""
     kept = Mirror.objects.select_related("securable").filter(pk=found.id).first()
     if kept is None:
-        raise NotFound(policy.missing(found), kind=found.kind)
+        raise found.missing()
     return kept
 
 
-def current(actor: Actor, found: Found, provider: ExternalProvider, *, force: bool = False) -> Mirror:
+def current(actor: Actor, found: Located, provider: ExternalProvider, *, force: bool = False) -> Mirror:
     """What the system says of a schema or table, asked now unless its last answer is recent enough.
 
     Raises NotFound where it is gone there, having buried it here.
@@ -143,7 +143,7 @@ def current(actor: Actor, found: Found, provider: ExternalProvider, *, force: bo
             mirror.meet_tables(found.above(), [remote], taken_at, stamp=True)
         here = Mirror.objects.filter(pk=found.id).values_list("identity", flat=True).first()
         if here is None or mirror.is_another(here, remote):  # another object has its name now, met or not yet
-            raise NotFound(policy.missing(found), kind=found.kind)
+            raise found.missing()
     kept.identity, kept.version, kept.definition, kept.taken_at = (
         *(remote.identity, remote.version, remote.definition),
         taken_at,
@@ -151,7 +151,7 @@ def current(actor: Actor, found: Found, provider: ExternalProvider, *, force: bo
     return kept
 
 
-def fetch(actor: Actor, found: Found, provider: ExternalProvider, kept: Mirror) -> Remote:
+def fetch(actor: Actor, found: Located, provider: ExternalProvider, kept: Mirror) -> Remote:
     """The object as it is now. Raises NotFound where it is gone, having buried it here."""
     asked_at = timezone.now()
     try:
@@ -160,10 +160,10 @@ def fetch(actor: Actor, found: Found, provider: ExternalProvider, kept: Mirror) 
         return _load_table(actor, found, provider, found.nodes[-2].id, kept.wire_name)
     except NotFound:
         _bury(kept.securable, provider, asked_at)
-        raise NotFound(policy.missing(found), kind=found.kind) from None
+        raise found.missing() from None
 
 
-def _load_table(actor: Actor, found: Found, provider: ExternalProvider, schema_id: int, name: str) -> Remote:
+def _load_table(actor: Actor, found: Located, provider: ExternalProvider, schema_id: int, name: str) -> Remote:
     """Raises NotFound where it is gone, or what has its name is a view."""
     remote = load(actor, found, provider, mirror.levels_at(schema_id) or [], name)
     if remote.kind != Kind.TABLE:
@@ -172,7 +172,7 @@ def _load_table(actor: Actor, found: Found, provider: ExternalProvider, schema_i
 
 
 def _bury_missing(
-    actor: Actor, container: Found, provider: ExternalProvider, known: QuerySet[Mirror], names: set[str]
+    actor: Actor, container: Located, provider: ExternalProvider, known: QuerySet[Mirror], names: set[str]
 ) -> set[str]:
     """What a listing leaves out is asked for, one by one, before it is taken for dropped; what is there after all."""
     missing = [pk for pk, name in known.values_list("pk", "wire_name") if name not in names][:MANY]
@@ -181,7 +181,7 @@ def _bury_missing(
     return {row.wire_name for row in rows if not bury_if_gone(actor, container, provider, row)}
 
 
-def bury_if_gone(actor: Actor, container: Found, provider: ExternalProvider, row: Mirror) -> bool:
+def bury_if_gone(actor: Actor, container: Located, provider: ExternalProvider, row: Mirror) -> bool:
     """Whether the outside system itself says that a schema, or a table of the container, is no more."""
     asked_at = timezone.now()
     try:

@@ -18,12 +18,13 @@ from django.utils import timezone
 from authz import operations, policy
 from authz.locks import Lock
 from authz.policy import Actor
-from catalogs.lookup import Found, Ident, by_id, find
+from catalogs.lookup import by_id, find
 from catalogs.models import Catalog, Mirror, RefreshRun
 from catalogs.services.changes import require_enabled
 from catalogs.services.holding import Held, write_to
 from metalake.errors import Conflict, MetalakeError, NotFound, Unsupported
 from metalake.events import follow_up
+from metalake.lineage import Address, Located
 from metalake.privileges import Kind
 from outside import mirror
 from outside.calls import PATIENCE, SYSTEM, is_external, pages, provider_at_external, system_actor
@@ -49,14 +50,14 @@ def start(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = Fal
     """A run, which a worker or the server's own thread begins at once; the one that is under way, if there is one."""
 
     def look(actor: Actor) -> Held:
-        found = find(actor, Ident(metalake, catalog))
+        found = find(actor, Address(metalake=metalake, catalog=catalog))
         policy.require(actor, operations.REFRESH_CATALOG, found)
         require_enabled(found)
         if not is_external(found):
             raise Unsupported("This catalog is kept here; there is nothing to refresh.", kind=Kind.CATALOG)
         return [(found, Lock.HANGS)]
 
-    def act(actor: Actor, found: Found) -> RefreshRun:
+    def act(actor: Actor, found: Located) -> RefreshRun:
         return begin(found.id, actor.name, accept_drops=accept_drops)
 
     return write_to(actor, look, act, kind=Kind.CATALOG)
@@ -112,13 +113,13 @@ def speed(run: RefreshRun) -> tuple[float, int | None]:
 
 def runs_of(actor: Actor, metalake: str, catalog: str, limit: int = 20) -> list[RefreshRun]:
     """The latest first."""
-    found = find(actor, Ident(metalake, catalog))
+    found = find(actor, Address(metalake=metalake, catalog=catalog))
     policy.require(actor, operations.REFRESH_CATALOG, found)
     return list(RefreshRun.objects.filter(in_catalog_id=found.id).order_by("-started_at")[:limit])
 
 
 def run_of(actor: Actor, metalake: str, catalog: str, run_id: str) -> RefreshRun:
-    found = find(actor, Ident(metalake, catalog))
+    found = find(actor, Address(metalake=metalake, catalog=catalog))
     policy.require(actor, operations.REFRESH_CATALOG, found)
     run = RefreshRun.objects.filter(in_catalog_id=found.id, pk=run_id).first() if run_id.isdecimal() else None
     if run is None:
@@ -199,7 +200,7 @@ def _walk(run: RefreshRun, told: Callable[[RefreshRun], None]) -> None:
     _drop_missing(run, actor, catalog, provider, known, listed)
 
 
-def _schema(catalog: Found, name: str) -> Found | None:
+def _schema(catalog: Located, name: str) -> Located | None:
     row = Mirror.objects.filter(in_catalog_id=catalog.id, wire_name=name, securable__kind=Kind.SCHEMA).first()
     return None if row is None else by_id(row.pk)
 
@@ -207,7 +208,7 @@ def _schema(catalog: Found, name: str) -> Found | None:
 def _tables(
     run: RefreshRun,
     actor: Actor,
-    schema: Found | None,
+    schema: Located | None,
     provider: ExternalProvider,
     told: Callable[[RefreshRun], None],
 ) -> None:
@@ -230,7 +231,7 @@ def _tables(
 def _drop_missing(
     run: RefreshRun,
     actor: Actor,
-    container: Found,
+    container: Located,
     provider: ExternalProvider,
     known: QuerySet[Mirror],
     names: set[str],

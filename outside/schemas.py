@@ -12,8 +12,7 @@ from authz import operations
 from authz.locks import Lock
 from authz.policy import Actor
 from authz.writing import Stale
-from catalogs import lookup
-from catalogs.lookup import Found, Ident, by_id
+from catalogs.lookup import by_id
 from catalogs.models import Intent, Mirror, Schema
 from catalogs.services import chains, places
 from catalogs.services.chains import Chain
@@ -22,6 +21,7 @@ from catalogs.services.holding import hold_each
 from formats.iceberg import locations
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.hierarchy import HierarchicalSchema
+from metalake.lineage import Address, Located, logical
 from metalake.models import Securable, Slot, new_id
 from metalake.privileges import Kind
 from outside import intents, mirror, nesting
@@ -34,7 +34,7 @@ from providers.external import ExternalProvider, Remote
 ROOT_SCHEMA = "default"  # of a metastore: it lies where the folders of the others do
 
 
-def take_list(actor: Actor, container: Found, *, force: bool = False) -> tuple[set[int], datetime]:
+def take_list(actor: Actor, container: Located, *, force: bool = False) -> tuple[set[int], datetime]:
     """Bring the rows of a catalog's schemas up to date, unless they are recent enough; as of when they are.
 
     Also the rows that may not be shown: too many were missing to ask for each of them.
@@ -51,7 +51,7 @@ def take_list(actor: Actor, container: Found, *, force: bool = False) -> tuple[s
     return _missing(catalog, names), taken_at
 
 
-def _missing(catalog: Found, names: set[str]) -> set[int]:
+def _missing(catalog: Located, names: set[str]) -> set[int]:
     """The schemas with none of these names that are no way to one that has."""
     known = mirror.of_schemas(catalog.id).values_list("pk", "wire_name")
     missing = {pk for pk, name in known if name not in names}
@@ -65,7 +65,7 @@ def _missing(catalog: Found, names: set[str]) -> set[int]:
 
 
 def loaded(
-    actor: Actor, found: Found, *, force: bool = False, as_published: bool = False
+    actor: Actor, found: Located, *, force: bool = False, as_published: bool = False
 ) -> tuple[Schema, datetime | None]:
     """The row with the comment and properties that the system has, and as of when. Raises NotFound where it is gone.
 
@@ -82,7 +82,7 @@ def loaded(
     return row, kept.taken_at
 
 
-def folder_of(found: Found) -> str | None:
+def folder_of(found: Located) -> str | None:
     """Where Iceberg tables of a schema go that name no place, as the system last said; of one that is only a step to
     others, where they would, if that is ours to say.
     """
@@ -93,7 +93,7 @@ def folder_of(found: Found) -> str | None:
     return provider.home_of(Remote(name, provider.new_schema(None, {}), kind=Kind.SCHEMA))
 
 
-def create(actor: Actor, ident: Ident, comment: str | None, properties: dict[str, str]) -> Found:
+def create(actor: Actor, ident: Address, comment: str | None, properties: dict[str, str]) -> Located:
     """Make a schema outside, with the levels above it that are missing there and here."""
     _require_unspelt(actor, ident)
     _require_place(actor, chains.catalog_at(actor, ident), properties.get("location"))
@@ -130,12 +130,12 @@ def create(actor: Actor, ident: Ident, comment: str | None, properties: dict[str
     try:
         intent = intents.carry(actor, decide, holds=holds)
     except AlreadyExists:  # there, where it may have another name
-        name = lookup.logical(ident.schema or "")
+        name = logical(ident.schema or "")
         raise AlreadyExists(f"Schema {name} already exists.", kind=Kind.SCHEMA) from None
     return _made(intent)
 
 
-def _require_unspelt(actor: Actor, ident: Ident) -> None:
+def _require_unspelt(actor: Actor, ident: Address) -> None:
     """Raise AlreadyExists where others made the schema by another name than it would have; then it is met."""
     catalog = chains.catalog_at(actor, ident)
     path = chains.may_create(actor, catalog, ident.schema or "").path
@@ -146,7 +146,7 @@ def _require_unspelt(actor: Actor, ident: Ident) -> None:
         raise AlreadyExists(said, kind=Kind.SCHEMA)
 
 
-def _require_place(actor: Actor, catalog: Found, location: str | None) -> None:
+def _require_place(actor: Actor, catalog: Located, location: str | None) -> None:
     """Raise Invalid where another schema's tables lie, if the system deletes the folders of tables that are dropped."""
     provider = provider_at_external(catalog)
     if not (location and provider.deletes_folders):
@@ -183,14 +183,14 @@ def _chain(actor: Actor, intent: Intent) -> Chain:
     return chains.may_create(actor, catalog, intent.arguments["segments"])
 
 
-def _catalog(intent: Intent) -> Found:
+def _catalog(intent: Intent) -> Located:
     catalog = by_id(intent.in_catalog_id)
     if catalog is None:
         raise NotFound("The catalog was dropped meanwhile.", kind=Kind.CATALOG)
     return catalog
 
 
-def _made(intent: Intent) -> Found:
+def _made(intent: Intent) -> Located:
     path = chains.path_in(_catalog(intent), intent.arguments["segments"])
     rows = Schema.objects.filter(in_catalog_id=intent.in_catalog_id, physical_name=path.physical)
     found = next((found for pk in rows.values_list("pk", flat=True) if (found := by_id(pk))), None)
@@ -217,7 +217,7 @@ def _publish_creation(actor: Actor, intent: Intent) -> None:
 intents.register("create_schema", Work(_publish_creation, allowed=_chain))
 
 
-def alter(actor: Actor, found: Found, alteration: Alteration) -> dict[str, str]:
+def alter(actor: Actor, found: Located, alteration: Alteration) -> dict[str, str]:
     """The schema's properties as they were before."""
     again(actor, found, operations.ALTER_SCHEMA)
     provider = provider_at_external(found)
@@ -245,7 +245,7 @@ def alter(actor: Actor, found: Found, alteration: Alteration) -> dict[str, str]:
 
 
 def _alteration(
-    actor: Actor, found: Found, provider: ExternalProvider, kept: Mirror, wanted: dict[str, Any], fields: list[str]
+    actor: Actor, found: Located, provider: ExternalProvider, kept: Mirror, wanted: dict[str, Any], fields: list[str]
 ) -> Draft:
     fresh, marker = again(actor, found, operations.ALTER_SCHEMA), new_id()
     definition = provider.marked(wanted, str(marker))
@@ -264,7 +264,7 @@ def _alteration(
 intents.register("alter_schema", alteration_work(operations.ALTER_SCHEMA))
 
 
-def drop(actor: Actor, found: Found, *, cascade: bool) -> str | None:
+def drop(actor: Actor, found: Located, *, cascade: bool) -> str | None:
     """Refused while it holds anything, here or there, seen or unseen; cascade is for flat catalogs only.
 
     What was dropped outside and is still a row here holds nothing: the system itself is asked. Returns why files of its
@@ -303,7 +303,7 @@ def drop(actor: Actor, found: Found, *, cascade: bool) -> str | None:
     return files_kept(intents.carry(actor, decide, holds=partial(hold_each, [(found, Lock.MOVES)])))
 
 
-def _bury_gone_schemas(actor: Actor, found: Found, provider: ExternalProvider) -> None:
+def _bury_gone_schemas(actor: Actor, found: Located, provider: ExternalProvider) -> None:
     """Raise NotEmpty where the schema leads to another that is there, or is known to us alone."""
     inside = Schema.objects.filter(parent_id=found.id)
     mirrors = {row.pk: row for row in Mirror.objects.select_related("securable").filter(pk__in=inside.values("pk"))}
@@ -312,7 +312,7 @@ def _bury_gone_schemas(actor: Actor, found: Found, provider: ExternalProvider) -
             raise _not_empty(found)
 
 
-def _tables_gone(actor: Actor, found: Found, provider: ExternalProvider, levels: list[str]) -> list[int]:
+def _tables_gone(actor: Actor, found: Located, provider: ExternalProvider, levels: list[str]) -> list[int]:
     """The rows of tables of which the system has none; they go with the schema. Raises NotEmpty where it has any.
 
     A listing may not know yet what was just made, so the newest are asked for by name.
@@ -327,7 +327,7 @@ def _tables_gone(actor: Actor, found: Found, provider: ExternalProvider, levels:
     return gone
 
 
-def _not_empty(found: Found) -> NotEmpty:
+def _not_empty(found: Located) -> NotEmpty:
     return NotEmpty(f"Schema {found.path.logical()} is not empty.", kind=Kind.SCHEMA)
 
 

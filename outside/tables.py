@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from authz import operations, policy
 from authz.locks import Lock
 from authz.policy import Actor
 from catalogs import lookup
-from catalogs.lookup import Found, Ident, by_id
+from catalogs.lookup import by_id
 from catalogs.models import Intent, Mirror
 from catalogs.services import chains, places
 from catalogs.services import free_names as naming
@@ -25,6 +25,7 @@ from formats.native.tables import CreateTableRequest
 from metalake.errors import Conflict, Invalid, NotFound, Unsupported
 from metalake.events import event_of, record, stands
 from metalake.hierarchy import check_segment
+from metalake.lineage import Address, Located
 from metalake.models import Securable, Slot, new_id
 from metalake.names import dotted
 from metalake.privileges import Kind
@@ -40,13 +41,13 @@ from providers.external import METADATA_FILE, ExternalProvider, Remote
 class ExternalTable:
     """A table as its own system has it, and when that was asked."""
 
-    found: Found
+    found: Located
     provider: ExternalProvider
     definition: dict[str, Any]
     taken_at: datetime
 
     @property
-    def published(self) -> Found:
+    def published(self) -> Located:
         return self.found
 
     def shown(self) -> dict[str, Any]:
@@ -55,7 +56,7 @@ class ExternalTable:
 
 
 def take_list(
-    actor: Actor, schema: Found, *, force: bool = False, iceberg: bool = False
+    actor: Actor, schema: Located, *, force: bool = False, iceberg: bool = False
 ) -> tuple[set[str] | None, datetime]:
     """The names that may be shown of a schema's tables, and as of when; None where all rows may.
 
@@ -77,7 +78,7 @@ def take_list(
 
 
 def _fetch_names(
-    actor: Actor, schema: Found, provider: ExternalProvider, levels: list[str], taken_at: datetime
+    actor: Actor, schema: Located, provider: ExternalProvider, levels: list[str], taken_at: datetime
 ) -> set[str]:
     names: set[str] = set()
     try:
@@ -90,7 +91,7 @@ def _fetch_names(
     return settled(actor, schema, provider, names, Kind.TABLE, taken_at)
 
 
-def _shown(schema: Found, provider: ExternalProvider, iceberg: bool) -> set[str]:
+def _shown(schema: Located, provider: ExternalProvider, iceberg: bool) -> set[str]:
     """By what is known of them: a table that was only listed so far is shown, and found out when it is loaded."""
     rows = mirror.of_tables(schema.id)
     said, unsaid = rows.exclude(formats=""), rows.filter(formats="")
@@ -108,7 +109,7 @@ def _shown(schema: Found, provider: ExternalProvider, iceberg: bool) -> set[str]
 
 
 def loaded(
-    actor: Actor, found: Found, *, force: bool = False, as_published: bool = False, iceberg: bool = False
+    actor: Actor, found: Located, *, force: bool = False, as_published: bool = False, iceberg: bool = False
 ) -> ExternalTable:
     """Raises NotFound where it is gone there, hidden by the catalog's settings or, with `iceberg`, of another format.
 
@@ -120,21 +121,21 @@ def loaded(
     return ExternalTable(found, provider, kept.definition, kept.taken_at)
 
 
-def _require_shown(found: Found, provider: ExternalProvider, kept: Mirror, iceberg: bool) -> None:
+def _require_shown(found: Located, provider: ExternalProvider, kept: Mirror, iceberg: bool) -> None:
     """Raise NotFound of a table that the catalog's settings hide or, with `iceberg`, that is in another format."""
     is_shown = provider.shows(Remote(kept.wire_name, kept.definition))
     if not is_shown or (iceberg and provider.metadata_location(kept.definition) is None):
-        raise NotFound(policy.missing(found), kind=Kind.TABLE)
+        raise found.missing()
 
 
-def create(actor: Actor, ident: Ident, home: Found, asked: CreateTableRequest) -> Found:
+def create(actor: Actor, ident: Address, home: Located, asked: CreateTableRequest) -> Located:
     """Make a table as the native wire describes it."""
     return make(actor, ident, home, lambda provider, schema: provider.new_table(schema, asked))
 
 
 def make(
-    actor: Actor, ident: Ident, home: Found, defined: Callable[[ExternalProvider, Remote], dict[str, Any]]
-) -> Found:
+    actor: Actor, ident: Address, home: Located, defined: Callable[[ExternalProvider, Remote], dict[str, Any]]
+) -> Located:
     """Make a table outside as `defined` for its schema there, which is made first where it only led to others."""
     provider = provider_at_external(home)
     name = provider.folded(ident.leaf or "")
@@ -175,16 +176,16 @@ def make(
         )
 
     intents.carry(actor, decide, holds=partial(hold_each, [(home, Lock.MOVES)]))
-    return lookup.find(actor, ident._replace(leaf=name))
+    return lookup.find(actor, replace(ident, leaf=name))
 
 
-def _home_there(actor: Actor, home: Found, provider: ExternalProvider) -> Remote:
+def _home_there(actor: Actor, home: Located, provider: ExternalProvider) -> Remote:
     """A schema that has its place, asked now. Raises NotFound where it is gone, or another has its name there."""
     kept = current(actor, home, provider, force=True)
     return Remote(kept.wire_name, kept.definition, kept.identity, kept.version, kind=Kind.SCHEMA)
 
 
-def _place_to_make(actor: Actor, home: Found, provider: ExternalProvider) -> Remote | None:
+def _place_to_make(actor: Actor, home: Located, provider: ExternalProvider) -> Remote | None:
     """What a schema is to become there that only led to others so far; None for one that has its place."""
     if mirror.levels_at(home.id) is not None:
         return None
@@ -195,7 +196,7 @@ def _place_to_make(actor: Actor, home: Found, provider: ExternalProvider) -> Rem
 
 
 def _making(
-    place: Remote | None, home: Found, provider: ExternalProvider, marker: int
+    place: Remote | None, home: Located, provider: ExternalProvider, marker: int
 ) -> tuple[list[dict[str, Any]], list[Name]]:
     """The call that makes the place of a schema, and its name: held, so that nobody meets it before it is published."""
     if place is None:
@@ -204,14 +205,14 @@ def _making(
     return [step("create_schema", may_adopt=True, schema=levels, definition=definition)], names_on(home)[-1:]
 
 
-def _publish_place(intent: Intent, home: Found) -> None:
+def _publish_place(intent: Intent, home: Located) -> None:
     for each in intent.steps:
         if each["verb"] == "create_schema":
             name = mirror.wire_name(each["arguments"]["schema"])
             mirror.keep(home.id, home.catalog.id, name, Remote(**each["result"]), timezone.now())
 
 
-def _home(actor: Actor, intent: Intent) -> Found:
+def _home(actor: Actor, intent: Intent) -> Located:
     home = by_id(intent.arguments["schema_id"])
     if home is None:
         raise NotFound(f"The schema of {intent.full_name} does not exist.", kind=Kind.SCHEMA)
@@ -242,7 +243,7 @@ def _publish_creation(actor: Actor, intent: Intent) -> None:
 intents.register("create_table", Work(_publish_creation, allowed=_home))
 
 
-def alter(actor: Actor, found: Found, updates: Sequence[Any]) -> None:
+def alter(actor: Actor, found: Located, updates: Sequence[Any]) -> None:
     again(actor, found, operations.ALTER_TABLE)
     provider = provider_at_external(found)
 
@@ -259,13 +260,18 @@ def alter(actor: Actor, found: Found, updates: Sequence[Any]) -> None:
     retried(attempt)
 
 
-def _holding(found: Found) -> Callable[[], None]:
+def _holding(found: Located) -> Callable[[], None]:
     """What a write to a table waits for: nothing else is put into its schema, and it stays where it is."""
     return partial(hold_each, [(found.above(), Lock.MOVES), (found, Lock.CHANGES)])
 
 
 def _alteration(
-    actor: Actor, found: Found, provider: ExternalProvider, kept: Mirror, wanted: dict[str, Any], updates: Sequence[Any]
+    actor: Actor,
+    found: Located,
+    provider: ExternalProvider,
+    kept: Mirror,
+    wanted: dict[str, Any],
+    updates: Sequence[Any],
 ) -> Draft:
     fresh, marker = again(actor, found, operations.ALTER_TABLE), new_id()
     return Draft(
@@ -292,7 +298,7 @@ def _alteration(
 intents.register("alter_table", alteration_work(operations.ALTER_TABLE))
 
 
-def rename(actor: Actor, found: Found, target: Ident, *, iceberg: bool = False) -> None:
+def rename(actor: Actor, found: Located, target: Address, *, iceberg: bool = False) -> None:
     """To another name, or another schema of the catalog, as far as the system can.
 
     The other schema's place is made first where it only led to others. Raises NotFound of a table that `loaded` hides.
@@ -303,7 +309,7 @@ def rename(actor: Actor, found: Found, target: Ident, *, iceberg: bool = False) 
     finding.meet_schema(actor, target)
     provider, place, meant = provider_at_external(found), None, found.above()
     if elsewhere:
-        meant = home = lookup.find(actor, Ident(target.metalake, target.catalog, target.schema))
+        meant = home = lookup.find(actor, target.of_schema())
         policy.require(actor, operations.CREATE_TABLE, home)
         place = _place_to_make(actor, home, provider)
         if place is None:
@@ -315,9 +321,9 @@ def rename(actor: Actor, found: Found, target: Ident, *, iceberg: bool = False) 
     remote = Remote(kept.wire_name, kept.definition, kept.identity, kept.version)
 
     def decide(actor: Actor) -> Draft:
-        home = lookup.find(actor, Ident(target.metalake, target.catalog, target.schema))
+        home = lookup.find(actor, target.of_schema())
         if home.id != meant.id:
-            raise NotFound(policy.missing(home), kind=Kind.SCHEMA)
+            raise home.missing()
         moves = home.id != found.nodes[-2].id
         fresh = again(actor, found, operations.MOVE_TABLE if moves else operations.ALTER_TABLE)
         if moves:
@@ -348,7 +354,7 @@ def rename(actor: Actor, found: Found, target: Ident, *, iceberg: bool = False) 
     intents.carry(actor, decide, holds=partial(hold_each, held))
 
 
-def _is_elsewhere(found: Found, target: Ident) -> bool:
+def _is_elsewhere(found: Located, target: Address) -> bool:
     """Whether the target names another schema than the table's own."""
     try:
         return chains.path_in(found, target.schema or "") != found.path
@@ -387,7 +393,7 @@ def _may_still_rename(actor: Actor, intent: Intent) -> None:
 intents.register("rename_table", Work(_publish_rename, _may_still_rename))
 
 
-def drop(actor: Actor, found: Found, *, purge: bool, iceberg: bool = False) -> str | None:
+def drop(actor: Actor, found: Located, *, purge: bool, iceberg: bool = False) -> str | None:
     """Why its files stay that the system would have deleted. Raises NotFound of a table that `loaded` hides."""
     again(actor, found, operations.DROP_TABLE)
     provider = provider_at_external(found)

@@ -17,13 +17,13 @@ from kombu.exceptions import OperationalError as BrokerGone
 
 from authz.policy import Actor
 from catalogs import vault
-from catalogs.lookup import Found
 from catalogs.models import Intent, RefreshRun
 from catalogs.services import shared_folders, tables
 from metalake import errors, events, outbox, sharing
 from metalake.celery import app
 from metalake.context import for_request, request_id
 from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
+from metalake.lineage import Located
 from outside import calls, intents, refresh, schedule, tombstones
 from providers import remote
 from providers.registry import provider_class
@@ -54,9 +54,9 @@ def register() -> None:
 # What a server asks of a worker
 
 
-def call(found: Found, actor: Actor, verb: str, arguments: dict[str, Any]) -> Any:
+def call(found: Located, actor: Actor, verb: str, arguments: dict[str, Any]) -> Any:
     """A read made by a worker. Raises what the verb raises, ProviderBusy, ProviderTimeout."""
-    answer = _answer(_tell("metalake.remote_call", found.catalog.id, calls.told_of(actor), verb, arguments))
+    answer = _answer(_tell("metalake.remote_call", found.catalog.id, actor.as_json(), verb, arguments))
     if "error" in answer:
         raise errors.from_json(answer["error"])
     return answer["value"]

@@ -9,11 +9,11 @@ from django.db.models import Q
 from django.utils import timezone
 
 from authz.models import Grant
-from authz.policy import Node
-from catalogs.lookup import Found, by_id
+from catalogs.lookup import by_id
 from catalogs.models import Mirror, Tombstone
 from catalogs.services.changes import remove
 from metalake.events import Event, event_of, gone, record
+from metalake.lineage import Located, Node
 from metalake.models import Securable, Slot, below
 from metalake.names import dotted
 from metalake.privileges import Kind
@@ -56,16 +56,15 @@ def bury(securable_id: int, *, steps_stay: bool = False) -> int:
     return len(rows)
 
 
-def _dropped(found: Found, facts: list[list[Any]]) -> Event:
+def _dropped(found: Located, facts: list[list[Any]]) -> Event:
     name, full_name = f"{found.kind}.dropped_outside", found.full_name
     return event_of(system_actor(), name, found.kind, found.id, full_name, found.metalake.id, facts)
 
 
-def _lineage_of(top: Found, row: Securable, rows: dict[int, Securable]) -> Found:
+def _lineage_of(top: Located, row: Securable, rows: dict[int, Securable]) -> Located:
     """The way to a row below an object, by the rows on it."""
     ids = [int(part) for part in row.lineage[1:].split("/")][len(top.nodes) :]
-    nodes = [Node(id, rows[id].kind, rows[id].name, None, None) for id in ids]
-    return Found((*top.nodes, *nodes), row.lineage, None, top.nested, None, top.provider)
+    return top.below(*(Node(id, rows[id].kind, rows[id].name, None, None) for id in ids))
 
 
 def _grants_on(ids: list[int]) -> dict[int, list[dict[str, Any]]]:

@@ -16,12 +16,13 @@ from authz import operations, policy
 from authz.locks import Lock
 from authz.policy import Actor
 from authz.writing import write
-from catalogs.lookup import Found, by_id
+from catalogs.lookup import by_id
 from catalogs.models import Intent, RefreshRun, Tombstone
 from catalogs.services.changes import event
 from catalogs.services.holding import hold_each
 from metalake.errors import NotFound
 from metalake.events import record
+from metalake.lineage import Located
 from metalake.privileges import Kind
 from outside import intents, schedule
 from outside.calls import is_external
@@ -90,13 +91,13 @@ class Watch:
         return self.is_running or bool(self.under_way)
 
 
-def may_watch(actor: Actor, found: Found) -> bool:
+def may_watch(actor: Actor, found: Located) -> bool:
     """Whether this is an outside catalog of the actor's."""
     is_outside = found.kind == Kind.CATALOG and is_external(found)
     return is_outside and policy.permits(actor, operations.REFRESH_CATALOG, found)
 
 
-def watch(actor: Actor, found: Found) -> Watch:
+def watch(actor: Actor, found: Located) -> Watch:
     """Raises NotFound, Forbidden, and NotFound for a catalog that is kept here."""
     policy.require(actor, operations.REFRESH_CATALOG, found)
     _require_external(found)
@@ -118,7 +119,7 @@ def watch(actor: Actor, found: Found) -> Watch:
     )
 
 
-def _looked_for(found: Found) -> QuerySet[Intent]:
+def _looked_for(found: Located) -> QuerySet[Intent]:
     late = intents.looking().filter(in_catalog_id=found.id).exclude(state=Intent.State.STUCK)
     return late.order_by("created_at")
 
@@ -150,7 +151,7 @@ def _timetable(catalog_id: int) -> Timetable | None:
     return Timetable(every, timezone.now() + timedelta(seconds=seconds))
 
 
-def _require_external(found: Found) -> None:
+def _require_external(found: Located) -> None:
     if found.kind != Kind.CATALOG or not is_external(found):
         raise NotFound("There is no such outside catalog.", kind=Kind.CATALOG)
 
@@ -160,12 +161,12 @@ def _require_external(found: Found) -> None:
 Decision = Callable[[Intent, str], None]
 
 
-def retry(actor: Actor, found: Found, intent_id: int) -> None:
+def retry(actor: Actor, found: Located, intent_id: int) -> None:
     """Have an undecided write tried again within a round. Raises NotFound, Forbidden."""
     _decide(actor, found, intent_id, retried)
 
 
-def give_up(actor: Actor, found: Found, intent_id: int) -> None:
+def give_up(actor: Actor, found: Located, intent_id: int) -> None:
     """End an undecided write: its names are free, what it left outside stays. Raises NotFound, Forbidden."""
     _decide(actor, found, intent_id, given_up)
 
@@ -178,11 +179,11 @@ def given_up(intent: Intent, by: str) -> None:
     intents.give_up_by_operator(intent, by)
 
 
-def _decide(actor: Actor, found: Found, intent_id: int, decision: Decision) -> None:
+def _decide(actor: Actor, found: Located, intent_id: int, decision: Decision) -> None:
     def act(actor: Actor) -> None:
         fresh = by_id(found.id)
         if fresh is None:
-            raise NotFound(policy.missing(found), kind=Kind.CATALOG)
+            raise found.missing()
         policy.require(actor, operations.REFRESH_CATALOG, fresh)
         intent = intents.undecided().filter(in_catalog_id=fresh.id, pk=intent_id).first()
         if intent is None:
@@ -208,7 +209,7 @@ def decide_all(operator: Actor, rows: Iterable[Intent], decision: Decision) -> i
     return write(operator, act, holds=None, kind=Kind.CATALOG)  # by their ids
 
 
-def _take_down(actor: Actor, found: Found, intent: Intent, decision: Decision) -> None:
+def _take_down(actor: Actor, found: Located, intent: Intent, decision: Decision) -> None:
     decision(intent, actor.name)
     name = f"intent.{decision.__name__}"
     record(event(actor, name, found, intent=str(intent.pk), verb=intent.verb, target=intent.full_name))

@@ -10,12 +10,13 @@ from django.utils import timezone
 from authz import policy
 from authz.operations import Operation
 from authz.policy import Actor
-from catalogs.lookup import Found, by_id
+from catalogs.lookup import by_id
 from catalogs.models import Intent, Mirror
 from catalogs.services import reserved
 from catalogs.services.changes import event, remove, require_enabled, row_of, save
 from metalake.errors import Conflict, NotFound
 from metalake.events import gone, record
+from metalake.lineage import Located
 from metalake.models import Securable, Slot
 from metalake.privileges import Kind
 from outside import mirror
@@ -37,7 +38,7 @@ def retried(attempt: Callable[[], T]) -> T:
     raise AssertionError("the last attempt returns or raises")
 
 
-def names_on(found: Found) -> list[Name]:
+def names_on(found: Located) -> list[Name]:
     """The schemas and the table on a lineage by their names, outermost first."""
     slots = {Kind.SCHEMA: Slot.SCHEMA, Kind.TABLE: Slot.TABULAR}
     return [
@@ -46,20 +47,20 @@ def names_on(found: Found) -> list[Name]:
     ]
 
 
-def again(actor: Actor, found: Found, operation: Operation) -> Found:
+def again(actor: Actor, found: Located, operation: Operation) -> Located:
     """The same object as it is now, if it still has its names and the actor may do this to it.
 
     Raises NotFound where it was renamed, moved or dropped since it was found.
     """
     fresh = by_id(found.id)
     if fresh is None or fresh.full_name != found.full_name or fresh.metalake.name != found.metalake.name:
-        raise NotFound(policy.missing(found), kind=found.kind)
+        raise found.missing()
     policy.require(actor, operation, fresh)
     require_enabled(fresh)
     return fresh
 
 
-def _target(intent: Intent) -> Found:
+def _target(intent: Intent) -> Located:
     found = by_id(intent.arguments["id"])
     if found is None:
         raise NotFound(f"{intent.full_name} does not exist.", kind=intent.verb.rpartition("_")[2])

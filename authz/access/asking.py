@@ -7,10 +7,11 @@ from datetime import datetime
 
 from authz import operations, policy
 from authz.history.state import State, state_at
-from authz.objects import Located, by_ids, unknown
+from authz.objects import by_ids
 from authz.policy import Actor
 from authz.services.authority import require
 from authz.services.changing import enter
+from metalake.lineage import Located, missing
 from metalake.privileges import Kind
 
 
@@ -31,7 +32,7 @@ def subject(actor: Actor, state: State, found: Located, user: str | None, on: Co
     myself = actor if state.at is None else state.actor(actor.name, state.policy_on(on))
     if not _knows(actor, myself, state, found):
         policy.unseen(actor, found)  # which asks of the way to it what a miss asks
-        raise unknown(found.kind, found.full_name)
+        raise missing(found.kind, found.full_name, told_as="object")
     return myself
 
 

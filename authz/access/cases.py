@@ -9,10 +9,11 @@ from functools import cached_property
 
 from authz import operations, policy
 from authz.history.state import GrantRow, State
-from authz.objects import Located, by_ids
+from authz.objects import by_ids
 from authz.operations import Operation
 from authz.policy import Actor
 from authz.services.owners import Owner
+from metalake.lineage import Located
 from metalake.privileges import Effect, Privilege
 
 HIDDEN = "an object you may not see"
@@ -61,12 +62,12 @@ class Case:
 
     @property
     def top(self) -> Located:
-        return Located(self.found.nodes[:1])
+        return self.found.top
 
     @cached_property
     def lineage(self) -> list[Located]:
         """The metalake first, and the object last."""
-        return [Located(self.found.nodes[: depth + 1]) for depth in range(len(self.found.nodes))]
+        return [Located(nodes=self.found.nodes[: depth + 1]) for depth in range(len(self.found.nodes))]
 
     @cached_property
     def grants(self) -> list[GrantRow]:

@@ -12,12 +12,12 @@ from authz.access.reasons import Pieces, What, remedies, supports
 from authz.access.remedies import Remedies, Step
 from authz.callers.guessing import missed, misses_counted
 from authz.history.state import GrantRow
-from authz.objects import Located
 from authz.operations import FAMILIES, OPERATIONS, SELF, Operation, use_of
 from authz.policy import NOBODY, Actor, Rights
 from authz.services.owners import Owner
 from authz.snapshot import member_change
 from metalake.errors import Invalid
+from metalake.lineage import Located
 from metalake.privileges import Effect, Kind, Privilege, parse_privilege
 from metalake.wire import quote
 

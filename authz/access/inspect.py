@@ -15,7 +15,8 @@ from django.db.models.functions import RowNumber
 
 from authz import operations, policy
 from authz.models import Grant, Group, User, unended
-from authz.policy import Actor, Lineage, Node
+from authz.policy import Actor
+from metalake.lineage import Lineage, Node
 from metalake.privileges import Effect, Kind, Privilege
 
 MAX_GRANTS = 500

@@ -13,12 +13,13 @@ from authz.access.explanations import Wanted
 from authz.access.reach import Access, Reached
 from authz.callers.guessing import misses_counted
 from authz.history.state import State
-from authz.objects import Address, Located, address_of, finder
+from authz.objects import address_of, finder
 from authz.operations import FAMILIES, read_access
 from authz.policy import NOBODY, Actor
 from authz.services.authority import require
 from authz.snapshot import Snapshot
 from metalake.errors import Invalid, NotFound, at
+from metalake.lineage import Address, Located
 from metalake.privileges import Kind, Privilege, family
 
 MAX_QUESTIONS = 1000
@@ -140,7 +141,7 @@ def _locate_all(state: State, questions: Sequence[Question]) -> dict[Place, Loca
     for place, question in enumerate(questions):
         if question.on not in addresses:
             with at(f"questions[{place}]"):
-                addresses[question.on] = address_of(*question.on)
+                addresses[question.on] = address_of(state.top.name, *question.on)
     located = state.locate_all(addresses.values())
     return {on: located[address] for on, address in addresses.items() if address in located}
 

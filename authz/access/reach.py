@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 from authz import operations, policy
 from authz.history.state import Placed, State
-from authz.objects import Located, finder
+from authz.objects import finder
 from authz.policy import NOBODY, Actor, Rights
 from authz.snapshot import ALLOWS, Snapshot
+from metalake.lineage import Located
 from metalake.names import dotted
 from metalake.privileges import Kind, Privilege, family
 

@@ -13,10 +13,10 @@ from authz.access.cases import Case, reads_access
 from authz.access.reasons import Piece, Pieces, What
 from authz.history.state import GrantRow
 from authz.models import Grant, Group, User
-from authz.objects import Located
 from authz.policy import Actor
 from authz.services.authority import may_give, may_lift
 from authz.services.owners import Owner, owner_of
+from metalake.lineage import Located
 from metalake.privileges import Effect, Privilege
 
 SHOWN = 5

@@ -22,10 +22,11 @@ from django.utils import timezone
 from authz import objects, snapshot
 from authz.history.facts import newest
 from authz.models import Fact, Grant, Group, Member, Role, User, unended
-from authz.objects import Address, Located, address_of, finder, unknown
-from authz.policy import NOBODY, Actor, Node
+from authz.objects import address_of, finder
+from authz.policy import NOBODY, Actor
 from authz.snapshot import Snapshot
 from metalake.errors import Invalid, NotFound
+from metalake.lineage import Address, Located, Node, missing
 from metalake.models import Securable
 from metalake.privileges import Effect, Kind, Privilege
 
@@ -188,11 +189,11 @@ class Past:
     facts: QuerySet[Fact]
 
     def locate(self, kind: Kind, full_name: str, asker: Actor | None = None) -> Located:
-        address = address_of(kind, full_name)
-        found = self.locate_all([address])
-        if address not in found:
-            raise unknown(*address)
-        return found[address]
+        address = address_of(self.top.name, kind, full_name)
+        located = self.locate_all([address]).get(address)
+        if located is None:
+            raise missing(address.kind, address.names, told_as="object")
+        return located
 
     def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
         waiting, found = {address: self._readings(address) for address in addresses}, dict[Address, Located]()
@@ -204,13 +205,12 @@ class Past:
 
     def _readings(self, address: Address) -> list[list[str]]:
         """Where an address may lead: a schema's name is read as levels first, and as one name of a flat catalog."""
-        kind, names = address
-        if kind is Kind.METALAKE:
-            return [[] if names == (self.top.name,) else [*names]]
-        plain = [*names]
-        if kind is Kind.ROLE or len(names) == 1:
-            return [plain]
-        return [[names[0], *finder().levels(names[1]), *names[2:]], plain]
+        names = [*address.names]
+        if address.kind is Kind.METALAKE:
+            return [[] if address.metalake == self.top.name else names]
+        if len(names) == 1:
+            return [names]
+        return [[names[0], *finder().levels(names[1]), *names[2:]], names]
 
     def _down(self, paths: Mapping[Address, list[str]]) -> dict[Address, Located]:
         """Step by step from the metalake, all at once: what had the name there, and still had it at the moment."""
@@ -227,7 +227,7 @@ class Past:
                     ways[at] = (*ways[at], fit[-1])
                 else:
                     del ways[at]
-        return {at: Located(nodes) for at, nodes in ways.items() if nodes[-1].kind == at.kind}
+        return {at: Located(nodes=nodes) for at, nodes in ways.items() if nodes[-1].kind == at.kind}
 
     def _children(self, steps: Collection[tuple[int, str]]) -> Mapping[tuple[int, str], list[Node]]:
         """What had these names below these parents, in two statements."""
@@ -377,4 +377,4 @@ def state_at(top: Located, moment: datetime | None) -> State:
     if not own[0].state:
         raise NotFound(f"Metalake {top.name} does not exist.", kind=Kind.METALAKE)
     # Names of today address it; what it was called then is in what is answered.
-    return Past(Located((_node(own[0])._replace(name=top.name),)), moment.timestamp(), facts)
+    return Past(Located(nodes=(_node(own[0])._replace(name=top.name),)), moment.timestamp(), facts)

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from authz import operations, policy
 from authz.models import Plan, Role
-from authz.objects import Located, by_ids
+from authz.objects import by_ids
 from authz.plans.differing import Change, Step, changes_of
 from authz.plans.planning import GOOD_FOR, digest_of, facts_on_rights, read_steps
 from authz.policy import Actor
@@ -21,6 +21,7 @@ from authz.services.publishing import GroupRole, UserRole
 from authz.services.roles import insert_role
 from metalake.errors import Conflict, NotFound
 from metalake.events import Event, stands
+from metalake.lineage import Located
 from metalake.names import dotted
 from metalake.privileges import Kind
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from authz import operations, snapshot
 from authz.access import reach
 from authz.history.state import Now
-from authz.objects import Located
 from authz.plans.blast_tree import Node, Tree
 from authz.policy import Actor, Rights
 from authz.services.entries import Entries
 from authz.snapshot import Snapshot
+from metalake.lineage import Located
 from metalake.privileges import Kind, Privilege
 
 SHOWN = 5

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count, Q
 
-from authz.objects import Located, batches, finder
+from authz.objects import batches, finder
+from metalake.lineage import Located
 from metalake.models import Securable, below
 from metalake.privileges import Kind
 

@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from authz import operations, policy
 from authz.models import Grant, Group, Member, Role, unended
-from authz.objects import Address, Located, address_of, by_ids, find_object, locate_all, unknown
+from authz.objects import address_of, by_ids, find_object, locate_all
 from authz.policy import Actor
 from authz.services import entries
 from authz.services.authority import may_lift, require, require_give, require_lift_of_roles
@@ -24,6 +24,7 @@ from authz.services.grants import stays
 from authz.services.name_rules import check_role_name
 from authz.services.publishing import GroupRole, UserRole
 from metalake.errors import Forbidden, Invalid, MetalakeError, NotFound, TooLarge, at
+from metalake.lineage import Address, Located, missing
 from metalake.models import below
 from metalake.names import dotted
 from metalake.privileges import Effect, Kind, Privilege
@@ -257,10 +258,13 @@ class _Comparison:
         for role in self.wanted.roles:
             for grant in role.grants:
                 with at(grant.place):
-                    named[address_of(grant.kind, grant.full_name)] = None
+                    named[self._address(grant)] = None
         found = locate_all(self.top, named)
         self.located |= {located.id: located for located in found.values()}
         return found
+
+    def _address(self, grant: WantedGrant) -> Address:
+        return address_of(self.top.name, grant.kind, grant.full_name)
 
     def _check_role(self, name: str) -> None:
         if name not in self.role_ids:
@@ -274,7 +278,7 @@ class _Comparison:
         wanted: dict[int, Entries] = {}
         for grant in role.grants:
             with at(grant.place):
-                on = found.get(address_of(grant.kind, grant.full_name))
+                on = found.get(self._address(grant))
                 if on is None or not self._is_in_scope(on):
                     raise self._missing(grant)
                 if on.id in wanted:
@@ -294,9 +298,9 @@ class _Comparison:
         return self.scope.nodes == on.nodes[: len(self.scope.nodes)]
 
     def _missing(self, grant: WantedGrant) -> MetalakeError:
-        names = address_of(grant.kind, grant.full_name)
         if self.scope is self.top:
-            return unknown(*names)
+            address = self._address(grant)
+            return missing(address.kind, address.names, told_as="object")
         # The same whether it is elsewhere or nowhere: the caller may not know of what is elsewhere.
         where = policy.describe(self.scope)
         return NotFound(f"{grant.kind.capitalize()} {grant.full_name} does not exist in {where}.", kind="object")

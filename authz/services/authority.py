@@ -6,11 +6,12 @@ from collections.abc import Iterable
 
 from authz import operations, policy
 from authz.models import Grant, unended
-from authz.objects import Located, by_ids, unknown
+from authz.objects import by_ids
 from authz.operations import Operation
 from authz.policy import Actor
 from metalake.errors import Forbidden, NotFound
-from metalake.privileges import Effect, Privilege
+from metalake.lineage import Located, missing
+from metalake.privileges import Effect, Kind, Privilege
 
 
 def require(actor: Actor, operation: Operation, found: Located) -> None:
@@ -18,12 +19,12 @@ def require(actor: Actor, operation: Operation, found: Located) -> None:
     try:
         policy.require(actor, operation, found)
     except NotFound:
-        raise unknown(found.kind, found.full_name) from None
+        raise missing(found.kind, found.full_name, told_as="object") from None
 
 
 def require_seen(actor: Actor, found: Located) -> None:
     if not policy.sees(actor, found):
-        raise unknown(found.kind, found.full_name)
+        raise missing(found.kind, found.full_name, told_as="object")
 
 
 def require_give(actor: Actor, found: Located, privileges: Iterable[Privilege]) -> None:
@@ -45,8 +46,7 @@ def _may_pass_on(actor: Actor, found: Located, privilege: Privilege) -> bool:
         return True
     if policy.permits(actor, operations.own(found.kind), found):
         return True
-    top = Located(found.nodes[:1])
-    return privilege is Privilege.MANAGE_GRANTS and policy.permits(actor, operations.GRANT_ON_METALAKE, top)
+    return privilege is Privilege.MANAGE_GRANTS and policy.permits(actor, operations.GRANT_ON_METALAKE, found.top)
 
 
 def may_lift(actor: Actor, found: Located) -> bool:
@@ -54,9 +54,9 @@ def may_lift(actor: Actor, found: Located) -> bool:
 
     Nothing is above a metalake, so a DENY on it is its owner's to lift.
     """
-    above = found.above()
-    if above is None:
+    if found.kind is Kind.METALAKE:
         return policy.permits(actor, operations.OWN_METALAKE, found)
+    above = found.above()
     return policy.permits(actor, operations.grant_on(above.kind), above)
 
 

@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 from authz import policy, snapshot
 from authz.locks import Lock, hold
 from authz.models import PolicyEpoch
-from authz.objects import NODE, Located, find_metalake
-from authz.policy import Actor, Node
+from authz.objects import NODE, find_metalake
+from authz.policy import Actor
 from authz.writing import Stale, write
 from metalake.errors import NotFound, NotInUse
 from metalake.events import Event, event_of, record
+from metalake.lineage import Located, Node
 from metalake.models import Metalake
 from metalake.privileges import Kind
 
@@ -74,7 +75,7 @@ def enter(actor: Actor, metalake: str) -> Located:
     if row is None:
         raise NotFound(f"Metalake {metalake} does not exist.", kind=Kind.METALAKE)
     *node, enabled = row
-    top = Located((Node(*node),))
+    top = Located(nodes=(Node(*node),))
     policy.require_member(actor, top)
     if not enabled:
         raise NotInUse(f"Metalake {metalake} is disabled; enable it first.", kind=Kind.METALAKE)

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from django.contrib.auth.models import Permission
 
 from authz.models import Grant, Role
-from authz.objects import Address, Located, address_of, finder
+from authz.objects import address_of, finder
 from authz.policy import Actor
 from metalake.errors import Invalid, TooLarge
+from metalake.lineage import Address, Located
 from metalake.privileges import CatalogType, Effect, Kind, Privilege, family, parse_privilege
 from metalake.wire import quote
 
@@ -94,13 +95,13 @@ def check_spans(entries: Entries, now: datetime) -> None:
             )
 
 
-def read_asks(asks: Sequence[Ask]) -> dict[Address, Entries]:
+def read_asks(metalake: str, asks: Sequence[Ask]) -> dict[Address, Entries]:
     """Raises Invalid for an object given twice, TooLarge for too many."""
     if len(asks) > MAX_OBJECTS:
         raise TooLarge(f"A role may be given {MAX_OBJECTS} objects at once, not {len(asks)}.", kind="role")
     wanted: dict[Address, Entries] = {}
     for ask in asks:
-        entries, address = read_entries(ask.kind, ask.privileges), address_of(ask.kind, ask.full_name)
+        entries, address = read_entries(ask.kind, ask.privileges), address_of(metalake, ask.kind, ask.full_name)
         if address in wanted:
             raise Invalid(f"{ask.kind.capitalize()} {ask.full_name} is given twice; say it once.", kind="object")
         wanted[address] = entries

@@ -10,7 +10,7 @@ from django.db.models import Q
 from authz import operations, policy, snapshot
 from authz.callers.guessing import misses_counted
 from authz.models import Grant, Role
-from authz.objects import Located, by_ids, find_object, find_objects, id_of, ids_at
+from authz.objects import by_ids, find_object, find_objects, id_of, ids_at
 from authz.policy import Actor
 from authz.services import entries, publishing
 from authz.services.authority import may_lift, require_give, require_lift
@@ -18,6 +18,7 @@ from authz.services.changing import change, event, tell
 from authz.services.entries import Ask, Entries, Held, Pairs
 from authz.services.roles import GrantedOn, RoleRecord, find_role_row, located, role_record
 from metalake.errors import Forbidden, Invalid
+from metalake.lineage import Located
 from metalake.models import below
 from metalake.names import dotted
 from metalake.privileges import Effect, Kind, Privilege
@@ -141,7 +142,7 @@ def override_role(actor: Actor, metalake: str, role: str, overrides: Sequence[As
 
     Asks the right to assign roles, the authority to grant what is added, and to lift each DENY that goes.
     """
-    asked = entries.read_asks(overrides)
+    asked = entries.read_asks(metalake, overrides)
 
     def act(actor: Actor, top: Located) -> RoleRecord:
         policy.require(actor, operations.ASSIGN_ROLES, top)
@@ -220,8 +221,7 @@ def _shown(actor: Actor, top: Located, row: Role, granted: list[GrantedOn]) -> R
 def _tell(actor: Actor, found: Located, row: Role, name: str, changed: Entries, told: publishing.Changes) -> None:
     if changed:
         details = {"role": row.name, "privileges": entries.spelled(changed)}
-        top = Located(found.nodes[:1])
-        tell(event(actor, top, name, found.kind, found.id, found.full_name, facts=told, **details))
+        tell(event(actor, found.top, name, found.kind, found.id, found.full_name, facts=told, **details))
 
 
 def _beyond(wanted: Entries, held: Entries) -> Entries:

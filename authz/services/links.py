@@ -13,10 +13,10 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from authz import operations, policy
 from authz.models import Grant, Member, unended
-from authz.objects import Located
 from authz.policy import Actor
 from authz.services.changing import enter
 from authz.services.publishing import GroupRole, GroupUser, UserRole
+from metalake.lineage import Located
 from metalake.privileges import Effect
 
 

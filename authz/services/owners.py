@@ -11,12 +11,13 @@ from authz import operations, policy
 from authz.callers.guessing import misses_counted
 from authz.locks import Lock
 from authz.models import Group, Member
-from authz.objects import Located, find_object, id_of, unknown
+from authz.objects import find_object, id_of
 from authz.policy import Actor
 from authz.services.authority import require, require_seen
 from authz.services.changing import change, enter, event, tell
 from metalake.errors import Forbidden, Invalid, NotFound
 from metalake.events import STANDS, stands
+from metalake.lineage import Located, missing
 from metalake.models import Securable, below
 from metalake.privileges import Kind
 
@@ -75,7 +76,7 @@ def owner_of(found: Located) -> Owner:
     """As one statement reads it. Raises NotFound where the object is dropped meanwhile."""
     row = Securable.objects.filter(pk=found.id).values_list("owner_user__username", "owner_group__name").first()
     if row is None:
-        raise unknown(found.kind, found.full_name)
+        raise missing(found.kind, found.full_name, told_as="object")
     user, group = row
     return Owner(group, "group") if user is None else Owner(user, "user")
 

@@ -14,7 +14,6 @@ from django.db.models import QuerySet
 from authz import operations, policy, snapshot
 from authz.callers.guessing import misses_counted
 from authz.models import Group, Member, Role, User
-from authz.objects import Located
 from authz.policy import Actor
 from authz.services import publishing
 from authz.services.authority import require_lift_of_roles
@@ -24,6 +23,7 @@ from authz.services.name_rules import check_name, check_user_name
 from authz.services.owners import hand_over, require_owner
 from authz.services.publishing import GroupRole, GroupUser, UserRole
 from metalake.errors import AlreadyExists, Invalid, NotFound
+from metalake.lineage import Located
 from metalake.models import Securable
 
 

@@ -14,8 +14,8 @@ from authz import operations, policy, snapshot
 from authz.callers.accounts import account_of
 from authz.callers.guessing import misses_counted
 from authz.models import Grant, Member, Role, unended
-from authz.objects import Located, by_ids, find_object, find_objects, ids_at
-from authz.policy import Actor, Node
+from authz.objects import by_ids, find_object, find_objects, ids_at
+from authz.policy import Actor
 from authz.services import entries, publishing
 from authz.services.authority import require, require_give, require_lift_of_roles, require_seen
 from authz.services.changing import change, enter, event, tell
@@ -26,6 +26,7 @@ from authz.services.people import Person, find_group, find_user, group_record, u
 from authz.services.publishing import GroupRole, UserRole
 from metalake.errors import AlreadyExists, Invalid, NotFound
 from metalake.events import gone, stands
+from metalake.lineage import Located, Node
 from metalake.models import Securable
 from metalake.names import dotted
 from metalake.privileges import Kind
@@ -74,7 +75,7 @@ def create_role(
     properties = dict(properties or {})
     check_role_name(name)
     check_properties(properties)
-    asked = entries.read_asks(securables)
+    asked = entries.read_asks(metalake, securables)
 
     def act(actor: Actor, top: Located) -> RoleRecord:
         policy.require(actor, operations.CREATE_ROLE, top)
@@ -232,7 +233,7 @@ def _named(top: Located, names: Sequence[str]) -> list[Role]:
 
 
 def located(top: Located, row: Role) -> Located:
-    return Located((*top.nodes, Node(row.pk, Kind.ROLE, row.name, row.owner_user_id, row.owner_group_id)))
+    return top.below(Node(row.pk, Kind.ROLE, row.name, row.owner_user_id, row.owner_group_id))
 
 
 def find_role_row(top: Located, name: str) -> Role:

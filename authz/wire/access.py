@@ -14,9 +14,9 @@ from authz.access.explanations import Explanation, known_privilege, read_wanted
 from authz.access.questions import MAX_QUESTIONS, Place, Question
 from authz.access.reach import Access, Reached, Use
 from authz.access.remedies import By, Step
-from authz.objects import Located
 from authz.wire.rights import Moment, ObjectReply, OwnerReply, owner_reply, present, utc, written
 from metalake.errors import Invalid, at
+from metalake.lineage import Located
 from metalake.names import dotted
 from metalake.privileges import Privilege
 from metalake.rest import kind_of, render_error

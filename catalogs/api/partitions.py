@@ -7,11 +7,11 @@ from typing import Any
 from pydantic import Field
 
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.replies import partition_reply
 from catalogs.services import tables
 from formats.hive.partitions import IdentityPartition
 from metalake.errors import NotFound, Unsupported
+from metalake.lineage import Address
 from metalake.rest import Endpoint, answers
 from metalake.wire import Body
 from outside import partitions
@@ -33,7 +33,7 @@ class Partitions(Endpoint):
     )
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str) -> dict[str, Any]:
         """List the partitions of a table: their names, or with details all that loading them shows."""
-        found = _partitioned(actor, Ident(metalake, catalog, schema, table))
+        found = _partitioned(actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table))
         if self.flag("details"):
             return {"partitions": [partition_reply(each) for each in partitions.listed(actor, found)]}
         return {"names": partitions.names(actor, found)}
@@ -45,7 +45,9 @@ class Partitions(Endpoint):
         self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, body: AddPartitionsRequest
     ) -> dict[str, Any]:
         """Add a partition to a table."""
-        found = _partitioned(actor, Ident(metalake, catalog, schema, table), to_write=True)
+        found = _partitioned(
+            actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table), to_write=True
+        )
         return {"partitions": [partition_reply(partitions.add(actor, found, body.partitions[0]))]}
 
 
@@ -53,7 +55,7 @@ class Partition(Endpoint):
     @answers("load_table", id="getPartition", reply={"partition": IdentityPartition})
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, partition: str) -> dict[str, Any]:
         """Load a partition."""
-        found = _partitioned(actor, Ident(metalake, catalog, schema, table))
+        found = _partitioned(actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table))
         return {"partition": partition_reply(partitions.loaded(actor, found, partition))}
 
     @answers("alter_table", id="dropPartition", reply={"dropped": bool}, query=("purge",))
@@ -62,7 +64,9 @@ class Partition(Endpoint):
     ) -> dict[str, Any]:
         """Drop a partition; its files are its system's to keep or to delete."""
         self.flag("purge")
-        found = _partitioned(actor, Ident(metalake, catalog, schema, table), to_write=True)
+        found = _partitioned(
+            actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table), to_write=True
+        )
         try:
             self.files_kept = partitions.drop(actor, found, partition)
         except NotFound as miss:
@@ -72,7 +76,7 @@ class Partition(Endpoint):
         return {"dropped": True}
 
 
-def _partitioned(actor: Actor, ident: Ident, *, to_write: bool = False) -> ExternalTable:
+def _partitioned(actor: Actor, ident: Address, *, to_write: bool = False) -> ExternalTable:
     """The table; before a write it is asked for anew, since a namesake made outside may have its place by now."""
     record = tables.load_table(actor, ident, refresh=to_write)
     if isinstance(record, ExternalTable):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.services import releasing
+from metalake.lineage import Address
 from metalake.rest import Endpoint, answers, moment_text
 from metalake.wire import Reply
 
@@ -33,7 +33,7 @@ class TablePlaces(Endpoint):
     @answers("release_places", id="listTablePlaces", reply={"places": list[TablePlaceReply]})
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str) -> dict[str, Any]:
         """List the places of a table, those that it had before too."""
-        rows = releasing.places_of(actor, Ident(metalake, catalog, schema, table))
+        rows = releasing.places_of(actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table))
         shown: list[dict[str, Any]] = [{"id": str(row.pk), "location": row.location} for row in rows]
         for row, each in zip(rows, shown, strict=True):
             if row.former_since:
@@ -47,7 +47,9 @@ class TablePlace(Endpoint):
         self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, place_id: str
     ) -> dict[str, Any]:
         """Release a place that a table had before and has no live files in."""
-        releasing.release_former(actor, Ident(metalake, catalog, schema, table), place_id)
+        releasing.release_former(
+            actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table), place_id
+        )
         return {"released": True}
 
 

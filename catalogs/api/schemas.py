@@ -7,10 +7,10 @@ from urllib.parse import unquote
 
 from authz.policy import Actor
 from catalogs.bodies import CreateSchemaRequest, SchemaUpdatesRequest, alteration
-from catalogs.lookup import Ident
 from catalogs.replies import Identifier, SchemaReply, as_sent, identifiers, schema_reply
 from catalogs.services import schemas
 from metalake.errors import NotFound
+from metalake.lineage import Address
 from metalake.privileges import Kind
 from metalake.rest import Endpoint, answers
 
@@ -19,7 +19,7 @@ class Schemas(Endpoint):
     @answers("list_schemas", reply={"identifiers": list[Identifier]}, query=("parentSchema", "refresh"))
     def get(self, actor: Actor, metalake: str, catalog: str) -> dict[str, Any]:
         """List the schemas at the top of a catalog, or those directly in a parent schema."""
-        container = Ident(metalake, catalog, self.text("parentSchema"))
+        container = Address(metalake=metalake, catalog=catalog, schema=self.text("parentSchema"))
         listed = schemas.list_schemas(actor, container, refresh=self.flag("refresh"))
         self.taken_at = listed.taken_at
         return {"identifiers": identifiers([metalake, catalog], (path.logical() for path in listed.paths))}
@@ -27,7 +27,7 @@ class Schemas(Endpoint):
     @answers("create_schema", body=CreateSchemaRequest, reply={"schema": SchemaReply})
     def post(self, actor: Actor, metalake: str, catalog: str, body: CreateSchemaRequest) -> dict[str, Any]:
         """Create a schema, with the parents that are missing. Its properties are answered as they were sent."""
-        ident = Ident(metalake, catalog, self._meant(body.name))
+        ident = Address(metalake=metalake, catalog=catalog, schema=self._meant(body.name))
         made = schemas.create_schema(actor, ident, body.comment, body.properties)
         return {"schema": as_sent(schema_reply(made), body.properties)}
 
@@ -43,21 +43,27 @@ class Schema(Endpoint):
     @answers("load_schema", reply={"schema": SchemaReply}, query=("refresh",))
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str) -> dict[str, Any]:
         """Load a schema."""
-        record = schemas.load_schema(actor, Ident(metalake, catalog, schema), refresh=self.flag("refresh"))
+        record = schemas.load_schema(
+            actor, Address(metalake=metalake, catalog=catalog, schema=schema), refresh=self.flag("refresh")
+        )
         self.taken_at = record.taken_at
         return {"schema": schema_reply(record)}
 
     @answers("alter_schema", body=SchemaUpdatesRequest, reply={"schema": SchemaReply})
     def put(self, actor: Actor, metalake: str, catalog: str, schema: str, body: SchemaUpdatesRequest) -> dict[str, Any]:
         """Change the properties of a schema."""
-        record, _ = schemas.alter_schema(actor, Ident(metalake, catalog, schema), alteration(body.updates))
+        record, _ = schemas.alter_schema(
+            actor, Address(metalake=metalake, catalog=catalog, schema=schema), alteration(body.updates)
+        )
         return {"schema": schema_reply(record)}
 
     @answers("drop_schema", reply={"dropped": bool}, query=("cascade",))
     def delete(self, actor: Actor, metalake: str, catalog: str, schema: str) -> dict[str, Any]:
         """Drop a schema that is empty, or in a flat catalog all it holds by cascade."""
         try:
-            self.files_kept = schemas.drop_schema(actor, Ident(metalake, catalog, schema), cascade=self.flag("cascade"))
+            self.files_kept = schemas.drop_schema(
+                actor, Address(metalake=metalake, catalog=catalog, schema=schema), cascade=self.flag("cascade")
+            )
         except NotFound as miss:
             if miss.kind != Kind.SCHEMA:
                 raise

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.replies import Identifier, TableReply, as_sent, identifiers, table_reply
 from catalogs.services import tables
 from catalogs.services.pointers import TableRecord
 from formats.iceberg.translate import from_iceberg
 from formats.native.tables import CreateTableRequest, RenameTable, TableUpdatesRequest
 from metalake.errors import Invalid, NotFound
+from metalake.lineage import Address
 from metalake.privileges import Kind, Privilege, parse_privilege
 from metalake.rest import Endpoint, answers
 from metalake.wire import quote
@@ -28,7 +29,9 @@ class Tables(Endpoint):
     @answers("list_tables", reply={"identifiers": list[Identifier]}, query=("refresh",))
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str) -> dict[str, Any]:
         """List the tables of a schema; with refresh, an outside catalog is asked whatever it said lately."""
-        listed = tables.list_tables(actor, Ident(metalake, catalog, schema), refresh=self.flag("refresh"))
+        listed = tables.list_tables(
+            actor, Address(metalake=metalake, catalog=catalog, schema=schema), refresh=self.flag("refresh")
+        )
         self.taken_at = listed.taken_at
         return {"identifiers": identifiers([metalake, catalog, schema], listed.names)}
 
@@ -38,7 +41,9 @@ class Tables(Endpoint):
 
         Its properties are answered as they were sent; loading it shows those that it got.
         """
-        made = tables.create_native_table(actor, Ident(metalake, catalog, schema, body.name), body)
+        made = tables.create_native_table(
+            actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=body.name), body
+        )
         return {"table": as_sent(shown(made), body.properties)}
 
 
@@ -46,7 +51,7 @@ class Table(Endpoint):
     @answers("load_table", reply={"table": TableReply}, query=("privileges", "refresh"))
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str) -> dict[str, Any]:
         """Load a table, if the caller holds every privilege that is asked for."""
-        ident = Ident(metalake, catalog, schema, table)
+        ident = Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table)
         record = tables.load_table(actor, ident, holding=self._asked_privileges(), refresh=self.flag("refresh"))
         self.taken_at = record.taken_at
         return {"table": shown(record)}
@@ -60,7 +65,7 @@ class Table(Endpoint):
         self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, body: TableUpdatesRequest
     ) -> dict[str, Any]:
         """Change a table, all of it or nothing; a rename comes alone."""
-        ident = Ident(metalake, catalog, schema, table)
+        ident = Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table)
         if any(isinstance(update, RenameTable) for update in body.updates):
             return {"table": shown(_renamed(actor, ident, body))}
         return {"table": shown(tables.alter_native_table(actor, ident, body.updates))}
@@ -73,7 +78,7 @@ class Table(Endpoint):
         """
         try:
             self.files_kept = tables.drop_table(
-                actor, Ident(metalake, catalog, schema, table), purge=self.flag("purge")
+                actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table), purge=self.flag("purge")
             )
         except NotFound as miss:
             if miss.kind != Kind.TABLE:
@@ -89,11 +94,11 @@ def _privilege(name: str) -> Privilege:
     return privilege
 
 
-def _renamed(actor: Actor, ident: Ident, body: TableUpdatesRequest) -> TableRecord | ExternalTable:
+def _renamed(actor: Actor, ident: Address, body: TableUpdatesRequest) -> TableRecord | ExternalTable:
     """The name is in our database and the rest in a file: two stores cannot be changed as one."""
     if len(body.updates) > 1:
         raise Invalid("updates: a rename cannot be combined with other changes", kind="table")
     (rename,) = body.updates
     assert isinstance(rename, RenameTable)
-    target = ident._replace(schema=rename.new_schema_name or ident.schema, leaf=rename.new_name)
+    target = replace(ident, schema=rename.new_schema_name or ident.schema, leaf=rename.new_name)
     return tables.rename_native_table(actor, ident, target)

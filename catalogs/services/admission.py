@@ -14,10 +14,10 @@ from authz.operations import FAMILIES, OPERATIONS
 from authz.policy import Actor
 from authz.services.authority import may_lift, require
 from authz.services.changing import enter
-from catalogs.lookup import Ident
 from catalogs.services import chains
 from catalogs.services.pointers import a_table, meet_home
 from metalake.errors import Forbidden, MetalakeError, NotFound
+from metalake.lineage import Address
 from metalake.privileges import Kind
 from metalake.rest import kind_of
 from outside import finding
@@ -35,16 +35,21 @@ def admit(actor: Actor, asked: str, names: Mapping[str, str]) -> None:
     elif asked in _OF_PEOPLE:
         _admit_to_people(actor, asked, names)
     else:
-        ident = Ident(*(names.get(part) for part in ("metalake", "catalog", "schema", "table")))  # type: ignore[arg-type]
-        admit_to(actor, asked, ident)
+        admit_to(actor, asked, _address(names))
 
 
-def admit_to(actor: Actor, asked: str, ident: Ident) -> None:
+def _address(names: Mapping[str, str]) -> Address:
+    """Of the names in a path."""
+    catalog, schema, leaf = (names.get(part) for part in ("catalog", "schema", "table"))
+    return Address(metalake=names["metalake"], catalog=catalog, schema=schema, leaf=leaf)
+
+
+def admit_to(actor: Actor, asked: str, ident: Address) -> None:
     """The same for the object of an address, or for what is to be made below it. Not for use in a transaction."""
     _FURTHER.get(asked, _require)(actor, asked, ident)
 
 
-def _require(actor: Actor, asked: str, ident: Ident) -> None:
+def _require(actor: Actor, asked: str, ident: Address) -> None:
     operation = OPERATIONS[asked]
     found = finding.find(actor, ident)
     if ident.kind == Kind.TABLE:
@@ -55,28 +60,28 @@ def _require(actor: Actor, asked: str, ident: Ident) -> None:
         raise policy.unseen(actor, found)
 
 
-def _reach(actor: Actor, asked: str, ident: Ident) -> None:
+def _reach(actor: Actor, asked: str, ident: Address) -> None:
     """Which schema is asked depends on the new one's name."""
     chains.catalog_at(actor, ident)
 
 
-def _create(actor: Actor, asked: str, ident: Ident) -> None:
+def _create(actor: Actor, asked: str, ident: Address) -> None:
     meet_home(actor, ident, OPERATIONS[asked])
 
 
-def _commit(actor: Actor, asked: str, ident: Ident) -> None:
+def _commit(actor: Actor, asked: str, ident: Address) -> None:
     """To the table, or what makes it: the requirements say which, and so what a missing one is told as."""
     try:
         _require(actor, asked, ident)
     except Forbidden:
-        if not _may_create(actor, ident._replace(leaf=None)):
+        if not _may_create(actor, ident.of_schema()):
             raise
     except NotFound as miss:
         if miss.kind not in (Kind.SCHEMA, Kind.TABLE):
             raise
 
 
-def _may_create(actor: Actor, ident: Ident) -> bool:
+def _may_create(actor: Actor, ident: Address) -> bool:
     try:
         meet_home(actor, ident)
     except MetalakeError:
@@ -84,7 +89,7 @@ def _may_create(actor: Actor, ident: Ident) -> bool:
     return True
 
 
-_FURTHER: dict[str, Callable[[Actor, str, Ident], None]] = {
+_FURTHER: dict[str, Callable[[Actor, str, Address], None]] = {
     "create_schema": _reach,
     "create_table": _create,
     "register_table": _create,

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from authz import operations, policy
-from authz.policy import Actor, Node
+from authz.policy import Actor
 from catalogs import secrets
-from catalogs.lookup import Found, Ident, by_id
+from catalogs.lookup import by_id
 from catalogs.models import Catalog
 from catalogs.services.catalogs import list_catalogs, load_catalog
 from catalogs.services.metalakes import list_metalakes, load_metalake
@@ -18,6 +18,7 @@ from catalogs.services.schemas import list_schemas, load_schema
 from catalogs.services.tables import list_tables, load_table
 from formats.native.columns import type_text
 from metalake.errors import NotFound, ProviderUnavailable, Unsupported
+from metalake.lineage import Address, Located, Node
 from metalake.models import Metalake, Securable, Slot
 from metalake.privileges import Kind
 from outside.iceberg import native_parts
@@ -78,7 +79,7 @@ class Description:
     notice: str = ""
 
 
-def locate(actor: Actor, securable_id: int) -> Found:
+def locate(actor: Actor, securable_id: int) -> Located:
     """The metalake, catalog, schema or table of this id. Raises NotFound, the same for a hidden one as for none."""
     found = by_id(securable_id) if securable_id <= _LARGEST_ID else None
     if found is None or found.kind not in _KINDS or not policy.sees(actor, found):
@@ -91,7 +92,7 @@ def top_level(actor: Actor, after: str | None = None) -> Level:
     return _level(list_metalakes(actor), Slot.METALAKE, after)
 
 
-def level_below(actor: Actor, found: Found, slot: str | None = None, after: str | None = None) -> Level:
+def level_below(actor: Actor, found: Located, slot: str | None = None, after: str | None = None) -> Level:
     """What the actor sees directly below an object; a level that goes on is asked for again with its `next`."""
     if found.kind == Kind.METALAKE:
         return _level(list_catalogs(actor, found.metalake.name), Slot.CATALOG, after)
@@ -122,38 +123,38 @@ def _level(rows: Any, slot: str, after: str | None) -> Level:
     return Level(children, Next(slot, children[-1].name) if len(found) > LEVEL_LIMIT else None)
 
 
-def _schemas(actor: Actor, found: Found, after: str | None) -> list[Child]:
+def _schemas(actor: Actor, found: Located, after: str | None) -> list[Child]:
     paths = list_schemas(actor, _ident(found), after, LEVEL_LIMIT + 1).paths
     nodes = _nodes(found, Slot.SCHEMA, [path.leaf for path in paths])
     return [Child(node.id, node.kind, node.name, is_path=not _may_load(actor, found, node)) for node in nodes]
 
 
-def _tables(actor: Actor, found: Found, after: str | None, room: int) -> list[Child]:
+def _tables(actor: Actor, found: Located, after: str | None, room: int) -> list[Child]:
     names = list_tables(actor, _ident(found), after, room + 1).names
     return [Child(node.id, node.kind, node.name) for node in _nodes(found, Slot.TABULAR, names)]
 
 
-def _nodes(found: Found, slot: str, names: list[str]) -> Iterable[Node]:
+def _nodes(found: Located, slot: str, names: list[str]) -> Iterable[Node]:
     """The children of these names, in their order; what went away in between is left out."""
     rows = Securable.objects.filter(parent_id=found.id, slot=slot, name__in=names).values_list(*_NODE)
     by_name = {node.name: node for node in (Node(*row) for row in rows)}
     return [by_name[name] for name in names if name in by_name]
 
 
-def _may_load(actor: Actor, parent: Found, node: Node) -> bool:
-    lineage = f"{parent.lineage}/{node.id}"
-    child = Found((*parent.nodes, node), lineage, parent.disabled, parent.nested, None, parent.provider)
-    return policy.permits(actor, operations.LOAD_SCHEMA, child)
+def _may_load(actor: Actor, parent: Located, node: Node) -> bool:
+    return policy.permits(actor, operations.LOAD_SCHEMA, parent.below(node))
 
 
-def _ident(found: Found) -> Ident:
+def _ident(found: Located) -> Address:
     if found.kind == Kind.METALAKE:
-        return Ident(found.metalake.name)
+        return Address(metalake=found.metalake.name)
     leaf = found.nodes[-1].name if found.kind == Kind.TABLE else None
-    return Ident(found.metalake.name, found.catalog.name, found.path.segments or None, leaf)
+    return Address(
+        metalake=found.metalake.name, catalog=found.catalog.name, schema=found.path.segments or None, leaf=leaf
+    )
 
 
-def describe(actor: Actor, found: Found) -> Description:
+def describe(actor: Actor, found: Located) -> Description:
     """All that the actor may know of a located object. Raises NotInUse where it lies below something disabled."""
     if not policy.permits(actor, operations.load_of(found.kind), found):
         return Description(is_path=True)
@@ -184,11 +185,11 @@ def _described(
     )
 
 
-def _metalake_facts(actor: Actor, found: Found) -> tuple[tuple[str, str], ...]:
+def _metalake_facts(actor: Actor, found: Located) -> tuple[tuple[str, str], ...]:
     return _in_use(load_metalake(actor, found.metalake.name))
 
 
-def _catalog_facts(actor: Actor, found: Found) -> tuple[tuple[str, str], ...]:
+def _catalog_facts(actor: Actor, found: Located) -> tuple[tuple[str, str], ...]:
     row = load_catalog(actor, found.metalake.name, found.catalog.name)
     nested = "allowed" if row.nested else "not in this catalog"
     return (("Type", row.type), ("Provider", row.provider), ("Schemas inside schemas", nested), *_in_use(row))
@@ -197,7 +198,7 @@ def _catalog_facts(actor: Actor, found: Found) -> tuple[tuple[str, str], ...]:
 _FACTS = {Kind.METALAKE: _metalake_facts, Kind.CATALOG: _catalog_facts}
 
 
-def _describe_schema(actor: Actor, found: Found) -> Description:
+def _describe_schema(actor: Actor, found: Located) -> Description:
     """As its own system says it; where that cannot be asked, from the row alone."""
     facts = (("Full name", found.path.logical()),)
     try:
@@ -211,7 +212,7 @@ def _in_use(row: Metalake | Catalog) -> tuple[tuple[str, str], ...]:
     return () if row.enabled else (("State", "disabled: nothing below it answers"),)
 
 
-def _describe_table(actor: Actor, found: Found) -> Description:
+def _describe_table(actor: Actor, found: Located) -> Description:
     """From its metadata file; where that cannot be read, from the row alone."""
     try:
         table = load_table(actor, _ident(found))
@@ -262,8 +263,8 @@ def _type_text(type_: Any) -> str:
             return f"struct<{inner}>"
 
 
-def _row(found: Found) -> Securable:
+def _row(found: Located) -> Securable:
     row = Securable.objects.select_related("owner_user", "owner_group").filter(pk=found.id).first()
     if row is None:
-        raise NotFound(policy.missing(found), kind=found.kind)
+        raise found.missing()
     return row

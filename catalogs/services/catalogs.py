@@ -13,7 +13,7 @@ from authz.callers.accounts import account_of
 from authz.locks import Lock, hold_owner
 from authz.policy import Actor
 from catalogs import vault
-from catalogs.lookup import Found, Ident, find
+from catalogs.lookup import find
 from catalogs.models import Catalog, Schema
 from catalogs.secrets import MASK, mask, require_values
 from catalogs.services import reserved, systems
@@ -35,6 +35,7 @@ from formats.iceberg.locations import canonical, is_under, may_meet, real_path
 from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.events import event_of, gone, record, stands
 from metalake.hierarchy import check_strict, configured_separator
+from metalake.lineage import Address, Located
 from metalake.models import Metalake, new_id
 from metalake.privileges import CatalogType, Kind
 from outside import nesting
@@ -49,7 +50,7 @@ ANY_TIME = frozenset({"cache-ttl", "refresh-interval"})  # what may change while
 
 
 def list_catalogs(actor: Actor, metalake: str) -> QuerySet[Catalog]:
-    found = find(actor, Ident(metalake))
+    found = find(actor, Address(metalake=metalake))
     policy.require(actor, operations.LIST_CATALOGS, found)
     require_enabled(found)
     rows = Catalog.objects.filter(parent_id=found.id)
@@ -78,7 +79,7 @@ def create_catalog(
     def look(actor: Actor) -> Held:
         return [(_creating(actor, metalake), Lock.HANGS)]
 
-    def act(actor: Actor, found: Found) -> Catalog:
+    def act(actor: Actor, found: Located) -> Catalog:
         if Catalog.objects.filter(parent_id=found.id, name=name).exists():
             raise AlreadyExists(f"Catalog {name} already exists.", kind=Kind.CATALOG)
         row = Catalog(
@@ -112,8 +113,8 @@ def create_catalog(
     return write_to(actor, look, act, kind=Kind.CATALOG, after=hold_more)
 
 
-def _creating(actor: Actor, metalake: str) -> Found:
-    found = find(actor, Ident(metalake))
+def _creating(actor: Actor, metalake: str) -> Located:
+    found = find(actor, Address(metalake=metalake))
     policy.require(actor, operations.CREATE_CATALOG, found)
     require_enabled(found)
     return found
@@ -141,7 +142,7 @@ def test_connection(
     actor: Actor, metalake: str, name: str, type_: str, provider: str | None, properties: dict[str, str]
 ) -> None:
     """Try what a registration would use; asks the same right as creating."""
-    found = find(actor, Ident(metalake))
+    found = find(actor, Address(metalake=metalake))
     policy.require(actor, operations.TEST_CONNECTION, found)
     require_enabled(found)
     chosen = check_registration(name, type_, provider, properties)
@@ -159,7 +160,7 @@ def _try(provider: Provider, metalake_id: int, act: Callable[[], None]) -> None:
 
 
 def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
-    found = find(actor, Ident(metalake, name))
+    found = find(actor, Address(metalake=metalake, catalog=name))
     policy.require(actor, operations.LOAD_CATALOG, found)
     require_enabled(found.above())
     return row_of(Catalog, found)
@@ -172,17 +173,17 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
         _try(altered, metalake_id, altered.check_locations)
         system = systems.look_up_again(altered, metalake_id)
         if altered.properties.get(nesting.PROPERTY) == "true":
-            nesting.require_nestable(actor, find(actor, Ident(metalake, name)))
+            nesting.require_nestable(actor, find(actor, Address(metalake=metalake, catalog=name)))
 
     renames = alteration.new_name is not None
 
     def look(actor: Actor) -> Held:
-        found = find(actor, Ident(metalake, name))
+        found = find(actor, Address(metalake=metalake, catalog=name))
         policy.require(actor, operations.ALTER_CATALOG, found)
         require_enabled(found)
         return [(found, Lock.MOVES if renames else Lock.CHANGES)]
 
-    def act(actor: Actor, found: Found) -> Catalog:
+    def act(actor: Actor, found: Located) -> Catalog:
         row = row_of(Catalog, found)
         before = row.properties
         fields, opened = _apply(alteration, row)
@@ -248,14 +249,14 @@ def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: 
     _try(altered, metalake_id, altered.test_connection)
     system = systems.look_up_again(altered, metalake_id)
     with transaction.atomic():
-        row = row_of(Catalog, find(actor, Ident(metalake, name)))
+        row = row_of(Catalog, find(actor, Address(metalake=metalake, catalog=name)))
         _claim_anew(actor, row, row.properties, altered.properties, system)
         transaction.set_rollback(True)  # what is reserved for the actor is used by the alteration itself
 
 
 def _altered(actor: Actor, metalake: str, name: str, alteration: Alteration) -> tuple[Provider, int]:
     """The provider that an alteration would lead to, and its metalake; nothing is kept."""
-    found = find(actor, Ident(metalake, name))
+    found = find(actor, Address(metalake=metalake, catalog=name))
     policy.require(actor, operations.ALTER_CATALOG, found)
     require_enabled(found)
     row = row_of(Catalog, found)
@@ -269,12 +270,12 @@ def _altered(actor: Actor, metalake: str, name: str, alteration: Alteration) -> 
 
 def set_catalog_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> None:
     def look(actor: Actor) -> Held:
-        found = find(actor, Ident(metalake, name))
+        found = find(actor, Address(metalake=metalake, catalog=name))
         policy.require(actor, operations.ENABLE_CATALOG, found)
         require_enabled(found.above())
         return [(found, Lock.CHANGES)]
 
-    def act(actor: Actor, found: Found) -> None:
+    def act(actor: Actor, found: Located) -> None:
         if Catalog.objects.filter(pk=found.id).exclude(enabled=enabled).update(enabled=enabled):
             record(event(actor, "catalog.enabled" if enabled else "catalog.disabled", found))
 
@@ -289,7 +290,7 @@ def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
 
     def look(actor: Actor) -> Held:
         try:
-            found = find(actor, Ident(metalake, name))
+            found = find(actor, Address(metalake=metalake, catalog=name))
             policy.require(actor, operations.DROP_CATALOG, found)
         except NotFound as miss:
             if miss.kind == Kind.METALAKE:
@@ -298,7 +299,7 @@ def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
         require_enabled(found.above())
         return [(found, Lock.MOVES)]
 
-    def act(actor: Actor, found: Found | None = None) -> bool:
+    def act(actor: Actor, found: Located | None = None) -> bool:
         if found is None:
             return False
         row = row_of(Catalog, found)

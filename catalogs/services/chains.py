@@ -10,13 +10,14 @@ from django.utils import timezone
 
 from authz import operations, policy
 from authz.callers.accounts import account_of
-from authz.policy import Actor, Node
-from catalogs.lookup import Found, Ident, SchemaName, find
+from authz.policy import Actor
+from catalogs.lookup import find
 from catalogs.models import Schema
 from catalogs.services.changes import require_enabled
 from metalake.errors import AlreadyExists, Forbidden, Invalid, Unsupported
 from metalake.events import Event, event_of, record, stands
 from metalake.hierarchy import HierarchicalSchema, SeparatorPolicy, check_strict, configured_separator
+from metalake.lineage import Address, Located, Node, SchemaName
 from metalake.models import Securable, Slot, new_id
 from metalake.privileges import Kind
 from providers.registry import PROVIDERS, provider_class
@@ -28,9 +29,9 @@ FLAT = "This catalog has no schemas inside schemas."
 class Chain:
     """A schema to be made, and the nearest schema or catalog above it that exists."""
 
-    catalog: Found
+    catalog: Located
     path: HierarchicalSchema
-    parent: Found
+    parent: Located
 
     @property
     def missing(self) -> list[HierarchicalSchema]:
@@ -38,7 +39,7 @@ class Chain:
         return [*self.path.ancestors, self.path][len(self.parent.path.segments) :]
 
 
-def may_create(actor: Actor, catalog: Found, name: SchemaName) -> Chain:
+def may_create(actor: Actor, catalog: Located, name: SchemaName) -> Chain:
     """Raises Forbidden, Invalid, Unsupported, and AlreadyExists to whoever may create there."""
     path = path_in(catalog, name)
     parent, is_there = _nearest_parent(catalog, path)
@@ -49,34 +50,34 @@ def may_create(actor: Actor, catalog: Found, name: SchemaName) -> Chain:
     return chain
 
 
-def catalog_at(actor: Actor, ident: Ident) -> Found:
+def catalog_at(actor: Actor, ident: Address) -> Located:
     """The catalog of an address, in use and seen by the actor."""
-    catalog = find(actor, Ident(ident.metalake, ident.catalog))
+    catalog = find(actor, ident.of_catalog())
     require_reach(actor, catalog)
     return catalog
 
 
-def require_reach(actor: Actor, catalog: Found) -> None:
+def require_reach(actor: Actor, catalog: Located) -> None:
     """Raise unless the catalog is in use and seen by the actor."""
     if not policy.sees(actor, catalog):
         raise policy.unseen(actor, catalog)
     require_enabled(catalog)
 
 
-def check_cascade(found: Found, cascade: bool) -> None:
+def check_cascade(found: Located, cascade: bool) -> None:
     """Raise Unsupported for a drop of all that a schema of a nested catalog holds (decision 6)."""
     if cascade and found.nested:
         raise Unsupported("Cascade is not supported: drop what the schema holds first.", kind=Kind.SCHEMA)
 
 
-def folds_case(found: Found) -> bool:
+def folds_case(found: Located) -> bool:
     """Whether the catalog keeps names in lower case only."""
     name = found.provider or ""
     offered = provider_class(name).capabilities.schemas if name in PROVIDERS else None
     return offered is not None and offered.folds_case
 
 
-def path_in(catalog: Found, name: SchemaName) -> HierarchicalSchema:
+def path_in(catalog: Located, name: SchemaName) -> HierarchicalSchema:
     """The checked path of a name in this catalog, which is nested or flat. Raises Invalid or Unsupported."""
     if folds_case(catalog):
         name = name.lower() if isinstance(name, str) else [level.lower() for level in name]
@@ -101,21 +102,16 @@ def _check_flat(name: str) -> None:
     check_strict(name, Kind.SCHEMA)
 
 
-def _nearest_parent(catalog: Found, path: HierarchicalSchema) -> tuple[Found, bool]:
+def _nearest_parent(catalog: Located, path: HierarchicalSchema) -> tuple[Located, bool]:
     """The nearest existing strict ancestor, and whether the schema itself exists."""
     rows = {
-        physical: (Node(id_, kind, name, user_id, group_id), lineage)
-        for physical, lineage, id_, kind, name, user_id, group_id in Schema.objects.filter(
+        physical: Node(id, kind, name, user_id, group_id)
+        for physical, id, kind, name, user_id, group_id in Schema.objects.filter(
             in_catalog_id=catalog.id, physical_name__in=[scope.physical for scope in path.scopes]
-        ).values_list("physical_name", "lineage", "id", "kind", "name", "owner_user_id", "owner_group_id")
+        ).values_list("physical_name", "id", "kind", "name", "owner_user_id", "owner_group_id")
     }
-    nodes, lineage = list(catalog.nodes), catalog.lineage
-    for ancestor in path.ancestors:
-        if ancestor.physical in rows:
-            node, lineage = rows[ancestor.physical]
-            nodes.append(node)
-    parent = Found(tuple(nodes), lineage, catalog.disabled, catalog.nested, None, catalog.provider)
-    return parent, path.physical in rows
+    nodes = (rows[ancestor.physical] for ancestor in path.ancestors if ancestor.physical in rows)
+    return catalog.below(*nodes), path.physical in rows
 
 
 def _require_create(actor: Actor, chain: Chain) -> None:
@@ -165,7 +161,7 @@ def insert(actor: Actor, chain: Chain, comment: str | None, properties: dict[str
     return rows
 
 
-def _created(actor: Actor, parent: Found, row: Schema) -> Event:
+def _created(actor: Actor, parent: Located, row: Schema) -> Event:
     full_name = [parent.catalog.name, row.path.logical()]
     metalake_id, facts = parent.metalake.id, [stands(row)]
     return event_of(actor, "schema.created", Kind.SCHEMA, row.id, full_name, metalake_id, facts, owner=actor.name)

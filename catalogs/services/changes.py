@@ -9,13 +9,11 @@ from typing import Any, TypeVar
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from authz import policy
 from authz import services as authz
 from authz.locks import hold_below
 from authz.models import Role
 from authz.policy import Actor
 from authz.writing import Stale
-from catalogs.lookup import Found
 from catalogs.models import (
     Catalog,
     CatalogSecrets,
@@ -34,8 +32,9 @@ from catalogs.secrets import MASK, keeps
 from catalogs.services import reserved
 from formats.iceberg.guard import check_limits
 from formats.native.tables import KeepProperty, RemoveProperty, SetProperty
-from metalake.errors import InUse, NotFound, NotInUse
+from metalake.errors import InUse, NotInUse
 from metalake.events import Event, event_of, stands
+from metalake.lineage import Located
 from metalake.models import Metalake, Securable, below
 from metalake.privileges import Kind
 
@@ -43,7 +42,7 @@ Row = TypeVar("Row", bound=Securable)
 Facts = Sequence[list[Any]]
 
 
-def event(actor: Actor, name: str, found: Found, facts: Facts = (), **details: Any) -> Event:
+def event(actor: Actor, name: str, found: Located, facts: Facts = (), **details: Any) -> Event:
     return event_of(actor, name, found.kind, found.id, found.full_name, found.metalake.id, facts, **details)
 
 
@@ -103,18 +102,18 @@ def keeping(updates: Sequence[Any], shown: Callable[[], Mapping[str, str]]) -> S
     return meant
 
 
-def require_enabled(found: Found) -> None:
+def require_enabled(found: Located) -> None:
     """Raise NotInUse where the metalake or the catalog above the object is disabled."""
     if found.disabled:
         name = found.metalake.name if found.disabled == "metalake" else found.catalog.name
         raise NotInUse(f"{found.disabled.capitalize()} {name} is disabled; enable it first.", kind=found.disabled)
 
 
-def row_of(model: type[Row], found: Found) -> Row:
+def row_of(model: type[Row], found: Located) -> Row:
     """The row of an object that was just found. Raises NotFound where it went away in between."""
     row = model.objects.filter(pk=found.id).first()
     if row is None:
-        raise NotFound(policy.missing(found), kind=found.kind)
+        raise found.missing()
     return row
 
 
@@ -128,7 +127,7 @@ def save(row: Securable, actor: Actor, fields: Iterable[str]) -> None:
     row.version += 1
 
 
-def require_settled(found: Found) -> None:
+def require_settled(found: Located) -> None:
     """Raise InUse while a write to an outside system is under way in a catalog, or in any of a metalake's.
 
     In the caller's transaction, whose end writes that are promised meanwhile wait for.
@@ -149,7 +148,7 @@ def require_settled(found: Found) -> None:
         )
 
 
-def remove(found: Found) -> list[ReservedPlace]:
+def remove(found: Located) -> list[ReservedPlace]:
     """Delete an object and all below it, with every grant on them, in the caller's transaction.
 
     It is held by the caller. The places of its tables stay reserved; they are returned.

@@ -8,11 +8,11 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from authz.policy import Actor
-from catalogs.lookup import Found
 from catalogs.models import Catalog, LocationClaim, ReservedPlace
 from catalogs.services import reserved
 from formats.iceberg import locations
 from metalake.errors import Invalid
+from metalake.lineage import Located
 from metalake.privileges import Kind
 from providers.external import ExternalProvider
 from providers.metadata_files import MetadataFiles
@@ -52,7 +52,7 @@ def _require_apart(places: Collection[str], others: QuerySet[LocationClaim]) -> 
         raise Invalid(f"A location of the table overlaps another table's: {', '.join(places)}.", kind=Kind.TABLE)
 
 
-def move(actor: Actor, store: MetadataFiles, table: Found, places: list[str]) -> None:
+def move(actor: Actor, store: MetadataFiles, table: Located, places: list[str]) -> None:
     """A table writes to these places from now on. Those it leaves stay its own: there may be live files in them.
 
     Raises Invalid where it would leave one too many, and as `claim`. One statement where nothing changes.

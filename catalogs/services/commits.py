@@ -12,7 +12,7 @@ from authz import operations, policy
 from authz.locks import Lock, hold
 from authz.policy import Actor
 from authz.writing import write
-from catalogs.lookup import Found, Ident, nearest
+from catalogs.lookup import nearest
 from catalogs.models import Table
 from catalogs.services import places
 from catalogs.services.changes import event, require_enabled
@@ -33,6 +33,7 @@ from formats.iceberg.requirements import check_requirements
 from metalake.errors import AlreadyExists, Conflict, Invalid
 from metalake.events import record
 from metalake.hierarchy import check_segment
+from metalake.lineage import Address, Located
 from metalake.models import Securable
 from metalake.privileges import Kind
 from outside import finding
@@ -48,7 +49,7 @@ class _FileGone(Exception):
 
 
 def commit_table(
-    actor: Actor, ident: Ident, requirements: Sequence[dict[str, Any]], updates: Sequence[dict[str, Any]]
+    actor: Actor, ident: Address, requirements: Sequence[dict[str, Any]], updates: Sequence[dict[str, Any]]
 ) -> TableRecord:
     """Apply a client's updates; a lost race starts over on the new metadata, at most five times (section 3).
 
@@ -60,7 +61,7 @@ def commit_table(
 
 
 def commit_with(
-    actor: Actor, ident: Ident, plan: Callable[[dict[str, Any]], tuple[list[dict[str, Any]], list[dict[str, Any]]]]
+    actor: Actor, ident: Address, plan: Callable[[dict[str, Any]], tuple[list[dict[str, Any]], list[dict[str, Any]]]]
 ) -> TableRecord:
     """Commit what `plan` makes of the current metadata; it is asked again after a lost race."""
     found = a_table(actor, finding.find(actor, ident))
@@ -83,7 +84,7 @@ def commit_with(
 
 def _commit_once(
     actor: Actor,
-    ident: Ident,
+    ident: Address,
     current: TableRecord,
     requirements: list[dict[str, Any]],
     updates: list[dict[str, Any]],
@@ -116,8 +117,8 @@ def _commit_once(
 
 def _swap(
     actor: Actor,
-    ident: Ident,
-    found: Found,
+    ident: Address,
+    found: Located,
     store: MetadataFiles,
     metadata: dict[str, Any],
     written: str,
@@ -162,7 +163,7 @@ def _forget_old_files(store: MetadataFiles, base: dict[str, Any], metadata: dict
     store.discard(*filter(owns, fell_off))
 
 
-def _create_by_commit(actor: Actor, ident: Ident, requirements: list, updates: list) -> TableRecord:
+def _create_by_commit(actor: Actor, ident: Address, requirements: list, updates: list) -> TableRecord:
     """The second half of a staged creation."""
     name = ident.leaf or ""
     check_segment(name, Kind.TABLE)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from catalogs.lookup import Found
 from metalake.errors import AlreadyExists
+from metalake.lineage import Located
 from metalake.models import Securable, Slot
 from metalake.privileges import Kind
 
 
-def require_free(home: Found, name: str) -> None:
+def require_free(home: Located, name: str) -> None:
     taken = Securable.objects.filter(parent_id=home.id, slot=Slot.TABULAR, name=name).values_list("kind", flat=True)
     for kind in taken:
         label = "Table" if kind == Kind.TABLE else "View with same name"
         raise AlreadyExists(f"{label} already exists: {'.'.join((*home.path.segments, name))}", kind=Kind.TABLE)
 
 
-def require_free_for_rename(found: Found, home: Found, name: str) -> None:
+def require_free_for_rename(found: Located, home: Located, name: str) -> None:
     try:
         require_free(home, name)
     except AlreadyExists as taken:

@@ -12,10 +12,10 @@ from django.db import connection
 from authz.locks import Lock, hold
 from authz.policy import Actor
 from authz.writing import Stale, write
-from catalogs.lookup import Found
+from metalake.lineage import Located
 
 T = TypeVar("T")
-Held = Sequence[tuple[Found, Lock]]
+Held = Sequence[tuple[Located, Lock]]
 
 
 def hold_each(found: Held) -> None:

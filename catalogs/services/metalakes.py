@@ -10,7 +10,7 @@ from authz.locks import Lock
 from authz.models import Member
 from authz.policy import Actor
 from authz.writing import write
-from catalogs.lookup import Found, Ident, find
+from catalogs.lookup import find
 from catalogs.models import Catalog
 from catalogs.secrets import require_values
 from catalogs.services.changes import Alteration, event, named, remove, require_settled, row_of, save
@@ -19,6 +19,7 @@ from formats.iceberg.guard import check_limits
 from metalake.errors import AlreadyExists, Forbidden, InUse, Invalid, NotEmpty, NotFound
 from metalake.events import event_of, gone, record, stands
 from metalake.hierarchy import check_strict
+from metalake.lineage import Address, Located
 from metalake.models import Metalake
 from metalake.privileges import Kind
 
@@ -73,7 +74,7 @@ def _check_unreserved(properties: dict[str, str]) -> None:
 
 
 def load_metalake(actor: Actor, name: str) -> Metalake:
-    found = find(actor, Ident(name))
+    found = find(actor, Address(metalake=name))
     policy.require(actor, operations.LOAD_METALAKE, found)
     return row_of(Metalake, found)
 
@@ -82,11 +83,11 @@ def alter_metalake(actor: Actor, name: str, alteration: Alteration) -> Metalake:
     renames = alteration.new_name is not None
 
     def look(actor: Actor) -> Held:
-        found = find(actor, Ident(name))
+        found = find(actor, Address(metalake=name))
         policy.require(actor, operations.ALTER_METALAKE, found)
         return [(found, Lock.MOVES if renames else Lock.CHANGES)]
 
-    def act(actor: Actor, found: Found) -> Metalake:
+    def act(actor: Actor, found: Located) -> Metalake:
         row = row_of(Metalake, found)
         fields = alteration.apply_to(row)
         if "name" in fields:
@@ -105,11 +106,11 @@ def alter_metalake(actor: Actor, name: str, alteration: Alteration) -> Metalake:
 
 def set_metalake_enabled(actor: Actor, name: str, enabled: bool) -> None:
     def look(actor: Actor) -> Held:
-        found = find(actor, Ident(name))
+        found = find(actor, Address(metalake=name))
         policy.require(actor, operations.ENABLE_METALAKE, found)
         return [(found, Lock.MOVES)]  # changes of rights, which hang on it, ask whether it is enabled
 
-    def act(actor: Actor, found: Found) -> None:
+    def act(actor: Actor, found: Located) -> None:
         if Metalake.objects.filter(pk=found.id).exclude(enabled=enabled).update(enabled=enabled):
             record(event(actor, "metalake.enabled" if enabled else "metalake.disabled", found))
 
@@ -124,13 +125,13 @@ def drop_metalake(actor: Actor, name: str, force: bool) -> bool:
 
     def look(actor: Actor) -> Held:
         try:
-            found = find(actor, Ident(name))
+            found = find(actor, Address(metalake=name))
             policy.require(actor, operations.DROP_METALAKE, found)
         except NotFound:
             return []
         return [(found, Lock.MOVES)]
 
-    def act(actor: Actor, found: Found | None = None) -> bool:
+    def act(actor: Actor, found: Located | None = None) -> bool:
         if found is None:
             return False
         row = row_of(Metalake, found)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from catalogs import vault
-from catalogs.lookup import Found, does_not_exist
 from catalogs.models import Catalog
 from catalogs.secrets import MASK
 from metalake.errors import Invalid, NotFound, Unsupported
+from metalake.lineage import Located, missing
 from metalake.privileges import Kind
 from providers.base import Provider
 from providers.iceberg.provider import IcebergProvider
@@ -22,15 +22,15 @@ def provider_of(row: Catalog) -> Provider:
     return provider_for(row.provider, row.pk, vault.properties_of(row.pk) if has_secrets else row.properties)
 
 
-def provider_at(found: Found) -> Provider:
+def provider_at(found: Located) -> Provider:
     """The provider of the catalog on a lineage; one statement."""
     try:
         return provider_for(found.provider or "", found.catalog.id, vault.properties_of(found.catalog.id))
     except NotFound:
-        raise NotFound(does_not_exist(Kind.CATALOG, [found.catalog.name]), kind=Kind.CATALOG) from None
+        raise missing(Kind.CATALOG, [found.catalog.name]) from None
 
 
-def store_of(found: Found) -> MetadataFiles:
+def store_of(found: Located) -> MetadataFiles:
     """The metadata files of a catalog whose tables are ours. Raises Unsupported for another; one statement."""
     provider = provider_at(found)
     if not isinstance(provider, IcebergProvider):

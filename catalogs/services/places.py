@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from authz import operations, policy
 from authz.policy import Actor
-from catalogs.lookup import Found
 from catalogs.models import LocationClaim, Schema
 from catalogs.services import claims, reserved
 from catalogs.services.opening import store_of
@@ -17,6 +16,7 @@ from formats.iceberg import locations
 from formats.iceberg.folders import Ground, divided, has_dash, schema_folder
 from metalake.errors import Forbidden, Invalid
 from metalake.hierarchy import HierarchicalSchema
+from metalake.lineage import Located
 from metalake.models import Securable
 from metalake.privileges import Kind
 from providers.metadata_files import MetadataFiles
@@ -25,7 +25,7 @@ LOCATION, OPENED = "location", "allowed-locations"  # properties of a schema
 Places = Mapping[str, str]
 
 
-def chooses(actor: Actor, found: Found) -> bool:
+def chooses(actor: Actor, found: Located) -> bool:
     """Whether the actor owns the catalog of this object, or its metalake: to them every place of it is open."""
     return policy.permits(actor, operations.CHOOSE_PLACES, found)
 
@@ -33,7 +33,7 @@ def chooses(actor: Actor, found: Found) -> bool:
 # Schemas
 
 
-def require_choice(actor: Actor, found: Found, before: Places, after: Places) -> None:
+def require_choice(actor: Actor, found: Located, before: Places, after: Places) -> None:
     """Raise Forbidden where a schema's places differ and the actor may not choose any.
 
     `found` is anything in the catalog; nothing else is looked at, so the refusal tells nothing of what is hidden.
@@ -47,7 +47,7 @@ def require_choice(actor: Actor, found: Found, before: Places, after: Places) ->
         )
 
 
-def check_choice(found: Found, path: HierarchicalSchema, was: Places, now: Places) -> None:
+def check_choice(found: Located, path: HierarchicalSchema, was: Places, now: Places) -> None:
     """Raise Invalid for places that cannot be those of a schema of ours, in the caller's transaction.
 
     `found` is the schema, or the catalog of one that is to be made.
@@ -92,7 +92,7 @@ class SchemaFolder:
     ground: Ground
 
 
-def folder_of(schema: Found, store: MetadataFiles, said: Places | None = None) -> SchemaFolder:
+def folder_of(schema: Located, store: MetadataFiles, said: Places | None = None) -> SchemaFolder:
     """What a schema's properties say counts as far as it could be chosen; nothing is inherited.
 
     One statement, none where the caller has read what the properties say.
@@ -135,7 +135,7 @@ def unfit(place: str, default: str, store: MetadataFiles) -> str | None:
 # Tables
 
 
-def require_ground_of(actor: Actor, table: Found, store: MetadataFiles, places: Iterable[str]) -> None:
+def require_ground_of(actor: Actor, table: Located, store: MetadataFiles, places: Iterable[str]) -> None:
     """`require_ground` for places that are new to a table, but for those that it had before."""
     had = list(LocationClaim.objects.filter(table_id=table.id).values_list("location", flat=True))
     new = [place for place in places if not any(locations.is_under(place, other) for other in had)]
@@ -144,7 +144,7 @@ def require_ground_of(actor: Actor, table: Found, store: MetadataFiles, places: 
         require_ground(actor, schema, folder_of(schema, store).ground, new)
 
 
-def require_ground(actor: Actor, schema: Found, ground: Ground, places: Iterable[str]) -> None:
+def require_ground(actor: Actor, schema: Located, ground: Ground, places: Iterable[str]) -> None:
     """Raise Forbidden for a place that is not on the ground of a table's schema, except to who may choose any.
 
     Before it is looked at what lies there, so that the refusal tells nothing of that.

@@ -16,7 +16,7 @@ from authz.callers.accounts import account_of
 from authz.locks import Lock, hold_owner
 from authz.operations import Operation
 from authz.policy import Actor
-from catalogs.lookup import Found, Ident, does_not_exist, find
+from catalogs.lookup import find
 from catalogs.models import Table
 from catalogs.services.changes import require_enabled
 from catalogs.services.claims import claim, take_turn
@@ -24,8 +24,9 @@ from catalogs.services.free_names import require_free
 from catalogs.services.holding import Held, write_to
 from catalogs.services.opening import store_of
 from formats.iceberg import files
-from metalake.errors import Invalid, NotFound, OutcomeUnknown
+from metalake.errors import Invalid, OutcomeUnknown
 from metalake.events import event_of, record, stands
+from metalake.lineage import Address, Located, missing
 from metalake.models import Slot, new_id
 from metalake.privileges import Kind
 from outside import finding
@@ -52,7 +53,7 @@ class TableRecord:
     `taken_at` says when an outside system that keeps the pointer was asked for it.
     """
 
-    found: Found | None
+    found: Located | None
     metadata_location: str | None
     content: bytes
     taken_at: datetime | None = None
@@ -62,26 +63,26 @@ class TableRecord:
         return files.parse_metadata(self.content)
 
     @property
-    def published(self) -> Found:
+    def published(self) -> Located:
         """The table of a record that is not only staged."""
         assert self.found is not None
         return self.found
 
 
-def find_table(actor: Actor, ident: Ident) -> Found:
+def find_table(actor: Actor, ident: Address) -> Located:
     return a_table(actor, find(actor, ident))
 
 
-def a_table(actor: Actor, found: Found) -> Found:
+def a_table(actor: Actor, found: Located) -> Located:
     """What was found, if it is a table. Raises NotFound."""
     if found.kind != Kind.TABLE:
         if not policy.sees(actor, found.above()):
             raise policy.unseen(actor, found.above())
-        raise NotFound(does_not_exist(Kind.TABLE, found.full_name), kind=Kind.TABLE)
+        raise missing(Kind.TABLE, found.full_name)
     return found
 
 
-def current_record(found: Found) -> TableRecord:
+def current_record(found: Located) -> TableRecord:
     location = found.metadata_location or ""
     content = METADATA.get(found.catalog.id, location)
     if content is None:
@@ -89,26 +90,26 @@ def current_record(found: Found) -> TableRecord:
     return TableRecord(found, location, content)
 
 
-def require_home(actor: Actor, ident: Ident, asks: Operation = operations.CREATE_TABLE) -> Found:
+def require_home(actor: Actor, ident: Address, asks: Operation = operations.CREATE_TABLE) -> Located:
     """The schema where something may be created. A hidden or missing one is a miss both ways (detail a)."""
-    return _as_home(actor, find(actor, Ident(ident.metalake, ident.catalog, ident.schema)), asks)
+    return _as_home(actor, find(actor, ident.of_schema()), asks)
 
 
-def _as_home(actor: Actor, home: Found, asks: Operation) -> Found:
+def _as_home(actor: Actor, home: Located, asks: Operation) -> Located:
     policy.require(actor, asks, home)
     require_enabled(home)
     return home
 
 
-def meet_home(actor: Actor, ident: Ident, asks: Operation = operations.CREATE_TABLE) -> Found:
+def meet_home(actor: Actor, ident: Address, asks: Operation = operations.CREATE_TABLE) -> Located:
     """The same, looked for in its own system where it is not here. Not for use in a transaction."""
     return _as_home(actor, finding.meet_schema(actor, ident), asks)
 
 
 def insert_table(
     actor: Actor,
-    ident: Ident,
-    home: Found,
+    ident: Address,
+    home: Located,
     store: MetadataFiles,
     metadata: dict[str, Any],
     fact: str,
@@ -122,14 +123,14 @@ def insert_table(
 
 def publish_table(
     actor: Actor,
-    ident: Ident,
-    home: Found,
+    ident: Address,
+    home: Located,
     store: MetadataFiles,
     metadata: dict[str, Any],
     metadata_location: str,
     fact: str,
     fresh: Collection[str] = (),
-) -> Found:
+) -> Located:
     """The row with its owner, audit and event, in the schema that the metadata was made for; `fresh` are places that
     nobody can have had before. Raises NotFound where another schema has its name by now.
     """
@@ -138,10 +139,10 @@ def publish_table(
     def look(actor: Actor) -> Held:
         home = require_home(actor, ident)
         if home.id != meant:
-            raise NotFound(policy.missing(home), kind=Kind.SCHEMA)
+            raise home.missing()
         return [(home, Lock.HANGS)]
 
-    def act(actor: Actor, home: Found) -> Found:
+    def act(actor: Actor, home: Located) -> Located:
         require_free(home, name)
         row = Table(
             id=new_id(),

@@ -10,7 +10,7 @@ from authz import operations, policy, snapshot
 from authz.locks import Lock
 from authz.policy import Actor
 from authz.writing import Stale
-from catalogs.lookup import Found, Ident, by_id, find
+from catalogs.lookup import by_id, find
 from catalogs.models import LocationClaim, ReservedPlace
 from catalogs.services import reserved
 from catalogs.services.changes import event, require_enabled
@@ -21,6 +21,7 @@ from formats.iceberg.live import live_files
 from formats.iceberg.locations import owned_by
 from metalake.errors import Conflict, InUse, NotFound, Unsupported
 from metalake.events import event_of, record
+from metalake.lineage import Address, Located
 from metalake.privileges import Kind
 from outside.calls import is_external
 
@@ -31,14 +32,14 @@ PLACE = "place"
 # Of a table
 
 
-def places_of(actor: Actor, ident: Ident) -> list[LocationClaim]:
+def places_of(actor: Actor, ident: Address) -> list[LocationClaim]:
     """The places of a table, those that it writes to first, then those that it had before."""
     found = _table(actor, ident)
     rows = LocationClaim.objects.filter(table_id=found.id).order_by("former_since", "location")
     return sorted(rows, key=lambda row: row.former_since is not None)
 
 
-def _table(actor: Actor, ident: Ident) -> Found:
+def _table(actor: Actor, ident: Address) -> Located:
     found = find_table(actor, ident)
     policy.require(actor, operations.RELEASE_PLACES, found)
     require_enabled(found)
@@ -47,7 +48,7 @@ def _table(actor: Actor, ident: Ident) -> Found:
     return found
 
 
-def release_former(actor: Actor, ident: Ident, place_id: str) -> None:
+def release_former(actor: Actor, ident: Address, place_id: str) -> None:
     """Let others have a place that a table had before; the manifests of all its snapshots are read for that.
 
     Raises InUse while a live file of the table lies there, Conflict where others keep committing to the table.
@@ -58,7 +59,7 @@ def release_former(actor: Actor, ident: Ident, place_id: str) -> None:
     raise Conflict("Others keep committing to the table; try again.", kind=Kind.TABLE)
 
 
-def _release_as_read(actor: Actor, ident: Ident, place_id: str) -> bool:
+def _release_as_read(actor: Actor, ident: Address, place_id: str) -> bool:
     found = _table(actor, ident)
     rows = LocationClaim.objects.filter(table_id=found.id)
     place = next((row for row in rows if str(row.pk) == place_id), None)
@@ -71,7 +72,7 @@ def _release_as_read(actor: Actor, ident: Ident, place_id: str) -> bool:
     def look(actor: Actor) -> Held:
         return [(_table(actor, ident), Lock.CHANGES)]
 
-    def act(actor: Actor, fresh: Found) -> bool:
+    def act(actor: Actor, fresh: Located) -> bool:
         if (fresh.id, fresh.metadata_location) != (found.id, found.metadata_location):
             return False
         if not LocationClaim.objects.filter(pk=place.pk, former_since=place.former_since).delete()[0]:
@@ -82,7 +83,7 @@ def _release_as_read(actor: Actor, ident: Ident, place_id: str) -> bool:
     return write_to(actor, look, act, kind=Kind.TABLE)
 
 
-def _require_left(found: Found, place: LocationClaim, places: list[str]) -> None:
+def _require_left(found: Located, place: LocationClaim, places: list[str]) -> None:
     """Raise InUse while a live file lies there."""
     current, store = current_record(found), store_of(found)
     owns = owned_by(places, store.allowed, store.file_roots)
@@ -108,8 +109,8 @@ def reserved_in(actor: Actor, metalake: str, catalog: str) -> list[ReservedPlace
     return [row for row in rows if reserved.may_use(actor, row, found)]
 
 
-def _catalog(actor: Actor, metalake: str, catalog: str) -> Found:
-    found = find(actor, Ident(metalake, catalog))
+def _catalog(actor: Actor, metalake: str, catalog: str) -> Located:
+    found = find(actor, Address(metalake=metalake, catalog=catalog))
     policy.require(actor, operations.LOAD_CATALOG, found)
     require_enabled(found)
     return found
@@ -121,7 +122,7 @@ def release_reserved(actor: Actor, metalake: str, catalog: str, place_id: str) -
     def look(actor: Actor) -> Held:
         return [(_catalog(actor, metalake, catalog), Lock.HANGS)]
 
-    def act(actor: Actor, found: Found) -> None:
+    def act(actor: Actor, found: Located) -> None:
         rows = ReservedPlace.objects.filter(of_catalog=found.id)
         row = next((row for row in rows if str(row.pk) == place_id), None)
         if row is None or not reserved.may_use(actor, row, found):

@@ -11,18 +11,19 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from authz import operations, policy
 from authz.policy import Actor
 from authz.services.owners import Party
-from catalogs.lookup import Found, by_id
+from catalogs.lookup import by_id
 from catalogs.models import Catalog, LocationClaim, Mirror, ReservedPlace, Schema
 from catalogs.services.opening import kept_provider
 from formats.hive.tables import EXTERNAL_TABLE
 from formats.iceberg import locations
 from metalake.errors import Forbidden, Invalid, MetalakeError
+from metalake.lineage import Located
 from metalake.models import Securable, below
 from metalake.names import dotted
 from metalake.privileges import Kind
 
 
-def keep(found: Found) -> list[ReservedPlace]:
+def keep(found: Located) -> list[ReservedPlace]:
     """Reserve the places of what is about to be removed, in the transaction that does; returns those of tables."""
     gone = Q(pk=found.id) | below(found.lineage)
     of_tables = list(_places_of_tables(found, Securable.objects.filter(gone).values("pk")))
@@ -39,7 +40,7 @@ def keep(found: Found) -> list[ReservedPlace]:
     return of_tables
 
 
-def _places_of_tables(found: Found, ids: QuerySet) -> Iterator[ReservedPlace]:
+def _places_of_tables(found: Located, ids: QuerySet) -> Iterator[ReservedPlace]:
     held = LocationClaim.objects.filter(table_id__in=ids).values_list(
         "location",
         "table__name",
@@ -71,7 +72,7 @@ def _places_of_tables(found: Found, ids: QuerySet) -> Iterator[ReservedPlace]:
         )
 
 
-def _places_of_catalogs(found: Found, catalogs: QuerySet[Catalog]) -> Iterator[ReservedPlace]:
+def _places_of_catalogs(found: Located, catalogs: QuerySet[Catalog]) -> Iterator[ReservedPlace]:
     """Those of catalogs that hold anything: what an outside system keeps in them has no claims here."""
     for row in catalogs.filter(Exists(Schema.objects.filter(in_catalog_id=OuterRef("pk")))):
         try:
@@ -94,7 +95,7 @@ def _places_of_catalogs(found: Found, catalogs: QuerySet[Catalog]) -> Iterator[R
             )
 
 
-def keep_outside(found: Found, *, with_managed: bool = False) -> None:
+def keep_outside(found: Located, *, with_managed: bool = False) -> None:
     """Reserve where tables of an outside system lie that are about to be removed, if a drop leaves their files.
 
     By what the system last said of them; in the transaction that removes them. `with_managed` says that the files of
@@ -202,7 +203,7 @@ def is_left_to(actor: Actor, place: str) -> bool:
     return ReservedPlace.objects.filter(mine, location__in=up_to(locations.canonical(place)), kind=Kind.TABLE).exists()
 
 
-def may_use(actor: Actor, row: ReservedPlace, catalog: Found | None = None) -> bool:
+def may_use(actor: Actor, row: ReservedPlace, catalog: Located | None = None) -> bool:
     """Its former owner, and who owns the catalog or the metalake now; where the catalog is gone, who owned that."""
     if _is_owner(actor, row.owner_user_id, row.owner_group_id):
         return True

@@ -10,7 +10,7 @@ from authz import operations, policy
 from authz.locks import Lock, hold_owner
 from authz.policy import Actor
 from catalogs import lookup
-from catalogs.lookup import Found, Ident, nearest
+from catalogs.lookup import nearest
 from catalogs.models import Schema
 from catalogs.secrets import require_values
 from catalogs.services import chains, places
@@ -23,6 +23,7 @@ from metalake.blocking import all_of
 from metalake.errors import NotEmpty, NotFound, Unsupported
 from metalake.events import gone, record
 from metalake.hierarchy import HierarchicalSchema
+from metalake.lineage import Address, Located
 from metalake.models import Securable, Slot
 from metalake.privileges import Kind
 from outside import schemas as external
@@ -53,7 +54,7 @@ class SchemaList:
 
 
 def list_schemas(
-    actor: Actor, container: Ident, after: str | None = None, limit: int | None = None, *, refresh: bool = False
+    actor: Actor, container: Address, after: str | None = None, limit: int | None = None, *, refresh: bool = False
 ) -> SchemaList:
     """The direct children of a catalog or schema that the actor sees, by name; from behind `after`, at most `limit`."""
     try:
@@ -77,9 +78,9 @@ def list_schemas(
     return SchemaList([HierarchicalSchema((*above, name)) for _, name in shown], taken_at)
 
 
-def _check_parent(actor: Actor, container: Ident) -> None:
+def _check_parent(actor: Actor, container: Address) -> None:
     """Raise what is better than a miss; what a name may be depends on the catalog, so only who sees that is told."""
-    catalog = nearest(Ident(container.metalake, container.catalog))
+    catalog = nearest(container.of_catalog())
     if catalog is None or not policy.sees(actor, catalog):
         return
     if catalog.kind == Kind.CATALOG and container.schema is not None:
@@ -88,7 +89,7 @@ def _check_parent(actor: Actor, container: Ident) -> None:
         chains.path_in(catalog, container.schema)
 
 
-def create_schema(actor: Actor, ident: Ident, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
+def create_schema(actor: Actor, ident: Address, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
     """Make a schema with all its missing parents, all of one owner, in one transaction (decision 5).
 
     Eight statements at any depth: policy, catalog, chain, two inserts, audit, history, outbox; where rows are locked
@@ -105,7 +106,7 @@ def create_schema(actor: Actor, ident: Ident, comment: str | None, properties: d
         chain = chains.may_create(actor, catalog, ident.schema or "")
         return [(catalog, Lock.HANGS), (chain.parent, Lock.HANGS)]
 
-    def act(actor: Actor, catalog: Found, parent: Found | None = None) -> SchemaRecord | None:
+    def act(actor: Actor, catalog: Located, parent: Located | None = None) -> SchemaRecord | None:
         if parent is None:
             return None
         chain = Chain(catalog, chains.path_in(catalog, ident.schema or ""), parent)
@@ -117,7 +118,7 @@ def create_schema(actor: Actor, ident: Ident, comment: str | None, properties: d
 
 
 def _read(
-    actor: Actor, found: Found, *, refresh: bool = False, as_published: bool = False, with_folder: bool = False
+    actor: Actor, found: Located, *, refresh: bool = False, as_published: bool = False, with_folder: bool = False
 ) -> SchemaRecord:
     if not is_external(found):
         own = row_of(Schema, found)
@@ -127,8 +128,8 @@ def _read(
     return SchemaRecord(found.path, row, taken_at, external.folder_of(found) if with_folder else None)
 
 
-def load_schema(actor: Actor, ident: Ident, *, refresh: bool = False, with_folder: bool = False) -> SchemaRecord:
-    def allow(found: Found) -> None:
+def load_schema(actor: Actor, ident: Address, *, refresh: bool = False, with_folder: bool = False) -> SchemaRecord:
+    def allow(found: Located) -> None:
         policy.require(actor, operations.LOAD_SCHEMA, found)
         require_enabled(found)
 
@@ -136,22 +137,22 @@ def load_schema(actor: Actor, ident: Ident, *, refresh: bool = False, with_folde
     return or_namesake(ident, find(actor, ident), allow, read)
 
 
-def schema_exists(actor: Actor, ident: Ident) -> None:
+def schema_exists(actor: Actor, ident: Address) -> None:
     """Raise NotFound unless the actor sees the schema, be it only as a way to something below."""
 
-    def allow(found: Found) -> None:
+    def allow(found: Located) -> None:
         if not policy.sees(actor, found):
             raise policy.unseen(actor, found)
         require_enabled(found)
 
-    def read(found: Found) -> None:
+    def read(found: Located) -> None:
         if is_external(found):
             external.loaded(actor, found)
 
     or_namesake(ident, find(actor, ident), allow, read)
 
 
-def alter_schema(actor: Actor, ident: Ident, alteration: Alteration) -> tuple[SchemaRecord, dict[str, str]]:
+def alter_schema(actor: Actor, ident: Address, alteration: Alteration) -> tuple[SchemaRecord, dict[str, str]]:
     """The schema, and its properties as they were before."""
     found = find(actor, ident)
     policy.require(actor, operations.ALTER_SCHEMA, found)
@@ -165,7 +166,7 @@ def alter_schema(actor: Actor, ident: Ident, alteration: Alteration) -> tuple[Sc
         require_enabled(found)
         return [(found, Lock.CHANGES)]
 
-    def act(actor: Actor, found: Found) -> tuple[SchemaRecord, dict[str, str]]:
+    def act(actor: Actor, found: Located) -> tuple[SchemaRecord, dict[str, str]]:
         row = row_of(Schema, found)
         before = dict(row.properties)
         fields = alteration.apply_to(row)
@@ -180,7 +181,7 @@ def alter_schema(actor: Actor, ident: Ident, alteration: Alteration) -> tuple[Sc
     return write_to(actor, look, act, kind=Kind.SCHEMA)
 
 
-def drop_schema(actor: Actor, ident: Ident, *, cascade: bool = False) -> str | None:
+def drop_schema(actor: Actor, ident: Address, *, cascade: bool = False) -> str | None:
     """Refused while it holds anything, seen or unseen; cascade is for flat catalogs only (decision 6).
 
     Returns why an outside system was not told to delete files of its tables.
@@ -197,7 +198,7 @@ def drop_schema(actor: Actor, ident: Ident, *, cascade: bool = False) -> str | N
         chains.check_cascade(found, cascade)
         return [(found, Lock.MOVES)]
 
-    def act(actor: Actor, found: Found) -> None:
+    def act(actor: Actor, found: Located) -> None:
         if not cascade and Securable.objects.filter(parent_id=found.id).exists():
             raise NotEmpty(f"Schema {found.path.logical()} is not empty.", kind=Kind.SCHEMA)
         remove(found)

@@ -17,7 +17,7 @@ from authz import operations, policy, snapshot
 from authz.locks import Lock
 from authz.policy import Actor
 from catalogs import vault
-from catalogs.lookup import Found, Ident, by_id, find
+from catalogs.lookup import by_id, find
 from catalogs.models import Catalog, ReservedPlace, Table
 from catalogs.secrets import require_values
 from catalogs.services import claims, commits, places, reserved, shared_folders
@@ -43,9 +43,10 @@ from formats.iceberg.purge import Purged
 from formats.iceberg.translate import from_iceberg, to_iceberg
 from formats.native.tables import CreateTableRequest
 from metalake.blocking import all_of
-from metalake.errors import Invalid, NotFound, Unsupported
+from metalake.errors import Invalid, Unsupported
 from metalake.events import event_of, follow_up, gone, record, stands
 from metalake.hierarchy import check_segment
+from metalake.lineage import Address, Located
 from metalake.models import AuditInfo, Securable, Slot
 from metalake.names import dotted
 from metalake.outbox import NotHere
@@ -73,7 +74,7 @@ class TableList:
 
 def list_tables(
     actor: Actor,
-    ident: Ident,
+    ident: Address,
     after: str | None = None,
     limit: int | None = None,
     *,
@@ -103,7 +104,7 @@ def list_tables(
 
 def load_table(
     actor: Actor,
-    ident: Ident,
+    ident: Address,
     holding: Iterable[Privilege] = (),
     *,
     refresh: bool = False,
@@ -117,7 +118,7 @@ def load_table(
     found = _find(actor, ident)
     wanted = [operations.LOAD_TABLE, *map(_exercise, holding)]
 
-    def allow(found: Found) -> None:
+    def allow(found: Located) -> None:
         for operation in wanted:
             policy.require(actor, operation, found)
         require_enabled(found)
@@ -129,13 +130,13 @@ def load_table(
     return current_record(found)
 
 
-def load_iceberg_table(actor: Actor, ident: Ident, *, refresh: bool = False) -> TableRecord:
+def load_iceberg_table(actor: Actor, ident: Address, *, refresh: bool = False) -> TableRecord:
     """A table with its Iceberg metadata. Raises NotFound for one that is in another format."""
     record = load_table(actor, ident, refresh=refresh)
     return external_iceberg.record_of(record) if isinstance(record, ExternalTable) else record
 
 
-def _find(actor: Actor, ident: Ident) -> Found:
+def _find(actor: Actor, ident: Address) -> Located:
     return a_table(actor, finding.find(actor, ident))
 
 
@@ -147,15 +148,15 @@ def load_audit(record: TableRecord | ExternalTable) -> AuditInfo:
     """Who made a table and changed it last, in one statement."""
     row = Securable.objects.filter(pk=record.published.id).first()
     if row is None:
-        raise NotFound(policy.missing(record.published), kind=Kind.TABLE)
+        raise record.published.missing()
     return row
 
 
-def table_exists(actor: Actor, ident: Ident, *, iceberg: bool = False) -> None:
+def table_exists(actor: Actor, ident: Address, *, iceberg: bool = False) -> None:
     """Raise NotFound unless the actor may load the table; with `iceberg`, of one in another format, too."""
     found = _find(actor, ident)
 
-    def allow(found: Found) -> None:
+    def allow(found: Located) -> None:
         if not policy.sees(actor, found):
             raise policy.unseen(actor, found)
         require_enabled(found)
@@ -166,7 +167,7 @@ def table_exists(actor: Actor, ident: Ident, *, iceberg: bool = False) -> None:
         allow(found)
 
 
-def create_native_table(actor: Actor, ident: Ident, asked: CreateTableRequest) -> TableRecord | ExternalTable:
+def create_native_table(actor: Actor, ident: Address, asked: CreateTableRequest) -> TableRecord | ExternalTable:
     """A table as the native wire describes it, wherever its catalog keeps tables."""
     require_values(asked.properties, kind=Kind.TABLE)
     home = meet_home(actor, ident)
@@ -177,7 +178,7 @@ def create_native_table(actor: Actor, ident: Ident, asked: CreateTableRequest) -
     return create_table(actor, ident, TableDraft(schema, spec, order, properties, location))
 
 
-def alter_native_table(actor: Actor, ident: Ident, updates: Sequence[Any]) -> TableRecord | ExternalTable:
+def alter_native_table(actor: Actor, ident: Address, updates: Sequence[Any]) -> TableRecord | ExternalTable:
     """The native wire's changes, all or none."""
     found = _find(actor, ident)
     if is_external(found):
@@ -202,7 +203,7 @@ def _plan(updates: Sequence[Any], outside: ExternalTable | None = None) -> exter
     return plan
 
 
-def create_table(actor: Actor, ident: Ident, draft: TableDraft, *, stage: bool = False) -> TableRecord:
+def create_table(actor: Actor, ident: Address, draft: TableDraft, *, stage: bool = False) -> TableRecord:
     """The row's unique name decides between racers; a loser's metadata file is removed.
 
     Staging keeps nothing but empty folders on this machine's disks, where its client writes before the commit.
@@ -235,7 +236,7 @@ def create_table(actor: Actor, ident: Ident, draft: TableDraft, *, stage: bool =
     return insert_table(actor, ident, home, store, metadata, "table.created", fresh)
 
 
-def register_table(actor: Actor, ident: Ident, metadata_location: str, *, overwrite: bool = False) -> TableRecord:
+def register_table(actor: Actor, ident: Address, metadata_location: str, *, overwrite: bool = False) -> TableRecord:
     """Take over a table whose metadata file is there already: in an allowed place, claimed by no other table."""
     if overwrite:
         raise Unsupported("Registering over an existing table is not supported; drop it first.", kind=Kind.TABLE)
@@ -259,7 +260,7 @@ def register_table(actor: Actor, ident: Ident, metadata_location: str, *, overwr
     return TableRecord(found, metadata_location, content)
 
 
-def rename_table(actor: Actor, source: Ident, target: Ident, *, iceberg: bool = False) -> Found:
+def rename_table(actor: Actor, source: Address, target: Address, *, iceberg: bool = False) -> Located:
     """In its schema by whoever may alter it; to another schema by its owner, who may create there (detail g).
 
     With `iceberg`, an outside table in another format is none. Returns the table as it is called then.
@@ -280,12 +281,12 @@ def rename_table(actor: Actor, source: Ident, target: Ident, *, iceberg: bool = 
         # Before the target is looked for, so that whether it exists is told only to who may move the table.
         policy.require(actor, operations.MOVE_TABLE if moves else operations.ALTER_TABLE, found)
         require_enabled(found)
-        home = find(actor, Ident(target.metalake, target.catalog, target.schema))
+        home = find(actor, target.of_schema())
         if moves:
             policy.require(actor, operations.CREATE_TABLE, home)
         return [(home, Lock.HANGS), (found, Lock.MOVES)]
 
-    def act(actor: Actor, home: Found, found: Found) -> Found:
+    def act(actor: Actor, home: Located, found: Located) -> Located:
         if moves:
             policy.require_no_escape(actor, found, home)
         require_free_for_rename(found, home, name)
@@ -305,20 +306,20 @@ def rename_table(actor: Actor, source: Ident, target: Ident, *, iceberg: bool = 
     return write_to(actor, look, act, kind=Kind.TABLE)
 
 
-def _as_called_now(found: Found) -> Found:
+def _as_called_now(found: Located) -> Located:
     fresh = by_id(found.id)
     if fresh is None:
-        raise NotFound(policy.missing(found), kind=Kind.TABLE)
+        raise found.missing()
     return fresh
 
 
-def rename_native_table(actor: Actor, source: Ident, target: Ident) -> TableRecord | ExternalTable:
+def rename_native_table(actor: Actor, source: Address, target: Address) -> TableRecord | ExternalTable:
     """The same, and the table as it was then: no right is asked for that again, which may be lost meanwhile."""
     found = rename_table(actor, source, target)
     return external.loaded(actor, found, as_published=True) if is_external(found) else current_record(found)
 
 
-def drop_table(actor: Actor, ident: Ident, *, purge: bool = False, iceberg: bool = False) -> str | None:
+def drop_table(actor: Actor, ident: Address, *, purge: bool = False, iceberg: bool = False) -> str | None:
     """The pointer goes now; with purge, the files it reaches follow in the background.
 
     With `iceberg`, an outside table in another format is none. Returns why an outside system was not told to delete
@@ -337,7 +338,7 @@ def drop_table(actor: Actor, ident: Ident, *, purge: bool = False, iceberg: bool
         require_enabled(found)
         return [(found, Lock.MOVES)]
 
-    def act(actor: Actor, found: Found) -> None:
+    def act(actor: Actor, found: Located) -> None:
         uuid = Table.objects.values_list("table_uuid", flat=True).get(pk=found.id)
         kept = remove(found)
         record(event(actor, "table.dropped", found, [gone(found.id)], purge=purge))
@@ -348,7 +349,7 @@ def drop_table(actor: Actor, ident: Ident, *, purge: bool = False, iceberg: bool
     return None
 
 
-def _purge_of(actor: Actor, found: Found, uuid: UUID, kept: Sequence[ReservedPlace]) -> dict[str, Any]:
+def _purge_of(actor: Actor, found: Located, uuid: UUID, kept: Sequence[ReservedPlace]) -> dict[str, Any]:
     """What is to be deleted: the table's files in the places that it has, or had before."""
     return {
         "catalog_id": found.catalog.id,

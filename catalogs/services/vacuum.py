@@ -22,13 +22,14 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from authz.models import AuditEntry
-from catalogs.lookup import Found, by_id
+from catalogs.lookup import by_id
 from catalogs.models import Catalog, LocationClaim, ReservedPlace, Table
 from catalogs.services import claims
 from catalogs.services.opening import kept_provider, provider_of
 from formats.iceberg import files, locations
 from metalake.errors import Invalid, MetalakeError, NotFound, TooLarge
 from metalake.events import event_of, record
+from metalake.lineage import Located
 from metalake.models import below
 from metalake.names import dotted
 from metalake.privileges import Kind
@@ -134,7 +135,7 @@ class Vacuum:
             why = "they lie in a storage, which no commit asks again whether its file is there."
             yield Left(f"{remote} tables of catalog {row.name}", why)
 
-    def _in_table(self, found: Found, provider: IcebergProvider, places: Iterable[str]) -> Iterator[Finding]:
+    def _in_table(self, found: Located, provider: IcebergProvider, places: Iterable[str]) -> Iterator[Finding]:
         table: _Table | None = None
         for place in places:
             if why := self._why_not(place, provider):
@@ -266,7 +267,7 @@ class Vacuum:
 class _Table:
     """What one table knows of its metadata files. Raises MetalakeError where its metadata cannot be read."""
 
-    def __init__(self, found: Found, provider: IcebergProvider) -> None:
+    def __init__(self, found: Located, provider: IcebergProvider) -> None:
         self.id, self.provider = found.id, provider
         self.pointer = found.metadata_location or ""
         self.metadata = _metadata(provider, self.pointer)
@@ -325,7 +326,7 @@ def _logged(metadata: Json) -> set[str]:
     return {os.path.basename(file) for file in locations.logged_files(metadata)}
 
 
-def _name(found: Found) -> str:
+def _name(found: Located) -> str:
     return f"{found.metalake.name}: {dotted(found.full_name)}"
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from authz import policy, snapshot
 from authz.callers.identity import actor_of
 from authz.models import Grant as StoredGrant
 from authz.models import Member
-from authz.objects import Located, by_ids
+from authz.objects import by_ids
 from authz.policy import Actor
 from authz.services import authority, roles
 from authz.services.publishing import GroupRole, GroupUser, UserRole
-from catalogs.lookup import Ident
 from catalogs.services import catalogs, schemas, tables
 from metalake.errors import Forbidden, NotFound
+from metalake.lineage import Address, Located
 from metalake.models import Securable
 from metalake.privileges import Privilege
 from tests.authz import model
@@ -144,12 +145,12 @@ def _listed(actor: Actor, metalake: str) -> Iterable[tuple[str, ...]]:
     yield from (("role", name) for name in names)
     for catalog in found:
         yield "catalog", catalog
-        yield from _listed_schemas(actor, Ident(metalake, catalog))
+        yield from _listed_schemas(actor, Address(metalake=metalake, catalog=catalog))
 
 
-def _listed_schemas(actor: Actor, container: Ident) -> Iterable[tuple[str, ...]]:
+def _listed_schemas(actor: Actor, container: Address) -> Iterable[tuple[str, ...]]:
     for path in schemas.list_schemas(actor, container).paths:
-        ident = container._replace(schema=list(path.segments))
+        ident = replace(container, schema=list(path.segments))
         yield "schema", container.catalog or "", *path.segments
         for table in tables.list_tables(actor, ident).names:
             yield "table", container.catalog or "", *path.segments, table

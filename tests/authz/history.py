@@ -12,8 +12,8 @@ from authz.models import Fact
 from authz.operations import load_of
 from authz.policy import Actor
 from authz.services import grants, owners, people, roles
-from catalogs.lookup import Ident
 from catalogs.services import catalogs, metalakes, schemas
+from metalake.lineage import Address
 from tests.authz.small_world import kind_at
 
 FLIGHTS = "lake.flights"
@@ -26,7 +26,7 @@ class History:
         self._olga = olga
         metalakes.create_metalake(self.olga, "acme", None, {})
         catalogs.create_catalog(self.olga, "acme", "lake", "relational", "lakehouse-iceberg", None, {})
-        schemas.create_schema(self.olga, Ident("acme", "lake", "flights:raw"), None, {})
+        schemas.create_schema(self.olga, Address(metalake="acme", catalog="lake", schema="flights:raw"), None, {})
         for name in ("mia", "nils"):
             people.add_user(self.olga, "acme", name)
         roles.create_role(self.olga, "acme", "readers")

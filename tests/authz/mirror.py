@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotEmpty, NotFound
+from metalake.lineage import Address
 from metalake.names import dotted
 from tests.authz import model
 from tests.authz.model import DENY, Party, World
@@ -73,12 +73,14 @@ class Mirror:
         found = [o.id for o in self.world.objects.values() if (o.kind, o.parent, o.name) == (kind, parent, name)]
         return found[0] if found else None
 
-    def ident(self, obj: int, *more: str) -> Ident:
+    def ident(self, obj: int, *more: str) -> Address:
         """Where services find it; `more` are levels of a schema below it."""
         line = [self.world.objects[above] for above in reversed(self.world.lineage(obj))]
         levels = [o.name for o in line if o.kind == "schema"] + list(more)
         leaf = line[-1].name if line[-1].kind == "table" else None
-        return Ident(line[0].name, line[1].name if len(line) > 1 else None, levels or None, leaf)
+        return Address(
+            metalake=line[0].name, catalog=line[1].name if len(line) > 1 else None, schema=levels or None, leaf=leaf
+        )
 
     def full_name(self, obj: int) -> str:
         if self.world.kind(obj) in ("metalake", "role"):

@@ -15,12 +15,12 @@ from django.test import Client
 from authz import snapshot
 from authz.callers.identity import actor_of
 from authz.models import AuditEntry, Member, User
-from authz.objects import Located
-from authz.policy import Actor, Node
+from authz.policy import Actor
 from authz.services import grants, people, roles
 from authz.services.entries import Ask, spelled
 from catalogs.models import Catalog, Schema, Table
 from metalake.hierarchy import HierarchicalSchema
+from metalake.lineage import Located, Node
 from metalake.models import Metalake, Securable
 from metalake.privileges import Kind
 
@@ -115,7 +115,7 @@ def node_of(row: Any) -> Node:
 
 
 def at(world: World) -> Located:
-    return Located((node_of(world.acme),))
+    return Located(nodes=(node_of(world.acme),))
 
 
 def kind_at(full_name: str) -> Kind:

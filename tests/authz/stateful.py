@@ -10,10 +10,11 @@ from uuid import uuid4
 from authz.callers.identity import actor_of
 from authz.policy import Actor
 from authz.services import grants, owners, people, roles
-from catalogs.lookup import Found, find
+from catalogs.lookup import find
 from catalogs.services import catalogs, metalakes, pointers, schemas, tables
 from catalogs.services.changes import Alteration
 from catalogs.services.opening import store_of
+from metalake.lineage import Located
 from metalake.models import Securable
 from metalake.privileges import Kind
 from tests.authz.mirror import FORBIDDEN, OK, Mirror, first
@@ -68,10 +69,10 @@ class Twin(Mirror):
 
     def create_table(self, user: int, schema: int, name: str) -> None:
         """Through the service that publishes a table, without the metadata file that it would point to."""
-        ident = self.ident(schema)._replace(leaf=name)
+        ident = replace(self.ident(schema), leaf=name)
         uuid = uuid4()
 
-        def publish(actor: Actor) -> Found:
+        def publish(actor: Actor) -> Located:
             home = find(actor, self.ident(schema))
             store = store_of(home)
             place = f"{store.warehouse}/{uuid}"
@@ -106,7 +107,7 @@ class Twin(Mirror):
             denied = [grant.obj for grant in self.world.grants if grant.effect == DENY and grant.obj in left]
             words.append(self.answer(user, "create_table", schema))
             words.append(OK if all(map(self.may(user).lifts_deny, denied)) else FORBIDDEN)
-        source, target = self.ident(table), self.ident(schema)._replace(leaf=name)
+        source, target = self.ident(table), replace(self.ident(schema), leaf=name)
         self.step(
             user,
             f"renames table {source} to {target}",

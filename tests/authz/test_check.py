@@ -14,12 +14,11 @@ from authz.access.explanations import Wanted
 from authz.access.questions import Place, Question, check
 from authz.history.state import Now
 from authz.models import User
-from authz.objects import Located
 from authz.operations import OPERATIONS, use_of
 from authz.services import roles
-from catalogs.lookup import Ident
 from catalogs.services import schemas
 from metalake.errors import Forbidden
+from metalake.lineage import Address, Located, Node
 from metalake.privileges import Kind, Privilege
 from tests.authz.history import History, now
 from tests.authz.small_world import PASSWORD, Wire, World, at, node_of
@@ -74,7 +73,7 @@ def test_every_privilege_and_operation_is_answered_as_the_evaluator_does(flights
     flights.own("mia", flights.ab)
     flights.give("mia", "create_schema@acme", "deny modify_table@lake.flights", "modify_table@acme")
     flights.give("nils", "use_schema@lake.A", "manage_users@acme")
-    lines = [Located(tuple(found)) for found in nodes(flights)]
+    lines = [Located(nodes=tuple(found)) for found in nodes(flights)]
     for name in ("olga", "mia", "nils"):
         actor = flights.actor(name)
         questions, wanted = [], []
@@ -93,7 +92,7 @@ def test_every_privilege_and_operation_is_answered_as_the_evaluator_does(flights
         assert {True, False} == set(wanted) or name == "olga"
 
 
-def nodes(world: World) -> list[list[policy.Node]]:
+def nodes(world: World) -> list[list[Node]]:
     top = at(world)
     rows = Now(top).walk(top)
     by_id = {str(row.id): node_of(row) for row in rows}
@@ -205,7 +204,7 @@ def test_a_check_in_the_past(past: History, wire: Wire) -> None:
 
 def test_a_thousand_questions_about_the_past_take_as_many_statements_as_ten(past: History) -> None:
     for number in range(30):
-        schemas.create_schema(past.olga, Ident("acme", "lake", f"wide:s{number}"), None, {})
+        schemas.create_schema(past.olga, Address(metalake="acme", catalog="lake", schema=f"wide:s{number}"), None, {})
     operation, moment, taken = use_of(Privilege.USE_SCHEMA, Kind.SCHEMA), now(), []
     for many in (10, 30):
         places = [Place(Kind.SCHEMA, f"lake.wide:s{number}") for number in range(many)]

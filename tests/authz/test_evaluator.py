@@ -18,9 +18,10 @@ from django.db import connection
 
 from authz import operations, policy, snapshot
 from authz.models import Grant, Group, Member, Role, User
-from authz.policy import Actor, Node
+from authz.policy import Actor
 from authz.services import publishing
 from metalake.errors import Forbidden, NotFound
+from metalake.lineage import Node
 from metalake.models import SLOT_OF, Securable
 from metalake.privileges import Effect, Kind, Privilege
 from tests.authz import model

@@ -12,9 +12,10 @@ import pytest
 
 from authz import operations, policy
 from authz.operations import OPERATIONS, SELF, Traversal, use_of
-from authz.policy import Actor, Lineage, Node, Rights
+from authz.policy import Actor, Rights
 from authz.snapshot import ALLOWS, DENY_SHIFT, mask_of
 from metalake.errors import Forbidden, NotFound
+from metalake.lineage import Lineage, Node
 from metalake.privileges import Effect, Kind, Privilege
 from tests.authz.small_world import World
 from tests.authz.test_policy_snapshot import empty

@@ -14,11 +14,11 @@ from authz.access.explanations import decided, held_in
 from authz.access.reasons import given, remedies, supports
 from authz.access.remedies import Step
 from authz.history.state import Now
-from authz.objects import Located
 from authz.operations import OPERATIONS, Operation, use_of
 from authz.policy import Actor, Rights
 from authz.services.authority import may_give, may_lift
 from authz.snapshot import Snapshot, mask_of
+from metalake.lineage import Located
 from metalake.privileges import Effect, Kind, Privilege
 from tests.authz.test_evaluator import Stored, batches
 
@@ -43,9 +43,9 @@ def cases() -> Iterator[tuple[Stored, int, Case]]:
             rng = random.Random(first + place)
             objects = [obj.id for obj in world.objects.values() if obj.kind in KINDS]
             for _ in range(QUESTIONS):
-                found = Located(stored.line(place, rng.choice(objects)).nodes)
+                found = Located(nodes=stored.line(place, rng.choice(objects)).nodes)
                 subject = stored.actor(place, rng.choice(list(world.users)))
-                operation, top = rng.choice(ASKED[found.kind]), Located(found.nodes[:1])
+                operation, top = rng.choice(ASKED[found.kind]), Located(nodes=found.nodes[:1])
                 if asker := next((one for one in people(stored, place) if reads_access(one, top)), None):
                     yield stored, place, Case(asker, Now(top), subject, found, operation)
 
@@ -121,7 +121,7 @@ def without(stored: Stored, place: int, case: Case, named: list[Reason]) -> bool
         for node in case.found.nodes
     ]
     subject = replace(case.subject, policy=replace(case.subject.policy, grants=grants, timed={}))
-    return policy.permits(subject, case.operation, Located(tuple(nodes)))
+    return policy.permits(subject, case.operation, Located(nodes=tuple(nodes)))
 
 
 def in_force(actor: Actor) -> dict[int, dict[int, int]]:
@@ -173,7 +173,7 @@ def permits_after(stored: Stored, place: int, case: Case, steps: tuple[Step, ...
             assert step.change == "liftDeny" and step.privilege is not None and step.role is not None
             grants[role_id(stored, place, step.role)][step.on.id] &= ~mask_of(step.privilege, Effect.DENY)
     changed: Snapshot = replace(held, members=members, user_roles=user_roles, grants=grants, timed={}, _roles={})
-    return policy.permits(replace(subject, policy=changed), case.operation, Located(tuple(nodes)))
+    return policy.permits(replace(subject, policy=changed), case.operation, Located(nodes=tuple(nodes)))
 
 
 def test_who_is_named_may_make_the_change_and_nobody_else() -> None:
@@ -190,7 +190,7 @@ def test_who_is_named_may_make_the_change_and_nobody_else() -> None:
 
 
 def may(actor: Actor, case: Case, step: Step) -> bool:
-    on, top = step.on, Located(case.found.nodes[:1])
+    on, top = step.on, Located(nodes=case.found.nodes[:1])
     assert on is not None
     if step.change == "addMember":
         return policy.permits(actor, operations.MANAGE_USERS, top)

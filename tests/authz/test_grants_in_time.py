@@ -15,8 +15,9 @@ from authz.models import Grant
 from authz.policy import Actor
 from authz.services import grants, roles
 from authz.services.entries import Ask
-from catalogs.lookup import Ident, find
+from catalogs.lookup import find
 from metalake.errors import Forbidden, Invalid
+from metalake.lineage import Address
 from metalake.models import Securable, Slot
 from metalake.privileges import Kind, Privilege
 from tests.authz.small_world import Wire, World, kind_at
@@ -43,7 +44,7 @@ def grant(
 def reads(world: World, moment: datetime) -> bool:
     """Whether mia reads the table at that moment; the list of tables must say the same."""
     mia = replace(world.mia, at=moment.timestamp())
-    found = find(mia, Ident("acme", "lake", "A:B", "t"))
+    found = find(mia, Address(metalake="acme", catalog="lake", schema="A:B", leaf="t"))
     may = policy.permits(mia, operations.LOAD_TABLE, found)
     rows = Securable.objects.filter(parent_id=world.ab.pk, slot=Slot.TABULAR)
     assert policy.visible_tables(mia, found.above(), rows).exists() == may
@@ -93,7 +94,7 @@ def test_what_has_ended_is_as_good_as_gone(world: World, readers: str) -> None:
     Grant.rows.filter(content_object=world.t.pk).update(ends_at=past)
     snapshot.forget()
     assert "lake.A:B.t" not in world.role(readers)
-    found = find(world.olga, Ident("acme", "lake", "A:B", "t"))
+    found = find(world.olga, Address(metalake="acme", catalog="lake", schema="A:B", leaf="t"))
     assert not [seen for seen in inspect.grants_on(world.olga, found).grants if seen.is_direct]
     world.give("nils", "manage_grants@lake.A:B.t", "use_catalog@lake", "use_schema@lake")
     # The DENY that ended stands in nobody's way.
@@ -198,7 +199,7 @@ def test_narrowed_roles_and_times_meet(world: World, readers: str) -> None:
     now = timezone.now()
     other = world.give("mia")
     grant(world, other, "lake.A:B.t", "select_table", ends=now + HOUR)
-    found = find(world.mia, Ident("acme", "lake", "A:B", "t"))
+    found = find(world.mia, Address(metalake="acme", catalog="lake", schema="A:B", leaf="t"))
     role_ids = {name: pk for pk, name in _role_ids(world).items()}
 
     def may(actor: Actor) -> bool:

@@ -20,10 +20,10 @@ from authz.history.state import Now, Past, State
 from authz.models import Fact, User
 from authz.policy import Actor
 from authz.services import grants, owners, people, roles
-from catalogs.lookup import Ident
 from catalogs.services import catalogs, schemas
 from catalogs.services.changes import Alteration
 from metalake.errors import Invalid, NotFound
+from metalake.lineage import Address
 from metalake.privileges import Effect, Kind, Privilege
 from tests.authz.history import FLIGHTS, History, now
 from tests.authz.small_world import kind_at
@@ -77,7 +77,7 @@ def test_an_owner_of_then_is_no_owner_of_now(past: History) -> None:
 def test_objects_are_found_by_the_names_they_had(past: History) -> None:
     before = now()
     catalogs.alter_catalog(past.olga, "acme", "lake", Alteration(new_name="ocean"))
-    schemas.drop_schema(past.olga, Ident("acme", "ocean", "flights:raw"))
+    schemas.drop_schema(past.olga, Address(metalake="acme", catalog="ocean", schema="flights:raw"))
     after = now()
     assert past.at(before).locate(Kind.SCHEMA, "lake.flights:raw").name == "raw"
     assert past.at(after).locate(Kind.CATALOG, "ocean").id == past.at(before).locate(Kind.CATALOG, "lake").id
@@ -89,10 +89,10 @@ def test_objects_are_found_by_the_names_they_had(past: History) -> None:
 def test_a_name_made_again_is_another_object(past: History) -> None:
     roles.assign_roles(past.olga, "acme", "user", "mia", ["readers"])
     first = now()
-    schemas.drop_schema(past.olga, Ident("acme", "lake", "flights:raw"))
-    schemas.drop_schema(past.olga, Ident("acme", "lake", "flights"))
+    schemas.drop_schema(past.olga, Address(metalake="acme", catalog="lake", schema="flights:raw"))
+    schemas.drop_schema(past.olga, Address(metalake="acme", catalog="lake", schema="flights"))
     gap = now()
-    schemas.create_schema(past.olga, Ident("acme", "lake", "flights"), None, {})
+    schemas.create_schema(past.olga, Address(metalake="acme", catalog="lake", schema="flights"), None, {})
     second = now()
     assert past.loads("mia", first)
     assert not past.loads("mia", second)

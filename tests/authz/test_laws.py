@@ -17,8 +17,8 @@ from authz.models import Grant as StoredGrant
 from authz.models import User as StoredUser
 from authz.objects import find_object
 from authz.services import grants, owners, people, roles
-from catalogs.lookup import Ident
 from catalogs.services import schemas, tables
+from metalake.lineage import Address
 from metalake.models import Securable
 from metalake.privileges import Kind
 from tests.authz.model import ALLOW, DENY, Actor, Grant, Party, World, allowed, answer, visible
@@ -180,7 +180,7 @@ def test_what_is_made_anew_inherits_nothing(world: SmallWorld, times: int) -> No
     """Dropped and made again as often as an id or a grant could come back; every way to hold it is tried in turn."""
     role = world.give("mia", *READS)
     world.group("sailors", "mia")
-    ident = Ident("acme", "lake", ["A", "X"])
+    ident = Address(metalake="acme", catalog="lake", schema=["A", "X"])
     for number in range(times):
         schemas.create_schema(world.olga, ident, None, {})
         assert not may(world, "mia", operations.CREATE_TABLE, "lake.A:X")
@@ -294,11 +294,14 @@ def test_renaming_keeps_grants(world: SmallWorld) -> None:
     """They follow the object, and a namesake that takes the old name gets none."""
     world.give("mia", *READS, f"select_table@{T}")
     world.give("nils", *READS, "create_schema@lake")
-    here, home = Ident("acme", "lake", ["A", "B"]), Ident("acme", "lake", ["A"])
-    tables.rename_table(world.olga, here._replace(leaf="t"), here._replace(leaf="u"))
+    here, home = (
+        Address(metalake="acme", catalog="lake", schema=["A", "B"]),
+        Address(metalake="acme", catalog="lake", schema=["A"]),
+    )
+    tables.rename_table(world.olga, replace(here, leaf="t"), replace(here, leaf="u"))
     world.table("t")
     assert (loads(world, "mia", "lake.A:B.u"), loads(world, "mia", T)) == (True, False)
-    tables.rename_table(world.olga, here._replace(leaf="u"), home._replace(leaf="t"))
+    tables.rename_table(world.olga, replace(here, leaf="u"), replace(home, leaf="t"))
     world.table("u")
     assert (loads(world, "mia", "lake.A.t"), loads(world, "mia", "lake.A:B.u")) == (True, False)
     Securable.objects.filter(pk=world.lake.pk).update(name="sea")

@@ -10,9 +10,10 @@ import pytest
 
 from authz import policy
 from authz.operations import OPERATIONS
-from authz.policy import Actor, Lineage, Node
+from authz.policy import Actor
 from authz.snapshot import Snapshot, mask_of
 from metalake.errors import Forbidden, NotFound
+from metalake.lineage import Lineage, Node
 from tests.authz import matrix, model
 from tests.authz.matrix import CLAIMED, LISTS, MAIN, MAKES_SCHEMAS, OWN, SECOND, STRANGERS, TEAM, Case, Key
 from tests.authz.test_evaluator import Line, Stored

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from authz.objects import Address, Located, address_of, by_ids, find_object, find_objects
+from authz.objects import address_of, by_ids, find_object, find_objects
 from metalake.errors import Invalid, NotFound
+from metalake.lineage import Address, Located
 from metalake.names import dotted
 from metalake.privileges import Kind
 from tests.authz.small_world import World
@@ -34,9 +35,9 @@ def everything(world: World) -> list[tuple[Kind, str, int]]:
 def test_one_and_many_find_the_same(world: World, django_assert_max_num_queries: Any) -> None:
     asked = everything(world)
     one = [find_object("acme", kind, name) for kind, name, _ in asked]
-    top = Located(one[0].nodes)
+    top = Located(nodes=one[0].nodes)
     with django_assert_max_num_queries(5):
-        many = list(find_objects(top, [address_of(kind, name) for kind, name, _ in asked]))
+        many = list(find_objects(top, [address_of("acme", kind, name) for kind, name, _ in asked]))
     assert one == many
     assert [found.id for found in one] == [id for *_, id in asked]
     assert [dotted(found.full_name) for found in one] == [name for _, name, _ in asked]
@@ -73,7 +74,7 @@ def test_what_is_not_there(world: World, kind: Kind, name: str) -> None:
     assert one.value.kind == "object"
     top = find_object("acme", Kind.METALAKE, "acme")
     with pytest.raises(NotFound) as many:
-        list(find_objects(top, [Address(Kind.CATALOG, ("lake",)), address_of(kind, name)]))
+        list(find_objects(top, [Address(metalake="acme", catalog="lake"), address_of("acme", kind, name)]))
     assert one.value.message == many.value.message
 
 
@@ -93,7 +94,7 @@ def test_what_is_not_there(world: World, kind: Kind, name: str) -> None:
 )
 def test_names_with_the_wrong_parts_are_invalid(kind: Kind, name: str) -> None:
     with pytest.raises(Invalid) as illegal:
-        address_of(kind, name)
+        address_of("acme", kind, name)
     assert illegal.value.kind == "object"
 
 

@@ -15,8 +15,9 @@ from authz.models import User
 from authz.objects import by_ids
 from authz.services import owners, people, roles
 from authz.services.entries import Ask
-from catalogs.lookup import Ident, nearest
+from catalogs.lookup import nearest
 from catalogs.services import catalogs, metalakes, schemas, tables
+from metalake.lineage import Address
 from metalake.privileges import Kind, Privilege
 from tests.authz import model
 from tests.authz.matrix import MAIN, OWN, TABLE, TEAM, Case, Grant, Key, kind_of
@@ -230,11 +231,11 @@ def ids(db: None) -> dict[Key, int]:
 
     metalakes.create_metalake(admin(), "acme", None, {})
     catalogs.create_catalog(admin(), "acme", "lake", "relational", "lakehouse-iceberg", None, {})
-    schemas.create_schema(admin(), Ident("acme", "lake", DAILY[2:]), None, {})
+    schemas.create_schema(admin(), Address(metalake="acme", catalog="lake", schema=DAILY[2:]), None, {})
     draft = tables.TableDraft(COLUMNS, None, None, {})
-    tables.create_table(admin(), Ident("acme", "lake", DAILY[2:], "departures"), draft)
+    tables.create_table(admin(), Address(metalake="acme", catalog="lake", schema=DAILY[2:], leaf="departures"), draft)
     roles.create_role(admin(), "acme", "empty")
-    table = nearest(Ident("acme", "lake", DAILY[2:], "departures"))
+    table = nearest(Address(metalake="acme", catalog="lake", schema=DAILY[2:], leaf="departures"))
     assert table
     made = {
         key: node.id for key, node in zip((*(MAIN[:depth] for depth in range(1, 6)), TABLE), table.nodes, strict=True)

@@ -268,17 +268,17 @@ def test_a_plan_is_refused_once_rights_moved(world: World, moved: str) -> None:
 
 
 def test_objects_may_come_and_go_unless_they_are_in_the_plan(world: World) -> None:
-    from catalogs.lookup import Ident
     from catalogs.services import schemas
+    from metalake.lineage import Address
 
     file = wanted(role("reader", on("lake", "use_catalog"), on("lake.flights", "use_schema")))
-    schemas.create_schema(world.olga, Ident("acme", "lake", ("flights",)), None, {})
+    schemas.create_schema(world.olga, Address(metalake="acme", catalog="lake", schema=("flights",)), None, {})
     planned = planning.plan(world.olga, "acme", file)
-    schemas.create_schema(world.olga, Ident("acme", "lake", ("airports",)), None, {})
-    schemas.drop_schema(world.olga, Ident("acme", "lake", ("airports",)))
+    schemas.create_schema(world.olga, Address(metalake="acme", catalog="lake", schema=("airports",)), None, {})
+    schemas.drop_schema(world.olga, Address(metalake="acme", catalog="lake", schema=("airports",)))
     assert len(applying.apply_plan(world.olga, "acme", planned.token)) == 3
     planned = planning.plan(world.olga, "acme", wanted())
-    schemas.drop_schema(world.olga, Ident("acme", "lake", ("flights",)))
+    schemas.drop_schema(world.olga, Address(metalake="acme", catalog="lake", schema=("flights",)))
     before = state()
     with pytest.raises(Conflict, match="dropped or moved"):
         applying.apply_plan(world.olga, "acme", planned.token)

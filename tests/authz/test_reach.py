@@ -15,11 +15,11 @@ from authz import policy, snapshot
 from authz.access import reach
 from authz.history.state import Now, Past, State
 from authz.models import User
-from authz.objects import Located
 from authz.operations import load_of
 from authz.policy import Actor
 from authz.services import grants, owners, people, roles
 from catalogs.models import Schema
+from metalake.lineage import Located
 from metalake.privileges import Kind, Privilege, family
 from tests.authz.history import History, now
 from tests.authz.small_world import World, at, node_of
@@ -35,7 +35,7 @@ Answer = dict[str, tuple[bool, list[str]]]
 
 
 def located(stored: Stored, place: int, obj: int) -> Located:
-    return Located(stored.line(place, obj).nodes)
+    return Located(nodes=stored.line(place, obj).nodes)
 
 
 def found_by(rows: Iterator[reach.Reached]) -> Answer:
@@ -100,7 +100,7 @@ def test_subtrees_single_privileges_and_narrowed_roles_agree_too() -> None:
                 for below in lines[:: len(lines) // 3]:
                     here = [line for line in lines if line.nodes[: len(below.nodes)] == below.nodes]
                     for privilege in (None, Privilege.SELECT_TABLE, Privilege.USE_SCHEMA):
-                        found = found_by(reach.reach(Now(Located(below.nodes[:1])), actor, below, privilege))
+                        found = found_by(reach.reach(Now(Located(nodes=below.nodes[:1])), actor, below, privilege))
                         assert found == single(actor, here, privilege), (place, user, below.full_name)
                         shown[privilege is None] += len(found)
     assert min(shown.values()) > 500
@@ -129,7 +129,7 @@ def test_who_reaches_an_object_is_who_reaches_it() -> None:
             [User(id=stored.id(place, u.id), username=u.name) for u in world.users.values()], ["username"]
         )
         for line in lines_of(stored, place, world)[::5]:
-            state = Now(Located(line.nodes[:1]))
+            state = Now(Located(nodes=line.nodes[:1]))
             with patch.object(snapshot, "latest", return_value=stored.policy):
                 found = {a.user: a.use for a in reach.access_to(state, line, None, "")}
             wanted = {}
@@ -186,7 +186,7 @@ def test_what_cannot_be_reached_is_not_read(world: World) -> None:
         return rows
 
     with patch.object(Now, "walk", seen), patch.object(reach, "FEWEST", 2):
-        names = [row.full_name for row in reach.reach(Now(Located((node_of(world.acme),))), world.mia, at(world))]
+        names = [row.full_name for row in reach.reach(Now(Located(nodes=(node_of(world.acme),))), world.mia, at(world))]
     assert names == ["acme", "lake", "lake.C", *(f"lake.C.t{number}" for number in range(30))]
     assert len(read) < 60  # of 96
     world.own("mia", world.t)  # in lake.A:B, where she uses no schema
@@ -267,4 +267,4 @@ def test_the_past_agrees_with_the_single_check(past: History) -> None:
 
 def located_at(state: State, lineage: str) -> Located:
     rows = {row.id: row for row in state.walk(state.top)}
-    return Located(tuple(node_of(rows[int(step)]) for step in lineage[1:].split("/")))
+    return Located(nodes=tuple(node_of(rows[int(step)]) for step in lineage[1:].split("/")))

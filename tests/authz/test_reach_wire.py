@@ -11,9 +11,9 @@ import pytest
 from authz.access import reach
 from authz.history.state import Now
 from authz.models import User
-from authz.objects import Located
 from authz.services import people, roles
 from authz.wire import access as wire_access
+from metalake.lineage import Located
 from tests.authz.history import History, now
 from tests.authz.small_world import PASSWORD, Wire, World
 

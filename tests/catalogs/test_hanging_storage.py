@@ -21,11 +21,11 @@ from prometheus_client import REGISTRY
 from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.services import catalogs, schemas, tables
 from catalogs.services.changes import Alteration
 from formats.iceberg import files
 from metalake.errors import Invalid, ProviderBusy, ProviderTimeout, ProviderUnavailable
+from metalake.lineage import Address
 from metalake.meters import LOOKED_UP
 from providers import lines, remote
 from providers.metadata_files import METADATA
@@ -133,12 +133,12 @@ def actor(admin: Caller, settings: Any) -> Actor:
 
 
 @pytest.fixture
-def stuck(actor: Actor, silence: Silence) -> Ident:
+def stuck(actor: Actor, silence: Silence) -> Address:
     """A schema of a catalog whose storage is silent."""
     properties = {"s3.endpoint": silence.url, "warehouse": "s3://lake/tables", **KEYS}
     catalogs.create_catalog(actor, "demo", "stuck", "relational", "lakehouse-iceberg", None, properties)
-    schemas.create_schema(actor, Ident("demo", "stuck", "s"), None, {})
-    return Ident("demo", "stuck", "s", "t")
+    schemas.create_schema(actor, Address(metalake="demo", catalog="stuck", schema="s"), None, {})
+    return Address(metalake="demo", catalog="stuck", schema="s", leaf="t")
 
 
 def counted(verb: str, outcome: str) -> float:
@@ -160,7 +160,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.django_db
 def test_who_waits_for_a_storage_is_told_when_time_is_up(
-    stuck: Ident, actor: Actor, admin: Caller, hasty: None
+    stuck: Address, actor: Actor, admin: Caller, hasty: None
 ) -> None:
     before = counted("write_file", "ProviderUnavailable"), counted("read_file", "ProviderTimeout")
     draft = tables.TableDraft(ICEBERG, None, None, {})
@@ -174,7 +174,7 @@ def test_who_waits_for_a_storage_is_told_when_time_is_up(
 
 @pytest.mark.django_db
 def test_a_storage_that_keeps_failing_is_spared_and_asked_again_with_other_settings(
-    stuck: Ident, actor: Actor, monkeypatch: pytest.MonkeyPatch, silence: Silence
+    stuck: Address, actor: Actor, monkeypatch: pytest.MonkeyPatch, silence: Silence
 ) -> None:
     silence.end()  # now nothing listens
 
@@ -199,7 +199,7 @@ def test_a_storage_that_keeps_failing_is_spared_and_asked_again_with_other_setti
 
 
 @pytest.mark.django_db(transaction=True)
-def test_other_settings_are_tried_at_once(stuck: Ident, actor: Actor) -> None:
+def test_other_settings_are_tried_at_once(stuck: Address, actor: Actor) -> None:
     pk = catalogs.load_catalog(actor, "demo", "stuck").pk
     for _ in range(lines.FAILURES):
         lines.storage_line_of(pk).note(answered=False, said="nothing")
@@ -213,8 +213,8 @@ def test_files_of_this_machine_and_what_is_kept_in_memory_take_no_other_thread(
     actor: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "reach", lambda *_, **__: pytest.fail("a call to a storage"))
-    schemas.create_schema(actor, Ident("demo", "lake", "s"), None, {})
-    ident = Ident("demo", "lake", "s", "t")
+    schemas.create_schema(actor, Address(metalake="demo", catalog="lake", schema="s"), None, {})
+    ident = Address(metalake="demo", catalog="lake", schema="s", leaf="t")
     made = tables.create_table(actor, ident, tables.TableDraft(ICEBERG, None, None, {}))
     tables.load_iceberg_table(actor, ident)
     METADATA._entries.clear()

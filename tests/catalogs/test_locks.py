@@ -15,12 +15,12 @@ from authz.models import Grant, Member, User
 from authz.policy import Actor
 from authz.services import grants, owners, people, roles
 from authz.services.entries import Ask
-from catalogs.lookup import Ident
 from catalogs.models import Catalog, Schema, Table
 from catalogs.services import catalogs, commits, metalakes, schemas, tables
 from catalogs.services.changes import Alteration
 from catalogs.services.tables import TableDraft
 from metalake.errors import Forbidden, NotFound
+from metalake.lineage import Address
 from metalake.models import Metalake, Securable
 from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
@@ -38,8 +38,8 @@ SET = [{"action": "set-properties", "updates": {"by": "mia"}}]
 Write = Callable[[Actor], object]
 
 
-def at(schema: str | None = None, leaf: str | None = None) -> Ident:
-    return Ident("demo", "lake", schema, leaf)
+def at(schema: str | None = None, leaf: str | None = None) -> Address:
+    return Address(metalake="demo", catalog="lake", schema=schema, leaf=leaf)
 
 
 def make_table(actor: Actor, schema: str, name: str) -> None:

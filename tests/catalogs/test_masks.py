@@ -9,7 +9,6 @@ import pytest
 
 from authz.callers.identity import actor_of
 from authz.models import User
-from catalogs.lookup import Ident
 from catalogs.models import Schema
 from catalogs.secrets import MASK, keeps, require_values
 from catalogs.services.changes import keeping
@@ -19,6 +18,7 @@ from formats.hive.tables import HiveTable
 from formats.iceberg.alterations import updates_for
 from formats.native.tables import KeepProperty, TableUpdatesRequest
 from metalake.errors import Invalid
+from metalake.lineage import Address
 from metalake.models import Metalake
 from tests.catalogs.callers import Caller
 
@@ -149,6 +149,8 @@ def test_a_table_that_is_altered_natively_keeps_its_secrets(admin: Caller) -> No
 
 
 def in_metadata(caller: Caller) -> dict[str, str]:
-    record = load_iceberg_table(actor_of(User.objects.get(username=caller.name)), Ident("demo", "lake", "A", "t"))
+    record = load_iceberg_table(
+        actor_of(User.objects.get(username=caller.name)), Address(metalake="demo", catalog="lake", schema="A", leaf="t")
+    )
     held = orjson.loads(record.content)["properties"]
     return {key: held[key] for key in ("api-key", "team", "region", "absent", "absent-token") if key in held}

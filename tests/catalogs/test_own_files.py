@@ -14,7 +14,6 @@ from moto.server import ThreadedMotoServer
 from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.models import Catalog
 from catalogs.services import catalogs, commits, schemas, shared_folders, tables
 from catalogs.services.changes import Alteration
@@ -22,6 +21,7 @@ from catalogs.services.pointers import TableDraft, TableRecord
 from formats.iceberg import builder, files
 from metalake import protected
 from metalake.errors import Invalid, ProviderUnavailable
+from metalake.lineage import Address
 from providers.hive.files import OURS
 from providers.hive.folders import Place
 from providers.hive.provider import HiveProvider
@@ -160,8 +160,10 @@ def test_a_catalog_below_the_home_folder_keeps_its_place(actor: Actor, admin: Ca
     altered = catalogs.alter_catalog(actor, "demo", "old", Alteration(properties=(("team", "sales"),)))
     assert altered.properties["warehouse"] == old
     catalogs.test_altered_connection(actor, "demo", "old", Alteration(properties=(("team", "data"),)))
-    schemas.create_schema(actor, Ident("demo", "old", "s"), None, {})
-    made = tables.create_table(actor, Ident("demo", "old", "s", "t"), TableDraft(SCHEMA, None, None, {}))
+    schemas.create_schema(actor, Address(metalake="demo", catalog="old", schema="s"), None, {})
+    made = tables.create_table(
+        actor, Address(metalake="demo", catalog="old", schema="s", leaf="t"), TableDraft(SCHEMA, None, None, {})
+    )
     assert (made.metadata_location or "").startswith(f"{old}/")
     with pytest.raises(Invalid, match="home folder"):
         more = Alteration(properties=(("allowed-locations", f"{old}-too,{old}-more"),))
@@ -174,25 +176,25 @@ def test_a_catalog_below_the_home_folder_keeps_its_place(actor: Actor, admin: Ca
 
 
 @pytest.fixture
-def home(actor: Actor, lake: Path) -> Ident:
+def home(actor: Actor, lake: Path) -> Address:
     """A schema of a catalog whose warehouse holds the server's files by now."""
     catalogs.create_catalog(actor, "demo", "one", "relational", PROVIDER, None, {"warehouse": f"file://{lake}"})
-    schemas.create_schema(actor, Ident("demo", "one", "s"), None, {})
-    return Ident("demo", "one", "s")
+    schemas.create_schema(actor, Address(metalake="demo", catalog="one", schema="s"), None, {})
+    return Address(metalake="demo", catalog="one", schema="s")
 
 
-def table(home: Ident, name: str = "t") -> Ident:
-    return Ident(home.metalake, home.catalog, home.schema, name)
+def table(home: Address, name: str = "t") -> Address:
+    return Address(metalake=home.metalake, catalog=home.catalog, schema=home.schema, leaf=name)
 
 
-def make(actor: Actor, home: Ident, location: str | None = None, name: str = "t") -> TableRecord:
+def make(actor: Actor, home: Address, location: str | None = None, name: str = "t") -> TableRecord:
     made = tables.create_table(actor, table(home, name), TableDraft(SCHEMA, None, None, {}, location))
     assert isinstance(made, TableRecord)
     return made
 
 
 def test_no_table_takes_a_place_of_the_servers_files(
-    actor: Actor, home: Ident, lake: Path, victims: list[Path]
+    actor: Actor, home: Address, lake: Path, victims: list[Path]
 ) -> None:
     (lake / "alias").symlink_to(lake / "own")
     for place in (lake / "own", lake / "alias", *victims):
@@ -222,7 +224,7 @@ def test_no_table_takes_a_place_of_the_servers_files(
     assert tables.load_iceberg_table(actor, table(home)).metadata_location == made.metadata_location
 
 
-def test_a_purge_leaves_the_servers_files(actor: Actor, home: Ident, lake: Path, settings: Any) -> None:
+def test_a_purge_leaves_the_servers_files(actor: Actor, home: Address, lake: Path, settings: Any) -> None:
     """An operator put them where a table lies already, whose metadata names one."""
     made = make(actor, home, f"file://{lake}/s/t")
     log = lake / "s" / "t" / "metadata" / "00000-log.metadata.json"

@@ -16,16 +16,16 @@ from django.db import connection
 from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.services import commits, schemas, tables
 from formats.iceberg import disk
 from formats.iceberg.files import parse_metadata
+from metalake.lineage import Address
 from tests.catalogs.callers import Caller
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 
 COLUMNS = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
-TABLE = Ident("demo", "lake", "s", "t")
+TABLE = Address(metalake="demo", catalog="lake", schema="s", leaf="t")
 
 
 class Disk:
@@ -61,7 +61,7 @@ class Disk:
 @pytest.fixture
 def actor(admin: Caller) -> Actor:
     made = actor_of(User.objects.get(username="admin"))
-    schemas.create_schema(made, Ident("demo", "lake", "s"), None, {})
+    schemas.create_schema(made, Address(metalake="demo", catalog="lake", schema="s"), None, {})
     return made
 
 

@@ -14,12 +14,12 @@ from authz.callers.identity import actor_of
 from authz.models import Grant, User
 from authz.policy import Actor
 from catalogs import vault
-from catalogs.lookup import Ident
 from catalogs.models import Catalog, Schema
 from catalogs.services import catalogs, metalakes, schemas, tables
 from catalogs.services.changes import Alteration
 from catalogs.services.pointers import TableDraft
 from metalake.errors import Forbidden, Invalid, NotFound
+from metalake.lineage import Address
 from metalake.models import Metalake, Securable
 from metalake.privileges import Kind
 from providers.iceberg.provider import IcebergProvider
@@ -82,7 +82,7 @@ def test_no_catalog_meets_another_by_a_link(actor: Actor, settings: Any, tmp_pat
 def test_what_a_dropped_catalog_left_is_met_by_a_link(actor: Actor, mia: Caller, settings: Any, tmp_path: Path) -> None:
     settings.METALAKE_FILE_LOCATIONS = (str(tmp_path),)
     create(actor, "theirs", warehouse=f"file://{tmp_path}/theirs")
-    schemas.create_schema(actor, Ident("demo", "theirs", ("fin",)), None, {})
+    schemas.create_schema(actor, Address(metalake="demo", catalog="theirs", schema=("fin",)), None, {})
     catalogs.drop_catalog(actor, "demo", "theirs", force=True)
     (tmp_path / "link").symlink_to(tmp_path / "theirs")
     give("mia", Kind.METALAKE, "demo", "create_catalog")
@@ -96,7 +96,7 @@ def test_what_a_catalog_left_that_was_named_by_a_link_is_met_where_it_lies(
     settings.METALAKE_FILE_LOCATIONS = (str(tmp_path),)
     (tmp_path / "link").symlink_to(tmp_path / "theirs")
     create(actor, "theirs", warehouse=f"file://{tmp_path}/link")
-    schemas.create_schema(actor, Ident("demo", "theirs", ("fin",)), None, {})
+    schemas.create_schema(actor, Address(metalake="demo", catalog="theirs", schema=("fin",)), None, {})
     catalogs.drop_catalog(actor, "demo", "theirs", force=True)
     give("mia", Kind.METALAKE, "demo", "create_catalog")
     with pytest.raises(Forbidden, match="is reserved"):
@@ -134,8 +134,10 @@ def test_the_warehouse_of_the_server_may_lie_where_all_nodes_reach_it(
     settings.METALAKE_WAREHOUSE = f"file://{tmp_path}"
     after = create(actor, "after")
     assert after.properties["warehouse"] == f"file://{tmp_path}/{after.pk}"
-    schemas.create_schema(actor, Ident("demo", "after", ("fin",)), None, {})
-    tables.create_table(actor, Ident("demo", "after", ("fin",), "t"), TableDraft(COLUMNS, None, None, {}))
+    schemas.create_schema(actor, Address(metalake="demo", catalog="after", schema=("fin",)), None, {})
+    tables.create_table(
+        actor, Address(metalake="demo", catalog="after", schema=("fin",), leaf="t"), TableDraft(COLUMNS, None, None, {})
+    )
     assert list(tmp_path.rglob("*.metadata.json"))
     assert catalogs.load_catalog(actor, "demo", "before").properties["warehouse"] == before
     outside = IcebergProvider(after.pk, {"warehouse": f"file://{settings.METALAKE_HOME}/warehouse/x"})
@@ -147,17 +149,17 @@ def test_the_warehouse_of_the_server_may_lie_where_all_nodes_reach_it(
 
 
 def test_a_catalog_stays_nested_when_the_property_goes(actor: Actor) -> None:
-    schemas.create_schema(actor, Ident("demo", "lake", "A"), None, {})
+    schemas.create_schema(actor, Address(metalake="demo", catalog="lake", schema="A"), None, {})
     assert alter(actor, "lake", nested_namespaces=None).properties["nested-namespaces"] == "true"
     assert Catalog.objects.get(name="lake").nested
-    schemas.create_schema(actor, Ident("demo", "lake", "A:B"), None, {})
+    schemas.create_schema(actor, Address(metalake="demo", catalog="lake", schema="A:B"), None, {})
 
 
 def test_a_nested_catalog_that_holds_nested_schemas_cannot_become_flat(actor: Actor) -> None:
-    schemas.create_schema(actor, Ident("demo", "lake", "A:B"), None, {})
+    schemas.create_schema(actor, Address(metalake="demo", catalog="lake", schema="A:B"), None, {})
     with pytest.raises(Invalid, match="cannot become flat"):
         alter(actor, "lake", nested_namespaces="false")
-    schemas.drop_schema(actor, Ident("demo", "lake", "A:B"))
+    schemas.drop_schema(actor, Address(metalake="demo", catalog="lake", schema="A:B"))
     assert not alter(actor, "lake", nested_namespaces="false").nested
 
 
@@ -165,26 +167,28 @@ def test_a_flat_catalog_that_holds_the_separator_cannot_become_nested(actor: Act
     settings.METALAKE_SEPARATOR_POLICY = "unrestricted"
     create(actor, "flat", nested_namespaces="false")
     for name in ("a:b", "plain"):
-        schemas.create_schema(actor, Ident("demo", "flat", name), None, {})
+        schemas.create_schema(actor, Address(metalake="demo", catalog="flat", schema=name), None, {})
     with pytest.raises(Invalid, match="a:b") as refused:
         alter(actor, "flat", nested_namespaces="true")
     assert "plain" not in refused.value.message
     assert "ename" not in refused.value.message  # there is no renaming a schema
-    schemas.drop_schema(actor, Ident("demo", "flat", "a:b"))
+    schemas.drop_schema(actor, Address(metalake="demo", catalog="flat", schema="a:b"))
     assert alter(actor, "flat", nested_namespaces="true").nested
-    assert schemas.load_schema(actor, Ident("demo", "flat", "plain")).path.segments == ("plain",)
+    assert schemas.load_schema(actor, Address(metalake="demo", catalog="flat", schema="plain")).path.segments == (
+        "plain",
+    )
 
 
 def test_the_separator_may_change_while_no_name_holds_the_new_one(actor: Actor, settings: Any) -> None:
     settings.METALAKE_SEPARATOR_POLICY = "unrestricted"
     create(actor, "flat", nested_namespaces="false")
-    schemas.create_schema(actor, Ident("demo", "lake", "a:b"), None, {})
-    schemas.create_schema(actor, Ident("demo", "flat", "a_b"), None, {})
+    schemas.create_schema(actor, Address(metalake="demo", catalog="lake", schema="a:b"), None, {})
+    schemas.create_schema(actor, Address(metalake="demo", catalog="flat", schema="a_b"), None, {})
     for mark in ":|_":
         settings.METALAKE_SCHEMA_SEPARATOR = mark
         catalogs.check_separator_of_names()
     settings.METALAKE_SCHEMA_SEPARATOR = ":"
-    schemas.create_schema(actor, Ident("demo", "lake", "a:b_c"), None, {})
+    schemas.create_schema(actor, Address(metalake="demo", catalog="lake", schema="a:b_c"), None, {})
     settings.METALAKE_SCHEMA_SEPARATOR = "_"
     with pytest.raises(Invalid, match=r"'_'.* lake\.b_c"):
         catalogs.check_separator_of_names()
@@ -218,11 +222,11 @@ def test_an_empty_name_is_refused(actor: Actor) -> None:
 def test_what_goes_away_between_two_statements_is_a_miss(
     actor: Actor, model: type[Securable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    schemas.create_schema(actor, Ident("demo", "lake", "A"), None, {})
+    schemas.create_schema(actor, Address(metalake="demo", catalog="lake", schema="A"), None, {})
     loads = {
         Metalake: lambda: metalakes.load_metalake(actor, "demo"),
         Catalog: lambda: catalogs.load_catalog(actor, "demo", "lake"),
-        Schema: lambda: schemas.load_schema(actor, Ident("demo", "lake", "A")),
+        Schema: lambda: schemas.load_schema(actor, Address(metalake="demo", catalog="lake", schema="A")),
     }
     monkeypatch.setattr(model.objects, "get_queryset", lambda: QuerySet(model).none())
     with pytest.raises(NotFound):
@@ -234,7 +238,7 @@ def test_what_goes_away_between_two_statements_is_a_miss(
 
 def filled(actor: Actor, levels: int) -> None:
     for number in range(levels):
-        schemas.create_schema(actor, Ident("demo", "lake", f"A:B{number}:C"), None, {})
+        schemas.create_schema(actor, Address(metalake="demo", catalog="lake", schema=f"A:B{number}:C"), None, {})
     give("admin", Kind.SCHEMA, "lake.A", "use_schema", "create_table" if levels > 2 else "create_schema")
 
 
@@ -257,10 +261,10 @@ def test_a_forced_drop_takes_everything_below_in_a_fixed_number_of_statements(ac
 def test_a_drop_spares_what_only_looks_like_below(actor: Actor) -> None:
     """Ids that begin with the digits of the dropped one's."""
     for name in ("A", "B"):
-        schemas.create_schema(actor, Ident("demo", "lake", name), None, {})
+        schemas.create_schema(actor, Address(metalake="demo", catalog="lake", schema=name), None, {})
     dropped, spared = (Schema.objects.get(name=name) for name in "AB")
     Securable.objects.filter(pk=spared.pk).update(lineage=f"{dropped.lineage}0")
-    schemas.drop_schema(actor, Ident("demo", "lake", "A"))
+    schemas.drop_schema(actor, Address(metalake="demo", catalog="lake", schema="A"))
     assert list(Schema.objects.values_list("name", flat=True)) == ["B"]
 
 

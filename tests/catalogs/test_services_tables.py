@@ -13,12 +13,12 @@ from django.conf import settings
 from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.models import Catalog, LocationClaim, Table
 from catalogs.services import catalogs, commits, pointers, schemas, tables
 from catalogs.services.pointers import TableRecord
 from catalogs.services.tables import TableDraft
 from metalake.errors import Conflict, Invalid, NotFound
+from metalake.lineage import Address
 from providers.metadata_files import METADATA, MetadataFiles
 from tests.catalogs.callers import Caller
 
@@ -30,12 +30,12 @@ COLUMNS = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", 
 @pytest.fixture
 def actor(admin: Caller) -> Actor:
     made = actor_of(User.objects.get(username="admin"))
-    schemas.create_schema(made, Ident("demo", "lake", "A"), None, {})
+    schemas.create_schema(made, Address(metalake="demo", catalog="lake", schema="A"), None, {})
     return made
 
 
-def at(name: str, schema: str = "A") -> Ident:
-    return Ident("demo", "lake", schema, name)
+def at(name: str, schema: str = "A") -> Address:
+    return Address(metalake="demo", catalog="lake", schema=schema, leaf=name)
 
 
 def made(actor: Actor, name: str, location: str | None = None, **properties: str) -> TableRecord:

@@ -12,11 +12,11 @@ from django.utils import timezone
 from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.models import ReservedPlace
 from catalogs.services import catalogs, schemas, shared_folders, tables
 from catalogs.services.pointers import TableDraft
 from metalake import outbox, sharing
+from metalake.lineage import Address
 from metalake.models import Outbox, Shared
 from tests.catalogs.callers import Caller
 from tests.catalogs.races import COLUMNS
@@ -42,8 +42,8 @@ def lake(tmp_path: Path, settings: Any) -> Path:
 def purged(actor: Actor, **properties: str) -> str:
     """A table of a catalog of its own that was dropped with its files; where its metadata lies."""
     catalogs.create_catalog(actor, "demo", "own", "relational", "lakehouse-iceberg", None, properties)
-    schemas.create_schema(actor, Ident("demo", "own", ("s",)), None, {})
-    at = Ident("demo", "own", ("s",), "t")
+    schemas.create_schema(actor, Address(metalake="demo", catalog="own", schema=("s",)), None, {})
+    at = Address(metalake="demo", catalog="own", schema=("s",), leaf="t")
     made = tables.create_table(actor, at, TableDraft(COLUMNS, None, None, {}))
     tables.drop_table(actor, at, purge=True)
     return str(made.metadata_location)
@@ -159,7 +159,7 @@ def test_a_folder_is_marked_once_and_known_by_any_path(actor: Actor, lake: Path,
 
 def test_an_empty_mount_point_is_marked_by_nobody(actor: Actor, lake: Path, settings: Any) -> None:
     """At the first start after an upgrade, say."""
-    at = Ident("demo", "own", ("s",), "u")
+    at = Address(metalake="demo", catalog="own", schema=("s",), leaf="u")
     purged(actor)
     tables.create_table(actor, at, TableDraft(COLUMNS, None, None, {}))
     Shared.objects.all().delete()

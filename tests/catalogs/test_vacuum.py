@@ -21,11 +21,11 @@ from django.db import connection
 from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.models import Catalog, Table
 from catalogs.services import commits, schemas, tables, vacuum
 from catalogs.services.pointers import TableRecord, current_record
 from catalogs.services.tables import TableDraft
+from metalake.lineage import Address
 from providers.metadata_files import METADATA, MetadataFiles
 from tests.catalogs.callers import Caller
 from tests.catalogs.test_services_tables import metadata_file
@@ -40,12 +40,12 @@ TWO_DAYS = 2 * 86_400
 @pytest.fixture
 def actor(admin: Caller) -> Actor:
     made = actor_of(User.objects.get(username="admin"))
-    schemas.create_schema(made, Ident("demo", "lake", "A"), None, {})
+    schemas.create_schema(made, Address(metalake="demo", catalog="lake", schema="A"), None, {})
     return made
 
 
-def at(name: str) -> Ident:
-    return Ident("demo", "lake", "A", name)
+def at(name: str) -> Address:
+    return Address(metalake="demo", catalog="lake", schema="A", leaf=name)
 
 
 def made(actor: Actor, name: str = "t", location: str | None = None, **properties: str) -> TableRecord:

@@ -16,13 +16,14 @@ from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import Actor
 from catalogs import keyring, vault
-from catalogs.lookup import Ident, nearest
+from catalogs.lookup import nearest
 from catalogs.models import Catalog, CatalogSecrets
 from catalogs.secrets import MASK
 from catalogs.services import catalogs, metalakes, tables
 from catalogs.services import opening as providers
 from catalogs.services.changes import Alteration
 from metalake.errors import Invalid, NotFound, ProviderUnavailable
+from metalake.lineage import Address
 from metalake.models import Securable
 from metalake.outbox import NotHere
 from outside import tasks
@@ -104,7 +105,7 @@ def test_equal_secrets_are_sealed_differently(flights: Catalog, actor: Actor) ->
 
 def test_the_provider_gets_what_was_registered(flights: Catalog) -> None:
     row = Catalog.objects.get(pk=flights.pk)
-    found = nearest(Ident("demo", "flights"))
+    found = nearest(Address(metalake="demo", catalog="flights"))
     assert found
     for provider in (providers.provider_of(row), providers.provider_at(found)):
         assert isinstance(provider, IcebergProvider)
@@ -113,7 +114,7 @@ def test_the_provider_gets_what_was_registered(flights: Catalog) -> None:
 
 
 def test_opening_costs_no_statement_where_there_is_no_secret(flights: Catalog) -> None:
-    found, lake = nearest(Ident("demo", "flights")), Catalog.objects.get(name="lake")
+    found, lake = nearest(Address(metalake="demo", catalog="flights")), Catalog.objects.get(name="lake")
     assert found
     with CaptureQueriesContext(connection) as asked:
         providers.provider_of(lake)

@@ -17,9 +17,10 @@ from authz.models import User
 from authz.policy import Actor
 from authz.services import people, roles
 from authz.services.entries import Ask
-from catalogs.lookup import Found, Ident, nearest
+from catalogs.lookup import nearest
 from catalogs.models import Intent, Reservation
 from catalogs.services import catalogs, metalakes, schemas, tables
+from metalake.lineage import Address, Located
 from metalake.privileges import Kind
 from outside.steps import step
 from tests.providers.world import World
@@ -36,20 +37,20 @@ def add_user(name: str) -> User:
     return User.objects.create_user(name, PASSWORD)
 
 
-def find(ident: Ident) -> Found:
+def find(ident: Address) -> Located:
     found = nearest(ident)
     assert found
     return found
 
 
 def add_schema(*path: str, comment: str | None = None, **properties: str) -> int:
-    ident = Ident("demo", "lake", path)
+    ident = Address(metalake="demo", catalog="lake", schema=path)
     schemas.create_schema(actor("admin"), ident, comment, properties)
     return find(ident).id
 
 
 def add_table(*path: str, **properties: str) -> int:
-    ident = Ident("demo", "lake", path[:-1], path[-1])
+    ident = Address(metalake="demo", catalog="lake", schema=path[:-1], leaf=path[-1])
     draft = tables.TableDraft({"type": "struct", "fields": [COLUMN]}, None, None, properties)
     tables.create_table(actor("admin"), ident, draft)
     return find(ident).id
@@ -73,7 +74,9 @@ def ids(db: None) -> dict[str, int]:
     catalogs.create_catalog(actor("admin"), "demo", "lake", "relational", "lakehouse-iceberg", "Our tables", secret)
     made = {"eu": add_schema("orders", "eu", comment="Shops of the union"), "payroll": add_schema("payroll")}
     made["sales"] = add_table("orders", "eu", "sales", comment="One row a sale")
-    made |= {node.name: node.id for node in find(Ident("demo", "lake", ("orders", "eu"))).nodes}
+    made |= {
+        node.name: node.id for node in find(Address(metalake="demo", catalog="lake", schema=("orders", "eu"))).nodes
+    }
     for name in ("rita", "mia", "otto"):
         add_user(name)
     for name in ("rita", "mia"):
@@ -104,14 +107,14 @@ def otto(ids: dict[str, int]) -> Client:
     return sign_in("otto")
 
 
-def add_outside(world: World, name: str = "station", provider: str = "memory-flat", **properties: str) -> Found:
+def add_outside(world: World, name: str = "station", provider: str = "memory-flat", **properties: str) -> Located:
     """A catalog of `demo` whose tables lie in another system, owned by `admin`."""
     given = {"world": str(world.path), **properties}
     catalogs.create_catalog(actor("admin"), "demo", name, "relational", provider, None, given)
-    return find(Ident("demo", name))
+    return find(Address(metalake="demo", catalog=name))
 
 
-def add_stuck_intent(catalog: Found, full_name: str = "station.weather.readings", **fields: Any) -> Intent:
+def add_stuck_intent(catalog: Located, full_name: str = "station.weather.readings", **fields: Any) -> Intent:
     """A creation whose outcome nobody could tell, and the name that it holds."""
     given = {"state": Intent.State.STUCK, "attempts": 10, "last_failure": "Memory did not answer."} | fields
     call = step("create_table", schema=["weather"], table="readings", definition={"password": "never-shown"})

@@ -22,9 +22,9 @@ from authz.models import AuditEntry, Grant, PolicyChange, Token, User
 from authz.plans import planning
 from authz.plans.differing import Wanted, WantedRole
 from authz.services import people
-from catalogs.lookup import Ident
 from catalogs.models import Intent, Reservation, ReservedPlace, Tombstone
 from catalogs.services import schemas
+from metalake.lineage import Address
 from metalake.models import Differing, Outbox, Shared
 from outside import refresh
 from tests.frontend.conftest import (
@@ -60,7 +60,7 @@ def full(ids: dict[str, int], world: World) -> dict[str, int]:
     planning.plan(actor("admin"), "demo", Wanted("demo", None, [WantedRole("", "auditor", None, None, [])]))
     history.seal()
     station = add_outside(world, **{"cache-ttl": "60"})
-    schemas.list_schemas(actor("admin"), Ident("demo", "station"))
+    schemas.list_schemas(actor("admin"), Address(metalake="demo", catalog="station"))
     refresh.carry_on(refresh.begin(station.id, here=True).pk)
     add_stuck_intent(station)
     ReservedPlace.objects.create(location="s3://lake/t", kind="table", full_name="a.b.c", of_metalake=1, of_catalog=2)
@@ -293,7 +293,9 @@ def test_stuck_writes_are_decided_by_superusers_alone(clerk: Client, full: dict[
 
 def test_a_stuck_write_is_given_up(admin: Client, world: World) -> None:
     row = add_stuck_intent(add_outside(world))
-    other = add_stuck_intent(find(Ident("demo", "station")), "station.other", state=Intent.State.OPEN)
+    other = add_stuck_intent(
+        find(Address(metalake="demo", catalog="station")), "station.other", state=Intent.State.OPEN
+    )
     body = {"action": "give_up", "_selected_action": [row.pk, other.pk]}
     assert admin.post(url(Intent), body).status_code == 302
     row.refresh_from_db()

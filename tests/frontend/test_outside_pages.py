@@ -9,8 +9,8 @@ from django.test import Client
 from django.utils import timezone
 
 from authz.models import AuditEntry
-from catalogs.lookup import Found, Ident
 from catalogs.models import Catalog, Intent, RefreshRun, Reservation
+from metalake.lineage import Address, Located
 from metalake.models import Securable
 from metalake.privileges import Kind
 from outside import refresh, schedule, watching
@@ -25,22 +25,22 @@ PART = {"HX-Request": "true"}
 
 
 @pytest.fixture
-def station(ids: Ids, world: World) -> Found:
+def station(ids: Ids, world: World) -> Located:
     return add_outside(world)
 
 
-def walk(station: Found) -> RefreshRun:
+def walk(station: Located) -> RefreshRun:
     run = refresh.carry_on(refresh.begin(station.id, here=True).pk)
     assert run
     return run
 
 
-def age(station: Found) -> None:
+def age(station: Located) -> None:
     """What is missing now was not just made."""
     Securable.objects.filter(lineage__startswith=station.lineage).update(create_time="2020-01-01T00:00:00Z")
 
 
-def shown(client: Client, station: Found) -> str:
+def shown(client: Client, station: Located) -> str:
     answer = client.get(f"/catalogs/{station.id}/outside", headers=PART)
     assert answer.status_code == 200
     return " ".join(answer.content.decode().split())
@@ -54,7 +54,7 @@ def post(client: Client, path: str, **body: str) -> tuple[int, str]:
 # Refreshing
 
 
-def test_a_refresh_is_begun_watched_and_stopped(admin: Client, station: Found) -> None:
+def test_a_refresh_is_begun_watched_and_stopped(admin: Client, station: Located) -> None:
     assert "It was never refreshed" in shown(admin, station)
     assert "every 1s" not in shown(admin, station), "nothing moves, so nothing is asked"
     status, page = post(admin, f"/catalogs/{station.id}/refreshes")
@@ -73,14 +73,14 @@ def test_a_refresh_is_begun_watched_and_stopped(admin: Client, station: Found) -
     assert post(admin, f"/catalogs/{station.id}/refreshes/1/stop")[0] == 422
 
 
-def test_the_end_of_a_refresh_is_said_to_who_watched_it(admin: Client, station: Found) -> None:
+def test_the_end_of_a_refresh_is_said_to_who_watched_it(admin: Client, station: Located) -> None:
     run = walk(station)
     ended = admin.get(f"/catalogs/{station.id}/outside?run={run.pk}", headers=PART).content.decode()
     assert "The refresh is done: 3 seen, 3 new, 0 changed, 0 gone." in ended
     assert "The refresh is done" not in shown(admin, station)
 
 
-def test_what_was_held_back_is_explained_and_can_be_let_go(admin: Client, station: Found, world: World) -> None:
+def test_what_was_held_back_is_explained_and_can_be_let_go(admin: Client, station: Located, world: World) -> None:
     for number in range(20):
         world.put_table("weather", f"t{number}")
     walk(station)
@@ -102,7 +102,7 @@ def test_what_was_held_back_is_explained_and_can_be_let_go(admin: Client, statio
     assert 'Dropped outside in the last day <span class="count">20</span>' in page
 
 
-def test_what_was_dropped_outside_is_shown_with_what_was_granted(admin: Client, station: Found, world: World) -> None:
+def test_what_was_dropped_outside_is_shown_with_what_was_granted(admin: Client, station: Located, world: World) -> None:
     walk(station)
     age(station)
     give("rita", "forecaster", Kind.TABLE, "station.weather.winds", "select_table", "deny modify_table")
@@ -114,13 +114,13 @@ def test_what_was_dropped_outside_is_shown_with_what_was_granted(admin: Client, 
     assert '<span class="effect deny">deny</span> <code>modify_table</code> to forecaster' in page
 
 
-def test_failures_say_why(admin: Client, station: Found, world: World) -> None:
+def test_failures_say_why(admin: Client, station: Located, world: World) -> None:
     world.fail("list_schemas", "denied")
     walk(station)
     assert '<span class="effect deny">not finished</span> Memory knows no such key.' in shown(admin, station)
 
 
-def test_without_htmx_one_comes_back_to_the_catalog(admin: Client, station: Found) -> None:
+def test_without_htmx_one_comes_back_to_the_catalog(admin: Client, station: Located) -> None:
     answer = admin.post(f"/catalogs/{station.id}/refreshes")
     assert (answer.status_code, answer.headers["Location"]) == (302, f"/objects/{station.id}")
     assert admin.get(f"/catalogs/{station.id}/outside").headers["Location"] == f"/objects/{station.id}"
@@ -131,7 +131,7 @@ def test_without_htmx_one_comes_back_to_the_catalog(admin: Client, station: Foun
 
 
 def test_the_connection_is_shown_as_this_server_saw_it(
-    admin: Client, station: Found, monkeypatch: pytest.MonkeyPatch
+    admin: Client, station: Located, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "not asked yet" in shown(admin, station)
     line = lines.line_of(station.id)
@@ -150,7 +150,7 @@ def test_the_connection_is_shown_as_this_server_saw_it(
 
 
 def test_with_workers_the_page_says_whose_state_it_is_not(
-    admin: Client, station: Found, settings: pytest.FixtureRequest
+    admin: Client, station: Located, settings: pytest.FixtureRequest
 ) -> None:
     settings.METALAKE_BROKER_URL = "redis://127.0.0.1:1/0"  # type: ignore[attr-defined]
     page = shown(admin, station)
@@ -158,7 +158,7 @@ def test_with_workers_the_page_says_whose_state_it_is_not(
     assert "Each worker finds out for itself" in page
 
 
-def test_the_schedule_is_shown(admin: Client, station: Found) -> None:
+def test_the_schedule_is_shown(admin: Client, station: Located) -> None:
     assert "no; set <code>refresh-interval</code>" in shown(admin, station)
     row = Catalog.objects.get(pk=station.id)
     row.properties["refresh-interval"] = "7200"
@@ -175,7 +175,7 @@ def test_the_schedule_is_shown(admin: Client, station: Found) -> None:
 # Writes that nobody could settle
 
 
-def test_a_stuck_write_is_tried_again(admin: Client, station: Found) -> None:
+def test_a_stuck_write_is_tried_again(admin: Client, station: Located) -> None:
     intent = add_stuck_intent(station)
     page = shown(admin, station)
     assert "create table station.weather.readings" in page
@@ -193,7 +193,7 @@ def test_a_stuck_write_is_tried_again(admin: Client, station: Found) -> None:
     assert (status, "settled since" in page) == (422, True)
 
 
-def test_a_stuck_write_is_given_up(admin: Client, station: Found, world: World) -> None:
+def test_a_stuck_write_is_given_up(admin: Client, station: Located, world: World) -> None:
     intent = add_stuck_intent(station)
     calls = world.calls("load_table")
     status, page = post(admin, f"/catalogs/{station.id}/writes/{intent.pk}/give-up")
@@ -208,7 +208,7 @@ def test_a_stuck_write_is_given_up(admin: Client, station: Found, world: World) 
     assert "readings" not in shown(admin, station)
 
 
-def test_writes_under_way_are_shown_and_left_alone(admin: Client, station: Found) -> None:
+def test_writes_under_way_are_shown_and_left_alone(admin: Client, station: Located) -> None:
     intent = add_stuck_intent(station, state=Intent.State.OPEN, attempts=2)
     page = shown(admin, station)
     assert "under way, try 2." in page
@@ -218,7 +218,7 @@ def test_writes_under_way_are_shown_and_left_alone(admin: Client, station: Found
     assert intent.state == Intent.State.OPEN
 
 
-def test_what_was_taken_back_and_may_be_late_is_shown_and_decided(admin: Client, station: Found) -> None:
+def test_what_was_taken_back_and_may_be_late_is_shown_and_decided(admin: Client, station: Located) -> None:
     now = timezone.now()
     intent = add_stuck_intent(station, state=Intent.State.ABORTED, attempts=0, last_failure="")
     Intent.objects.update(ended_at=now, lease_until=now + timedelta(minutes=1))
@@ -235,7 +235,7 @@ def test_what_was_taken_back_and_may_be_late_is_shown_and_decided(admin: Client,
     assert (intent.state, intent.lease_until) == (Intent.State.RESIDUE, None)
 
 
-def test_a_write_of_another_catalog_is_none_of_this_one(admin: Client, station: Found, world: World) -> None:
+def test_a_write_of_another_catalog_is_none_of_this_one(admin: Client, station: Located, world: World) -> None:
     intent = add_stuck_intent(add_outside(world, "other"))
     assert post(admin, f"/catalogs/{station.id}/writes/{intent.pk}/give-up")[0] == 422
     intent.refresh_from_db()
@@ -245,7 +245,7 @@ def test_a_write_of_another_catalog_is_none_of_this_one(admin: Client, station: 
 # Who may
 
 
-def test_nobody_but_owners_watches_or_decides(ids: Ids, station: Found) -> None:
+def test_nobody_but_owners_watches_or_decides(ids: Ids, station: Located) -> None:
     intent, run = add_stuck_intent(station), refresh.begin(station.id)
     paths = [
         f"/catalogs/{station.id}/{end}"
@@ -272,7 +272,7 @@ def test_nobody_but_owners_watches_or_decides(ids: Ids, station: Found) -> None:
 
 
 def test_a_catalog_that_is_kept_here_has_no_outside(admin: Client, ids: Ids) -> None:
-    lake = find(Ident("demo", "lake"))
+    lake = find(Address(metalake="demo", catalog="lake"))
     assert admin.get(f"/catalogs/{lake.id}/outside", headers=PART).status_code == 404
     assert "The outside system" not in admin.get(f"/objects/{lake.id}").content.decode()
     for wrong in (ids["demo"], ids["eu"], 1):

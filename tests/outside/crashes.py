@@ -17,12 +17,12 @@ import pytest
 from django.utils import timezone
 
 from authz.models import AuditEntry
-from catalogs.lookup import Ident
 from catalogs.models import Intent
 from catalogs.services import schemas, tables
 from metalake.context import request_id
 from metalake.errors import MetalakeError, NotFound, OutcomeUnknown
 from metalake.hierarchy import HierarchicalSchema
+from metalake.lineage import Address
 from outside import intents, steps
 from providers import lines, remote
 from tests.faults import Faults
@@ -196,7 +196,7 @@ def leave_no_call() -> None:
 
 def look_around(bench: Bench) -> None:
     """Others list and load what is on its way: none of it may become theirs to see."""
-    for path in schemas.list_schemas(bench.actor, Ident("demo", bench.catalog), refresh=True).paths:
+    for path in schemas.list_schemas(bench.actor, Address(metalake="demo", catalog=bench.catalog), refresh=True).paths:
         _look_into(bench, path)
     for name in ("sales", "sales:emea", "sales:emea:q3", "sales:emea:q3:late"):
         with suppress(NotFound):

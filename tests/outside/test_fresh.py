@@ -14,10 +14,10 @@ from django.utils import timezone
 from authz.callers.identity import actor_of
 from authz.models import Grant, User
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.models import Catalog, Listing, Mirror, RefreshRun, Tombstone
 from catalogs.services import schemas, tables
 from metalake.errors import Forbidden, NotFound, ProviderUnavailable
+from metalake.lineage import Address
 from metalake.models import Securable
 from metalake.privileges import Kind, Privilege
 from outside import mirror, reading, refresh
@@ -162,7 +162,10 @@ def test_a_privilege_that_a_read_exercises_is_asked_of_the_namesake(
 ) -> None:
     give("mia", Kind.TABLE, "deep.shop.sales", "modify_table")
     give("mia", Kind.SCHEMA, "deep.shop", "select_table")
-    caller, ident = actor_of(User.objects.get(username="mia")), Ident("demo", "deep", "shop", "sales")
+    caller, ident = (
+        actor_of(User.objects.get(username="mia")),
+        Address(metalake="demo", catalog="deep", schema="shop", leaf="sales"),
+    )
     assert tables.load_table(caller, ident, [Privilege.MODIFY_TABLE])
     world.put_table("shop", "sales")
     with pytest.raises(Forbidden):
@@ -170,7 +173,7 @@ def test_a_privilege_that_a_read_exercises_is_asked_of_the_namesake(
 
 
 def test_a_namesake_exists_for_who_may_see_what_is_new(sales: int, actor: Actor, mia: Caller, world: World) -> None:
-    ident = Ident("demo", "deep", "shop", "sales")
+    ident = Address(metalake="demo", catalog="deep", schema="shop", leaf="sales")
     world.put_table("shop", "sales")
     tables.table_exists(actor, ident)
     world.put_table("shop", "sales")
@@ -185,7 +188,9 @@ def test_a_schema_that_was_made_again_is_shown_at_once(sales: int, admin: Caller
     assert admin.get(f"{SCHEMAS}/shop")["schema"]["properties"] == {"team": "others"}
     assert Securable.objects.get(name="shop").pk != before
     world.put_schema("shop")
-    schemas.schema_exists(actor_of(User.objects.get(username="admin")), Ident("demo", "deep", "shop"))
+    schemas.schema_exists(
+        actor_of(User.objects.get(username="admin")), Address(metalake="demo", catalog="deep", schema="shop")
+    )
     assert not Grant.objects.filter(content_object_id=before).exists()
 
 
@@ -299,7 +304,7 @@ def test_a_system_that_failed_says_nothing_of_the_one_that_takes_its_place(
     world.fail("load_table", *["down"] * 20)
     for _ in range(3):
         with pytest.raises(ProviderUnavailable):
-            tables.load_table(actor, Ident("demo", "deep", "shop", "sales"))
+            tables.load_table(actor, Address(metalake="demo", catalog="deep", schema="shop", leaf="sales"))
     assert lines.line_of(Catalog.objects.get(name="deep").pk).is_open
     point_to(admin, other)
     assert columns(admin.get(SALES)) == ["zzz"]
@@ -374,5 +379,5 @@ def test_a_listing_that_hides_rows_is_cut_after_it_hid_them(
     monkeypatch.setattr(reading, "LOOKS", 0)
     world.drop("a")
     world.drop("b")
-    listed = schemas.list_schemas(actor, Ident("demo", "deep"), limit=1)
+    listed = schemas.list_schemas(actor, Address(metalake="demo", catalog="deep"), limit=1)
     assert [path.leaf for path in listed.paths] == ["c"]

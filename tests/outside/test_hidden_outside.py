@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.services import tables
 from metalake.errors import NotFound
+from metalake.lineage import Address
 from metalake.privileges import Kind
 from tests.catalogs.callers import Answer, Caller, update
 from tests.catalogs.conftest import give
@@ -142,7 +142,9 @@ def test_the_iceberg_wire_writes_no_table_of_another_format(
     assert engine.post("tables/rename", moved("delays", "late")).error == miss
     assert engine.post("tables/rename", moved("delays", "late", "secret")).error == miss
     assert engine.post(f"{hive}/metrics", {}).error == miss
-    source, target = (Ident("demo", "deep", ["flights"], name) for name in ("delays", "late"))
+    source, target = (
+        Address(metalake="demo", catalog="deep", schema=["flights"], leaf=name) for name in ("delays", "late")
+    )
     with pytest.raises(NotFound):
         tables.rename_table(actor, source, target, iceberg=True)
     assert world.tables() == before

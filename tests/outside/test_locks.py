@@ -8,12 +8,12 @@ import pytest
 from django.db import connection
 
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.models import Intent
 from catalogs.services import catalogs, schemas, tables
 from catalogs.services.changes import Alteration
 from formats.native.tables import CreateTableRequest, SetProperty
 from metalake.errors import NotFound
+from metalake.lineage import Address
 from metalake.models import Securable
 from tests.catalogs.meeting import met
 from tests.providers.world import World
@@ -28,8 +28,8 @@ COLUMNS = [{"name": "carrier", "type": "string"}]
 Write = Callable[[Actor], object]
 
 
-def ident(schema: str, table: str | None = None) -> Ident:
-    return Ident("demo", "flat", schema, table)
+def ident(schema: str, table: str | None = None) -> Address:
+    return Address(metalake="demo", catalog="flat", schema=schema, leaf=table)
 
 
 @pytest.fixture

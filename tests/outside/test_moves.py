@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.models import Mirror, Reservation
 from catalogs.services import schemas, tables
 from formats.native.tables import CreateTableRequest
 from metalake.errors import AlreadyExists, ProviderUnavailable
+from metalake.lineage import Address
 from metalake.models import Securable
 from tests.outside.crashes import killed_at, settle_all
 from tests.providers.memory import FlatMemoryProvider, MemoryProvider
@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 COLUMNS = [{"name": "carrier", "type": "string"}]
 
 
-def ident(schema: str, table: str | None = None) -> Ident:
-    return Ident("demo", "flat", schema, table)
+def ident(schema: str, table: str | None = None) -> Address:
+    return Address(metalake="demo", catalog="flat", schema=schema, leaf=table)
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from django.utils import timezone
 
 from authz.models import Grant
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.models import Catalog, Mirror, Tombstone
 from catalogs.services import schemas, tables
 from metalake.errors import MetalakeError, NotFound
+from metalake.lineage import Address
 from metalake.models import Securable
 from metalake.privileges import Kind
 from outside import refresh
@@ -97,7 +97,7 @@ def test_a_listing_with_what_a_creation_made_and_took_back(bench: Bench, monkeyp
     left = killed_at("after 0", lambda: bench.make_schema("sales:emea"))
     assert "sales" in bench.world.schemas()
     happened = then(monkeypatch, "list_schemas", settle_all)
-    paths = schemas.list_schemas(bench.actor, Ident("demo", "deep")).paths
+    paths = schemas.list_schemas(bench.actor, Address(metalake="demo", catalog="deep")).paths
     left.refresh_from_db()
     assert (left.state, happened) == ("aborted", [None])
     assert "sales" not in [path.leaf for path in paths]
@@ -107,7 +107,7 @@ def test_a_listing_with_what_a_creation_made_and_took_back(bench: Bench, monkeyp
 def test_a_listing_from_before_a_drop_of_a_schema(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.make_schema("flights")
     happened = then(monkeypatch, "list_schemas", lambda: schemas.drop_schema(bench.actor, bench.ident("flights")))
-    paths = schemas.list_schemas(bench.actor, Ident("demo", "deep")).paths
+    paths = schemas.list_schemas(bench.actor, Address(metalake="demo", catalog="deep")).paths
     assert happened == [None]
     assert "flights" not in [path.leaf for path in paths]
     assert not Securable.objects.filter(name="flights").exists()

@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from authz.models import AuditEntry
 from authz.policy import Actor
-from catalogs.lookup import Ident
 from catalogs.models import Intent, Reservation, Schema, Tombstone
 from catalogs.services import schemas
 from metalake.errors import ProviderUnavailable
+from metalake.lineage import Address
 from metalake.models import Securable
 from metalake.privileges import Kind
 from providers.external import Page
@@ -177,7 +177,7 @@ def test_what_cannot_be_asked_stays(actor: Actor, admin: Caller, world: World) -
     empty(world)
     world.fail("list_tables", "denied")
     with pytest.raises(ProviderUnavailable):
-        schemas.drop_schema(actor, Ident("demo", "deep", "flights"))
+        schemas.drop_schema(actor, Address(metalake="demo", catalog="deep", schema="flights"))
     assert Securable.objects.filter(name__startswith="day").count() == 12
 
 

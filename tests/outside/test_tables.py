@@ -10,10 +10,10 @@ from django.utils import timezone
 from authz.models import AuditEntry, Grant, User
 from authz.policy import Actor
 from catalogs import lookup
-from catalogs.lookup import Ident
 from catalogs.models import Mirror, Tombstone
 from catalogs.services import catalogs
 from formats.hive.tables import HiveTable
+from metalake.lineage import Address
 from metalake.models import Securable
 from metalake.privileges import Kind
 from outside import mirror
@@ -180,10 +180,10 @@ def test_what_is_shown_is_told_without_definitions(
 ) -> None:
     properties = {"aws-region": "eu-central-1", "table-type-filter": filter}
     catalogs.create_catalog(actor, "demo", "lake-of-glue", "relational", "glue", None, properties)
-    catalog = lookup.find(actor.refreshed(), Ident("demo", "lake-of-glue"))
+    catalog = lookup.find(actor.refreshed(), Address(metalake="demo", catalog="lake-of-glue"))
     provider, now = provider_at_external(catalog), timezone.now()
     mirror.meet_schemas(catalog, provider, [Remote("flights", {}, version="1", kind=Kind.SCHEMA)], now)
-    flights = lookup.find(actor.refreshed(), Ident("demo", "lake-of-glue", "flights"))
+    flights = lookup.find(actor.refreshed(), Address(metalake="demo", catalog="lake-of-glue", schema="flights"))
     met = [table("delays", **POINTED), table("airports"), table("half", table_type="ICEBERG")]
     mirror.meet_tables(flights, [*met, Remote("listed", {})], now)
     assert external._shown(flights, provider, iceberg) == expected

@@ -13,12 +13,13 @@ from django.db.models import Q
 
 from authz.models import AuditEntry, User
 from authz.policy import Actor
-from catalogs.lookup import Ident, by_id, find
+from catalogs.lookup import by_id, find
 from catalogs.models import Intent, Mirror, Schema
 from catalogs.services import commits, schemas, tables
 from catalogs.services.changes import Alteration, remove
 from formats.hive.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest, SetProperty
+from metalake.lineage import Address
 from metalake.models import Securable
 from metalake.privileges import Kind
 from outside import partitions
@@ -61,8 +62,8 @@ class Bench:
         assert isinstance(self.outside, Memory)
         return self.outside.world
 
-    def ident(self, schema: str, table: str | None = None) -> Ident:
-        return Ident("demo", self.catalog, schema, table)
+    def ident(self, schema: str, table: str | None = None) -> Address:
+        return Address(metalake="demo", catalog=self.catalog, schema=schema, leaf=table)
 
     def make_schema(self, name: str, **properties: str) -> None:
         schemas.create_schema(self.actor, self.ident(name), "made by mia", properties)

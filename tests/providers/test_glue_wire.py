@@ -8,13 +8,13 @@ import pytest
 
 from authz.callers.identity import actor_of
 from authz.models import User
-from catalogs.lookup import Ident
 from catalogs.models import Catalog
 from catalogs.secrets import MASK
 from catalogs.services import commits
 from catalogs.services.tables import create_native_table, load_iceberg_table
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Invalid, ProviderBusy, ProviderUnavailable
+from metalake.lineage import Address
 from metalake.models import Securable
 from providers import lines
 from providers.metadata_files import METADATA
@@ -196,17 +196,20 @@ def test_what_was_not_made_leaves_no_file(caller: Caller, glue: Glue, fault: Fau
     asked = CreateTableRequest.model_validate({"name": "late", "columns": COLUMNS})
     glue.fail("CreateTable", fault)
     with pytest.raises(ProviderUnavailable):
-        create_native_table(actor, Ident("demo", "aws", "flights", "late"), asked)
+        create_native_table(actor, Address(metalake="demo", catalog="aws", schema="flights", leaf="late"), asked)
     assert "s3:PUT" in [operation for operation, _ in glue.calls]
     assert held(glue) == before and files(glue) == set()
-    create_native_table(actor, Ident("demo", "aws", "flights", "late"), asked)
+    create_native_table(actor, Address(metalake="demo", catalog="aws", schema="flights", leaf="late"), asked)
     assert "late" in held(glue)["flights"] and len(files(glue)) == 1
 
 
 def test_a_commit_here_is_seen_by_others(caller: Caller, glue: Glue) -> None:
     caller.post(TABLES, {"name": "late", "comment": "by day", "columns": COLUMNS})["table"]
     before = glue.client().get_table(DatabaseName="flights", Name="late")["Table"]
-    actor, late = actor_of(User.objects.get(username="admin")), Ident("demo", "aws", "flights", "late")
+    actor, late = (
+        actor_of(User.objects.get(username="admin")),
+        Address(metalake="demo", catalog="aws", schema="flights", leaf="late"),
+    )
     update = {"action": "set-properties", "updates": {"owner_team": "ops"}}
     glue.fail("UpdateTable", Fault.REPLY_LOST)
     done = commits.commit_table(actor, late, [], [update])
@@ -339,7 +342,10 @@ def test_a_catalog_does_not_reach_the_tables_that_another_keeps_here(caller: Cal
     }
     glue.client().create_table(DatabaseName="flights", TableInput=entry)
     with pytest.raises(Invalid, match="this catalog does not allow it"):
-        load_iceberg_table(actor_of(User.objects.get(username="admin")), Ident("demo", "aws", "flights", "spy"))
+        load_iceberg_table(
+            actor_of(User.objects.get(username="admin")),
+            Address(metalake="demo", catalog="aws", schema="flights", leaf="spy"),
+        )
 
 
 @pytest.mark.parametrize("odd", ["ofs://service/volume", "/user/hive/warehouse/spots", "s3a://lake//spots"])
@@ -356,4 +362,6 @@ def test_a_table_whose_entry_names_an_odd_place_is_read_where_its_metadata_is(
     }
     glue.client().create_table(DatabaseName="flights", TableInput=entry)
     admin_user = actor_of(User.objects.get(username="admin"))
-    assert load_iceberg_table(admin_user, Ident("demo", "aws", "flights", "odd")).metadata["schemas"]
+    assert load_iceberg_table(
+        admin_user, Address(metalake="demo", catalog="aws", schema="flights", leaf="odd")
+    ).metadata["schemas"]

@@ -10,10 +10,10 @@ import pytest
 
 from authz.callers.identity import actor_of
 from authz.models import User
-from catalogs.lookup import Ident
 from catalogs.models import Intent
 from catalogs.services import tables
 from formats.native.tables import CreateTableRequest
+from metalake.lineage import Address
 from metalake.models import Securable
 from providers import lines
 from providers.hive.client import Metastore
@@ -168,7 +168,7 @@ def test_all_columns_may_be_partitioned_by(caller: Caller, hms: HiveMetastore, d
 
 def create(database: str) -> object:
     actor = actor_of(User.objects.get(username="admin"))
-    ident = Ident("demo", "hive", database, "delays")
+    ident = Address(metalake="demo", catalog="hive", schema=database, leaf="delays")
     return tables.create_native_table(actor, ident, CreateTableRequest.model_validate(DELAYS))
 
 

@@ -1,0 +1,178 @@
+"""Where an object is: the address that leads to it, and the lineage of everything above it.
+
+Both wires, the pages and the rights speak of objects by these two; neither knows a table of the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from metalake.errors import NotFound
+from metalake.hierarchy import HierarchicalSchema
+from metalake.privileges import Kind
+
+SchemaName = str | Sequence[str]
+"""A logical name as the native wire has it, or the levels as the Iceberg wire has them."""
+
+
+class Node(NamedTuple):
+    """One object on a lineage: all that rights depend on."""
+
+    id: int
+    kind: str
+    name: str
+    owner_user_id: int | None
+    owner_group_id: int | None
+
+
+class Lineage(Protocol):
+    """An object and all above it, the metalake first and itself last."""
+
+    @property
+    def nodes(self) -> Sequence[Node]: ...
+
+    @property
+    def full_name(self) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """The names that lead to an object; what is None is not part of the way.
+
+    `leaf` is the name of what lies in a schema or, like a role, directly in the metalake; `leaf_kind` says what it is.
+    """
+
+    metalake: str
+    catalog: str | None = None
+    schema: SchemaName | None = None
+    leaf: str | None = None
+    leaf_kind: Kind = Kind.TABLE
+
+    @property
+    def kind(self) -> Kind:
+        if self.leaf is not None:
+            return self.leaf_kind
+        if self.schema is not None:
+            return Kind.SCHEMA
+        return Kind.METALAKE if self.catalog is None else Kind.CATALOG
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parts of the full name: a metalake's is its own name, the others leave the metalake out."""
+        schema = None if self.schema is None else logical(self.schema)
+        return tuple(name for name in (self.catalog, schema, self.leaf) if name is not None) or (self.metalake,)
+
+    @property
+    def depth(self) -> int:
+        """How many names lead there, the metalake's included; a schema's levels are one name."""
+        return 1 + sum(part is not None for part in (self.catalog, self.schema, self.leaf))
+
+    def of_catalog(self) -> Address:
+        """The address of the catalog on the way."""
+        return Address(metalake=self.metalake, catalog=self.catalog)
+
+    def of_schema(self) -> Address:
+        """The address of the schema on the way."""
+        return Address(metalake=self.metalake, catalog=self.catalog, schema=self.schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """An object that is there, with all above it: the metalake first, itself last.
+
+    What its catalog's row says of it (`nested`, `provider`), whether something above or itself is `disabled` (the kind
+    of it), and a table's `metadata_location` are known where `catalogs.lookup` located it, and nowhere else.
+    """
+
+    nodes: tuple[Node, ...]
+    disabled: str | None = None
+    nested: bool = False
+    provider: str | None = None
+    metadata_location: str | None = None
+
+    @property
+    def node(self) -> Node:
+        """The object itself."""
+        return self.nodes[-1]
+
+    @property
+    def id(self) -> int:
+        return self.nodes[-1].id
+
+    @property
+    def kind(self) -> Kind:
+        return Kind(self.nodes[-1].kind)
+
+    @property
+    def name(self) -> str:
+        return self.nodes[-1].name
+
+    @property
+    def metalake(self) -> Node:
+        return self.nodes[0]
+
+    @property
+    def catalog(self) -> Node:
+        return self.nodes[1]
+
+    @property
+    def lineage(self) -> str:
+        """The ids from the metalake to the object, as Securable keeps them: "/1/5/9"."""
+        return lineage_text(self)
+
+    @property
+    def path(self) -> HierarchicalSchema:
+        """The schema on this lineage."""
+        return HierarchicalSchema(tuple(node.name for node in self.nodes if node.kind == Kind.SCHEMA))
+
+    @property
+    def full_name(self) -> list[str]:
+        """The parts of the dotted full name: a metalake's is its own name, the others leave the metalake out."""
+        last = self.nodes[-1]
+        if last.kind in _NAMED_ALONE:
+            return [last.name]
+        parts = [self.catalog.name]
+        path = self.path
+        if path.segments:
+            parts.append(path.logical())
+        if last.kind != Kind.SCHEMA:
+            parts.append(last.name)
+        return parts
+
+    @property
+    def top(self) -> Located:
+        """The metalake alone."""
+        return Located(nodes=self.nodes[:1])
+
+    def above(self) -> Located:
+        """What the object lies in. Raises ValueError for a metalake, which lies in nothing."""
+        if len(self.nodes) == 1:
+            raise ValueError("Nothing is above a metalake.")
+        disabled = None if self.disabled == self.kind else self.disabled
+        return replace(self, nodes=self.nodes[:-1], disabled=disabled, metadata_location=None)
+
+    def below(self, *nodes: Node) -> Located:
+        """What lies below the object by way of these nodes, the last of which it is."""
+        return replace(self, nodes=(*self.nodes, *nodes), metadata_location=None)
+
+    def missing(self) -> NotFound:
+        """How it is told that the object is not there, or not for the caller."""
+        return missing(self.kind, self.full_name)
+
+
+_NAMED_ALONE = frozenset({Kind.METALAKE, Kind.CATALOG, Kind.ROLE})
+
+
+def lineage_text(lineage: Lineage) -> str:
+    return "".join(f"/{node.id}" for node in lineage.nodes)
+
+
+def missing(kind: str, names: Sequence[str], *, told_as: str | None = None) -> NotFound:
+    """What a miss and a hidden object are both answered with; `told_as` is the kind that the wires tell, if another."""
+    return NotFound(f"{kind.capitalize()} {'.'.join(names)} does not exist.", kind=told_as or kind)
+
+
+def logical(name: SchemaName) -> str:
+    return name if isinstance(name, str) else HierarchicalSchema(tuple(name)).logical()
