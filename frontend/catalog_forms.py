@@ -48,7 +48,7 @@ def choices() -> list[Choice]:
     found = []
     for name in PROVIDERS:
         provider = provider_class(name)
-        tables = provider.capabilities.tables
+        tables = provider.offers({}).get(Kind.TABLE)
         found.append(Choice(name, provider.label, tables is not None and tables.storage is Storage.EXTERNAL))
     return sorted(found, key=lambda each: each.label.lower())
 

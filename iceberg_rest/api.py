@@ -42,10 +42,10 @@ def load_config(call: Call) -> HttpResponse:
 
 
 def _is_offered(asked: Route, provider: Provider) -> bool:
-    offers = provider.capabilities
-    if asked.needs is Kind.TABLE:
-        return offers.tables is not None and "iceberg" in provider.table_formats
-    return asked.needs is Kind.SCHEMA and offers.schemas is not None
+    offer = provider.offered.get(asked.needs) if asked.needs else None
+    if offer is None:
+        return False
+    return asked.needs is Kind.SCHEMA or (asked.needs is Kind.TABLE and "iceberg" in offer.formats)
 
 
 @route("GET /v1/{prefix}/namespaces", operations.LIST_SCHEMAS)

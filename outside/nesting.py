@@ -40,7 +40,7 @@ def check(actor: Actor, found: Located) -> Check:
         return Check([])
     held = set(divided(found.id))
     provider = provider_at_external(found) if is_external(found) else None
-    if provider is None or _nests_there(provider):
+    if provider is None or provider.nests_there:
         return Check(_divided(held)[:SHOWN])
     names, note = _names(actor, found, provider)
     held |= {name for name in names if configured_separator() in name}
@@ -108,11 +108,6 @@ def foreign_place(
 
 
 # Names that cannot stay apart
-
-
-def _nests_there(provider: ExternalProvider) -> bool:
-    offered = provider.capabilities.schemas
-    return offered is not None and offered.nested
 
 
 def _divided(names: Iterable[str]) -> list[str]:

@@ -164,8 +164,7 @@ def _creations(
     provider: ExternalProvider, missing: list[HierarchicalSchema], definition: dict[str, Any], marker: str
 ) -> list[dict[str, Any]]:
     """A call for each missing level where the system nests, else one for the target alone."""
-    offered = provider.capabilities.schemas
-    *parents, target = missing if offered is not None and offered.nested else missing[-1:]
+    *parents, target = missing if provider.nests_there else missing[-1:]
     plain = provider.marked(provider.new_schema(None, {}), marker)
     made = [
         step("create_schema", may_adopt=True, schema=provider.levels_of(each), definition=plain) for each in parents

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, get_args
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
 from metalake.errors import Invalid
-from metalake.privileges import CatalogType
+from metalake.privileges import CatalogType, Kind
 from metalake.wire import complaint
 
 # What begins so is a storage's property, however much it is like one of a catalog's own.
@@ -29,23 +29,13 @@ class Storage(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Offers:
-    """What a provider offers for one kind of object."""
+class Offer:
+    """What a catalog offers for one kind of object."""
 
     storage: Storage
-    writable: bool = True
-    nested: bool = False
-    folds_case: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Capabilities:
-    """Readable without a connection; None where a kind is not offered at all."""
-
-    schemas: Offers | None = None
-    tables: Offers | None = None
-    views: Offers | None = None
-    table_formats: frozenset[str] = frozenset()
+    formats: frozenset[str] = frozenset()  # of its tables
+    nested: bool = False  # schemas inside schemas, in the outside system itself where that keeps them
+    folds_case: bool = False  # names are lower-cased before use
 
 
 class Settings(BaseModel):
@@ -73,7 +63,6 @@ class Provider:
     label: ClassVar[str]
     catalog_type: ClassVar[CatalogType] = CatalogType.RELATIONAL
     settings: ClassVar[type[Settings]] = Settings
-    capabilities: ClassVar[Capabilities]
     # Declared properties that cannot change once the catalog exists, with the reason.
     immutable: ClassVar[Mapping[str, str]] = {}
     # Places that the catalog has already, in the spelling to compare: what is asked of new ones is not asked of them.
@@ -106,10 +95,24 @@ class Provider:
         """The properties to store for a new catalog, defaults that must not move later written out."""
         return dict(properties)
 
+    @classmethod
+    def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
+        """What a catalog with these properties offers, by kind; a kind that is left out is not offered.
+
+        Computed from the class and the properties alone, without a connection, and never stored: catalogs that exist
+        gain what their provider offers later.
+        """
+        raise NotImplementedError
+
     @property
-    def table_formats(self) -> frozenset[str]:
-        """Those of the tables that this catalog serves, as it is set."""
-        return self.capabilities.table_formats
+    def offered(self) -> Mapping[Kind, Offer]:
+        """What this catalog offers."""
+        return self.offers(self.properties)
+
+    @classmethod
+    def is_outside(cls, properties: Mapping[str, str]) -> bool:
+        """Whether any kind of object of such a catalog is kept by another system."""
+        return any(offer.storage is Storage.EXTERNAL for offer in cls.offers(properties).values())
 
     @property
     def only_formats(self) -> frozenset[str] | None:

@@ -313,14 +313,16 @@ class ExternalProvider(Provider):
     @property
     def nests_here(self) -> bool:
         """Whether schemas lie inside schemas in this catalog though its system is flat."""
-        offered = self.capabilities.schemas
-        is_nested = self.properties.get("nested-namespaces") == "true"
-        return is_nested and not (offered is not None and offered.nested)
+        return self.properties.get("nested-namespaces") == "true" and not self.nests_there
+
+    @property
+    def nests_there(self) -> bool:
+        """Whether schemas lie inside schemas in the outside system itself."""
+        return self.offered[Kind.SCHEMA].nested
 
     def levels_of(self, path: HierarchicalSchema) -> Levels:
         """Where a new schema goes. Raises Invalid for a name that is too long there."""
-        offered = self.capabilities.schemas
-        if offered is not None and offered.nested:
+        if self.nests_there:
             return list(path.segments)
         name = encode_path(path.segments) if self.nests_here else path.leaf
         if len(name.encode()) > self.longest_name:
@@ -333,16 +335,14 @@ class ExternalProvider(Provider):
 
     def path_of(self, levels: Levels) -> HierarchicalSchema:
         """The schema that an object of these levels is here. Raises Invalid where its name cannot be one."""
-        offered = self.capabilities.schemas
-        if offered is not None and offered.nested:
+        if self.nests_there:
             return HierarchicalSchema.of(levels)
         if self.nests_here:
             return HierarchicalSchema.of(decode_path(levels[0]))
         return HierarchicalSchema.flat(levels[0])
 
     def folded(self, name: str) -> str:
-        offered = self.capabilities.schemas
-        return name.lower() if offered is not None and offered.folds_case else name
+        return name.lower() if self.offered[Kind.SCHEMA].folds_case else name
 
 
 # Flat systems take lower-case letters, digits and the underscore; XML's convention for names spells all else out.

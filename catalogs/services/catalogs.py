@@ -94,7 +94,8 @@ def create_catalog(
         row.id = catalog_id
         row.properties = mask(opened, checked.settings.secrets())
         row.nested = row.properties.get(nesting.PROPERTY) == "true"
-        row.folds_case = bool(checked.capabilities.schemas and checked.capabilities.schemas.folds_case)
+        schemas = registered.offered.get(Kind.SCHEMA)
+        row.folds_case = schemas is not None and schemas.folds_case
         row.systems = sorted(system.words)
         _claim_locations(actor, row, registered, system)
         systems.require_alone(actor, row.id, found.id, system)

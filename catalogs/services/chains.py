@@ -73,7 +73,7 @@ def check_cascade(found: Located, cascade: bool) -> None:
 def folds_case(found: Located) -> bool:
     """Whether the catalog keeps names in lower case only."""
     name = found.provider or ""
-    offered = provider_class(name).capabilities.schemas if name in PROVIDERS else None
+    offered = provider_class(name).offers({}).get(Kind.SCHEMA) if name in PROVIDERS else None
     return offered is not None and offered.folds_case
 
 

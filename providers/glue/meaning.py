@@ -13,8 +13,8 @@ from metalake.errors import Unsupported
 from metalake.privileges import Kind
 from providers.external import CACHE_TTL, REFRESH_INTERVAL, Levels, Remote
 from providers.glue import iceberg as iceberg
-from providers.glue.settings import GlueSettings
-from providers.hive_like.meaning import HiveLike, formats_of_remote
+from providers.glue.settings import GlueSettings, read_shown_formats
+from providers.hive_like.meaning import MADE_HERE, HiveLike, formats_of_remote
 
 
 class GlueMeaning(HiveLike):
@@ -89,10 +89,10 @@ class GlueMeaning(HiveLike):
             return None
         return self._shown_formats.union(FILE_FORMATS.values() if "hive" in self._shown_formats else ())
 
-    @property
-    def table_formats(self) -> frozenset[str]:
-        offered = self.capabilities.table_formats
-        return offered & self._shown_formats if self.hides_some else offered
+    @classmethod
+    def shown_formats(cls, properties: Mapping[str, str]) -> frozenset[str]:
+        words = read_shown_formats(properties.get("table-type-filter"), properties.get("table-format-filter"))
+        return MADE_HERE if "all" in words else MADE_HERE & words
 
     @cached_property
     def _shown_formats(self) -> frozenset[str]:

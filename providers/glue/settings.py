@@ -94,7 +94,13 @@ class GlueSettings(PlacedSettings, ExternalSettings):
 
     @property
     def shown_formats(self) -> frozenset[str]:
-        return read_filter(self.table_type_filter or self.table_format_filter or "", "Property 'table-type-filter'")
+        return read_shown_formats(self.table_type_filter, self.table_format_filter)
+
+
+def read_shown_formats(table_type_filter: str | None, table_format_filter: str | None) -> frozenset[str]:
+    """The words of the filter that is set; a blank one is none. Raises Invalid for an unknown word."""
+    text = next((each for each in (table_type_filter, table_format_filter) if each and each.strip()), "")
+    return read_filter(text, "Property 'table-type-filter'")
 
 
 def check_settings(given: GlueSettings) -> None:

@@ -18,11 +18,12 @@ from metalake.privileges import Kind
 from metalake.wire import quote
 from providers.external import PARTITION, ExternalSettings, Remote
 from providers.hive import iceberg as hive_iceberg
-from providers.hive_like.meaning import HiveLike, formats_of_remote
+from providers.hive_like.meaning import MADE_HERE, HiveLike, formats_of_remote
 from providers.places import PlacedSettings, require_no_metadata_host
 from providers.reaching.metastores import parse_metastores
 
 URIS = "metastore.uris"
+LIST_ALL = "list-all-tables"
 ROOT = "default"  # the database that every metastore begins with
 TO_NAME = "put it among the catalog's allowed-locations, or leave the location out"
 MANAGED_STAYS = "a metastore deletes the folder of a managed table with it, so such a table lies in its schema's folder"
@@ -40,7 +41,7 @@ class HiveSettings(PlacedSettings, ExternalSettings):
     )
     list_all_tables: Literal["true", "false"] = Field(
         "true",
-        alias="list-all-tables",
+        alias=LIST_ALL,
         description="Whether tables of other formats than Hive's own, such as Iceberg, are shown.",
     )
 
@@ -150,11 +151,11 @@ class HiveMeaning(HiveLike):
 
     @property
     def hides_some(self) -> bool:
-        return self.properties.get("list-all-tables") == "false"
+        return self.properties.get(LIST_ALL) == "false"
 
     def shows(self, table: Remote) -> bool:
         return not self.hides_some or "hive" in formats_of_remote(table)
 
-    @property
-    def table_formats(self) -> frozenset[str]:
-        return frozenset({"hive"}) if self.hides_some else self.capabilities.table_formats
+    @classmethod
+    def shown_formats(cls, properties: Mapping[str, str]) -> frozenset[str]:
+        return frozenset({"hive"}) if properties.get(LIST_ALL) == "false" else MADE_HERE

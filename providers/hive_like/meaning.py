@@ -19,11 +19,12 @@ from formats.native.tables import CreateTableRequest, RemoveProperty, SetPropert
 from metalake.errors import Invalid, Unsupported
 from metalake.hierarchy import HierarchicalSchema
 from metalake.privileges import Kind
-from providers.base import Capabilities, Offers, Storage
+from providers.base import Offer, Storage
 from providers.external import MARKER, METADATA_FILE, PARTITION, Levels, Remote
 from providers.hive_like.iceberg_entries import POINTER, IcebergEntries
 
 SCHEMA_URL = "avro.schema.url"  # which a metastore fetches itself
+MADE_HERE = frozenset({"iceberg", "hive"})  # formats of tables that are made here
 FORMAT_WORDS = ("table_type", "table-format")  # properties by which a creation names its format
 
 
@@ -45,12 +46,19 @@ class HiveLike(IcebergEntries):
     A table's is a HiveTable's JSON; a partition's is `name`, `values`, `location` and `parameters`.
     """
 
-    capabilities = Capabilities(
-        schemas=Offers(storage=Storage.EXTERNAL, folds_case=True),
-        tables=Offers(storage=Storage.EXTERNAL, folds_case=True),
-        table_formats=frozenset({"iceberg", "hive"}),
-    )
     names: ClassVar[NameRule]
+
+    @classmethod
+    def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
+        return {
+            Kind.SCHEMA: Offer(storage=Storage.EXTERNAL, folds_case=True),
+            Kind.TABLE: Offer(storage=Storage.EXTERNAL, folds_case=True, formats=cls.shown_formats(properties)),
+        }
+
+    @classmethod
+    def shown_formats(cls, properties: Mapping[str, str]) -> frozenset[str]:
+        """The formats of tables that the properties let be seen, of those that are made here."""
+        return MADE_HERE
 
     @property
     def default_format(self) -> str:
@@ -138,7 +146,7 @@ class HiveLike(IcebergEntries):
         if len(named) > 1:
             raise Invalid(f"properties: {' and '.join(FORMAT_WORDS)} contradict each other", kind=Kind.TABLE)
         format = named.pop() if named else self.default_format
-        if format not in self.capabilities.table_formats:
+        if format not in MADE_HERE:
             raise Unsupported(
                 f"properties.table_type: tables of format {format!r:.40} are created by their engines; "
                 "here iceberg or hive",

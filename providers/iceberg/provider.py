@@ -9,7 +9,8 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from formats.iceberg import files, locations
-from providers.base import Capabilities, Offers, Storage
+from metalake.privileges import Kind
+from providers.base import Offer, Storage
 from providers.metadata_files import MetadataFiles
 from providers.places import Placed, PlacedSettings, own_warehouse
 from providers.reaching.storage import parse_storage
@@ -27,12 +28,14 @@ class IcebergSettings(PlacedSettings):
 class IcebergProvider(Placed):
     label = "Apache Iceberg"
     settings = IcebergSettings
-    capabilities = Capabilities(
-        schemas=Offers(storage=Storage.MANAGED, nested=True),
-        tables=Offers(storage=Storage.MANAGED),
-        table_formats=frozenset({"iceberg"}),
-    )
     immutable: ClassVar[Mapping[str, str]] = {"warehouse": "tables are in it already"}
+
+    @classmethod
+    def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
+        return {
+            Kind.SCHEMA: Offer(storage=Storage.MANAGED, nested=True),
+            Kind.TABLE: Offer(storage=Storage.MANAGED, formats=frozenset({"iceberg"})),
+        }
 
     @classmethod
     def completed(cls, catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What every provider of an outside system must do; skipped only by what its capabilities do not offer.
+"""What every provider of an outside system must do; skipped only by what its stores do not offer.
 
 A provider's test file makes a class of these with a fixture `provider` of its own:
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
@@ -40,7 +40,7 @@ from metalake.errors import (
 )
 from metalake.privileges import Kind
 from metalake.wire import Body
-from providers.base import Capabilities, Offers, Storage
+from providers.base import Offer, Storage
 from providers.external import MARKER, ExternalProvider, ExternalSettings, Levels, Page, Remote, digest
 from tests.providers.world import LEVELS, World, fresh
 
@@ -52,16 +52,18 @@ class MemorySettings(ExternalSettings):
 class MemoryProvider(ExternalProvider):
     label = "Memory"
     settings = MemorySettings
-    capabilities = Capabilities(
-        schemas=Offers(storage=Storage.EXTERNAL, nested=True),
-        tables=Offers(storage=Storage.EXTERNAL),
-        table_formats=frozenset({"memory"}),
-    )
     page_size = 3
 
     @classmethod
-    def completed(cls, catalog_id: int, properties: Any) -> dict[str, str]:
-        nested = {"nested-namespaces": "true"} if cls.capabilities.schemas and cls.capabilities.schemas.nested else {}
+    def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
+        return {
+            Kind.SCHEMA: Offer(storage=Storage.EXTERNAL, nested=True),
+            Kind.TABLE: Offer(storage=Storage.EXTERNAL, formats=frozenset({"memory"})),
+        }
+
+    @classmethod
+    def completed(cls, catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:
+        nested = {"nested-namespaces": "true"} if cls.offers(properties)[Kind.SCHEMA].nested else {}
         return nested | dict(properties)
 
     @property
@@ -296,12 +298,13 @@ class FlatMemoryProvider(MemoryProvider):
     """The same where schemas hold no schemas, names know lower case only, and a table is renamed by copying it."""
 
     label = "Flat memory"
-    capabilities = Capabilities(
-        schemas=Offers(storage=Storage.EXTERNAL, folds_case=True),
-        tables=Offers(storage=Storage.EXTERNAL, folds_case=True),
-        table_formats=frozenset({"memory"}),
-    )
     longest_name = 128
+
+    @classmethod
+    def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
+        return {
+            kind: replace(offer, nested=False, folds_case=True) for kind, offer in super().offers(properties).items()
+        }
 
     def renaming(
         self, schema: Levels, to_schema: Levels, to_table: str, table: Remote, marker: str
