@@ -48,22 +48,19 @@ def new_table_metadata(
     spec = _fresh_spec(partitioning.UNPARTITIONED if partition_spec is None else partition_spec, fresh_ids, index)
     order = _fresh_order(sorting.UNSORTED if sort_order is None else sort_order, fresh_ids, index)
 
-    metadata = _empty_metadata(version, now_ms)
-    metadata.update(
-        {
-            "table-uuid": _checked_uuid(table_uuid),
-            "location": _checked_location(location),
-            "schemas": [{**fresh_schema, "schema-id": 0}],
-            "current-schema-id": 0,
-            "last-column-id": index.highest_id,
-            "partition-specs": [spec],
-            "default-spec-id": spec["spec-id"],
-            "last-partition-id": partitioning.last_field_id([spec]),
-            "sort-orders": [order],
-            "default-sort-order-id": order["order-id"],
-            "properties": {**_NEW_TABLE_DEFAULTS, **_unreserved(wanted)},
-        }
-    )
+    metadata = _empty_metadata(version, now_ms) | {
+        "table-uuid": _checked_uuid(table_uuid),
+        "location": _checked_location(location),
+        "schemas": [{**fresh_schema, "schema-id": 0}],
+        "current-schema-id": 0,
+        "last-column-id": index.highest_id,
+        "partition-specs": [spec],
+        "default-spec-id": spec["spec-id"],
+        "last-partition-id": partitioning.last_field_id([spec]),
+        "sort-orders": [order],
+        "default-sort-order-id": order["order-id"],
+        "properties": {**_NEW_TABLE_DEFAULTS, **_unreserved(wanted)},
+    }
     if version == 1:
         mirror_v1_fields(metadata)
     return metadata

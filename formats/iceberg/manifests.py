@@ -5,10 +5,9 @@ Only the paths are decoded (Iceberg spec, "Manifests" and "Manifest Lists"), wha
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from metalake.errors import Invalid
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from pyiceberg.typedef import Record
 
 REMOVED = 2  # status of an entry
-MAX_BLOCK_BYTES = 64 * 1024 * 1024
 
 
 def manifest_paths(manifest_list: bytes) -> Iterator[str]:
@@ -52,7 +50,9 @@ def live_paths(manifest: bytes) -> Iterator[str]:
 
 def _records(content: bytes, schema: Schema) -> Iterator[Record]:
     try:
-        with _projected_avro_file()(_InMemory(content), schema) as records:
+        from formats.iceberg.avro import ProjectedAvroFile  # loads pyiceberg
+
+        with ProjectedAvroFile(_InMemory(content), schema) as records:
             yield from records
     except Exception as error:
         # Users write these files, and the decoder answers a broken one with whatever goes wrong first.
@@ -67,84 +67,3 @@ class _InMemory:
 
     def open(self) -> BytesIO:
         return BytesIO(self.content)
-
-
-def _projected_avro_file() -> Any:
-    """pyiceberg's Avro reader with two differences: columns may be left out, and a block cannot unfold without end."""
-    from pyiceberg.avro.codecs import KNOWN_CODECS
-    from pyiceberg.avro.file import AvroFile, AvroFileHeader
-    from pyiceberg.avro.resolver import ReadSchemaResolver, SchemaPartnerAccessor
-    from pyiceberg.schema import visit_with_partner
-
-    class Accessor(SchemaPartnerAccessor):
-        """Finds the wanted column for one in the file; below a column nobody wants, there is none."""
-
-        def field_partner(self, partner: Any, field_id: int, field_name: str) -> Any:
-            return partner and super().field_partner(partner, field_id, field_name)
-
-        def list_element_partner(self, partner_list: Any) -> Any:
-            return partner_list and super().list_element_partner(partner_list)
-
-        def map_key_partner(self, partner_map: Any) -> Any:
-            return partner_map and super().map_key_partner(partner_map)
-
-        def map_value_partner(self, partner_map: Any) -> Any:
-            return partner_map and super().map_value_partner(partner_map)
-
-    class BoundedHeader(AvroFileHeader):
-        def compression_codec(self) -> Any:
-            codec = super().compression_codec()
-            name = next((name for name, known in KNOWN_CODECS.items() if known is codec), "")
-            return BOUNDED_CODECS.get(name, codec)
-
-    class ProjectedAvroFile(AvroFile[Any]):
-        def __init__(self, file: Any, wanted: Schema) -> None:
-            super().__init__(file)
-            self.wanted = wanted
-
-        def __enter__(self) -> Any:
-            super().__enter__()
-            project: Any = visit_with_partner
-            self.reader = project(self.schema, self.wanted, ReadSchemaResolver({}, {}), Accessor())
-            return self
-
-        def _read_header(self) -> AvroFileHeader:
-            header = super()._read_header()
-            return BoundedHeader(header.magic, header.meta, header.sync)
-
-    return ProjectedAvroFile
-
-
-class _Deflate:
-    @staticmethod
-    def decompress(block: bytes) -> bytes:
-        return _within_bounds(zlib.decompressobj(-zlib.MAX_WBITS).decompress(block, MAX_BLOCK_BYTES + 1))
-
-
-class _Zstandard:
-    @staticmethod
-    def decompress(block: bytes) -> bytes:
-        return _read_compressed(block, "zstd")
-
-
-class _Bzip2:
-    @staticmethod
-    def decompress(block: bytes) -> bytes:
-        return _read_compressed(block, "bz2")
-
-
-# Snappy is not here: it cannot unfold a block by more than about 20.
-BOUNDED_CODECS: dict[str, Any] = {"deflate": _Deflate, "zstandard": _Zstandard, "bzip2": _Bzip2}
-
-
-def _read_compressed(block: bytes, compression: str) -> bytes:
-    import pyarrow
-
-    with pyarrow.CompressedInputStream(pyarrow.BufferReader(block), compression) as stream:
-        return _within_bounds(stream.read(MAX_BLOCK_BYTES + 1))
-
-
-def _within_bounds(unfolded: bytes) -> bytes:
-    if len(unfolded) > MAX_BLOCK_BYTES:
-        raise ValueError(f"a block is over {MAX_BLOCK_BYTES} bytes")
-    return unfolded

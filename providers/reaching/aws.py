@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
 from socket import IPPROTO_TCP, TCP_NODELAY, socket
-from typing import Any
+from typing import Any, NamedTuple
 
 from botocore.awsrequest import (
     AWSHTTPConnection,
@@ -119,18 +119,51 @@ def aws_client(
     check_region(service, region, endpoint)
     if endpoint:
         parse_endpoint(endpoint, SCHEMES)
+    timeouts = Timeouts(connect_timeout, read_timeout)
     session = _session()
     if role:
-        sts_region = region if region in regions("sts") else "us-east-1"
-        sts = aws_client(
-            "sts", sts_region, role.sts_endpoint, keys=keys, connect_timeout=connect_timeout, read_timeout=read_timeout
-        )
+        sts = _sts_client(region, role, keys, timeouts)
         session.register_component("credential_provider", CredentialResolver([_AssumedRole(sts, role)]))
     elif keys:
         session.set_credentials(keys.access_key_id, keys.secret_access_key, keys.session_token)
-    config = Config(
-        connect_timeout=connect_timeout,
-        read_timeout=read_timeout,
+    client = session.create_client(
+        service, region_name=region, endpoint_url=endpoint, config=_config(endpoint, timeouts)
+    )
+    sender = CheckedSession(
+        trusted=not endpoint,
+        timeout=timeouts,
+        verify=_trust(session),
+        max_pool_connections=POOL_SIZE,
+        socket_options=[(IPPROTO_TCP, TCP_NODELAY, 1)],
+    )
+    client.meta.events.register_first("before-send", sender.answer)
+    return client
+
+
+class Timeouts(NamedTuple):
+    """Seconds."""
+
+    connect: float
+    read: float
+
+
+def _sts_client(region: str, role: Role, keys: Keys | None, timeouts: Timeouts) -> BaseClient:
+    """Asks for the keys of a role: in the region of the service, or in the first one where STS is not there."""
+    sts_region = region if region in regions("sts") else "us-east-1"
+    return aws_client(
+        "sts",
+        sts_region,
+        role.sts_endpoint,
+        keys=keys,
+        connect_timeout=timeouts.connect,
+        read_timeout=timeouts.read,
+    )
+
+
+def _config(endpoint: str | None, timeouts: Timeouts) -> Config:
+    return Config(
+        connect_timeout=timeouts.connect,
+        read_timeout=timeouts.read,
         retries={"total_max_attempts": 1, "mode": "standard"},
         proxies={},
         ignore_configured_endpoint_urls=True,
@@ -138,17 +171,6 @@ def aws_client(
         # A bucket in the host name would be a host that the operator did not name.
         s3={"addressing_style": "path"} if endpoint else None,
     )
-    client = session.create_client(service, region_name=region, endpoint_url=endpoint, config=config)
-    timeout = (connect_timeout, read_timeout)
-    sender = CheckedSession(
-        trusted=not endpoint,
-        timeout=timeout,
-        verify=_trust(session),
-        max_pool_connections=POOL_SIZE,
-        socket_options=[(IPPROTO_TCP, TCP_NODELAY, 1)],
-    )
-    client.meta.events.register_first("before-send", sender.answer)
-    return client
 
 
 class CheckedSession(URLLib3Session):

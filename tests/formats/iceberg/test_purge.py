@@ -16,7 +16,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
 
-from formats.iceberg import manifests, purge
+from formats.iceberg import avro, manifests, purge
 from formats.iceberg.files import file_io, parse_metadata, read_metadata
 from formats.iceberg.locations import effective_locations, owned_by
 from formats.iceberg.purge import reachable_files
@@ -278,13 +278,13 @@ class TestBrokenManifests:
 
     @pytest.mark.parametrize("codec", ["deflate", "zstandard", "bzip2"])
     def test_a_block_cannot_unfold_without_end(self, codec, monkeypatch):
-        monkeypatch.setattr(manifests, "MAX_BLOCK_BYTES", 10_000)
+        monkeypatch.setattr(avro, "MAX_BLOCK_BYTES", 10_000)
         compress = {
             "deflate": lambda data: zlib.compress(data, wbits=-15),
             "zstandard": lambda data: pyarrow.compress(data, "zstd", asbytes=True),
             "bzip2": bz2.compress,
         }[codec]
-        unfold = manifests.BOUNDED_CODECS[codec].decompress
+        unfold = avro.BOUNDED_CODECS[codec].decompress
         assert unfold(compress(b" " * 10_000)) == b" " * 10_000
         with pytest.raises(ValueError, match="over"):
             unfold(compress(b" " * 10_001))
@@ -295,7 +295,7 @@ class TestBrokenManifests:
         roots = [str(warehouse)]
         assert len(list(reachable_files(io, metadata_of(io, table), roots, roots))) == len(files_under(warehouse)) - 1
         content = Path(table.current_snapshot().manifest_list.removeprefix("file://")).read_bytes()
-        monkeypatch.setattr(manifests, "MAX_BLOCK_BYTES", 10)
+        monkeypatch.setattr(avro, "MAX_BLOCK_BYTES", 10)
         if codec != "null":
             with pytest.raises(Invalid):
                 list(manifests.manifest_paths(content))

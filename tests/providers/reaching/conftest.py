@@ -14,6 +14,8 @@ import pytest
 from providers import lines, remote
 from providers.lines import Line
 from tests.catalogs.conftest import admin as admin
+from tests.catalogs.conftest import mia as mia
+from tests.catalogs.conftest import otto as otto
 from tests.providers.reaching.calls import CATALOG
 
 
