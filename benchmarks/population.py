@@ -167,10 +167,9 @@ def fill(parent: Securable, count: int) -> None:
 
 def _securables(parent: Securable, names: Iterable[str], kind: Kind, owner: User) -> list[Securable]:
     """The rows that all kinds share."""
-    rows = [Securable(id=new_id(), kind=kind, name=name, owner_user=owner, creator="bench") for name in names]
-    for row in rows:
-        row.place_under(parent)
-    return Securable.objects.bulk_create(rows)
+    return Securable.objects.bulk_create(
+        Securable.made(kind, name, parent, owner_user_id=owner.pk, creator="bench") for name in names
+    )
 
 
 def _metalake() -> Securable:

@@ -78,10 +78,9 @@ def plant(count: int) -> None:
     above = Metalake.objects.get()
     with transaction.atomic():
         for number in range(count):
-            row = Catalog(kind=Kind.CATALOG, name=f"c{number}", type="relational", provider="lakehouse-iceberg")
-            row.owner_user, row.creator = owner, "admin"
+            row = Catalog.made(Kind.CATALOG, f"c{number}", above, owner_user_id=owner.pk, creator="admin")
+            row.type, row.provider = "relational", "lakehouse-iceberg"
             row.properties = dict.fromkeys(KEYS, MASK) | {"warehouse": f"s3://c{number}/w", "nested-namespaces": "true"}
-            row.place_under(above)
             row.save(force_insert=True)
             vault.seal(row.pk, {key: f"{key} of c{number}" for key in KEYS})
 

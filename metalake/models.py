@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from secrets import randbits
+from typing import Any, Protocol, Self
 
 from django.conf import settings
 from django.db import models
@@ -58,6 +59,16 @@ SLOT_OF = {
 }
 
 
+class Container(Protocol):
+    """What another object lies in, by its row or as it was located."""
+
+    @property
+    def id(self) -> Any: ...
+
+    @property
+    def lineage(self) -> Any: ...
+
+
 class Securable(AuditInfo):
     """Anything a privilege is granted on or that has an owner; catalogs, schemas, tables and roles extend it.
 
@@ -99,7 +110,25 @@ class Securable(AuditInfo):
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
 
-    def place_under(self, parent: Securable | None) -> None:
+    @classmethod
+    def made(
+        cls,
+        kind: Kind,
+        name: str,
+        parent: Container | None,
+        *,
+        creator: str,
+        owner_user_id: int | None = None,
+        owner_group_id: int | None = None,
+        **fields: Any,
+    ) -> Self:
+        """A new row, not yet saved; whoever makes a securable makes it here. A metalake has no parent."""
+        owner = {"owner_user_id": owner_user_id, "owner_group_id": owner_group_id}
+        row = cls(kind=kind, name=name, creator=creator, **owner, **fields)
+        row.place_under(parent)
+        return row
+
+    def place_under(self, parent: Container | None) -> None:
         """Set what follows from the object's kind and its parent."""
         self.slot = SLOT_OF[Kind(self.kind)]
         self.parent_id = parent.id if parent else None

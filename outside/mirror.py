@@ -17,7 +17,7 @@ from metalake.errors import Invalid, NotFound
 from metalake.events import Event, event_of, record, stands
 from metalake.hierarchy import HierarchicalSchema, check_segment
 from metalake.lineage import Located
-from metalake.models import Securable, Slot, new_id
+from metalake.models import Securable, Slot
 from metalake.names import dotted
 from metalake.privileges import Kind
 from outside.calls import SYSTEM, system_actor
@@ -207,21 +207,8 @@ def _insert_tables(schema: Located, remotes: list[Remote], taken_at: datetime) -
     """Two statements: rows owned by the catalog's owner, since nobody here made them."""
     if remotes:
         _require_there(schema)
-    owner = schema.catalog
-    rows = []
-    for remote in remotes:
-        row = Securable(
-            id=new_id(),
-            kind=Kind.TABLE,
-            slot=Slot.TABULAR,
-            name=remote.name,
-            parent_id=schema.id,
-            owner_user_id=owner.owner_user_id,
-            owner_group_id=owner.owner_group_id,
-            creator=SYSTEM,
-        )
-        row.lineage = f"{schema.lineage}/{row.id}"
-        rows.append(row)
+    owner = _owner_of(schema)
+    rows = [Securable.made(Kind.TABLE, remote.name, schema, creator=SYSTEM, **owner) for remote in remotes]
     Securable.objects.bulk_create(rows)
     Mirror.objects.bulk_create(
         Mirror(
@@ -351,21 +338,15 @@ def _insert_schemas(catalog: Located, rows: dict[str, Schema], path: Hierarchica
 
 
 def _schema_row(catalog: Located, above: Securable | None, path: HierarchicalSchema) -> Schema:
-    row = Schema(
-        id=new_id(),
-        kind=Kind.SCHEMA,
-        slot=Slot.SCHEMA,
-        name=path.leaf,
-        parent_id=above.pk if above else catalog.id,
-        owner_user_id=catalog.catalog.owner_user_id,
-        owner_group_id=catalog.catalog.owner_group_id,
-        creator=SYSTEM,
-        in_catalog_id=catalog.id,
-        physical_name=path.physical,
-    )
-    row.lineage = f"{above.lineage if above else catalog.lineage}/{row.id}"
+    row = Schema.made(Kind.SCHEMA, path.leaf, above or catalog, creator=SYSTEM, **_owner_of(catalog))
+    row.in_catalog_id, row.physical_name = catalog.id, path.physical
     row.save(force_insert=True)
     return row
+
+
+def _owner_of(below: Located) -> dict[str, int | None]:
+    """Who owns what is found in another system: the owner of its catalog, since nobody here made it."""
+    return {"owner_user_id": below.catalog.owner_user_id, "owner_group_id": below.catalog.owner_group_id}
 
 
 def _found(catalog: Located, row: Schema) -> Event:

@@ -224,16 +224,7 @@ def _publish_creation(actor: Actor, intent: Intent) -> None:
     now, home, name = timezone.now(), _home(actor, intent), intent.arguments["name"]
     naming.require_free(home, name)
     _publish_place(intent, home)
-    row = Securable(
-        id=new_id(),
-        kind=Kind.TABLE,
-        slot=Slot.TABULAR,
-        name=name,
-        parent_id=home.id,
-        owner_user_id=actor.id,
-        creator=actor.name,
-    )
-    row.lineage = f"{home.lineage}/{row.id}"
+    row = Securable.made(Kind.TABLE, name, home, owner_user_id=actor.id, creator=actor.name)
     row.save(force_insert=True)
     mirror.keep(row.id, home.catalog.id, name, Remote(**intent.steps[-1]["result"]), now)
     full_name = [*home.full_name, name]

@@ -27,7 +27,6 @@ from authz.services.publishing import GroupRole, UserRole
 from metalake.errors import AlreadyExists, Invalid, NotFound
 from metalake.events import gone, stands
 from metalake.lineage import Located, Node
-from metalake.models import Securable
 from metalake.names import dotted
 from metalake.privileges import Kind
 
@@ -276,14 +275,14 @@ def _no_role(name: str) -> NotFound:
 
 
 def insert_role(actor: Actor, top: Located, name: str, properties: dict[str, str]) -> Role:
-    row = Role(
-        kind=Kind.ROLE,
-        name=name,
+    row = Role.made(
+        Kind.ROLE,
+        name,
+        top,
         properties=properties,
         owner_user_id=account_of(actor),
         creator=actor.name,
         group=RoleGroup.objects.create(name=f"{top.id}:{name}"),
     )
-    row.place_under(Securable(id=top.id, lineage=top.lineage))
     row.save(force_insert=True)
     return row

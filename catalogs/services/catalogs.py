@@ -82,16 +82,17 @@ def create_catalog(
     def act(actor: Actor, found: Located) -> Catalog:
         if Catalog.objects.filter(parent_id=found.id, name=name).exists():
             raise AlreadyExists(f"Catalog {name} already exists.", kind=Kind.CATALOG)
-        row = Catalog(
-            kind=Kind.CATALOG,
-            name=name,
+        row = Catalog.made(
+            Kind.CATALOG,
+            name,
+            row_of(Metalake, found),
+            id=catalog_id,
             type=type_,
             provider=provider or "",
             comment=comment,
             owner_user_id=account_of(actor),
             creator=actor.name,
         )
-        row.id = catalog_id
         row.properties = mask(opened, checked.settings.secrets())
         row.nested = row.properties.get(nesting.PROPERTY) == "true"
         schemas = registered.offered.get(Kind.SCHEMA)
@@ -99,7 +100,6 @@ def create_catalog(
         row.systems = sorted(system.words)
         _claim_locations(actor, row, registered, system)
         systems.require_alone(actor, row.id, found.id, system)
-        row.place_under(row_of(Metalake, found))
         row.save(force_insert=True)
         if secrets := _masked(row.properties, opened):
             vault.seal(row.id, secrets)

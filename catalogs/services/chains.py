@@ -18,7 +18,7 @@ from metalake.errors import AlreadyExists, Forbidden, Invalid, Unsupported
 from metalake.events import Event, event_of, record, stands
 from metalake.hierarchy import HierarchicalSchema, SeparatorPolicy, check_strict, configured_separator
 from metalake.lineage import Address, Located, Node, SchemaName
-from metalake.models import Securable, Slot, new_id
+from metalake.models import Securable
 from metalake.privileges import Kind
 from providers.registry import PROVIDERS, provider_class
 
@@ -128,15 +128,12 @@ def insert(actor: Actor, chain: Chain, comment: str | None, properties: dict[str
     """Two inserts, whatever the depth: Django cannot insert several rows of an inherited model at once."""
     now, parent, owner_id = timezone.now(), chain.parent, account_of(actor)
     rows: list[Schema] = []
-    above, lineage = parent.id, parent.lineage
     for level in chain.missing:
         is_target = level == chain.path
-        row = Schema(
-            id=new_id(),
-            kind=Kind.SCHEMA,
-            slot=Slot.SCHEMA,
-            name=level.leaf,
-            parent_id=above,
+        row = Schema.made(
+            Kind.SCHEMA,
+            level.leaf,
+            rows[-1] if rows else parent,
             owner_user_id=owner_id,
             creator=actor.name,
             create_time=now,
@@ -145,8 +142,6 @@ def insert(actor: Actor, chain: Chain, comment: str | None, properties: dict[str
             in_catalog_id=parent.catalog.id,
             physical_name=level.physical,
         )
-        row.lineage = lineage = f"{lineage}/{row.id}"
-        above = row.id
         rows.append(row)
     fields = [field.attname for field in Securable._meta.concrete_fields]
     Securable.objects.bulk_create([Securable(**{field: getattr(row, field) for field in fields}) for row in rows])

@@ -43,15 +43,15 @@ def create_metalake(actor: Actor, name: str, comment: str | None, properties: di
         if Metalake.objects.filter(name=name).exists():
             raise AlreadyExists(f"Metalake {name} already exists.", kind=Kind.METALAKE)
         owner_id = account_of(actor)
-        row = Metalake(
-            kind=Kind.METALAKE,
-            name=name,
+        row = Metalake.made(
+            Kind.METALAKE,
+            name,
+            None,
             comment=comment,
             properties=properties,
             owner_user_id=owner_id,
             creator=actor.name,
         )
-        row.place_under(None)
         row.save(force_insert=True)
         Member.objects.create(metalake=row, user_id=owner_id, creator=actor.name)
         member = snapshot.member_change(row.id, owner_id, True)

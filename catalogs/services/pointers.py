@@ -27,7 +27,6 @@ from formats.iceberg import files
 from metalake.errors import Invalid, OutcomeUnknown
 from metalake.events import event_of, record, stands
 from metalake.lineage import Address, Located, missing
-from metalake.models import Slot, new_id
 from metalake.privileges import Kind
 from outside import finding
 from providers.metadata_files import METADATA, MetadataFiles
@@ -144,18 +143,15 @@ def publish_table(
 
     def act(actor: Actor, home: Located) -> Located:
         require_free(home, name)
-        row = Table(
-            id=new_id(),
-            kind=Kind.TABLE,
-            slot=Slot.TABULAR,
-            name=name,
-            parent_id=home.id,
+        row = Table.made(
+            Kind.TABLE,
+            name,
+            home,
             owner_user_id=account_of(actor),
             creator=actor.name,
             metadata_location=metadata_location,
             table_uuid=_uuid_of(metadata),
         )
-        row.lineage = f"{home.lineage}/{row.id}"
         if Table.objects.filter(table_uuid=row.table_uuid).exists():
             raise Invalid("A table with this uuid is registered already.", kind=Kind.TABLE)
         row.save(force_insert=True)
