@@ -18,9 +18,9 @@ from authz.guarding.permissions import privileges_of
 from authz.models import User
 from authz.objects import by_ids
 from authz.operations import FAMILIES, OPERATIONS, Operation
+from metalake.kinds import Kind
 from metalake.lineage import Lineage
 from metalake.models import Securable
-from metalake.privileges import Kind
 
 SEE_PAGES, OPERATE = "metalake.see_pages", "metalake.operate"
 

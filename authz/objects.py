@@ -12,10 +12,10 @@ from typing import Protocol, TypeVar
 from authz.models import Role
 from authz.policy import Actor
 from metalake.errors import Invalid, NotFound
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located, Node, missing
 from metalake.models import Metalake, Securable
 from metalake.names import undotted
-from metalake.privileges import Kind
 
 BATCH = 5000
 T = TypeVar("T")

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import cache
 
-from metalake.privileges import Kind, Privilege
+from metalake.kinds import Kind
+from metalake.privileges import Privilege
 
 
 class Traversal(Enum):

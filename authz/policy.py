@@ -23,9 +23,10 @@ from authz.models import Grant, in_force, unended
 from authz.operations import Operation, Traversal
 from authz.snapshot import ALLOWS, DENY_SHIFT, Snapshot
 from metalake.errors import Forbidden, NotFound
+from metalake.kinds import Kind, grantable_on
 from metalake.lineage import Lineage, Node, lineage_text, missing
 from metalake.models import Securable, below
-from metalake.privileges import Effect, Kind, Privilege
+from metalake.privileges import Effect, Privilege
 
 NOBODY = 0
 
@@ -198,7 +199,7 @@ def permits(actor: Actor, operation: Operation, lineage: Lineage) -> bool:
 
 def usable(held: Rights, kind: Kind) -> list[Privilege]:
     """The privileges that these rights let an actor use on an object of this kind, be it by owning it."""
-    return [p for p in Privilege if kind in p.grantable_on and decide(operations.use_of(p, kind), held, kind)]
+    return [p for p in Privilege if kind in grantable_on(p) and decide(operations.use_of(p, kind), held, kind)]
 
 
 def require(actor: Actor, operation: Operation, lineage: Lineage) -> None:

@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> None:
     on_both_databases("benchmarks.checks", arguments)
     from authz import snapshot
     from benchmarks import population
-    from metalake.privileges import Kind
+    from metalake.kinds import Kind
 
     many = int(arguments[0]) if arguments else ROLES
     world = World()
@@ -85,7 +85,7 @@ class World:
     def __init__(self) -> None:
         from authz.models import User
         from benchmarks.population import children, first_catalog, schema
-        from metalake.privileges import Kind
+        from metalake.kinds import Kind
 
         self.random = random.Random(7)
         # Metalake, catalog and eight schemas.
@@ -231,8 +231,9 @@ def follow(role: Role, table: Located) -> None:
     from authz.models import User
     from authz.services.grants import grant_privileges, revoke_privileges
     from benchmarks.population import METALAKE
+    from metalake.kinds import Kind
     from metalake.names import dotted
-    from metalake.privileges import Kind, Privilege
+    from metalake.privileges import Privilege
 
     admin = actor_of(User.objects.get(username="admin"))
     taken, asked = [], []

@@ -17,8 +17,9 @@ def main(arguments: list[str]) -> None:
     from authz.models import User
     from benchmarks.population import CATALOG, METALAKE, analyze, children, first_catalog, grant, member, role, schema
     from catalogs.lookup import find
+    from metalake.kinds import Kind
     from metalake.lineage import Address
-    from metalake.privileges import Kind, Privilege
+    from metalake.privileges import Privilege
 
     owner = first_catalog()
     admin = User.objects.get(username="admin")

@@ -63,8 +63,8 @@ def explain(ask: Ask) -> Explanation:
     from authz.callers.identity import actor_of
     from authz.models import User
     from benchmarks.population import METALAKE
+    from metalake.kinds import Kind
     from metalake.names import dotted
-    from metalake.privileges import Kind
 
     user, table = ask
     admin = actor_of(User.objects.get(username="admin"))

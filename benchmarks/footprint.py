@@ -118,9 +118,9 @@ def fill() -> None:
     from authz.models import User
     from benchmarks.population import children
     from catalogs.services import schemas
+    from metalake.kinds import Kind
     from metalake.lineage import Address
     from metalake.models import Securable
-    from metalake.privileges import Kind
 
     admin = User.objects.get(username="admin")
     made = schemas.create_schema(actor_of(admin), Address(metalake="demo", catalog="lake", schema="wide"), None, {}).row

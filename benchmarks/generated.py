@@ -10,7 +10,7 @@ from pydantic import Field
 
 from benchmarks.outside import FLIGHTS, OUTPUT, SERDE, TEXT
 from formats.hive.tables import HiveColumn, HiveTable
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.external import Levels, Page, Remote, digest
 from tests.providers.memory import FlatMemoryProvider, MemorySettings
 

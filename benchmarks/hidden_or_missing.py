@@ -39,8 +39,9 @@ def main(arguments: list[str]) -> None:
     on_both_databases("benchmarks.hidden_or_missing", arguments)
     from authz.callers.identity import issue_token
     from benchmarks.population import CATALOG, fill, first_catalog, grant, members, role, schema
+    from metalake.kinds import Kind
     from metalake.models import Securable
-    from metalake.privileges import Kind, Privilege
+    from metalake.privileges import Privilege
 
     owner = first_catalog()
     for name in ("vault:a:b", "seen"):

@@ -13,9 +13,10 @@ def main(arguments: list[str]) -> None:
     from authz.models import User
     from benchmarks.population import CATALOG, METALAKE, analyze, children, first_catalog, grant, member, role, schema
     from catalogs.services import schemas
+    from metalake.kinds import Kind
     from metalake.lineage import Address
     from metalake.models import Securable
-    from metalake.privileges import Kind, Privilege
+    from metalake.privileges import Privilege
 
     many = int(arguments[0]) if arguments else 1_000_000
     owner = first_catalog()

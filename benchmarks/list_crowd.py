@@ -34,7 +34,8 @@ def main(arguments: list[str]) -> None:
         role,
         schema,
     )
-    from metalake.privileges import Kind, Privilege
+    from metalake.kinds import Kind
+    from metalake.privileges import Privilege
 
     home = schema(first_catalog(), "wide")
     names = (f"table_{n:05}" for n in range(TABLES))

@@ -17,7 +17,8 @@ def main(arguments: list[str]) -> None:
     from authz.callers.identity import issue_token
     from authz.models import User
     from benchmarks.population import CATALOG, METALAKE, analyze, children, first_catalog, grant, member, role, schema
-    from metalake.privileges import Kind, Privilege
+    from metalake.kinds import Kind
+    from metalake.privileges import Privilege
 
     owner = first_catalog()
     admin = User.objects.get(username="admin")

@@ -19,9 +19,10 @@ from authz.callers.identity import actor_of
 from authz.models import Group, Member, Role, User
 from authz.policy import Actor
 from catalogs.services import catalogs, metalakes, schemas
+from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Securable, new_id
-from metalake.privileges import Kind, Privilege
+from metalake.privileges import Privilege
 
 METALAKE, CATALOG = "bench", "lake"
 

@@ -44,8 +44,9 @@ class World:
         from authz.callers.identity import issue_token
         from authz.models import User
         from benchmarks import population
+        from metalake.kinds import Kind
         from metalake.models import Securable
-        from metalake.privileges import Kind, Privilege
+        from metalake.privileges import Privilege
 
         population.first_catalog()
         admin = User.objects.get(username="admin")

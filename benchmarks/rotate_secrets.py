@@ -70,8 +70,8 @@ def plant(count: int) -> None:
     from catalogs.models import Catalog
     from catalogs.secrets import MASK
     from catalogs.services import metalakes
+    from metalake.kinds import Kind
     from metalake.models import Metalake
-    from metalake.privileges import Kind
 
     owner = User.objects.create_superuser("admin", "correct horse battery")
     metalakes.create_metalake(actor_of(owner), "demo", None, {})

@@ -57,7 +57,8 @@ def fill() -> tuple[dict[str, str], str]:
     from authz.models import User
     from benchmarks.load_table import make_table
     from benchmarks.population import CATALOG, METALAKE, children, first_catalog, grant, member, role, schema
-    from metalake.privileges import Kind, Privilege
+    from metalake.kinds import Kind
+    from metalake.privileges import Privilege
 
     owner = first_catalog()
     home = schema(owner, "a:b:c")

@@ -100,8 +100,8 @@ def fill_more(storage: str, rounds: int) -> tuple[Callable[[int], dict[str, Ask]
     from authz.models import User
     from benchmarks.population import CATALOG, METALAKE, children, schema
     from catalogs.services import catalogs, schemas, tables
+    from metalake.kinds import Kind
     from metalake.lineage import Address
-    from metalake.privileges import Kind
 
     admin = User.objects.get(username="admin")
     owner = actor_of(admin)

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from catalogs.services.changes import Alteration
 from formats.native.columns import Name, lower
 from formats.native.tables import Properties, RemoveProperty, SetProperty, UpdateComment
-from metalake.privileges import CatalogType
+from metalake.kinds import CatalogType
 from metalake.wire import Body
 
 

@@ -11,8 +11,8 @@ from authz import policy
 from authz.policy import Actor
 from metalake.errors import NotFound
 from metalake.hierarchy import HierarchicalSchema, encode_segment, split_logical
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located, Node, SchemaName, logical, missing
-from metalake.privileges import Kind
 
 _DEEPEST = """
     SELECT COALESCE(t.id, s.securable_ptr_id, c.id, m.id) FROM metalake_securable m

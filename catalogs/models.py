@@ -6,8 +6,8 @@ from django.db import models
 from django.utils import timezone
 
 from metalake.hierarchy import HierarchicalSchema
+from metalake.kinds import CatalogType
 from metalake.models import Securable, new_id
-from metalake.privileges import CatalogType
 
 LEVELS = "\x1f"
 

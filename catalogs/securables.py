@@ -10,8 +10,8 @@ from authz.policy import Actor
 from catalogs.lookup import miss, nearest, schema_keys
 from catalogs.models import Catalog
 from metalake.hierarchy import configured_separator, split_logical
+from metalake.kinds import Kind
 from metalake.lineage import Address, Node
-from metalake.privileges import Kind
 
 KINDS = frozenset({Kind.CATALOG, Kind.SCHEMA, Kind.TABLE, Kind.VIEW})
 

@@ -20,7 +20,7 @@ from catalogs.secrets import MASK, is_secret
 from catalogs.services.changes import Alteration
 from metalake.errors import AlreadyExists, Invalid, MetalakeError
 from metalake.hierarchy import check_strict
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from metalake.wire import complaint
 from providers.base import Provider, Storage
 from providers.registry import PROVIDERS, provider_class

@@ -18,8 +18,8 @@ from catalogs.services import browsing, catalogs
 from frontend.catalog_forms import PROPERTY, STALE, CatalogForm, choices
 from frontend.guarding import is_partial, require, signed_in
 from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound
+from metalake.kinds import Kind
 from metalake.lineage import Located
-from metalake.privileges import Kind
 from outside import nesting
 from providers.registry import PROVIDERS, provider_class
 

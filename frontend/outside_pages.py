@@ -15,8 +15,8 @@ from catalogs.models import RefreshRun
 from frontend.catalog_pages import located
 from frontend.guarding import is_partial, signed_in
 from metalake.errors import Forbidden, MetalakeError
+from metalake.kinds import Kind
 from metalake.lineage import Located
-from metalake.privileges import Kind
 from outside import refresh, watching
 
 

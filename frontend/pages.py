@@ -21,8 +21,7 @@ from frontend.forms import TokenForm
 from frontend.guarding import is_partial, permits, signed_in
 from frontend.outside_pages import watched
 from metalake.errors import MetalakeError, NotFound
-from metalake.models import Slot
-from metalake.privileges import Kind
+from metalake.kinds import Kind, Slot
 from outside import watching
 
 
@@ -71,7 +70,7 @@ def list_metalakes(request: HttpRequest, actor: Actor) -> HttpResponse:
 def list_children(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
     """One level of the tree, or how it goes on."""
     found = browsing.locate(actor, object_id)
-    slot = request.GET.get("slot") if request.GET.get("slot") in Slot.values else None
+    slot = request.GET.get("slot") if request.GET.get("slot") in set(Slot) else None
     return _render_level(request, browsing.level_below(actor, found, slot, _after(request)), parent=found)
 
 

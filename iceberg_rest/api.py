@@ -16,8 +16,8 @@ from iceberg_rest.pages import page
 from iceberg_rest.routes import ROUTES, Call, Route, done, reply, route
 from iceberg_rest.wire import CreateNamespace, UpdateNamespaceProperties
 from metalake.errors import AlreadyExists, Invalid, NotEmpty, NotFound, NotInUse, Unprocessable, Unsupported
+from metalake.kinds import Kind
 from metalake.lineage import Address
-from metalake.privileges import Kind
 from providers.base import Provider
 from providers.registry import provider_for
 

@@ -25,7 +25,7 @@ from iceberg_rest.wire import (
     table_result,
 )
 from metalake.errors import Invalid, NotFound
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from metalake.rest import JSON, read_json
 
 

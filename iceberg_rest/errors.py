@@ -17,8 +17,8 @@ from pydantic import ValidationError
 from metalake import errors
 from metalake.causes import unavailable
 from metalake.errors import MetalakeError, NotFound
+from metalake.kinds import Kind
 from metalake.logs import note_failure
-from metalake.privileges import Kind
 from metalake.rest import JSON, explain
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from metalake.errors import Invalid
 from metalake.hierarchy import check_segment
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from metalake.rest import decode
 
 Levels = tuple[str, ...]

@@ -20,8 +20,8 @@ from iceberg_rest.errors import Subject, error_response, render_error
 from iceberg_rest.names import Levels, dotted
 from metalake.bodies import before_reading
 from metalake.errors import Forbidden, Invalid, Unsupported
+from metalake.kinds import Kind
 from metalake.lineage import Address
-from metalake.privileges import Kind
 from metalake.refusals import refused
 from metalake.rest import JSON, parse, taken
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from metalake.errors import NotFound
 from metalake.hierarchy import HierarchicalSchema
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 
 SchemaName = str | Sequence[str]
 """A logical name as the native wire has it, or the levels as the Iceberg wire has them."""

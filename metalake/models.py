@@ -12,7 +12,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from metalake.privileges import Kind, Privilege
+from metalake.kinds import Kind, kind_choices, slot_choices, slot_of
+from metalake.privileges import Privilege
 
 _EPOCH_MS = 1_704_067_200_000  # 2024-01-01
 _last = [0]
@@ -39,26 +40,6 @@ class AuditInfo(models.Model):
         abstract = True
 
 
-class Slot(models.TextChoices):
-    """Objects of one parent share a name space with the others in their slot: no table and view are namesakes."""
-
-    METALAKE = "metalake"
-    CATALOG = "catalog"
-    SCHEMA = "schema"
-    TABULAR = "tabular"
-    ROLE = "role"
-
-
-SLOT_OF = {
-    Kind.METALAKE: Slot.METALAKE,
-    Kind.CATALOG: Slot.CATALOG,
-    Kind.SCHEMA: Slot.SCHEMA,
-    Kind.TABLE: Slot.TABULAR,
-    Kind.VIEW: Slot.TABULAR,
-    Kind.ROLE: Slot.ROLE,
-}
-
-
 class Container(Protocol):
     """What another object lies in, by its row or as it was located."""
 
@@ -77,8 +58,8 @@ class Securable(AuditInfo):
     """
 
     id = models.BigIntegerField(primary_key=True, default=new_id, editable=False)
-    kind = models.CharField(max_length=16, choices=[(kind.value, kind.value) for kind in SLOT_OF])
-    slot = models.CharField(max_length=16, choices=Slot.choices, editable=False)
+    kind = models.CharField(max_length=16, choices=kind_choices)
+    slot = models.CharField(max_length=16, choices=slot_choices, editable=False)
     name = models.CharField(max_length=255)
     parent = models.ForeignKey("self", models.PROTECT, null=True, related_name="children")
     lineage = models.CharField(max_length=512, editable=False)
@@ -130,7 +111,7 @@ class Securable(AuditInfo):
 
     def place_under(self, parent: Container | None) -> None:
         """Set what follows from the object's kind and its parent."""
-        self.slot = SLOT_OF[Kind(self.kind)]
+        self.slot = slot_of(self.kind)
         self.parent_id = parent.id if parent else None
         self.lineage = f"{parent.lineage if parent else ''}/{self.id}"
 

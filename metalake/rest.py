@@ -28,8 +28,8 @@ from metalake import errors
 from metalake.bodies import before_reading, holds_nul, require_few_values
 from metalake.causes import unavailable
 from metalake.errors import Forbidden, Invalid, MetalakeError
+from metalake.kinds import Kind
 from metalake.logs import note_failure
-from metalake.privileges import Kind
 from metalake.refusals import refused
 from metalake.wire import AnyBody, Reply, explain, quote, read
 

@@ -16,8 +16,8 @@ from catalogs.lookup import by_id
 from catalogs.services.changes import require_enabled
 from catalogs.services.opening import provider_at
 from metalake.errors import Forbidden, NotFound, ProviderBusy
+from metalake.kinds import Kind
 from metalake.lineage import Located
-from metalake.privileges import Kind
 from providers import remote
 from providers.external import ExternalProvider, Remote
 from providers.registry import PROVIDERS, provider_class

@@ -11,8 +11,8 @@ from catalogs.lookup import nearest
 from catalogs.services import chains
 from metalake.errors import Invalid, NotFound, Unsupported
 from metalake.hierarchy import HierarchicalSchema
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located, Node
-from metalake.privileges import Kind
 from outside import mirror, nesting
 from outside.calls import is_external, load, provider_at_external
 

@@ -11,8 +11,8 @@ from catalogs.services import places, reserved
 from formats.iceberg import locations
 from formats.iceberg.folders import Ground
 from metalake.errors import Invalid
+from metalake.kinds import Kind
 from metalake.lineage import Located
-from metalake.privileges import Kind
 from outside import mirror
 from outside.reading import kept_of
 from providers.external import ExternalProvider, Remote

@@ -21,10 +21,10 @@ from formats.iceberg import builder, files, locations
 from formats.iceberg.requirements import check_requirements
 from formats.iceberg.translate import from_iceberg
 from metalake.errors import Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import new_id
 from metalake.names import dotted
-from metalake.privileges import Kind
 from outside import ground, intents, mirror
 from outside.intents import Draft
 from outside.steps import step

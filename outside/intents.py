@@ -29,7 +29,7 @@ from metalake import errors
 from metalake.context import for_request, request_id
 from metalake.errors import Conflict, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 from metalake.events import Event, record
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from outside import steps
 from outside.steps import ADOPTED as ADOPTED
 from outside.steps import LEASE, Fenced, Unsettled, save

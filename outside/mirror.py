@@ -16,10 +16,10 @@ from catalogs.models import LEVELS, Mirror, Schema
 from metalake.errors import Invalid, NotFound
 from metalake.events import Event, event_of, record, stands
 from metalake.hierarchy import HierarchicalSchema, check_segment
+from metalake.kinds import Kind, Slot
 from metalake.lineage import Located
-from metalake.models import Securable, Slot
+from metalake.models import Securable
 from metalake.names import dotted
-from metalake.privileges import Kind
 from outside.calls import SYSTEM, system_actor
 from outside.moving import buried_schemas, held_schemas, moving_tables, written_schemas
 from outside.moving import wire_name as wire_name

@@ -12,10 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from catalogs.models import LEVELS, Intent, Mirror, Reservation, Tombstone
+from metalake.kinds import Kind, Slot
 from metalake.lineage import Located
-from metalake.models import Slot
 from metalake.names import dotted
-from metalake.privileges import Kind
 
 
 def wire_name(levels: Collection[str]) -> str:

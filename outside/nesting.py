@@ -12,8 +12,8 @@ from authz.policy import Actor
 from catalogs.models import Schema
 from metalake.errors import Invalid, MetalakeError, NotFound, ProviderUnavailable
 from metalake.hierarchy import HierarchicalSchema, configured_separator
+from metalake.kinds import Kind
 from metalake.lineage import Located
-from metalake.privileges import Kind
 from outside import mirror
 from outside.calls import is_external, load, pages, provider_at_external
 from providers import remote

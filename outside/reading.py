@@ -16,9 +16,9 @@ from authz.writing import write
 from catalogs.lookup import nearest
 from catalogs.models import Catalog, Listing, Mirror, RefreshRun, Reservation
 from metalake.errors import NotFound
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import Securable
-from metalake.privileges import Kind
 from outside import mirror
 from outside.calls import load, system_actor
 from outside.tombstones import bury

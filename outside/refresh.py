@@ -24,8 +24,8 @@ from catalogs.services.changes import require_enabled
 from catalogs.services.holding import Held, write_to
 from metalake.errors import Conflict, MetalakeError, NotFound, Unsupported
 from metalake.events import follow_up
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located
-from metalake.privileges import Kind
 from outside import mirror
 from outside.calls import PATIENCE, SYSTEM, is_external, pages, provider_at_external, system_actor
 from outside.mirror import Tally

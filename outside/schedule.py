@@ -16,7 +16,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from catalogs.models import Catalog
 from metalake.errors import NotFound
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from outside import refresh
 from providers.external import REFRESH_INTERVAL, seconds_of
 

@@ -21,9 +21,9 @@ from catalogs.services.holding import hold_each
 from formats.iceberg import locations
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.hierarchy import HierarchicalSchema
+from metalake.kinds import Kind, Slot
 from metalake.lineage import Address, Located, logical
-from metalake.models import Securable, Slot, new_id
-from metalake.privileges import Kind
+from metalake.models import Securable, new_id
 from outside import intents, mirror, nesting
 from outside.calls import pages, provider_at_external
 from outside.intents import Draft, Work, step

@@ -25,10 +25,10 @@ from formats.native.tables import CreateTableRequest
 from metalake.errors import Conflict, Invalid, NotFound, Unsupported
 from metalake.events import event_of, record, stands
 from metalake.hierarchy import check_segment
+from metalake.kinds import Kind, Slot
 from metalake.lineage import Address, Located
-from metalake.models import Securable, Slot, new_id
+from metalake.models import Securable, new_id
 from metalake.names import dotted
-from metalake.privileges import Kind
 from outside import finding, ground, intents, mirror, nesting
 from outside.calls import pages, provider_at_external
 from outside.intents import Draft, Name, Work, step

@@ -13,10 +13,10 @@ from catalogs.lookup import by_id
 from catalogs.models import Mirror, Tombstone
 from catalogs.services.changes import remove
 from metalake.events import Event, event_of, gone, record
+from metalake.kinds import Kind, Slot
 from metalake.lineage import Located, Node
-from metalake.models import Securable, Slot, below
+from metalake.models import Securable, below
 from metalake.names import dotted
-from metalake.privileges import Kind
 from outside.calls import system_actor
 
 KEPT = timedelta(hours=24)

@@ -22,8 +22,8 @@ from catalogs.services.changes import event
 from catalogs.services.holding import hold_each
 from metalake.errors import NotFound
 from metalake.events import record
+from metalake.kinds import Kind
 from metalake.lineage import Located
-from metalake.privileges import Kind
 from outside import intents, schedule
 from outside.calls import is_external
 from providers import lines

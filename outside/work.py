@@ -16,9 +16,9 @@ from catalogs.services import reserved
 from catalogs.services.changes import event, remove, require_enabled, row_of, save
 from metalake.errors import Conflict, NotFound
 from metalake.events import gone, record
+from metalake.kinds import Kind, Slot
 from metalake.lineage import Located
-from metalake.models import Securable, Slot
-from metalake.privileges import Kind
+from metalake.models import Securable
 from outside import mirror
 from outside.intents import Held, Name, Work
 from providers.external import KEPT, Remote

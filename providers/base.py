@@ -11,7 +11,7 @@ from typing import Any, ClassVar, get_args
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
 from metalake.errors import Invalid
-from metalake.privileges import CatalogType, Kind
+from metalake.kinds import CatalogType, Kind
 from metalake.wire import complaint
 
 # What begins so is a storage's property, however much it is like one of a catalog's own.

@@ -26,7 +26,7 @@ from formats.iceberg.folders import Ground
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Invalid, Unsupported
 from metalake.hierarchy import HierarchicalSchema
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.base import Provider, Settings
 from providers.metadata_files import MetadataFiles
 

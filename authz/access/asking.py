@@ -11,8 +11,8 @@ from authz.objects import by_ids
 from authz.policy import Actor
 from authz.services.authority import require
 from authz.services.changing import enter
+from metalake.kinds import Kind
 from metalake.lineage import Located, missing
-from metalake.privileges import Kind
 
 
 def open_state(actor: Actor, metalake: str, as_of: datetime | None = None) -> State:

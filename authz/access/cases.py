@@ -13,6 +13,7 @@ from authz.objects import by_ids
 from authz.operations import Operation
 from authz.policy import Actor
 from authz.services.owners import Owner
+from metalake.kinds import grantable_on
 from metalake.lineage import Located
 from metalake.privileges import Effect, Privilege
 
@@ -108,7 +109,7 @@ class Case:
 
     def nearest(self, privilege: Privilege) -> Located:
         """The object itself, or the nearest one above it, that the privilege can be granted on."""
-        return next(on for on in reversed(self.lineage) if on.kind in privilege.grantable_on)
+        return next(on for on in reversed(self.lineage) if on.kind in grantable_on(privilege))
 
     # Words
 

@@ -17,8 +17,9 @@ from authz.policy import NOBODY, Actor, Rights
 from authz.services.owners import Owner
 from authz.snapshot import member_change
 from metalake.errors import Invalid
+from metalake.kinds import Kind, grantable_on
 from metalake.lineage import Located
-from metalake.privileges import Effect, Kind, Privilege, parse_privilege
+from metalake.privileges import Effect, Privilege, parse_privilege
 from metalake.wire import quote
 
 MAX_GRANTS = 10
@@ -53,8 +54,8 @@ def read_wanted(kind: Kind, privilege: str | None, operation: str | None) -> Wan
         raise Invalid(f"Access is explained on {_listed(FAMILIES['read_access'])}, not on a {kind}.", kind="object")
     if privilege is not None:
         known = known_privilege(privilege)
-        if kind not in known.grantable_on:
-            raise Invalid(f"Privilege {known} has no meaning on a {kind}, but on: {_listed(known.grantable_on)}.")
+        if kind not in grantable_on(known):
+            raise Invalid(f"Privilege {known} has no meaning on a {kind}, but on: {_listed(grantable_on(known))}.")
         return Wanted(use_of(known, kind), known)
     row = OPERATIONS.get(str(operation).lower())
     if row is None:

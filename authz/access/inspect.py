@@ -16,8 +16,9 @@ from django.db.models.functions import RowNumber
 from authz import operations, policy
 from authz.models import Grant, Group, User, unended
 from authz.policy import Actor
+from metalake.kinds import Kind, grantable_on
 from metalake.lineage import Lineage, Node
-from metalake.privileges import Effect, Kind, Privilege
+from metalake.privileges import Effect, Privilege
 
 MAX_GRANTS = 500
 SHOWN_HOLDERS = 5
@@ -131,7 +132,7 @@ def standing(actor: Actor, lineage: Lineage) -> Standing:
     held = policy.rights(actor, lineage)
     kind = Kind(lineage.nodes[-1].kind)
     owns = next((node for node in lineage.nodes if actor.owns(node)), None) if held.member else None
-    privileges = [privilege for privilege in held.effective() if kind in privilege.grantable_on]
+    privileges = [privilege for privilege in held.effective() if kind in grantable_on(privilege)]
     return Standing(owns, tuple(privileges))
 
 

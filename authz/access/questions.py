@@ -19,8 +19,9 @@ from authz.policy import NOBODY, Actor
 from authz.services.authority import require
 from authz.snapshot import Snapshot
 from metalake.errors import Invalid, NotFound, at
+from metalake.kinds import Kind, family
 from metalake.lineage import Address, Located
-from metalake.privileges import Kind, Privilege, family
+from metalake.privileges import Privilege
 
 MAX_QUESTIONS = 1000
 

@@ -16,9 +16,10 @@ from authz.history.state import Placed, State
 from authz.objects import finder
 from authz.policy import NOBODY, Actor, Rights
 from authz.snapshot import ALLOWS, Snapshot
+from metalake.kinds import Kind, family
 from metalake.lineage import Located
 from metalake.names import dotted
-from metalake.privileges import Kind, Privilege, family
+from metalake.privileges import Privilege
 
 FEWEST, MOST = 250, 10_000  # objects read at once
 OWNED_AT_ONCE = 100

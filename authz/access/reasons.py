@@ -16,7 +16,8 @@ from authz import operations
 from authz.operations import Operation, Traversal
 from authz.policy import Rights, decide
 from authz.snapshot import mask_of
-from metalake.privileges import Effect, Kind, Privilege
+from metalake.kinds import Kind
+from metalake.privileges import Effect, Privilege
 
 MAX_SETS = 5
 LEVELS: tuple[str, ...] = (operations.SELF, Kind.SCHEMA, Kind.CATALOG, Kind.METALAKE)

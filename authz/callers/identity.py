@@ -23,7 +23,8 @@ from authz.passwords import verify
 from authz.policy import NOBODY, Actor
 from authz.services.name_rules import check_user_name
 from metalake.errors import Forbidden, Invalid, Unauthenticated
-from metalake.models import Securable, Slot
+from metalake.kinds import Slot
+from metalake.models import Securable
 
 ANONYMOUS = "anonymous"  # whoever sends `simple` no name, as Gravitino's clients do until they are told one
 TOKEN_PREFIX = "mlk_"  # noqa: S105 (by which scanners find a leaked one)

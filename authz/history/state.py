@@ -26,9 +26,10 @@ from authz.objects import address_of, finder
 from authz.policy import NOBODY, Actor
 from authz.snapshot import Snapshot
 from metalake.errors import Invalid, NotFound
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located, Node, missing
 from metalake.models import Securable
-from metalake.privileges import Effect, Kind, Privilege
+from metalake.privileges import Effect, Privilege
 
 
 class GrantRow(NamedTuple):

@@ -21,9 +21,9 @@ from authz.services.publishing import GroupRole, UserRole
 from authz.services.roles import insert_role
 from metalake.errors import Conflict, NotFound
 from metalake.events import Event, stands
+from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.names import dotted
-from metalake.privileges import Kind
 
 
 def apply_plan(actor: Actor, metalake: str, token: str | None) -> list[Change]:

@@ -19,8 +19,9 @@ from authz.plans.blast_tree import Node, Tree
 from authz.policy import Actor, Rights
 from authz.services.entries import Entries
 from authz.snapshot import Snapshot
+from metalake.kinds import Kind
 from metalake.lineage import Located
-from metalake.privileges import Kind, Privilege
+from metalake.privileges import Privilege
 
 SHOWN = 5
 BUDGET = 4_000_000

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from django.db.models import Count, Q
 
 from authz.objects import batches, finder
+from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import Securable, below
-from metalake.privileges import Kind
 
 FEW = 100
 _CONTAINERS = (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA)

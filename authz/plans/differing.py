@@ -24,10 +24,11 @@ from authz.services.grants import stays
 from authz.services.name_rules import check_role_name
 from authz.services.publishing import GroupRole, UserRole
 from metalake.errors import Forbidden, Invalid, MetalakeError, NotFound, TooLarge, at
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located, missing
 from metalake.models import below
 from metalake.names import dotted
-from metalake.privileges import Effect, Kind, Privilege
+from metalake.privileges import Effect, Privilege
 from metalake.wire import quote
 
 MAX_GRANTS = 100_000

@@ -20,7 +20,8 @@ from authz.services.entries import Entries, Given, read_entries
 from authz.wire.rights import Moment, written
 from metalake.bodies import require_few_values, too_many_values
 from metalake.errors import Invalid, TooLarge, at
-from metalake.privileges import Effect, Kind
+from metalake.kinds import Kind
+from metalake.privileges import Effect
 from metalake.rest import kind_of
 from metalake.wire import MAX_BODY_NESTING, Body, quote, read
 

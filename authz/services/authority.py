@@ -10,8 +10,9 @@ from authz.objects import by_ids
 from authz.operations import Operation
 from authz.policy import Actor
 from metalake.errors import Forbidden, NotFound
+from metalake.kinds import Kind
 from metalake.lineage import Located, missing
-from metalake.privileges import Effect, Kind, Privilege
+from metalake.privileges import Effect, Privilege
 
 
 def require(actor: Actor, operation: Operation, found: Located) -> None:

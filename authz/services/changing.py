@@ -19,9 +19,9 @@ from authz.policy import Actor
 from authz.writing import Stale, write
 from metalake.errors import NotFound, NotInUse
 from metalake.events import Event, event_of, record
+from metalake.kinds import Kind
 from metalake.lineage import Located, Node
 from metalake.models import Metalake
-from metalake.privileges import Kind
 
 T = TypeVar("T")
 

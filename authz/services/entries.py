@@ -13,8 +13,9 @@ from authz.models import Grant, Role
 from authz.objects import address_of, finder
 from authz.policy import Actor
 from metalake.errors import Invalid, TooLarge
+from metalake.kinds import CatalogType, Kind, family, grantable_on
 from metalake.lineage import Address, Located
-from metalake.privileges import CatalogType, Effect, Kind, Privilege, family, parse_privilege
+from metalake.privileges import Effect, Privilege, parse_privilege
 from metalake.wire import quote
 
 MAX_OBJECTS = 5000
@@ -70,8 +71,8 @@ def read_entries(kind: Kind, pairs: Pairs) -> Entries:
             raise Invalid(f"{said} is not allow or deny and a known privilege.", kind="privilege")
         if privilege in entries:
             raise Invalid(f"Privilege {privilege} is given twice; say it once.", kind="privilege")
-        if kind not in privilege.grantable_on:
-            kinds = ", ".join(sorted(privilege.grantable_on))
+        if kind not in grantable_on(privilege):
+            kinds = ", ".join(sorted(grantable_on(privilege)))
             raise Invalid(f"Privilege {privilege} cannot be granted on a {kind}, but on: {kinds}.", kind="privilege")
         entries[privilege] = Given(effect, *span)
     if not entries:

@@ -18,10 +18,11 @@ from authz.services.changing import change, event, tell
 from authz.services.entries import Ask, Entries, Held, Pairs
 from authz.services.roles import GrantedOn, RoleRecord, find_role_row, located, role_record
 from metalake.errors import Forbidden, Invalid
+from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import below
 from metalake.names import dotted
-from metalake.privileges import Effect, Kind, Privilege
+from metalake.privileges import Effect, Privilege
 
 
 @misses_counted("role")

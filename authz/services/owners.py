@@ -17,9 +17,9 @@ from authz.services.authority import require, require_seen
 from authz.services.changing import change, enter, event, tell
 from metalake.errors import Forbidden, Invalid, NotFound
 from metalake.events import STANDS, stands
+from metalake.kinds import Kind
 from metalake.lineage import Located, missing
 from metalake.models import Securable, below
-from metalake.privileges import Kind
 
 
 class Owner(NamedTuple):

@@ -26,9 +26,9 @@ from authz.services.people import Person, find_group, find_user, group_record, u
 from authz.services.publishing import GroupRole, UserRole
 from metalake.errors import AlreadyExists, Invalid, NotFound
 from metalake.events import gone, stands
+from metalake.kinds import Kind
 from metalake.lineage import Located, Node
 from metalake.names import dotted
-from metalake.privileges import Kind
 
 
 class GrantedOn(NamedTuple):

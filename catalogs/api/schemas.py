@@ -10,8 +10,8 @@ from catalogs.bodies import CreateSchemaRequest, SchemaUpdatesRequest, alteratio
 from catalogs.replies import Identifier, SchemaReply, as_sent, identifiers, schema_reply
 from catalogs.services import schemas
 from metalake.errors import NotFound
+from metalake.kinds import Kind
 from metalake.lineage import Address
-from metalake.privileges import Kind
 from metalake.rest import Endpoint, answers
 
 

@@ -12,8 +12,9 @@ from catalogs.services.pointers import TableRecord
 from formats.iceberg.translate import from_iceberg
 from formats.native.tables import CreateTableRequest, RenameTable, TableUpdatesRequest
 from metalake.errors import Invalid, NotFound
+from metalake.kinds import Kind
 from metalake.lineage import Address
-from metalake.privileges import Kind, Privilege, parse_privilege
+from metalake.privileges import Privilege, parse_privilege
 from metalake.rest import Endpoint, answers
 from metalake.wire import quote
 from outside.iceberg import native_parts

@@ -17,8 +17,8 @@ from authz.services.changing import enter
 from catalogs.services import chains
 from catalogs.services.pointers import a_table, meet_home
 from metalake.errors import Forbidden, MetalakeError, NotFound
+from metalake.kinds import Kind
 from metalake.lineage import Address
-from metalake.privileges import Kind
 from metalake.rest import kind_of
 from outside import finding
 

@@ -18,9 +18,9 @@ from catalogs.services.schemas import list_schemas, load_schema
 from catalogs.services.tables import list_tables, load_table
 from formats.native.columns import type_text
 from metalake.errors import NotFound, ProviderUnavailable, Unsupported
+from metalake.kinds import Kind, Slot
 from metalake.lineage import Address, Located, Node
-from metalake.models import Metalake, Securable, Slot
-from metalake.privileges import Kind
+from metalake.models import Metalake, Securable
 from outside.iceberg import native_parts
 from outside.tables import ExternalTable
 

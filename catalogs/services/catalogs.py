@@ -35,9 +35,9 @@ from formats.iceberg.locations import canonical, is_under, may_meet, real_path
 from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.events import event_of, gone, record, stands
 from metalake.hierarchy import check_strict, configured_separator
+from metalake.kinds import CatalogType, Kind
 from metalake.lineage import Address, Located
 from metalake.models import Metalake, new_id
-from metalake.privileges import CatalogType, Kind
 from outside import nesting
 from outside.calls import is_external
 from outside.reading import forget_answers

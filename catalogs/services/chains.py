@@ -17,9 +17,9 @@ from catalogs.services.changes import require_enabled
 from metalake.errors import AlreadyExists, Forbidden, Invalid, Unsupported
 from metalake.events import Event, event_of, record, stands
 from metalake.hierarchy import HierarchicalSchema, SeparatorPolicy, check_strict, configured_separator
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located, Node, SchemaName
 from metalake.models import Securable
-from metalake.privileges import Kind
 from providers.registry import PROVIDERS, provider_class
 
 FLAT = "This catalog has no schemas inside schemas."

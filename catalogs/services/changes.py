@@ -34,9 +34,9 @@ from formats.iceberg.guard import check_limits
 from formats.native.tables import KeepProperty, RemoveProperty, SetProperty
 from metalake.errors import InUse, NotInUse
 from metalake.events import Event, event_of, stands
+from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import Metalake, Securable, below
-from metalake.privileges import Kind
 
 Row = TypeVar("Row", bound=Securable)
 Facts = Sequence[list[Any]]

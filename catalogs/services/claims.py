@@ -12,8 +12,8 @@ from catalogs.models import Catalog, LocationClaim, ReservedPlace
 from catalogs.services import reserved
 from formats.iceberg import locations
 from metalake.errors import Invalid
+from metalake.kinds import Kind
 from metalake.lineage import Located
-from metalake.privileges import Kind
 from providers.external import ExternalProvider
 from providers.metadata_files import MetadataFiles
 

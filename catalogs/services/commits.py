@@ -33,9 +33,9 @@ from formats.iceberg.requirements import check_requirements
 from metalake.errors import AlreadyExists, Conflict, Invalid
 from metalake.events import record
 from metalake.hierarchy import check_segment
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import Securable
-from metalake.privileges import Kind
 from outside import finding
 from outside import iceberg as external_iceberg
 from outside.calls import is_external

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from metalake.errors import AlreadyExists
+from metalake.kinds import Kind, Slot
 from metalake.lineage import Located
-from metalake.models import Securable, Slot
-from metalake.privileges import Kind
+from metalake.models import Securable
 
 
 def require_free(home: Located, name: str) -> None:

@@ -19,9 +19,9 @@ from formats.iceberg.guard import check_limits
 from metalake.errors import AlreadyExists, Forbidden, InUse, Invalid, NotEmpty, NotFound
 from metalake.events import event_of, gone, record, stands
 from metalake.hierarchy import check_strict
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import Metalake
-from metalake.privileges import Kind
 
 
 def list_metalakes(actor: Actor) -> QuerySet[Metalake]:

@@ -8,8 +8,8 @@ from catalogs import vault
 from catalogs.models import Catalog
 from catalogs.secrets import MASK
 from metalake.errors import Invalid, NotFound, Unsupported
+from metalake.kinds import Kind
 from metalake.lineage import Located, missing
-from metalake.privileges import Kind
 from providers.base import Provider
 from providers.iceberg.provider import IcebergProvider
 from providers.metadata_files import MetadataFiles

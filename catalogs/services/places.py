@@ -16,9 +16,9 @@ from formats.iceberg import locations
 from formats.iceberg.folders import Ground, divided, has_dash, schema_folder
 from metalake.errors import Forbidden, Invalid
 from metalake.hierarchy import HierarchicalSchema
+from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import Securable
-from metalake.privileges import Kind
 from providers.metadata_files import MetadataFiles
 
 LOCATION, OPENED = "location", "allowed-locations"  # properties of a schema

@@ -26,8 +26,8 @@ from catalogs.services.opening import store_of
 from formats.iceberg import files
 from metalake.errors import Invalid, OutcomeUnknown
 from metalake.events import event_of, record, stands
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located, missing
-from metalake.privileges import Kind
 from outside import finding
 from providers.metadata_files import METADATA, MetadataFiles
 

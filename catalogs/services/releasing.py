@@ -21,8 +21,8 @@ from formats.iceberg.live import live_files
 from formats.iceberg.locations import owned_by
 from metalake.errors import Conflict, InUse, NotFound, Unsupported
 from metalake.events import event_of, record
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located
-from metalake.privileges import Kind
 from outside.calls import is_external
 
 ATTEMPTS = 3

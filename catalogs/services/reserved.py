@@ -17,10 +17,10 @@ from catalogs.services.opening import kept_provider
 from formats.hive.tables import EXTERNAL_TABLE
 from formats.iceberg import locations
 from metalake.errors import Forbidden, Invalid, MetalakeError
+from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import Securable, below
 from metalake.names import dotted
-from metalake.privileges import Kind
 
 
 def keep(found: Located) -> list[ReservedPlace]:

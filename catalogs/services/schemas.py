@@ -23,9 +23,9 @@ from metalake.blocking import all_of
 from metalake.errors import NotEmpty, NotFound, Unsupported
 from metalake.events import gone, record
 from metalake.hierarchy import HierarchicalSchema
+from metalake.kinds import Kind, Slot
 from metalake.lineage import Address, Located
-from metalake.models import Securable, Slot
-from metalake.privileges import Kind
+from metalake.models import Securable
 from outside import schemas as external
 from outside.calls import is_external
 from outside.finding import find

@@ -20,7 +20,7 @@ from catalogs import vault
 from catalogs.lookup import by_id
 from catalogs.models import Catalog
 from metalake.errors import Conflict, Forbidden, MetalakeError
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers import remote
 from providers.base import Provider
 from providers.external import ExternalProvider

@@ -46,11 +46,12 @@ from metalake.blocking import all_of
 from metalake.errors import Invalid, Unsupported
 from metalake.events import event_of, follow_up, gone, record, stands
 from metalake.hierarchy import check_segment
+from metalake.kinds import Kind, Slot
 from metalake.lineage import Address, Located
-from metalake.models import AuditInfo, Securable, Slot
+from metalake.models import AuditInfo, Securable
 from metalake.names import dotted
 from metalake.outbox import NotHere
-from metalake.privileges import Kind, Privilege
+from metalake.privileges import Privilege
 from outside import finding
 from outside import iceberg as external_iceberg
 from outside import tables as external

@@ -29,10 +29,10 @@ from catalogs.services.opening import kept_provider, provider_of
 from formats.iceberg import files, locations
 from metalake.errors import Invalid, MetalakeError, NotFound, TooLarge
 from metalake.events import event_of, record
+from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import below
 from metalake.names import dotted
-from metalake.privileges import Kind
 from providers.base import Provider
 from providers.iceberg.provider import IcebergProvider
 

@@ -10,7 +10,7 @@ from formats.hive.names import GLUE, ICEBERG_IN_GLUE, folded_name
 from formats.hive.tables import EXTERNAL_TABLE, FILE_FORMATS, HiveTable, formats_of, passes
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Unsupported
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.external import CACHE_TTL, REFRESH_INTERVAL, Levels, Remote
 from providers.glue import iceberg as iceberg
 from providers.glue.settings import GlueSettings, read_shown_formats

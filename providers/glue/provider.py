@@ -22,7 +22,7 @@ from metalake.errors import (
     Unsupported,
     at,
 )
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.external import PARTITION, Levels, Page, Remote, digest
 from providers.glue.client import GlueClient
 from providers.glue.mapping import database_definition, database_input, hive_table, merged, moment, table_input

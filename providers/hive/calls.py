@@ -13,7 +13,7 @@ from hive_metastore.ttypes import EnvironmentContext, Table
 from formats.hive.partitions import partition_values
 from formats.hive.tables import MANAGED_TABLE, VIEW_TYPES, HiveColumn
 from metalake.errors import Conflict, MetalakeError, NotFound, OutcomeUnknown, Unsupported
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.external import PARTITION, Remote
 from providers.hive.client import Metastore
 from providers.hive.errors import About

@@ -17,7 +17,7 @@ from hive_metastore.ttypes import Table
 from formats.hive.tables import VIEW_TYPES
 from formats.iceberg import files, locations
 from metalake.errors import Invalid, MetalakeError, NotFound
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from metalake.protected import protected_files
 from providers.hive import folders as hive_folders
 from providers.hive.client import Metastore

@@ -19,7 +19,7 @@ from hive_metastore.ttypes import Table
 
 from formats.iceberg.locations import AZURE, BUCKETS, CLUSTERS, PATH_PROPERTIES, SAME_STORAGE
 from metalake.errors import NotFound, ProviderTimeout, ProviderUnavailable, Unsupported
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.hive.client import Metastore
 from providers.hive.errors import About, Refused
 from providers.hive_like.iceberg_entries import POINTER

@@ -20,7 +20,7 @@ from hive_metastore.ttypes import (
 )
 
 from metalake.errors import MetalakeError, NotFound, ProviderBusy, ProviderUnavailable, Unsupported
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.hive.client import Metastore, connection
 from providers.hive.errors import About, Refused
 from providers.reaching.endpoints import Endpoint

@@ -14,7 +14,7 @@ from formats.iceberg import locations
 from formats.iceberg.folders import Ground
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Invalid, TooLarge, Unsupported, at
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from metalake.wire import quote
 from providers.external import PARTITION, ExternalSettings, Remote
 from providers.hive import iceberg as hive_iceberg

@@ -23,7 +23,7 @@ from hive_metastore.ttypes import (
 from formats.hive.partitions import partition_name
 from formats.hive.tables import VIEW_TYPES, HiveColumn, HiveTable, SortColumn
 from metalake.errors import ProviderUnavailable
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.external import PARTITION, Remote, digest
 from providers.hive_like.meaning import formats_in
 

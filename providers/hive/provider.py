@@ -14,7 +14,7 @@ from formats.hive.names import HIVE, folded_name
 from formats.hive.partitions import partition_values
 from formats.hive.tables import HiveTable
 from metalake.errors import AlreadyExists, Conflict, NotFound, Unsupported
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.external import PARTITION, Levels, Page, Remote, kept
 from providers.hive.calls import (
     alter,

@@ -29,7 +29,7 @@ from metalake.errors import (
     OutcomeUnknown,
     ProviderUnavailable,
 )
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.deadline import require_time
 from providers.external import MARKER, ExternalProvider, Levels, Remote
 from providers.metadata_files import MetadataFiles

@@ -18,7 +18,7 @@ from formats.iceberg import guard
 from formats.native.tables import CreateTableRequest, RemoveProperty, SetProperty
 from metalake.errors import Invalid, Unsupported
 from metalake.hierarchy import HierarchicalSchema
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.base import Offer, Storage
 from providers.external import MARKER, METADATA_FILE, PARTITION, Levels, Remote
 from providers.hive_like.iceberg_entries import POINTER, IcebergEntries

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from formats.iceberg import files, locations
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.base import Offer, Storage
 from providers.metadata_files import MetadataFiles
 from providers.places import Placed, PlacedSettings, own_warehouse

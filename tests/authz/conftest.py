@@ -13,7 +13,7 @@ from authz import snapshot
 from authz.models import Grant
 from authz.policy import Actor
 from authz.services import grants, roles
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.authz.history import History
 from tests.authz.refusals import hold
 from tests.authz.small_world import Wire, World, held

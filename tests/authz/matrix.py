@@ -12,7 +12,8 @@ from itertools import product
 from typing import NamedTuple
 
 from authz.operations import OPERATIONS, Operation, Traversal
-from metalake.privileges import Kind, Privilege
+from metalake.kinds import Kind, grantable_on
+from metalake.privileges import Privilege
 
 Key = tuple[str, ...]
 Privileges = frozenset[Privilege]
@@ -128,7 +129,7 @@ def all_keys() -> list[Key]:
 
 def nearest(privilege: Privilege, on: Key) -> Key:
     """The lowest place on the lineage where the privilege can be granted."""
-    return next(at for at in reversed(lineage(on)) if kind_of(at) in privilege.grantable_on)
+    return next(at for at in reversed(lineage(on)) if kind_of(at) in grantable_on(privilege))
 
 
 def is_below(at: Key, on: Key) -> bool:
@@ -210,8 +211,8 @@ def _given(privileges: Iterable[Privilege], on: Key, role: str = OWN) -> list[Gr
 
 def _levels(on: Key, privilege: Privilege) -> list[Key]:
     """Metalake, catalog, L1, L2, L3 and the object, as far as the privilege can be granted there."""
-    leaf = on if len(on) > len(MAIN) else VIEW if Kind.VIEW in privilege.grantable_on else TABLE
-    return [at for at in lineage(leaf) if kind_of(at) in privilege.grantable_on]
+    leaf = on if len(on) > len(MAIN) else VIEW if Kind.VIEW in grantable_on(privilege) else TABLE
+    return [at for at in lineage(leaf) if kind_of(at) in grantable_on(privilege)]
 
 
 IN_CATALOG = (Kind.CATALOG, Kind.SCHEMA, Kind.TABLE, Kind.VIEW)

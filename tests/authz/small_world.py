@@ -20,9 +20,9 @@ from authz.services import grants, people, roles
 from authz.services.entries import Ask, spelled
 from catalogs.models import Catalog, Schema, Table
 from metalake.hierarchy import HierarchicalSchema
+from metalake.kinds import Kind
 from metalake.lineage import Located, Node
 from metalake.models import Metalake, Securable
-from metalake.privileges import Kind
 
 PASSWORD = "a long enough password"
 

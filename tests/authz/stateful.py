@@ -14,9 +14,9 @@ from catalogs.lookup import find
 from catalogs.services import catalogs, metalakes, pointers, schemas, tables
 from catalogs.services.changes import Alteration
 from catalogs.services.opening import store_of
+from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import Securable
-from metalake.privileges import Kind
 from tests.authz.mirror import FORBIDDEN, OK, Mirror, first
 from tests.authz.model import ALLOW, DENY, Grant, Group, Party, World
 

@@ -19,7 +19,7 @@ from authz.models import User
 from authz.services import people, roles
 from authz.services.entries import Ask
 from catalogs.services import catalogs, metalakes
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.catalogs.callers import PASSWORD
 from tests.catalogs.callers import Caller as Native
 from tests.iceberg_rest.world import Caller as Iceberg

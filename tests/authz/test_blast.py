@@ -17,8 +17,9 @@ from authz.plans.differing import Wanted, WantedGrant, WantedRole
 from authz.policy import Actor
 from authz.services import people, roles
 from authz.services.entries import Given
+from metalake.kinds import Kind, grantable_on
 from metalake.models import Securable
-from metalake.privileges import Effect, Kind, Privilege
+from metalake.privileges import Effect, Privilege
 from tests.authz.small_world import World
 
 pytestmark = pytest.mark.store
@@ -76,7 +77,7 @@ class Random:
             on = located[row.pk]
             if on.name == "files":
                 continue
-            some = [privilege for privilege in OFTEN if row.kind in privilege.grantable_on]
+            some = [privilege for privilege in OFTEN if row.kind in grantable_on(privilege)]
             given = {privilege: self._given() for privilege in rng.sample(some, rng.randint(1, min(3, len(some))))}
             wanted.append(WantedGrant("", on.kind, ".".join(on.full_name), given))
         wanted.sort(key=lambda grant: (grant.kind != Kind.METALAKE, grant.full_name, grant.kind))

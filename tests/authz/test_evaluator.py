@@ -21,9 +21,10 @@ from authz.models import Grant, Group, Member, Role, User
 from authz.policy import Actor
 from authz.services import publishing
 from metalake.errors import Forbidden, NotFound
+from metalake.kinds import slot_of
 from metalake.lineage import Node
-from metalake.models import SLOT_OF, Securable
-from metalake.privileges import Effect, Kind, Privilege
+from metalake.models import Securable
+from metalake.privileges import Effect, Privilege
 from tests.authz import model
 from tests.authz.worlds import Question, random_questions, random_request, random_world
 
@@ -124,7 +125,7 @@ class Stored:
         return Securable(
             id=self.id(place, obj.id),
             kind=obj.kind,
-            slot=SLOT_OF[Kind(obj.kind)],
+            slot=slot_of(obj.kind),
             name=f"{place}{obj.name}" if obj.kind == "metalake" else obj.name,
             parent_id=lineage[-2] if len(lineage) > 1 else None,
             lineage="".join(f"/{above}" for above in lineage),
@@ -293,9 +294,7 @@ def test_lists_show_what_the_model_shows(most: int, monkeypatch: pytest.MonkeyPa
                     for obj in telling(world, [o for o in world.objects.values() if o.kind in containers.split()])[:3]:
                         how = random_request(rng, world, 1 / 3)
                         line = stored.line(place, obj)
-                        rows = Securable.objects.filter(
-                            parent_id=line.nodes[-1].id, slot=SLOT_OF[Kind(kind)], kind=kind
-                        )
+                        rows = Securable.objects.filter(parent_id=line.nodes[-1].id, slot=slot_of(kind), kind=kind)
                         actor = stored.actor(place, user, how)
                         found = set(visible(actor, line, rows).values_list("pk", flat=True))
                         if not policy.sees(actor, line):

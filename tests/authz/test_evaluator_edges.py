@@ -15,8 +15,9 @@ from authz.operations import OPERATIONS, SELF, Traversal, use_of
 from authz.policy import Actor, Rights
 from authz.snapshot import ALLOWS, DENY_SHIFT, mask_of
 from metalake.errors import Forbidden, NotFound
+from metalake.kinds import Kind, grantable_on
 from metalake.lineage import Lineage, Node
-from metalake.privileges import Effect, Kind, Privilege
+from metalake.privileges import Effect, Privilege
 from tests.authz.small_world import World
 from tests.authz.test_policy_snapshot import empty
 
@@ -198,7 +199,7 @@ _ROWS = {
     (P.MANAGE_GRANTS, Kind.VIEW): operations.GRANT_ON_LEAF,
 }
 _ANSWERED = (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA, Kind.TABLE, Kind.VIEW)
-_PAIRS = [(p, kind) for p in P for kind in sorted(p.grantable_on) if p is not P.MANAGE_GRANTS or kind in _ANSWERED]
+_PAIRS = [(p, kind) for p in P for kind in sorted(grantable_on(p)) if p is not P.MANAGE_GRANTS or kind in _ANSWERED]
 
 
 @pytest.mark.parametrize(("privilege", "kind"), _PAIRS)

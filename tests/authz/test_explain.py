@@ -9,7 +9,7 @@ import pytest
 from authz import snapshot
 from authz.models import Grant, Member
 from authz.services import grants, owners, roles
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.authz.explaining import TABLE, Asking, changes, said
 from tests.authz.small_world import Wire, World, kind_at
 

@@ -10,8 +10,8 @@ import pytest
 from authz.models import Fact
 from authz.services import changing, grants, owners, people, roles
 from metalake.events import stands
+from metalake.kinds import Kind
 from metalake.models import Securable
-from metalake.privileges import Kind
 from tests.authz.explaining import TABLE, Asking, changes, said
 from tests.authz.small_world import Wire, World
 

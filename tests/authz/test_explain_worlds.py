@@ -18,8 +18,9 @@ from authz.operations import OPERATIONS, Operation, use_of
 from authz.policy import Actor, Rights
 from authz.services.authority import may_give, may_lift
 from authz.snapshot import Snapshot, mask_of
+from metalake.kinds import Kind, grantable_on
 from metalake.lineage import Located
-from metalake.privileges import Effect, Kind, Privilege
+from metalake.privileges import Effect, Privilege
 from tests.authz.test_evaluator import Stored, batches
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
@@ -31,7 +32,7 @@ KINDS = (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA, Kind.TABLE)
 
 def asked_of(kind: Kind) -> list[Operation]:
     rows = [row for row in OPERATIONS.values() if kind in row.on]
-    return rows + [use_of(privilege, kind) for privilege in Privilege if kind in privilege.grantable_on]
+    return rows + [use_of(privilege, kind) for privilege in Privilege if kind in grantable_on(privilege)]
 
 
 ASKED = {kind: asked_of(kind) for kind in KINDS}

@@ -15,7 +15,7 @@ from authz.policy import Actor
 from authz.services import bulk, grants, links, people, roles
 from authz.services.bulk import NewUser
 from metalake.errors import Forbidden, NotFound
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.authz.history import FLIGHTS, History, now
 from tests.authz.small_world import Wire, World
 

@@ -13,7 +13,8 @@ from authz.services import grants, roles
 from authz.services.entries import Given
 from authz.writing import write
 from metalake.errors import Forbidden, Invalid, NotFound
-from metalake.privileges import Effect, Kind, Privilege
+from metalake.kinds import Kind, grantable_on
+from metalake.privileges import Effect, Privilege
 from tests.authz.small_world import Wire, World, ask, kind_at
 
 pytestmark = pytest.mark.store
@@ -119,7 +120,7 @@ def test_nothing_is_granted_on_roles_and_columns(world: World, role: str) -> Non
 def test_every_privilege_can_be_granted_where_it_binds(world: World, role: str) -> None:
     at = {Kind.METALAKE: "acme", Kind.CATALOG: "lake", Kind.SCHEMA: "lake.A", Kind.TABLE: "lake.A:B.t"}
     for kind, name in at.items():
-        fitting = [p for p in Privilege if kind in p.grantable_on]
+        fitting = [p for p in Privilege if kind in grantable_on(p)]
         relational = [p for p in fitting if kind is Kind.METALAKE or not _is_foreign(p)]
         grants.grant_privileges(world.olga, "acme", role, kind, name, [(p, "allow") for p in relational])
         assert len(world.role(role)[name]) == len(relational) > 2

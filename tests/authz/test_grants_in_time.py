@@ -17,9 +17,10 @@ from authz.services import grants, roles
 from authz.services.entries import Ask
 from catalogs.lookup import find
 from metalake.errors import Forbidden, Invalid
+from metalake.kinds import Kind, Slot
 from metalake.lineage import Address
-from metalake.models import Securable, Slot
-from metalake.privileges import Kind, Privilege
+from metalake.models import Securable
+from metalake.privileges import Privilege
 from tests.authz.small_world import Wire, World, kind_at
 
 pytestmark = pytest.mark.store

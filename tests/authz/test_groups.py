@@ -6,7 +6,7 @@ import pytest
 
 from authz.services import grants, owners, people, roles
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.authz.small_world import Wire, World
 
 pytestmark = pytest.mark.store

@@ -28,8 +28,9 @@ from authz.objects import by_ids
 from authz.services import grants, people, roles
 from catalogs.models import Table
 from metalake.errors import Forbidden, Invalid, NotFound, Unsupported
+from metalake.kinds import Kind
 from metalake.models import Securable
-from metalake.privileges import Kind, Privilege
+from metalake.privileges import Privilege
 from tests.authz import model
 from tests.authz.small_world import World
 from tests.authz.test_evaluator import Stored

@@ -23,8 +23,9 @@ from authz.services import grants, owners, people, roles
 from catalogs.services import catalogs, schemas
 from catalogs.services.changes import Alteration
 from metalake.errors import Invalid, NotFound
+from metalake.kinds import Kind
 from metalake.lineage import Address
-from metalake.privileges import Effect, Kind, Privilege
+from metalake.privileges import Effect, Privilege
 from tests.authz.history import FLIGHTS, History, now
 from tests.authz.small_world import kind_at
 

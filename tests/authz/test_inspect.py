@@ -11,7 +11,8 @@ from authz.access.inspect import GrantsSeen, grants_on
 from authz.objects import find_object
 from authz.policy import Actor
 from authz.services import roles
-from metalake.privileges import Kind, Privilege
+from metalake.kinds import Kind
+from metalake.privileges import Privilege
 from tests.authz.small_world import World, kind_at
 
 pytestmark = pytest.mark.store

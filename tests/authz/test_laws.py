@@ -18,9 +18,9 @@ from authz.models import User as StoredUser
 from authz.objects import find_object
 from authz.services import grants, owners, people, roles
 from catalogs.services import schemas, tables
+from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Securable
-from metalake.privileges import Kind
 from tests.authz.model import ALLOW, DENY, Actor, Grant, Party, World, allowed, answer, visible
 from tests.authz.small_world import PASSWORD, kind_at
 from tests.authz.small_world import World as SmallWorld

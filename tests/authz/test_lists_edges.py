@@ -13,8 +13,8 @@ from authz.objects import find_object
 from authz.policy import Actor
 from authz.services import roles
 from metalake.errors import Forbidden
+from metalake.kinds import Kind
 from metalake.models import Securable
-from metalake.privileges import Kind
 from tests.authz.small_world import World, kind_at
 from tests.authz.test_evaluator_edges import MIA, Line, node
 

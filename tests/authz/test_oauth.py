@@ -18,7 +18,7 @@ from authz.models import User
 from authz.policy import NOBODY
 from authz.services import grants, owners, people, roles
 from metalake.errors import Unauthenticated
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.authz.issuer import (
     AUDIENCE,
     FAR,

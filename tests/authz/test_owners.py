@@ -7,8 +7,8 @@ import pytest
 from authz.models import Member, User
 from authz.services import owners, people, roles
 from metalake.errors import Forbidden, Invalid, NotFound
+from metalake.kinds import Kind
 from metalake.models import Securable
-from metalake.privileges import Kind
 from tests.authz.small_world import Wire, World
 
 pytestmark = pytest.mark.store

@@ -17,8 +17,9 @@ from authz.services import owners, people, roles
 from authz.services.entries import Ask
 from catalogs.lookup import nearest
 from catalogs.services import catalogs, metalakes, schemas, tables
+from metalake.kinds import Kind
 from metalake.lineage import Address
-from metalake.privileges import Kind, Privilege
+from metalake.privileges import Privilege
 from tests.authz import model
 from tests.authz.matrix import MAIN, OWN, TABLE, TEAM, Case, Grant, Key, kind_of
 from tests.authz.test_matrix import MIA, id_of, world_of

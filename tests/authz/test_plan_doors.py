@@ -14,7 +14,7 @@ from authz.models import Plan
 from authz.plans import differing
 from authz.plans import file as plan_file
 from authz.services import owners
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.authz.plan_files import FILE, PATH, state, wanted
 from tests.authz.small_world import Wire, World
 

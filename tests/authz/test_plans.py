@@ -17,7 +17,8 @@ from authz.plans.differing import Wanted
 from authz.policy import Actor
 from authz.services import owners, people, roles
 from metalake.errors import Conflict, Forbidden, NotFound
-from metalake.privileges import Kind, Privilege
+from metalake.kinds import Kind
+from metalake.privileges import Privilege
 from tests.authz.plan_files import FILE, LATER, on, role, state, subtree, wanted
 from tests.authz.small_world import World
 

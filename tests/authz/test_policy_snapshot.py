@@ -13,7 +13,8 @@ from authz.models import PolicyChange, PolicyEpoch
 from authz.services import grants as granting
 from authz.services import roles
 from authz.snapshot import Snapshot
-from metalake.privileges import Kind, Privilege
+from metalake.kinds import Kind
+from metalake.privileges import Privilege
 from tests.authz.small_world import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]

@@ -19,8 +19,9 @@ from authz.operations import load_of
 from authz.policy import Actor
 from authz.services import grants, owners, people, roles
 from catalogs.models import Schema
+from metalake.kinds import Kind, family
 from metalake.lineage import Located
-from metalake.privileges import Kind, Privilege, family
+from metalake.privileges import Privilege
 from tests.authz.history import History, now
 from tests.authz.small_world import World, at, node_of
 from tests.authz.test_evaluator import Stored, clear

@@ -16,8 +16,8 @@ from authz.models import Grant
 from authz.services import grants, owners, people, roles
 from authz.services.entries import spelled
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound
+from metalake.kinds import Kind
 from metalake.models import Securable
-from metalake.privileges import Kind
 from tests.authz.small_world import Wire, World, ask
 
 pytestmark = pytest.mark.store

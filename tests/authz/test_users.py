@@ -9,8 +9,8 @@ import pytest
 from authz.models import Group, User
 from authz.services import owners, people, roles
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound, NotInUse
+from metalake.kinds import Kind
 from metalake.models import Metalake
-from metalake.privileges import Kind
 from tests.authz.small_world import Wire, World
 
 pytestmark = pytest.mark.store

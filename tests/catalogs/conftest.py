@@ -10,7 +10,7 @@ from authz.models import User
 from authz.services import people, roles
 from authz.services.entries import Ask
 from catalogs.services import catalogs, metalakes
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.catalogs.callers import PASSWORD, Caller
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from catalogs.models import Table
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.catalogs.callers import Caller, update
 from tests.catalogs.conftest import give
 

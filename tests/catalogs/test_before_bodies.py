@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from metalake.rest import Endpoint
 from tests.architecture.test_routes import NATIVE, endpoint_of
 from tests.catalogs.callers import Caller

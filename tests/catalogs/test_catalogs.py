@@ -6,7 +6,7 @@ import pytest
 
 from catalogs import vault
 from catalogs.models import Catalog
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.catalogs.callers import Caller, update
 from tests.catalogs.conftest import give
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.catalogs.callers import Answer, Caller, update
 from tests.catalogs.conftest import give
 

@@ -20,9 +20,9 @@ from catalogs.services import catalogs, commits, metalakes, schemas, tables
 from catalogs.services.changes import Alteration
 from catalogs.services.tables import TableDraft
 from metalake.errors import Forbidden, NotFound
+from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Metalake, Securable
-from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give
 from tests.catalogs.meeting import met

@@ -31,8 +31,8 @@ from authz.policy import Actor
 from catalogs.models import Catalog, LocationClaim, ReservedPlace
 from catalogs.services import catalogs, metalakes, tables
 from metalake.errors import Forbidden
+from metalake.kinds import Kind
 from metalake.models import Outbox
-from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give
 from tests.iceberg_rest.world import COLUMNS

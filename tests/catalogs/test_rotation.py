@@ -21,8 +21,8 @@ from catalogs.models import Catalog, CatalogSecrets
 from catalogs.secrets import MASK
 from catalogs.services import catalogs, metalakes
 from catalogs.services.changes import Alteration
+from metalake.kinds import Kind
 from metalake.models import Metalake
-from metalake.privileges import Kind
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 

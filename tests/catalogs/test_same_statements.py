@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from django.db import connection
 
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.catalogs.callers import Caller, update
 from tests.catalogs.conftest import give
 from tests.catalogs.test_hidden import COLUMNS, COMMENT, requests_below_catalog, requests_below_metalake

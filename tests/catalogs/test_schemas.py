@@ -2,7 +2,7 @@
 
 import pytest
 
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.catalogs.callers import Caller, segment, update
 from tests.catalogs.conftest import give
 

@@ -12,7 +12,7 @@ from django.apps import apps
 from catalogs import vault
 from catalogs.models import Catalog, CatalogSecrets
 from catalogs.secrets import MASK
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.catalogs.callers import Caller
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]

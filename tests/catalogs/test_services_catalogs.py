@@ -19,9 +19,9 @@ from catalogs.services import catalogs, metalakes, schemas, tables
 from catalogs.services.changes import Alteration
 from catalogs.services.pointers import TableDraft
 from metalake.errors import Forbidden, Invalid, NotFound
+from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Metalake, Securable
-from metalake.privileges import Kind
 from providers.iceberg.provider import IcebergProvider
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give

@@ -10,8 +10,8 @@ import pytest
 
 from catalogs.models import LocationClaim, ReservedPlace
 from catalogs.services import tables
+from metalake.kinds import Kind
 from metalake.models import Outbox
-from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give
 from tests.catalogs.test_reserved import live_snapshot

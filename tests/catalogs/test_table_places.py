@@ -13,7 +13,7 @@ import pytest
 
 from catalogs.models import Catalog, LocationClaim, Table
 from formats.iceberg.locations import real_path
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give
 from tests.iceberg_rest.world import COLUMNS, Answer

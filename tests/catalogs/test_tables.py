@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from catalogs.models import Table
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.catalogs import native
 from tests.catalogs.callers import Caller, segment
 from tests.catalogs.conftest import give

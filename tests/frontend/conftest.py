@@ -20,8 +20,8 @@ from authz.services.entries import Ask
 from catalogs.lookup import nearest
 from catalogs.models import Intent, Reservation
 from catalogs.services import catalogs, metalakes, schemas, tables
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located
-from metalake.privileges import Kind
 from outside.steps import step
 from tests.providers.world import World
 

@@ -12,7 +12,7 @@ from pydantic import Field, SecretStr
 from catalogs import vault
 from catalogs.models import Catalog
 from catalogs.secrets import MASK
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from outside import nesting, refresh
 from providers import registry
 from tests.frontend.conftest import actor, add_outside, give, sign_in

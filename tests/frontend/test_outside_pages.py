@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from authz.models import AuditEntry
 from catalogs.models import Catalog, Intent, RefreshRun, Reservation
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import Securable
-from metalake.privileges import Kind
 from outside import refresh, schedule, watching
 from providers import lines
 from tests.frontend.conftest import actor, add_outside, add_stuck_intent, find, give, sign_in

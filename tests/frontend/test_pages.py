@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 
 from authz.services import people, roles
 from catalogs.services import browsing, catalogs
+from metalake.kinds import Kind
 from metalake.models import Securable
-from metalake.privileges import Kind
 from tests.frontend.conftest import actor, add_schema, add_table, add_user, give, sign_in
 
 pytestmark = pytest.mark.store

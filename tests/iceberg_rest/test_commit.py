@@ -13,7 +13,7 @@ from authz import writing
 from catalogs.services import commits, tables
 from formats.iceberg import files
 from metalake.errors import OutcomeUnknown, ProviderUnavailable
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.iceberg_rest.conftest import grant
 from tests.iceberg_rest.world import COLUMNS, Caller
 

@@ -11,7 +11,7 @@ from django.test import override_settings
 from iceberg_rest.errors import shape_of
 from metalake import errors
 from metalake.errors import MetalakeError
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.iceberg_rest.conftest import grant
 from tests.iceberg_rest.world import COLUMNS, Caller, basic
 

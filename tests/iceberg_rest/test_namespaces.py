@@ -8,7 +8,7 @@ from authz.callers.identity import actor_of
 from authz.models import User
 from catalogs.models import Schema
 from catalogs.services import catalogs
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.iceberg_rest.conftest import grant
 from tests.iceberg_rest.world import Caller, segment
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from iceberg_rest import pages
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.iceberg_rest.conftest import grant
 from tests.iceberg_rest.world import Caller
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from catalogs.models import Catalog, LocationClaim, ReservedPlace, Table
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.iceberg_rest.conftest import grant
 from tests.iceberg_rest.test_commit import staged
 from tests.iceberg_rest.world import COLUMNS, Answer, Caller

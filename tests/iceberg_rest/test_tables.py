@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from metalake.kinds import Kind
 from metalake.outbox import drain
-from metalake.privileges import Kind
 from tests.iceberg_rest.conftest import grant
 from tests.iceberg_rest.world import COLUMNS, Caller
 

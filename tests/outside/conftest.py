@@ -15,7 +15,7 @@ from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
 from authz.policy import Actor
 from catalogs.services import catalogs
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from outside import steps
 from providers import lines, remote
 from tests.catalogs.callers import Caller

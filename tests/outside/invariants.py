@@ -6,8 +6,8 @@ from collections import Counter
 
 from authz.models import AuditEntry, Grant
 from catalogs.models import Intent, LocationClaim, Mirror, Reservation, Table
+from metalake.kinds import Kind
 from metalake.models import Securable
-from metalake.privileges import Kind
 from tests.outside.outside import is_foreign
 from tests.outside.writes import REQUEST, Bench
 from tests.providers.world import LEVELS

@@ -17,9 +17,10 @@ from authz.policy import Actor
 from catalogs.models import Catalog, Listing, Mirror, RefreshRun, Tombstone
 from catalogs.services import schemas, tables
 from metalake.errors import Forbidden, NotFound, ProviderUnavailable
+from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Securable
-from metalake.privileges import Kind, Privilege
+from metalake.privileges import Privilege
 from outside import mirror, reading, refresh
 from providers import lines, remote
 from providers.external import Page, Remote

@@ -9,8 +9,8 @@ import pytest
 from authz.policy import Actor
 from catalogs.services import tables
 from metalake.errors import NotFound
+from metalake.kinds import Kind
 from metalake.lineage import Address
-from metalake.privileges import Kind
 from tests.catalogs.callers import Answer, Caller, update
 from tests.catalogs.conftest import give
 from tests.catalogs.test_same_statements import about_a_table, assert_alike, below_a_schema, natively

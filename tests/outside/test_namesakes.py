@@ -7,8 +7,8 @@ import pytest
 from authz.policy import Actor
 from catalogs.models import Tombstone
 from catalogs.services import catalogs
+from metalake.kinds import Kind
 from metalake.models import Securable
-from metalake.privileges import Kind
 from tests.catalogs.callers import Caller, update
 from tests.catalogs.conftest import give
 from tests.providers.world import World

@@ -16,9 +16,9 @@ from authz.policy import Actor
 from catalogs.models import Catalog, Mirror, Tombstone
 from catalogs.services import schemas, tables
 from metalake.errors import MetalakeError, NotFound
+from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Securable
-from metalake.privileges import Kind
 from outside import refresh
 from tests.catalogs.conftest import give
 from tests.outside.crashes import killed_at, settle_all

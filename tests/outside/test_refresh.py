@@ -17,8 +17,8 @@ from authz.models import AuditEntry
 from authz.policy import Actor
 from catalogs.models import Catalog, Mirror, RefreshRun, Tombstone
 from metalake import outbox
+from metalake.kinds import Kind
 from metalake.models import Outbox, Securable
-from metalake.privileges import Kind
 from outside import refresh, schedule
 from tests.catalogs.callers import Caller
 from tests.providers.world import World

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from authz.policy import Actor
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.catalogs.callers import Answer, Caller
 from tests.catalogs.conftest import give
 from tests.iceberg_rest.world import Caller as IcebergCaller

@@ -12,9 +12,9 @@ from authz.policy import Actor
 from catalogs.models import Intent, Reservation, Schema, Tombstone
 from catalogs.services import schemas
 from metalake.errors import ProviderUnavailable
+from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Securable
-from metalake.privileges import Kind
 from providers.external import Page
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give

@@ -23,7 +23,7 @@ from metalake.errors import (
     OutcomeUnknown,
     ProviderUnavailable,
 )
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from outside import intents, steps
 from providers.external import Remote
 from providers.metadata_files import MetadataFiles

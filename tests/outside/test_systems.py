@@ -17,7 +17,7 @@ from catalogs.models import Catalog
 from catalogs.services import catalogs, metalakes
 from catalogs.services.changes import Alteration
 from metalake.errors import Conflict, Forbidden, Invalid, ProviderUnavailable
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.glue.client import GlueClient
 from providers.glue.provider import GlueProvider
 from providers.hive.provider import HiveProvider

@@ -13,9 +13,9 @@ from catalogs import lookup
 from catalogs.models import Mirror, Tombstone
 from catalogs.services import catalogs
 from formats.hive.tables import HiveTable
+from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Securable
-from metalake.privileges import Kind
 from outside import mirror
 from outside import tables as external
 from outside.calls import provider_at_external

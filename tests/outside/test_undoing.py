@@ -11,8 +11,8 @@ from authz.services import roles
 from catalogs.models import Intent, Schema
 from catalogs.services import schemas
 from metalake.errors import Forbidden, NotFound, OutcomeUnknown
+from metalake.kinds import Kind
 from metalake.models import Securable
-from metalake.privileges import Kind
 from outside import intents
 from tests.catalogs.conftest import give
 from tests.outside.crashes import Killed, killed_at, lapse, settle_all, stopping

@@ -19,9 +19,9 @@ from catalogs.services import commits, schemas, tables
 from catalogs.services.changes import Alteration, remove
 from formats.hive.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest, SetProperty
+from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Securable
-from metalake.privileges import Kind
 from outside import partitions
 from outside import tables as external
 from providers import lines

@@ -18,7 +18,7 @@ import pytest
 
 from formats.native.tables import CreateTableRequest, SetProperty, UpdateComment
 from metalake.errors import AlreadyExists, Conflict, NotEmpty, NotFound, Unsupported
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.external import ExternalProvider, Levels, Page, Remote
 from tests.parts import not_offered
 

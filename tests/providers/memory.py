@@ -38,7 +38,7 @@ from metalake.errors import (
     ProviderUnavailable,
     Unsupported,
 )
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from metalake.wire import Body
 from providers.base import Offer, Storage
 from providers.external import MARKER, ExternalProvider, ExternalSettings, Levels, Page, Remote, digest

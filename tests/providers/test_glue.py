@@ -11,7 +11,7 @@ import pytest
 from formats.hive.partitions import IdentityPartition
 from formats.native.tables import AddColumn
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound, Unsupported
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.glue.client import GlueClient
 from providers.glue.provider import GlueProvider
 from tests.glue import Glue

@@ -25,7 +25,7 @@ from metalake.errors import (
     as_json,
     from_json,
 )
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.external import Remote
 from providers.glue import client as glue_client
 from providers.glue.provider import GlueProvider

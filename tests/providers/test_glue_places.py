@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from catalogs.models import ReservedPlace
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.catalogs.callers import Answer, Caller
 from tests.catalogs.conftest import admin, give, mia  # noqa: F401 (fixtures)
 from tests.catalogs.test_table_places import metadata_of

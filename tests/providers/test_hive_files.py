@@ -15,7 +15,7 @@ import pytest
 from hive_metastore.ttypes import Database, FieldSchema, Partition, SerDeInfo, StorageDescriptor, Table
 
 from authz.models import AuditEntry
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers import lines
 from providers.hive import files as hive_files
 from providers.hive import folders as hive_folders

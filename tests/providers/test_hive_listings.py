@@ -17,7 +17,7 @@ from formats.hive.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
 from metalake.errors import AlreadyExists, Invalid, NotFound, Unsupported
 from metalake.hierarchy import HierarchicalSchema
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from providers.external import PARTITION, Levels, Page
 from providers.hive import provider as hive
 from providers.hive.provider import HiveProvider

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from metalake.privileges import Kind
+from metalake.kinds import Kind
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin, give, mia  # noqa: F401 (fixtures)
 from tests.glue import Glue

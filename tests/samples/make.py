@@ -37,8 +37,8 @@ from authz.services.owners import set_owner
 from catalogs.models import Catalog, Intent, RefreshRun
 from catalogs.services import catalogs, commits
 from catalogs.services.external import refresh
+from metalake.kinds import Kind
 from metalake.models import Securable
-from metalake.privileges import Kind
 from tests.catalogs.callers import Caller
 from tests.catalogs.external import writes
 from tests.catalogs.external.crashes import killed_at

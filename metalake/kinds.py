@@ -1,0 +1,298 @@
+"""Every kind of object, declared once: whatever is keyed by kind reads it here.
+
+Sources: the access-control model of the native wire (sections 8.1 and 8.2), the exception names of both wires, and
+docs/authorization.md for the rights. How a kind is added is told in docs/kinds.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from metalake.privileges import Privilege as P
+
+
+class Kind(StrEnum):
+    """What an object is; the value is the word the wires use."""
+
+    METALAKE = "metalake"
+    CATALOG = "catalog"
+    SCHEMA = "schema"
+    TABLE = "table"
+    VIEW = "view"
+    TOPIC = "topic"
+    FILESET = "fileset"
+    MODEL = "model"
+    FUNCTION = "function"
+    COLUMN = "column"
+    TAG = "tag"
+    POLICY = "policy"
+    ROLE = "role"
+    JOB = "job"
+    JOB_TEMPLATE = "job_template"
+
+
+class CatalogType(StrEnum):
+    """What a catalog holds (RFC-1); only relational catalogs do anything yet."""
+
+    RELATIONAL = "relational"
+    FILESET = "fileset"
+    MESSAGING = "messaging"
+    MODEL = "model"
+
+
+class Slot(StrEnum):
+    """Objects of one parent share a name space with the others in their slot: no table and view are namesakes."""
+
+    METALAKE = "metalake"
+    CATALOG = "catalog"
+    SCHEMA = "schema"
+    TABULAR = "tabular"
+    ROLE = "role"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeafRights:
+    """Any one of the privileges is enough for the act; owners may do all of it, and they alone move such an object.
+
+    Whoever may drop it and not load it must find it: they see its name and nothing more.
+    """
+
+    create: tuple[P, ...]
+    load: tuple[P, ...]
+    alter: tuple[P, ...]
+    drop: tuple[P, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class IcebergWords:
+    """How the Iceberg wire calls a kind, and the exception of a miss."""
+
+    noun: str
+    missing: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindDeclaration:
+    """All that is keyed by kind. A kind without a slot is known to the wires, and no object of it is kept yet.
+
+    `creating` are privileges on what such an object may lie in, at any height; `privileges` are on the object and on
+    all above it. `catalog_type` is the only type of catalog that its privileges make sense in; None where any is.
+    `label` stands in sentences and in the native wire's exception names; `old_codes`: its handlers in the Python client
+    know no code above 1010 but 1100 (reference 1.2, decision 21). `icon` is the path of its SVG symbol, 16 by 16.
+    """
+
+    kind: Kind
+    label: str
+    plural: str
+    lies_in: tuple[Kind, ...] = (Kind.SCHEMA,)
+    slot: str | None = None
+    catalog_type: CatalogType | None = None
+    creating: tuple[P, ...] = ()
+    privileges: tuple[P, ...] = ()
+    rights: LeafRights | None = None
+    iceberg: IcebergWords | None = None
+    old_codes: bool = False
+    icon: str = ""
+
+    @property
+    def names(self) -> int:
+        """How many names lead to such an object below its metalake; a schema's levels are one name."""
+        return 1 + KINDS[self.lies_in[0]].names if self.lies_in else 0
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether such objects lie in schemas and hold no others."""
+        return Kind.SCHEMA in self.lies_in and self.kind is not Kind.SCHEMA
+
+
+_DECLARED = (
+    KindDeclaration(
+        kind=Kind.METALAKE,
+        label="Metalake",
+        plural="metalakes",
+        lies_in=(),
+        slot=Slot.METALAKE,
+        privileges=(P.MANAGE_USERS, P.MANAGE_GROUPS, P.MANAGE_GRANTS),
+        icon="M1.5 5.5c2-1.6 4.3-1.6 6.5 0s4.5 1.6 6.5 0M1.5 9c2-1.6 4.3-1.6 6.5 0s4.5 1.6 6.5 0"
+        "M1.5 12.5c2-1.6 4.3-1.6 6.5 0s4.5 1.6 6.5 0",
+    ),
+    KindDeclaration(
+        kind=Kind.CATALOG,
+        label="Catalog",
+        plural="catalogs",
+        lies_in=(Kind.METALAKE,),
+        slot=Slot.CATALOG,
+        creating=(P.CREATE_CATALOG,),
+        privileges=(P.USE_CATALOG, P.BOOTSTRAP_NAMESPACE, P.MANAGE_GRANTS),
+        iceberg=IcebergWords(noun="Warehouse", missing="NoSuchWarehouseException"),
+        icon="M3 4c0-1.1 2.2-2 5-2s5 .9 5 2-2.2 2-5 2-5-.9-5-2zv8c0 1.1 2.2 2 5 2s5-.9 5-2V4"
+        "M3 8c0 1.1 2.2 2 5 2s5-.9 5-2",
+    ),
+    KindDeclaration(
+        kind=Kind.SCHEMA,
+        label="Schema",
+        plural="schemas",
+        lies_in=(Kind.CATALOG, Kind.SCHEMA),
+        slot=Slot.SCHEMA,
+        creating=(P.CREATE_SCHEMA,),
+        privileges=(P.USE_SCHEMA, P.MANAGE_GRANTS),
+        iceberg=IcebergWords(noun="Namespace", missing="NoSuchNamespaceException"),
+        icon="M1.5 12.5v-9h4.5l1.5 2h7v7z",
+    ),
+    KindDeclaration(
+        kind=Kind.TABLE,
+        label="Table",
+        plural="tables",
+        slot=Slot.TABULAR,
+        catalog_type=CatalogType.RELATIONAL,
+        creating=(P.CREATE_TABLE,),
+        privileges=(P.SELECT_TABLE, P.MODIFY_TABLE, P.MANAGE_GRANTS),
+        rights=LeafRights(create=(P.CREATE_TABLE,), load=(P.SELECT_TABLE, P.MODIFY_TABLE), alter=(P.MODIFY_TABLE,)),
+        iceberg=IcebergWords(noun="Table", missing="NoSuchTableException"),
+        old_codes=True,
+        icon="M2 3h12v10H2zM2 6.5h12M2 9.8h12M6.5 6.5V13",
+    ),
+    KindDeclaration(
+        kind=Kind.VIEW,
+        label="View",
+        plural="views",
+        slot=Slot.TABULAR,
+        catalog_type=CatalogType.RELATIONAL,
+        creating=(P.CREATE_VIEW,),
+        privileges=(P.SELECT_VIEW, P.ALTER_VIEW, P.DROP_VIEW, P.MANAGE_GRANTS),
+        rights=LeafRights(
+            create=(P.CREATE_VIEW,),
+            load=(P.SELECT_VIEW, P.ALTER_VIEW),
+            alter=(P.ALTER_VIEW,),
+            drop=(P.DROP_VIEW,),
+        ),
+        iceberg=IcebergWords(noun="View", missing="NoSuchViewException"),
+        old_codes=True,
+    ),
+    KindDeclaration(
+        kind=Kind.TOPIC,
+        label="Topic",
+        plural="topics",
+        catalog_type=CatalogType.MESSAGING,
+        creating=(P.CREATE_TOPIC,),
+        privileges=(P.CONSUME_TOPIC, P.PRODUCE_TOPIC, P.MANAGE_GRANTS),
+    ),
+    KindDeclaration(
+        kind=Kind.FILESET,
+        label="Fileset",
+        plural="filesets",
+        catalog_type=CatalogType.FILESET,
+        creating=(P.CREATE_FILESET,),
+        privileges=(P.READ_FILESET, P.WRITE_FILESET, P.MANAGE_GRANTS),
+    ),
+    KindDeclaration(
+        kind=Kind.MODEL,
+        label="Model",
+        plural="models",
+        catalog_type=CatalogType.MODEL,
+        creating=(P.REGISTER_MODEL,),
+        privileges=(P.USE_MODEL, P.LINK_MODEL_VERSION, P.MANAGE_GRANTS),
+    ),
+    KindDeclaration(
+        kind=Kind.FUNCTION,
+        label="Function",
+        plural="functions",
+        creating=(P.REGISTER_FUNCTION,),
+        privileges=(P.EXECUTE_FUNCTION, P.MODIFY_FUNCTION, P.MANAGE_GRANTS),
+    ),
+    # Rights on a column are its table's, and its names lead to that.
+    KindDeclaration(kind=Kind.COLUMN, label="Column", plural="columns", lies_in=(Kind.TABLE,)),
+    KindDeclaration(
+        kind=Kind.TAG,
+        label="Tag",
+        plural="tags",
+        lies_in=(Kind.METALAKE,),
+        creating=(P.CREATE_TAG,),
+        privileges=(P.APPLY_TAG,),
+    ),
+    KindDeclaration(
+        kind=Kind.POLICY,
+        label="Policy",
+        plural="policies",
+        lies_in=(Kind.METALAKE,),
+        creating=(P.CREATE_POLICY,),
+        privileges=(P.APPLY_POLICY,),
+    ),
+    KindDeclaration(
+        kind=Kind.ROLE,
+        label="Role",
+        plural="roles",
+        lies_in=(Kind.METALAKE,),
+        slot=Slot.ROLE,
+        creating=(P.CREATE_ROLE,),
+    ),
+    KindDeclaration(
+        kind=Kind.JOB,
+        label="Job",
+        plural="jobs",
+        lies_in=(Kind.METALAKE,),
+        creating=(P.RUN_JOB,),
+    ),
+    KindDeclaration(
+        kind=Kind.JOB_TEMPLATE,
+        label="JobTemplate",
+        plural="job_templates",
+        lies_in=(Kind.METALAKE,),
+        creating=(P.REGISTER_JOB_TEMPLATE,),
+        privileges=(P.USE_JOB_TEMPLATE,),
+    ),
+)
+KINDS: dict[Kind, KindDeclaration] = {declaration.kind: declaration for declaration in _DECLARED}
+
+KEPT = tuple(kind for kind, declared in KINDS.items() if declared.slot)
+"""The kinds that have rows."""
+LEAVES = tuple(kind for kind in KEPT if KINDS[kind].is_leaf)
+"""Those of them that lie in schemas."""
+CONTAINERS = (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA)
+"""Those that hold others, outermost first."""
+
+
+def slot_of(kind: str) -> str:
+    """The name space of a kind that has rows."""
+    slot = KINDS[Kind(kind)].slot
+    assert slot is not None, kind
+    return slot
+
+
+def kind_choices() -> list[tuple[str, str]]:
+    """As a field of a model takes them: a function, so that a new kind is no migration."""
+    return [(kind.value, kind.value) for kind in KEPT]
+
+
+def slot_choices() -> list[tuple[str, str]]:
+    """The same for slots."""
+    return [(slot, slot.capitalize()) for slot in dict.fromkeys(slot_of(kind) for kind in KEPT)]
+
+
+def above(kind: Kind) -> frozenset[Kind]:
+    """The kinds of all that may lie above such an object."""
+    parents = frozenset(KINDS[kind].lies_in)
+    return parents.union(*(above(parent) for parent in parents if parent is not kind))
+
+
+_GRANTABLE_ON: dict[P, frozenset[Kind]] = dict.fromkeys(P, frozenset())
+_CATALOG_TYPES: dict[P, set[CatalogType | None]] = {privilege: set() for privilege in P}
+for _kind, _declared in KINDS.items():
+    for _privilege in _declared.creating:
+        _GRANTABLE_ON[_privilege] |= above(_kind)
+    for _privilege in _declared.privileges:
+        _GRANTABLE_ON[_privilege] |= above(_kind) | {_kind}
+    for _privilege in (*_declared.creating, *_declared.privileges):
+        _CATALOG_TYPES[_privilege].add(_declared.catalog_type)
+
+
+def grantable_on(privilege: P) -> frozenset[Kind]:
+    """The kinds of objects that the privilege can be granted on."""
+    return _GRANTABLE_ON[privilege]
+
+
+def family(privilege: P) -> CatalogType | None:
+    """The only catalog type that a privilege about a leaf kind makes sense in; None where it fits all."""
+    types = _CATALOG_TYPES[privilege]
+    return next(iter(types)) if len(types) == 1 else None
