@@ -253,15 +253,21 @@ def sees(actor: Actor, lineage: Lineage, held: Rights | None = None) -> bool:
     if kind == Kind.VIEW:
         # Whoever may drop it must find it, by its name alone.
         return decide(operations.DROP_VIEW, held, kind)
-    return kind == Kind.SCHEMA and seek_path(actor, lineage, held)
+    return kind == Kind.SCHEMA and _leads_to_seen(actor, lineage, held)
 
 
-def seek_path(actor: Actor, lineage: Lineage, held: Rights | None = None) -> bool:
-    """Whether a schema that cannot be loaded may be passed on the way to one below. Of a missing one, whose rights are
-    its catalog's, the store is asked the same and has nothing.
-    """
-    held = held or rights(actor, lineage)
-    return held.member and held.holds(Privilege.USE_CATALOG) and is_path(actor, lineage)
+def _leads_to_seen(actor: Actor, schema: Lineage, held: Rights) -> bool:
+    """Whether a schema that cannot be loaded may be passed on the way to one below."""
+    return held.member and held.holds(Privilege.USE_CATALOG) and is_path(actor, schema)
+
+
+def ask_as_if_hidden(actor: Actor, absent: Lineage) -> None:
+    """Ask of what is missing all that `require` asks of what is hidden, the store included: neither takes longer."""
+    held = rights(actor, absent)
+    kind = absent.nodes[-1].kind
+    decide(operations.load_of(kind), held, kind)
+    if kind == Kind.SCHEMA:
+        _leads_to_seen(actor, absent, held)
 
 
 def _sees_role(actor: Actor, lineage: Lineage, held: Rights) -> bool:

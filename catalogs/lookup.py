@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 from django.db import connection
 
 from authz import policy
@@ -14,17 +11,20 @@ from metalake.hierarchy import HierarchicalSchema, encode_segment, split_logical
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, Node, SchemaName, logical, missing
 
+# Where the metalake is missing another one is read, which `nearest` drops: so what is hidden takes no longer.
 _DEEPEST = """
-    SELECT COALESCE(t.id, s.securable_ptr_id, c.id, m.id) FROM metalake_securable m
-    LEFT JOIN metalake_securable c ON c.parent_id = m.id AND c.slot = 'catalog' AND c.name = %s
-    LEFT JOIN catalogs_catalog cc ON cc.securable_ptr_id = c.id
-    LEFT JOIN catalogs_schema s ON s.catalog_id = c.id
-         AND s.physical_name = CASE WHEN cc.nested THEN CASE WHEN cc.folds_case THEN %s ELSE %s END
-                                    WHEN cc.folds_case THEN %s ELSE %s END
-    LEFT JOIN metalake_securable t
-         ON t.parent_id = s.securable_ptr_id AND t.slot = 'tabular'
-         AND t.name = CASE WHEN cc.folds_case THEN %s ELSE %s END
-    WHERE m.parent_id IS NULL AND m.slot = 'metalake' AND m.name = %s
+    SELECT COALESCE((
+        SELECT COALESCE(t.id, s.securable_ptr_id, c.id, m.id) FROM metalake_securable m
+        LEFT JOIN metalake_securable c ON c.parent_id = m.id AND c.slot = 'catalog' AND c.name = %s
+        LEFT JOIN catalogs_catalog cc ON cc.securable_ptr_id = c.id
+        LEFT JOIN catalogs_schema s ON s.catalog_id = c.id
+             AND s.physical_name = CASE WHEN cc.nested THEN CASE WHEN cc.folds_case THEN %s ELSE %s END
+                                        WHEN cc.folds_case THEN %s ELSE %s END
+        LEFT JOIN metalake_securable t
+             ON t.parent_id = s.securable_ptr_id AND t.slot = 'tabular'
+             AND t.name = CASE WHEN cc.folds_case THEN %s ELSE %s END
+        WHERE m.parent_id IS NULL AND m.slot = 'metalake' AND m.name = %s
+    ), (SELECT MIN(securable_ptr_id) FROM metalake_metalake))
 """
 # Each kind's own columns come by its key: joined, PostgreSQL would read every table there is.
 _UP = """
@@ -56,7 +56,8 @@ def nearest(address: Address) -> Located | None:
     """
     nested, flat = schema_keys(address.schema)
     names = [part for key in (nested, flat, address.leaf) for part in (_folded(key), key)]
-    return _fetch(_BY_NAMES, [address.catalog, *names, address.metalake])
+    located = _fetch(_BY_NAMES, [address.catalog, *names, address.metalake])
+    return located if located and located.metalake.name == address.metalake else None
 
 
 def find(actor: Actor, address: Address) -> Located:
@@ -81,21 +82,11 @@ def miss(actor: Actor, address: Address, nearest: Located | None) -> NotFound:
     All that is asked of an object that is there and hidden is asked, of the store too, so that neither takes longer.
     """
     kind = _missing_kind(nearest)
-    nodes, names = (nearest.nodes, nearest.full_name) if nearest else ((), [])
-    absent = _Absent((*nodes, Node(0, kind, "", None, None)), [*names, ""])
+    node = Node(0, kind, "", None, None)
+    absent = Located(nodes=(*nearest.nodes, node) if nearest else (node,))
+    policy.ask_as_if_hidden(actor, absent)
     unseen = policy.unseen(actor, absent)
-    if unseen.kind != kind:
-        return unseen
-    if kind == Kind.SCHEMA:
-        policy.seek_path(actor, absent)
-    return missing(kind, _names_down_to(kind, address))
-
-
-class _Absent(NamedTuple):
-    """The lineage that a missing object would have."""
-
-    nodes: Sequence[Node]
-    full_name: Sequence[str]
+    return unseen if unseen.kind != kind else missing(kind, _names_down_to(kind, address))
 
 
 def by_id(securable_id: int) -> Located | None:
