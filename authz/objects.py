@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from authz.models import Role
 from authz.policy import Actor
 from metalake.errors import Invalid, NotFound
-from metalake.kinds import Kind
+from metalake.kinds import KINDS, Kind
 from metalake.lineage import Address, Located, Node, missing
 from metalake.models import Metalake, Securable
 from metalake.names import undotted
@@ -55,9 +55,6 @@ def finder() -> Finder:
 
 
 NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")
-_PARTS = {Kind.SCHEMA: 2} | dict.fromkeys(
-    (Kind.TABLE, Kind.VIEW, Kind.TOPIC, Kind.FILESET, Kind.MODEL, Kind.FUNCTION), 3
-)
 
 
 def address_of(metalake: str, kind: Kind, full_name: str) -> Address:
@@ -65,7 +62,7 @@ def address_of(metalake: str, kind: Kind, full_name: str) -> Address:
     names = tuple(undotted(full_name))
     if kind is Kind.COLUMN and len(names) > 3:
         kind, names = Kind.TABLE, names[:3]
-    if kind is Kind.COLUMN or len(names) != _PARTS.get(kind, 1) or not all(names) or "\x00" in full_name:
+    if kind is Kind.COLUMN or len(names) != max(KINDS[kind].names, 1) or not all(names) or "\x00" in full_name:
         raise Invalid(f"{full_name!r} is not the full name of a {kind}.", kind="object")
     if kind is Kind.METALAKE:
         return Address(metalake=names[0])

@@ -6,11 +6,12 @@ of the object is part of the request. Source: the rule book of docs/authorizatio
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import cache
 
-from metalake.kinds import Kind
+from metalake.kinds import KEPT, KINDS, LEAVES, Kind
 from metalake.privileges import Privilege
 
 
@@ -72,7 +73,7 @@ def _add(
 
 
 P = Privilege
-_LEAF = frozenset({Kind.TABLE, Kind.VIEW})
+_LEAF = frozenset(LEAVES)
 _CONTAINER = frozenset({Kind.CATALOG, Kind.SCHEMA})
 
 LOAD_METALAKE = _add("load_metalake", METALAKE, ANYONE, _TOP)
@@ -111,25 +112,40 @@ LOAD_SCHEMA = _add("load_schema", SCHEMA, ANYONE, _SCHEMA_UP, Traversal.SCHEMA)
 ALTER_SCHEMA = _add("alter_schema", SCHEMA, NOBODY, _SCHEMA_UP, Traversal.CATALOG)
 DROP_SCHEMA = _add("drop_schema", SCHEMA, NOBODY, _SCHEMA_UP, Traversal.CATALOG)
 
-LIST_TABLES = _add("list_tables", SCHEMA, ANYONE, _SCHEMA_UP, Traversal.SCHEMA)
-CREATE_TABLE = _add("create_table", SCHEMA, any_of(P.CREATE_TABLE), _SCHEMA_UP, Traversal.SCHEMA)
+
+def _leaf_rows(kind: Kind) -> None:
+    """What is asked of every kind of leaf, as its declaration says."""
+    declared = KINDS[kind]
+    rights = declared.rights
+    assert rights is not None, kind
+    _add(f"list_{declared.plural}", SCHEMA, ANYONE, _SCHEMA_UP, Traversal.SCHEMA)
+    _add(f"create_{kind}", SCHEMA, any_of(*rights.create), _SCHEMA_UP, Traversal.SCHEMA)
+    # A move is to another schema, where it asks to create; a new name in the same schema is an alteration.
+    for verb, privileges in (("load", rights.load), ("alter", rights.alter), ("move", ()), ("drop", rights.drop)):
+        _add(f"{verb}_{kind}", kind, any_of(*privileges), _ALL, Traversal.SCHEMA)
+
+
+for _kind in LEAVES:
+    _leaf_rows(_kind)
+LIST_TABLES = OPERATIONS["list_tables"]
+CREATE_TABLE = OPERATIONS["create_table"]
+LOAD_TABLE = OPERATIONS["load_table"]
+ALTER_TABLE = OPERATIONS["alter_table"]
+MOVE_TABLE = OPERATIONS["move_table"]
+DROP_TABLE = OPERATIONS["drop_table"]
+LIST_VIEWS = OPERATIONS["list_views"]
+CREATE_VIEW = OPERATIONS["create_view"]
+LOAD_VIEW = OPERATIONS["load_view"]
+ALTER_VIEW = OPERATIONS["alter_view"]
+MOVE_VIEW = OPERATIONS["move_view"]
+DROP_VIEW = OPERATIONS["drop_view"]
+
+# What only tables are asked.
 REGISTER_TABLE = _add("register_table", SCHEMA, any_of(P.CREATE_TABLE), _SCHEMA_UP, Traversal.SCHEMA)
-LOAD_TABLE = _add("load_table", Kind.TABLE, any_of(P.SELECT_TABLE, P.MODIFY_TABLE), _ALL, Traversal.SCHEMA)
 VEND_CREDENTIALS = _add("vend_credentials", Kind.TABLE, any_of(P.SELECT_TABLE), _ALL, Traversal.SCHEMA)
-ALTER_TABLE = _add("alter_table", Kind.TABLE, any_of(P.MODIFY_TABLE), _ALL, Traversal.SCHEMA)
 COMMIT_TABLE = _add("commit_table", Kind.TABLE, any_of(P.MODIFY_TABLE), _ALL, Traversal.SCHEMA)
-# To another schema, where it asks to create; a new name in the same schema is an alteration.
-MOVE_TABLE = _add("move_table", Kind.TABLE, NOBODY, _ALL, Traversal.SCHEMA)
-DROP_TABLE = _add("drop_table", Kind.TABLE, NOBODY, _ALL, Traversal.SCHEMA)
 # The places that a table had before, which nobody else may have until then.
 RELEASE_PLACES = _add("release_places", Kind.TABLE, NOBODY, _ALL, Traversal.SCHEMA)
-
-LIST_VIEWS = _add("list_views", SCHEMA, ANYONE, _SCHEMA_UP, Traversal.SCHEMA)
-CREATE_VIEW = _add("create_view", SCHEMA, any_of(P.CREATE_VIEW), _SCHEMA_UP, Traversal.SCHEMA)
-LOAD_VIEW = _add("load_view", Kind.VIEW, any_of(P.SELECT_VIEW, P.ALTER_VIEW), _ALL, Traversal.SCHEMA)
-ALTER_VIEW = _add("alter_view", Kind.VIEW, any_of(P.ALTER_VIEW), _ALL, Traversal.SCHEMA)
-MOVE_VIEW = _add("move_view", Kind.VIEW, NOBODY, _ALL, Traversal.SCHEMA)
-DROP_VIEW = _add("drop_view", Kind.VIEW, any_of(P.DROP_VIEW), _ALL, Traversal.SCHEMA)
 
 LIST_MEMBERS = _add("list_members", METALAKE, ANYONE, _TOP)
 MANAGE_USERS = _add("manage_users", METALAKE, any_of(P.MANAGE_USERS), _TOP)
@@ -161,49 +177,36 @@ READ_ACCESS_TO_SCHEMA = _add("read_access_to_schema", SCHEMA, any_of(P.MANAGE_GR
 READ_ACCESS_TO_LEAF = _add("read_access_to_leaf", _LEAF, any_of(P.MANAGE_GRANTS), _ALL, Traversal.SCHEMA)
 
 
+def _family(row_of: Callable[[Kind, str], str]) -> dict[Kind, Operation]:
+    """The rows of this name for each kind that has one; leaves share theirs."""
+    rows = {kind: row_of(kind, "leaf" if kind in LEAVES else kind) for kind in KEPT}
+    return {kind: OPERATIONS[name] for kind, name in rows.items() if name in OPERATIONS}
+
+
 FAMILIES: dict[str, dict[Kind, Operation]] = {
-    "load": {
-        Kind.METALAKE: LOAD_METALAKE,
-        Kind.CATALOG: LOAD_CATALOG,
-        Kind.SCHEMA: LOAD_SCHEMA,
-        Kind.TABLE: LOAD_TABLE,
-        Kind.VIEW: LOAD_VIEW,
-        Kind.ROLE: LOAD_ROLE,
-    },
-    "list_below": {
-        Kind.METALAKE: LIST_CATALOGS,
-        Kind.CATALOG: LIST_SCHEMAS,
-        Kind.SCHEMA: LIST_CHILD_SCHEMAS,
-    },
-    "grant_on": {
-        Kind.METALAKE: GRANT_ON_METALAKE,
-        Kind.CATALOG: GRANT_ON_CATALOG,
-        Kind.SCHEMA: GRANT_ON_SCHEMA,
-        Kind.TABLE: GRANT_ON_LEAF,
-        Kind.VIEW: GRANT_ON_LEAF,
-    },
-    "own": {
-        Kind.METALAKE: OWN_METALAKE,
-        Kind.CATALOG: OWN_CATALOG,
-        Kind.SCHEMA: OWN_SCHEMA,
-        Kind.TABLE: OWN_LEAF,
-        Kind.VIEW: OWN_LEAF,
-        Kind.ROLE: OWN_ROLE,
-    },
-    "read_access": {
-        Kind.METALAKE: READ_ACCESS_TO_METALAKE,
-        Kind.CATALOG: READ_ACCESS_TO_CATALOG,
-        Kind.SCHEMA: READ_ACCESS_TO_SCHEMA,
-        Kind.TABLE: READ_ACCESS_TO_LEAF,
-        Kind.VIEW: READ_ACCESS_TO_LEAF,
-    },
+    "load": _family(lambda kind, _: f"load_{kind}"),
+    "list_below": {METALAKE: LIST_CATALOGS, CATALOG: LIST_SCHEMAS, SCHEMA: LIST_CHILD_SCHEMAS},
+    "grant_on": _family(lambda _, word: f"grant_on_{word}"),
+    "own": _family(lambda _, word: f"own_{word}"),
+    "read_access": _family(lambda _, word: f"read_access_to_{word}"),
 }
 """Rows that are one question, asked on objects of different kinds."""
+
+
+FINDING: dict[str, Operation] = {
+    kind: OPERATIONS[f"drop_{kind}"] for kind in LEAVES if (rights := KINDS[kind].rights) and rights.drop
+}
+"""Rows whose holders see the object's name though they may not load it: whoever may drop it must find it."""
 
 
 def load_of(kind: str) -> Operation:
     """What seeing an object of this kind asks."""
     return FAMILIES["load"][Kind(kind)]
+
+
+def listing(kind: Kind) -> Operation:
+    """What listing the leaves of a kind asks of their schema."""
+    return OPERATIONS[f"list_{KINDS[kind].plural}"]
 
 
 def grant_on(kind: str) -> Operation:

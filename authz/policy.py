@@ -23,7 +23,7 @@ from authz.models import Grant, in_force, unended
 from authz.operations import Operation, Traversal
 from authz.snapshot import ALLOWS, DENY_SHIFT, Snapshot
 from metalake.errors import Forbidden, NotFound
-from metalake.kinds import Kind, grantable_on
+from metalake.kinds import KINDS, Kind, grantable_on
 from metalake.lineage import Lineage, Node, lineage_text, missing
 from metalake.models import Securable, below
 from metalake.privileges import Effect, Privilege
@@ -248,12 +248,17 @@ def sees(actor: Actor, lineage: Lineage, held: Rights | None = None) -> bool:
         return True
     if kind == Kind.ROLE:
         return _sees_role(actor, lineage, held)
+    if _may_find(held, kind):
+        return True
+    return kind == Kind.SCHEMA and _leads_to_seen(actor, lineage, held)
+
+
+def _may_find(held: Rights, kind: str) -> bool:
+    """Whether these rights load an object of this kind, or show its name to whoever may drop it."""
     if decide(operations.load_of(kind), held, kind):
         return True
-    if kind == Kind.VIEW:
-        # Whoever may drop it must find it, by its name alone.
-        return decide(operations.DROP_VIEW, held, kind)
-    return kind == Kind.SCHEMA and _leads_to_seen(actor, lineage, held)
+    finding = operations.FINDING.get(kind)
+    return finding is not None and decide(finding, held, kind)
 
 
 def _leads_to_seen(actor: Actor, schema: Lineage, held: Rights) -> bool:
@@ -265,7 +270,7 @@ def ask_as_if_hidden(actor: Actor, absent: Lineage) -> None:
     """Ask of what is missing all that `require` asks of what is hidden, the store included: neither takes longer."""
     held = rights(actor, absent)
     kind = absent.nodes[-1].kind
-    decide(operations.load_of(kind), held, kind)
+    _may_find(held, kind)
     if kind == Kind.SCHEMA:
         _leads_to_seen(actor, absent, held)
 
@@ -312,22 +317,11 @@ def visible_catalogs(actor: Actor, lineage: Lineage, catalogs: QuerySet) -> Quer
     return catalogs.filter(_owned(actor) | _effective(actor, held, [Privilege.USE_CATALOG]))
 
 
-def visible_tables(actor: Actor, lineage: Lineage, tables: QuerySet) -> QuerySet:
-    """The tables of a schema that the actor may load."""
-    known = [Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE]
-    return _visible_in_schema(actor, lineage, tables, operations.LIST_TABLES, known)
-
-
-def visible_views(actor: Actor, lineage: Lineage, views: QuerySet) -> QuerySet:
-    """The views of a schema that the actor may load, or drop."""
-    known = [Privilege.SELECT_VIEW, Privilege.ALTER_VIEW, Privilege.DROP_VIEW]
-    return _visible_in_schema(actor, lineage, views, operations.LIST_VIEWS, known)
-
-
-def _visible_in_schema(
-    actor: Actor, lineage: Lineage, rows: QuerySet, listing: Operation, known: Sequence[Privilege]
-) -> QuerySet:
-    held = rights(actor, lineage)
+def visible_leaves(actor: Actor, lineage: Lineage, rows: QuerySet, kind: Kind) -> QuerySet:
+    """The rows of one kind in a schema that the actor may load, or find to drop them."""
+    declared, listing, held = KINDS[kind].rights, operations.listing(kind), rights(actor, lineage)
+    assert declared is not None, kind
+    known = (*declared.load, *declared.drop)
     if decide(operations.ALTER_SCHEMA, held, Kind.SCHEMA):
         return rows
     if not decide(listing, held, Kind.SCHEMA):

@@ -8,7 +8,7 @@ from authz import policy
 from authz.policy import Actor
 from metalake.errors import NotFound
 from metalake.hierarchy import HierarchicalSchema, encode_segment, split_logical
-from metalake.kinds import Kind
+from metalake.kinds import CONTAINERS, KINDS, Kind
 from metalake.lineage import Address, Located, Node, SchemaName, logical, missing
 
 # Where the metalake is missing another one is read, which `nearest` drops: so what is hidden takes no longer.
@@ -21,7 +21,7 @@ _DEEPEST = """
              AND s.physical_name = CASE WHEN cc.nested THEN CASE WHEN cc.folds_case THEN %s ELSE %s END
                                         WHEN cc.folds_case THEN %s ELSE %s END
         LEFT JOIN metalake_securable t
-             ON t.parent_id = s.securable_ptr_id AND t.slot = 'tabular'
+             ON t.parent_id = s.securable_ptr_id AND t.slot = %s
              AND t.name = CASE WHEN cc.folds_case THEN %s ELSE %s END
         WHERE m.parent_id IS NULL AND m.slot = 'metalake' AND m.name = %s
     ), (SELECT MIN(securable_ptr_id) FROM metalake_metalake))
@@ -55,8 +55,9 @@ def nearest(address: Address) -> Located | None:
     A table's nearest container is its schema itself, a schema's its catalog.
     """
     nested, flat = schema_keys(address.schema)
-    names = [part for key in (nested, flat, address.leaf) for part in (_folded(key), key)]
-    located = _fetch(_BY_NAMES, [address.catalog, *names, address.metalake])
+    schema = [_folded(nested), nested, _folded(flat), flat]
+    leaf = [KINDS[address.leaf_kind].slot, _folded(address.leaf), address.leaf]
+    located = _fetch(_BY_NAMES, [address.catalog, *schema, *leaf, address.metalake])
     return located if located and located.metalake.name == address.metalake else None
 
 
@@ -73,7 +74,7 @@ def find(actor: Actor, address: Address) -> Located:
 
 def is_whole(address: Address, located: Located) -> bool:
     """Whether it is the object of the address, and not only on the way to it."""
-    return located.kind == Kind.VIEW or _depth(located) >= address.depth
+    return KINDS[located.kind].names + 1 >= address.depth
 
 
 def miss(actor: Actor, address: Address, nearest: Located | None) -> NotFound:
@@ -81,7 +82,7 @@ def miss(actor: Actor, address: Address, nearest: Located | None) -> NotFound:
 
     All that is asked of an object that is there and hidden is asked, of the store too, so that neither takes longer.
     """
-    kind = _missing_kind(nearest)
+    kind = _missing_kind(address, nearest)
     node = Node(0, kind, "", None, None)
     absent = Located(nodes=(*nearest.nodes, node) if nearest else (node,))
     policy.ask_as_if_hidden(actor, absent)
@@ -125,14 +126,10 @@ def _folded(key: str | None) -> str | None:
     return None if key is None else key.lower()
 
 
-def _depth(located: Located) -> int:
-    return {Kind.METALAKE: 1, Kind.CATALOG: 2, Kind.SCHEMA: 3}.get(located.kind, 4)
-
-
-def _missing_kind(nearest: Located | None) -> Kind:
-    if nearest is None:
-        return Kind.METALAKE
-    return {Kind.METALAKE: Kind.CATALOG, Kind.CATALOG: Kind.SCHEMA}.get(nearest.kind, Kind.TABLE)
+def _missing_kind(address: Address, nearest: Located | None) -> Kind:
+    """What the next name of the address would lead to."""
+    found = KINDS[nearest.kind].names + 1 if nearest else 0
+    return CONTAINERS[found] if found < len(CONTAINERS) else address.leaf_kind
 
 
 def _names_down_to(kind: Kind, address: Address) -> list[str]:
@@ -142,6 +139,6 @@ def _names_down_to(kind: Kind, address: Address) -> list[str]:
     names = [address.catalog or ""]
     if kind != Kind.CATALOG:
         names.append(logical(address.schema or ""))
-    if kind == Kind.TABLE:
+    if kind not in CONTAINERS:
         names.append(address.leaf or "")
     return names

@@ -10,15 +10,15 @@ from authz.policy import Actor
 from catalogs.lookup import miss, nearest, schema_keys
 from catalogs.models import Catalog
 from metalake.hierarchy import configured_separator, split_logical
-from metalake.kinds import Kind
+from metalake.kinds import IN_CATALOGS, LEAVES, Kind, slot_of
 from metalake.lineage import Address, Node
 
-KINDS = frozenset({Kind.CATALOG, Kind.SCHEMA, Kind.TABLE, Kind.VIEW})
+_HERE = frozenset({Kind.CATALOG, *IN_CATALOGS})
 
 
 def find(address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
     """One statement; of a miss those of a refusal besides, if there is an asker."""
-    if address.kind not in KINDS:
+    if address.kind not in _HERE:
         return None
     located = nearest(address)
     if located and located.kind == address.kind:
@@ -37,16 +37,16 @@ def ids_of(metalake_id: int, addresses: Sequence[Address]) -> list[int | None]:
         ).values_list("id", "name", "nested")
     }
     schemas = _schema_ids(catalogs, {address.names[:2] for address in addresses if len(address.names) > 1})
-    leaves = _leaf_ids(schemas, {address.names for address in addresses if len(address.names) > 2})
+    leaves = _leaf_ids(schemas, {(address.names, address.kind) for address in addresses if address.kind in LEAVES})
 
     def id_of(address: Address) -> int | None:
-        if address.kind not in KINDS:
+        if address.kind not in _HERE:
             return None
         if address.kind == Kind.CATALOG:
             return catalogs.get(address.names[0], (None,))[0]
         if address.kind == Kind.SCHEMA:
             return schemas.get(address.names)
-        return leaves.get((address.names, address.kind.value))
+        return leaves.get((address.names, address.kind))
 
     return [id_of(address) for address in addresses]
 
@@ -61,6 +61,7 @@ def _schema_ids(catalogs: dict[str, tuple[int, bool]], names: set[tuple[str, ...
     if not keys:
         return {}
     rows = _at(
+        "parent, name",
         {(catalog, physical) for catalog, physical in keys.values() if physical is not None},
         "SELECT s.catalog_id, s.physical_name, s.securable_ptr_id FROM wanted "
         "JOIN catalogs_schema s ON s.catalog_id = wanted.parent AND s.physical_name = wanted.name",
@@ -70,27 +71,26 @@ def _schema_ids(catalogs: dict[str, tuple[int, bool]], names: set[tuple[str, ...
 
 
 def _leaf_ids(
-    schemas: dict[tuple[str, ...], int], names: set[tuple[str, ...]]
+    schemas: dict[tuple[str, ...], int], wanted: set[tuple[tuple[str, ...], Kind]]
 ) -> dict[tuple[tuple[str, ...], str], int]:
-    keys = {name: (schemas[name[:2]], name[2]) for name in names if name[:2] in schemas}
-    if not keys:
-        return {}
+    keys = {(schemas[names[:2]], slot_of(kind), names[2]): names for names, kind in wanted if names[:2] in schemas}
     rows = _at(
-        set(keys.values()),
-        "SELECT s.parent_id, s.name, s.kind, s.id FROM wanted JOIN metalake_securable s "
-        "ON s.parent_id = wanted.parent AND s.slot = 'tabular' AND s.name = wanted.name",
+        "parent, slot, name",
+        keys.keys(),
+        "SELECT s.parent_id, s.slot, s.name, s.kind, s.id FROM wanted JOIN metalake_securable s "
+        "ON s.parent_id = wanted.parent AND s.slot = wanted.slot AND s.name = wanted.name",
     )
-    leaves = {(parent, name): (kind, id) for parent, name, kind, id in rows}
-    return {(name, leaves[key][0]): leaves[key][1] for name, key in keys.items() if key in leaves}
+    return {(keys[parent, slot, name], kind): id for parent, slot, name, kind, id in rows}
 
 
-def _at(keys: Collection[tuple[int, str]], sql: str) -> list[tuple]:
-    """Rows by parent and name in pairs: each parent with every name would be a million look-ups for a thousand."""
+def _at(columns: str, keys: Collection[tuple], sql: str) -> list[tuple]:
+    """Rows by whole keys: each parent with every name would be a million look-ups for a thousand."""
     if not keys:
         return []
-    values = ", ".join(["(%s, %s)"] * len(keys))
+    marks = ", ".join(["%s"] * len(columns.split(", ")))
+    values = ", ".join([f"({marks})"] * len(keys))
     with connection.cursor() as cursor:
-        cursor.execute(f"WITH wanted(parent, name) AS (VALUES {values}) {sql}", [part for key in keys for part in key])
+        cursor.execute(f"WITH wanted({columns}) AS (VALUES {values}) {sql}", [part for key in keys for part in key])
         return cursor.fetchall()
 
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from metalake import errors
 from metalake.causes import unavailable
 from metalake.errors import MetalakeError, NotFound
-from metalake.kinds import Kind
+from metalake.kinds import KINDS, IcebergWords, Kind
 from metalake.logs import note_failure
 from metalake.rest import JSON, explain
 
@@ -25,13 +25,8 @@ log = logging.getLogger(__name__)
 
 CHALLENGE = 'Basic realm="Metalake", Bearer realm="Metalake"'
 
-_MISSING = {
-    Kind.CATALOG: ("Warehouse", "NoSuchWarehouseException"),
-    Kind.SCHEMA: ("Namespace", "NoSuchNamespaceException"),
-    Kind.TABLE: ("Table", "NoSuchTableException"),
-    Kind.VIEW: ("View", "NoSuchViewException"),
-}
-_OBJECTS = {Kind.METALAKE, *_MISSING}
+_WORDS: dict[str, IcebergWords] = {kind: declared.iceberg for kind, declared in KINDS.items() if declared.iceberg}
+_OBJECTS = {Kind.METALAKE, *_WORDS}
 
 
 @dataclass(frozen=True)
@@ -43,7 +38,7 @@ class Subject:
 
     def missing(self) -> NotFound:
         """A miss in this wire's words: the same whether it is absent, hidden, or below something that is."""
-        return NotFound(f"{_MISSING[self.kind][0]} does not exist: {self.name}", kind=self.kind)
+        return NotFound(f"{_WORDS[self.kind].noun} does not exist: {self.name}", kind=self.kind)
 
     def told(self, error: Exception) -> Exception:
         """The error; a miss of any object on the way is told as a miss of what was asked for."""
@@ -94,7 +89,7 @@ def shape_of(error: MetalakeError, *, commits: bool = False) -> tuple[int, str]:
         case errors.Forbidden() | errors.NotInUse():
             return 403, "ForbiddenException"
         case errors.NotFound():
-            return 404, _MISSING[Kind(error.kind)][1] if error.kind in _MISSING else "NotFoundException"
+            return 404, _WORDS[error.kind].missing if error.kind in _WORDS else "NotFoundException"
         case errors.AlreadyExists():
             return 409, "AlreadyExistsException"
         case errors.NotEmpty():

@@ -249,6 +249,10 @@ KEPT = tuple(kind for kind, declared in KINDS.items() if declared.slot)
 """The kinds that have rows."""
 LEAVES = tuple(kind for kind in KEPT if KINDS[kind].is_leaf)
 """Those of them that lie in schemas."""
+IN_CATALOGS = (Kind.SCHEMA, *LEAVES)
+"""Those that lie in catalogs, containers first."""
+BESIDE_CATALOGS = tuple(kind for kind in KEPT if KINDS[kind].lies_in == (Kind.METALAKE,) and kind is not Kind.CATALOG)
+"""Those that lie in a metalake beside its catalogs; walks over what is in a metalake leave them out."""
 CONTAINERS = (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA)
 """Those that hold others, outermost first."""
 

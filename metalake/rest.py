@@ -28,7 +28,7 @@ from metalake import errors
 from metalake.bodies import before_reading, holds_nul, require_few_values
 from metalake.causes import unavailable
 from metalake.errors import Forbidden, Invalid, MetalakeError
-from metalake.kinds import Kind
+from metalake.kinds import KINDS, Kind
 from metalake.logs import note_failure
 from metalake.refusals import refused
 from metalake.wire import AnyBody, Reply, explain, quote, read
@@ -250,16 +250,10 @@ def moment_text(moment: Any) -> str:
 
 # Errors: our vocabulary in the wire's shape.
 
-_NAMES = {
-    "metalake": "Metalake",
-    "catalog": "Catalog",
-    "schema": "Schema",
-    "table": "Table",
-    "view": "View",
+_NAMES: dict[str, str] = {kind: declared.label for kind, declared in KINDS.items()} | {
     "partition": "Partition",
     "user": "User",
     "group": "Group",
-    "role": "Role",
     "object": "MetadataObject",
 }
 _ILLEGAL = {
@@ -268,7 +262,7 @@ _ILLEGAL = {
     "object": "IllegalMetadataObjectException",
 }
 # Their handlers in the Python client know no code above 1010 but 1100 (reference 1.2, decision 21).
-_OLD_CODES = {"table", "view", "partition", "statistic"}
+_OLD_CODES = {"partition", "statistic", *(kind for kind, declared in KINDS.items() if declared.old_codes)}
 
 
 def shape_of(error: MetalakeError) -> tuple[int, int, str]:

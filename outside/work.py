@@ -16,7 +16,7 @@ from catalogs.services import reserved
 from catalogs.services.changes import event, remove, require_enabled, row_of, save
 from metalake.errors import Conflict, NotFound
 from metalake.events import gone, record
-from metalake.kinds import Kind, Slot
+from metalake.kinds import slot_of
 from metalake.lineage import Located
 from metalake.models import Securable
 from outside import mirror
@@ -40,10 +40,8 @@ def retried(attempt: Callable[[], T]) -> T:
 
 def names_on(found: Located) -> list[Name]:
     """The schemas and the table on a lineage by their names, outermost first."""
-    slots = {Kind.SCHEMA: Slot.SCHEMA, Kind.TABLE: Slot.TABULAR}
     return [
-        (above.id, slots[Kind(node.kind)], node.name)
-        for above, node in zip(found.nodes[1:], found.nodes[2:], strict=False)
+        (above.id, slot_of(node.kind), node.name) for above, node in zip(found.nodes[1:], found.nodes[2:], strict=False)
     ]
 
 

@@ -16,17 +16,14 @@ from authz.history.state import Placed, State
 from authz.objects import finder
 from authz.policy import NOBODY, Actor, Rights
 from authz.snapshot import ALLOWS, Snapshot
-from metalake.kinds import Kind, family
+from metalake.kinds import CONTAINERS, IN_CATALOGS, Kind, family
 from metalake.lineage import Located
 from metalake.names import dotted
 from metalake.privileges import Privilege
 
 FEWEST, MOST = 250, 10_000  # objects read at once
 OWNED_AT_ONCE = 100
-_CONTAINERS = frozenset({Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA})
-_IN_CATALOG = tuple(
-    kind for kind in operations.FAMILIES["load"] if kind not in (Kind.METALAKE, Kind.CATALOG, Kind.ROLE)
-)
+_CONTAINERS = frozenset(CONTAINERS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +238,7 @@ class _Descent:
         if row.id in self.ways_to_granted:
             return False
         above = self.above[-1]
-        kinds = (Kind.CATALOG, *_IN_CATALOG) if above.kind is Kind.METALAKE else _IN_CATALOG
+        kinds = (Kind.CATALOG, *IN_CATALOGS) if above.kind is Kind.METALAKE else IN_CATALOGS
         for kind in kinds:
             key = kind, above.mask, above.owned, False, above.catalog_type
             if (self.uses[key] if key in self.uses else self._use(*key)) is not None:

@@ -16,11 +16,11 @@ from authz import operations
 from authz.operations import Operation, Traversal
 from authz.policy import Rights, decide
 from authz.snapshot import mask_of
-from metalake.kinds import Kind
+from metalake.kinds import CONTAINERS
 from metalake.privileges import Effect, Privilege
 
 MAX_SETS = 5
-LEVELS: tuple[str, ...] = (operations.SELF, Kind.SCHEMA, Kind.CATALOG, Kind.METALAKE)
+LEVELS: tuple[str, ...] = (operations.SELF, *reversed(CONTAINERS))
 """What may be owned on the way to an object, nearest first."""
 
 

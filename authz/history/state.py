@@ -26,7 +26,7 @@ from authz.objects import address_of, finder
 from authz.policy import NOBODY, Actor
 from authz.snapshot import Snapshot
 from metalake.errors import Invalid, NotFound
-from metalake.kinds import Kind
+from metalake.kinds import BESIDE_CATALOGS, Kind
 from metalake.lineage import Address, Located, Node, missing
 from metalake.models import Securable
 from metalake.privileges import Effect, Privilege
@@ -162,10 +162,11 @@ class Now:
         return Actor(user_id.first() or NOBODY, name, policy)
 
 
+_LEFT_OUT = ", ".join(f"'{kind}'" for kind in BESIDE_CATALOGS)
 # Composing it anew would cost as much as running it, a thousand times for one answer.
 _WALK = (
-    "SELECT id, kind, name, lineage, owner_user_id, owner_group_id FROM metalake_securable "
-    "WHERE lineage >= %s AND lineage < %s AND kind <> 'role' ORDER BY lineage LIMIT %s"
+    "SELECT id, kind, name, lineage, owner_user_id, owner_group_id FROM metalake_securable "  # noqa: S608
+    f"WHERE lineage >= %s AND lineage < %s AND kind NOT IN ({_LEFT_OUT}) ORDER BY lineage LIMIT %s"
 )
 
 
@@ -311,7 +312,11 @@ class Past:
         rows = [_placed(fact) for fact in self._standing(self.facts.filter(topic="object", metalake_id=self.top.id))]
         alive = {row.id for row in rows} | {self.top.id}
         return sorted(
-            (row for row in rows if row.kind != Kind.ROLE and alive.issuperset(map(int, row.lineage[1:].split("/")))),
+            (
+                row
+                for row in rows
+                if row.kind not in BESIDE_CATALOGS and alive.issuperset(map(int, row.lineage[1:].split("/")))
+            ),
             key=attrgetter("lineage"),
         )
 

@@ -19,14 +19,15 @@ from authz.plans.blast_tree import Node, Tree
 from authz.policy import Actor, Rights
 from authz.services.entries import Entries
 from authz.snapshot import Snapshot
-from metalake.kinds import Kind
+from metalake.kinds import CONTAINERS, LEAVES, Kind
 from metalake.lineage import Located
 from metalake.privileges import Privilege
 
 SHOWN = 5
 BUDGET = 4_000_000
 """Steps (a grant or an object looked at for one kind of user) before the answer becomes "at least"; some 10 s."""
-_ORDER = (Kind.TABLE, Kind.VIEW, Kind.SCHEMA, Kind.CATALOG, Kind.METALAKE)
+_ORDER = (*LEAVES, *reversed(CONTAINERS))
+"""What is most numerous comes first."""
 
 
 class Move(NamedTuple):

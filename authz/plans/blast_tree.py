@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 from django.db.models import Count, Q
 
 from authz.objects import batches, finder
-from metalake.kinds import Kind
+from metalake.kinds import BESIDE_CATALOGS, CONTAINERS, Kind
 from metalake.lineage import Located
 from metalake.models import Securable, below
 
 FEW = 100
-_CONTAINERS = (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA)
 
 
 @dataclass(slots=True, eq=False)
@@ -45,17 +44,19 @@ class Tree:
         self.owned: dict[tuple[str, int], set[Node]] = defaultdict(set)
         self.types: dict[int, str] = {}
         rows = list(_by_ids(regions))
-        leaves = [row for row in rows if row.kind not in _CONTAINERS]
-        ways = _outermost({row.lineage for row in rows if row.kind in _CONTAINERS})
+        leaves = [row for row in rows if row.kind not in CONTAINERS]
+        ways = _outermost({row.lineage for row in rows if row.kind in CONTAINERS})
         if len(ways) > FEW:
             ways = [self.top.lineage]
-        containers = [row for way in ways for row in _rows(_at_or_below(way), kind__in=_CONTAINERS)]
+        containers = [row for way in ways for row in _rows(_at_or_below(way), kind__in=CONTAINERS)]
         self._add([*_by_ids({self.top.id}), *containers, *leaves])
         inside = set(told_apart) - self.nodes.keys()
-        known = [row for row in _by_ids(inside) if row.kind not in _CONTAINERS and _is_in(row, ways)]
+        known = [row for row in _by_ids(inside) if row.kind not in CONTAINERS and _is_in(row, ways)]
         alike: Counter[tuple] = Counter()
         for way in ways:
-            leaf = Securable.objects.filter(_at_or_below(way)).exclude(kind__in=[*_CONTAINERS, Kind.ROLE]).order_by()
+            leaf = (
+                Securable.objects.filter(_at_or_below(way)).exclude(kind__in=[*CONTAINERS, *BESIDE_CATALOGS]).order_by()
+            )
             for *key, count in leaf.values_list("parent_id", "kind", "owner_user_id", "owner_group_id").annotate(
                 count=Count("id")
             ):

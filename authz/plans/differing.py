@@ -156,7 +156,8 @@ def _scope(actor: Actor, top: Located, subtree: tuple[Kind, str] | None) -> Loca
         return top
     kind, full_name = subtree
     if kind is Kind.METALAKE or kind not in operations.FAMILIES["grant_on"]:
-        raise Invalid("A subtree is a catalog, schema, table or view; leave it out for all.", kind="object")
+        *some, last = (kind for kind in operations.FAMILIES["grant_on"] if kind is not Kind.METALAKE)
+        raise Invalid(f"A subtree is a {', '.join(some)} or {last}; leave it out for all.", kind="object")
     found = find_object(top.name, kind, full_name, actor)
     require(actor, operations.grant_on(found.kind), found)
     return found

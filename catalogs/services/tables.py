@@ -97,7 +97,7 @@ def list_tables(
     rows = Securable.objects.filter(parent_id=found.id, slot=Slot.TABULAR, kind=Kind.TABLE)
     if after is not None:
         rows = rows.filter(name__gt=after)
-    names = policy.visible_tables(actor, found, rows).order_by("name").values_list("name", flat=True)
+    names = policy.visible_leaves(actor, found, rows, Kind.TABLE).order_by("name").values_list("name", flat=True)
     if there is None:
         return TableList(all_of(names[:limit]), taken_at)
     return TableList([name for name in all_of(names) if name in there][:limit], taken_at)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from authz.models import Grant, Group, Member, Role, User
 from authz.policy import Actor
 from authz.services import publishing
 from metalake.errors import Forbidden, NotFound
-from metalake.kinds import slot_of
+from metalake.kinds import Kind, slot_of
 from metalake.lineage import Node
 from metalake.models import Securable
 from metalake.privileges import Effect, Privilege
@@ -273,10 +274,10 @@ def agreed(worlds: int) -> int:
     return total
 
 
-LISTS = {
+LISTS: dict[str, tuple[str, Any]] = {
     "catalog": ("metalake", policy.visible_catalogs),
-    "table": ("schema", policy.visible_tables),
-    "view": ("schema", policy.visible_views),
+    "table": ("schema", partial(policy.visible_leaves, kind=Kind.TABLE)),
+    "view": ("schema", partial(policy.visible_leaves, kind=Kind.VIEW)),
     "schema": ("catalog schema", policy.visible_schemas),
 }
 

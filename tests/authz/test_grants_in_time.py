@@ -48,7 +48,7 @@ def reads(world: World, moment: datetime) -> bool:
     found = find(mia, Address(metalake="acme", catalog="lake", schema="A:B", leaf="t"))
     may = policy.permits(mia, operations.LOAD_TABLE, found)
     rows = Securable.objects.filter(parent_id=world.ab.pk, slot=Slot.TABULAR)
-    assert policy.visible_tables(mia, found.above(), rows).exists() == may
+    assert policy.visible_leaves(mia, found.above(), rows, Kind.TABLE).exists() == may
     return may
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -21,8 +23,8 @@ from tests.authz.test_evaluator_edges import MIA, Line, node
 pytestmark = pytest.mark.store
 
 HOUR = timedelta(hours=1)
-VISIBLE = {Kind.CATALOG: policy.visible_catalogs, Kind.SCHEMA: policy.visible_schemas}
-VISIBLE |= {Kind.TABLE: policy.visible_tables, Kind.VIEW: policy.visible_views}
+VISIBLE: dict[Kind, Any] = {Kind.CATALOG: policy.visible_catalogs, Kind.SCHEMA: policy.visible_schemas}
+VISIBLE |= {kind: partial(policy.visible_leaves, kind=kind) for kind in (Kind.TABLE, Kind.VIEW)}
 NAMED = pytest.mark.parametrize("named", [0, 1_000])  # grants that lists name one by one; more are asked for
 
 
@@ -113,7 +115,7 @@ def test_what_a_group_owns_is_its_own(world: World) -> None:
 def test_few_grants_are_not_asked_for_again(world: World) -> None:
     world.give("mia", "use_catalog@lake", "use_schema@lake", "select_table@lake.A:B.t")
     line = find_object("acme", Kind.SCHEMA, "lake.A:B")
-    assert "authz_grant" not in str(policy.visible_tables(world.mia, line, Securable.objects.all()).query)
+    assert "authz_grant" not in str(policy.visible_leaves(world.mia, line, Securable.objects.all(), Kind.TABLE).query)
 
 
 @NAMED
