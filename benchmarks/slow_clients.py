@@ -100,6 +100,7 @@ def fill_more(storage: str, rounds: int) -> tuple[Callable[[int], dict[str, Ask]
     from authz.models import User
     from benchmarks.population import CATALOG, METALAKE, children, schema
     from catalogs.services import catalogs, schemas, tables
+    from catalogs.stores import TableDraft
     from metalake.kinds import Kind
     from metalake.lineage import Address
 
@@ -111,7 +112,7 @@ def fill_more(storage: str, rounds: int) -> tuple[Callable[[int], dict[str, Ask]
     tables.create_table(
         owner,
         Address(metalake=METALAKE, catalog=CATALOG, schema="own", leaf="t"),
-        tables.TableDraft(columns, None, None, {}),
+        TableDraft(columns, None, None, {}),
     )
     keys = {"s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.region": "us-east-1"}
     for number in range(rounds):  # a fresh one each, which no breaker spares yet

@@ -7,10 +7,19 @@ class CatalogsConfig(AppConfig):
     def ready(self) -> None:
         from authz.objects import register_finder
         from authz.services.owners import hand_over_with
-        from catalogs import securables
-        from catalogs.services import admission, reserved
-        from metalake import rest
+        from catalogs import securables, stores, vault
+        from catalogs.managed.schemas import ManagedSchemas
+        from catalogs.managed.tables import ManagedTables
+        from catalogs.services import admission, purging, reserved, shared_folders
+        from metalake import outbox, rest, sharing
+        from metalake.kinds import Kind
+        from providers.base import Storage
 
         register_finder(securables)
         hand_over_with(reserved.hand_over)
         rest.admit_with(admission.admit)
+        outbox.handles(purging.PURGE, purging.purge_table)
+        sharing.compare_with(shared_folders.compare)
+        sharing.compare_with(vault.compare)
+        stores.register(Storage.MANAGED, Kind.SCHEMA, ManagedSchemas())
+        stores.register(Storage.MANAGED, Kind.TABLE, ManagedTables())

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from catalogs.models import Catalog
 from catalogs.secrets import mask
-from catalogs.services.schemas import SchemaRecord
+from catalogs.stores import SchemaRecord
 from formats.native.columns import Column
 from formats.native.tables import Distribution, Index, Partitioning, SortOrder
 from metalake.models import AuditInfo, Metalake

@@ -10,7 +10,7 @@ from authz import operations
 from catalogs.secrets import mask
 from catalogs.services import catalogs, schemas
 from catalogs.services.changes import Alteration
-from catalogs.services.schemas import SchemaRecord
+from catalogs.stores import SchemaRecord
 from iceberg_rest.names import SEPARATOR, Levels, checked_levels, checked_name, dotted, prefix_of, readings_of_parent
 from iceberg_rest.pages import page
 from iceberg_rest.routes import ROUTES, Call, Route, done, reply, route

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from catalogs.services.pointers import TableRecord
+from catalogs.stores import TableRecord
 
 
 class Body(BaseModel):

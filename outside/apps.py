@@ -5,10 +5,16 @@ class OutsideConfig(AppConfig):
     name = "outside"
 
     def ready(self) -> None:
+        from catalogs import stores
         from metalake.health import NAMES, STORED
+        from metalake.kinds import Kind
         from metalake.meters import LOOKED_UP
         from outside import metrics, tasks
+        from outside.stores import OutsideSchemas, OutsideTables
+        from providers.base import Storage
 
+        stores.register(Storage.EXTERNAL, Kind.SCHEMA, OutsideSchemas())
+        stores.register(Storage.EXTERNAL, Kind.TABLE, OutsideTables())
         tasks.register()
         STORED.register(metrics.OutsideCatalogs())
         NAMES.register(metrics.OutsideNames())

@@ -16,11 +16,11 @@ from authz.policy import Actor
 from catalogs.services import places
 from catalogs.services.claims import require_unclaimed
 from catalogs.services.holding import hold_each
-from catalogs.services.pointers import TableDraft, TableRecord, now_ms
+from catalogs.services.pointers import now_ms
+from catalogs.stores import TableDraft, TableRecord
 from formats.iceberg import builder, files, locations
-from formats.iceberg.requirements import check_requirements
 from formats.iceberg.translate import from_iceberg
-from metalake.errors import Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
+from metalake.errors import Conflict, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import new_id
@@ -33,18 +33,15 @@ from outside.work import again, alteration_work, names_on
 from providers.external import ExternalProvider, Remote
 from providers.metadata_files import MetadataFiles
 
-ATTEMPTS = 5
-Plan = Callable[[dict[str, Any]], tuple[list[dict[str, Any]], list[dict[str, Any]]]]
-
 
 def record_of(table: ExternalTable) -> TableRecord:
     """The table with its metadata. Raises NotFound for one in another format, Invalid for one where we may not read."""
     location = table.provider.metadata_location(table.definition)
     if location is None:
         raise table.found.missing()
-    store = _files(table)
+    store = files_of(table)
     store.allowed_place(location)
-    return TableRecord(table.found, location, store.read(location), table.taken_at)
+    return TableRecord(table.found, location, store.read(location), table.taken_at, entry=table)
 
 
 def native_parts(table: ExternalTable) -> dict[str, Any]:
@@ -61,7 +58,7 @@ def native_parts(table: ExternalTable) -> dict[str, Any]:
     return said | {"comment": parts["comment"], "properties": said["properties"] | parts["properties"]}
 
 
-def _files(table: ExternalTable) -> MetadataFiles:
+def files_of(table: ExternalTable) -> MetadataFiles:
     """Where the system itself says the table lies is allowed beside what the catalog names."""
     place = table.shown()["properties"].get("location")  # as the entry says
     store = table.provider.metadata_files(*([place] if place else []))
@@ -134,40 +131,11 @@ def _made(
         raise OutcomeUnknown(said, kind=Kind.TABLE) from failure
 
 
-def commit(actor: Actor, found: Located, plan: Plan, *, seen: ExternalTable | None = None) -> TableRecord:
-    """What `plan` makes of the current metadata, which is as `seen` if given; it is asked again after a lost race."""
-    again(actor, found, operations.COMMIT_TABLE)
-    for _ in range(ATTEMPTS):
-        table, seen = seen or loaded(actor, found, force=True), None
-        current = record_of(table)
-        requirements, updates = plan(current.metadata)
-        committed = _commit_once(actor, table, current, requirements, updates)
-        if committed is not None:
-            return committed
-    name = ".".join((*found.path.segments, found.nodes[-1].name))
-    raise Conflict(f"Requirement failed: others keep committing to {name}.", kind=Kind.TABLE)
+def point(actor: Actor, table: ExternalTable, store: MetadataFiles, written: str, previous: str) -> bool:
+    """Have its system point the table to a file that was written; False where it points elsewhere by now.
 
-
-def _commit_once(
-    actor: Actor,
-    table: ExternalTable,
-    current: TableRecord,
-    requirements: list[dict[str, Any]],
-    updates: list[dict[str, Any]],
-) -> TableRecord | None:
-    """The new state, or None where the table points elsewhere by now."""
-    base, previous = current.metadata, current.metadata_location or ""
-    check_requirements(requirements, base)
-    metadata = builder.apply_updates(base, updates, now_ms=now_ms(), previous_location=previous)
-    if metadata is base:
-        return current
-    store = _files(table)
-    store.check_metadata(metadata)
-    had, has = (locations.effective_locations(each) for each in (base, metadata))
-    ground.require_new(actor, table.found, table.provider, had, has)
-    if metadata.get("table-uuid") != base.get("table-uuid"):
-        raise Invalid("A table's uuid cannot change.", kind=Kind.TABLE)
-    written, content = store.write(metadata, previous)
+    The file is removed unless it may be the table. Raises OutcomeUnknown.
+    """
     try:
         holds = partial(hold_each, [(table.found, Lock.CHANGES)])
         intents.carry(actor, lambda actor: _pointing(actor, table, written, previous), holds=holds)
@@ -175,11 +143,11 @@ def _commit_once(
         raise  # the file may be the table, under another name or in a catalog that was dropped here
     except Conflict:
         store.discard(written)
-        return None
+        return False
     except MetalakeError:
         store.discard(written)
         raise
-    return TableRecord(table.found, written, content)
+    return True
 
 
 def _pointing(actor: Actor, table: ExternalTable, location: str, previous: str) -> Draft:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TypeVar
 
 from django.db import IntegrityError
 from django.db.models import Q, QuerySet
@@ -13,37 +11,19 @@ from django.utils import timezone
 
 from authz.policy import Actor
 from authz.writing import write
-from catalogs.lookup import nearest
 from catalogs.models import Catalog, Listing, Mirror, RefreshRun, Reservation
 from metalake.errors import NotFound
 from metalake.kinds import Kind
-from metalake.lineage import Address, Located
+from metalake.lineage import Located
 from metalake.models import Securable
 from outside import mirror
 from outside.calls import load, system_actor
 from outside.tombstones import bury
 from providers.external import ExternalProvider, Remote
 
-T = TypeVar("T")
 SKEW = timedelta(minutes=1)  # by which the clocks of two processes may differ
 LOOKS = 10  # at most in one request, for what a listing left out
 MANY = 1_000  # that are looked through for those
-
-
-def or_namesake(ident: Address, found: Located, allow: Callable[[Located], None], read: Callable[[Located], T]) -> T:
-    """What reading the object comes to; where that found it gone and another has its name by now, of that one.
-
-    `allow` is asked of each: the rights on the one that is gone say nothing of the other.
-    """
-    allow(found)
-    try:
-        return read(found)
-    except NotFound:
-        other = nearest(ident)
-        if other is None or other.kind != found.kind or other.id == found.id:
-            raise
-    allow(other)
-    return read(other)
 
 
 def catalog_of(found: Located) -> Located:

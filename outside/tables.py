@@ -16,7 +16,7 @@ from authz.policy import Actor
 from catalogs import lookup
 from catalogs.lookup import by_id
 from catalogs.models import Intent, Mirror
-from catalogs.services import chains, places
+from catalogs.services import chains, finding, places
 from catalogs.services import free_names as naming
 from catalogs.services.changes import keeping
 from catalogs.services.claims import require_unclaimed
@@ -29,7 +29,7 @@ from metalake.kinds import Kind, Slot
 from metalake.lineage import Address, Located
 from metalake.models import Securable, new_id
 from metalake.names import dotted
-from outside import finding, ground, intents, mirror, nesting
+from outside import ground, intents, mirror, nesting
 from outside.calls import pages, provider_at_external
 from outside.intents import Draft, Name, Work, step
 from outside.reading import current, fetch, kept_of, listed_since, settled
@@ -297,7 +297,7 @@ def rename(actor: Actor, found: Located, target: Address, *, iceberg: bool = Fal
     # Before the target is looked for, so that whether it exists is told only to who may move the table.
     elsewhere = _is_elsewhere(found, target)
     again(actor, found, operations.MOVE_TABLE if elsewhere else operations.ALTER_TABLE)
-    finding.meet_schema(actor, target)
+    finding.find_schema(actor, target)
     provider, place, meant = provider_at_external(found), None, found.above()
     if elsewhere:
         meant = home = lookup.find(actor, target.of_schema())

@@ -18,8 +18,7 @@ from kombu.exceptions import OperationalError as BrokerGone
 from authz.policy import Actor
 from catalogs import vault
 from catalogs.models import Intent, RefreshRun
-from catalogs.services import shared_folders, tables
-from metalake import errors, events, outbox, sharing
+from metalake import errors, events, outbox
 from metalake.celery import app
 from metalake.context import for_request, request_id
 from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
@@ -40,9 +39,6 @@ _pools: dict[str, ConnectionPool] = {}
 
 
 def register() -> None:
-    outbox.handles(tables.PURGE, tables.purge_table)
-    sharing.compare_with(shared_folders.compare)
-    sharing.compare_with(vault.compare)
     outbox.handles(refresh.TOPIC, begin_refresh)
     outbox.every_round(intents.sweep, take_up_refreshes, schedule.begin_due, tombstones.clear)
     events.subscribe(schedule.follow)

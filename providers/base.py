@@ -6,13 +6,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
-from metalake.errors import Invalid
+from metalake.errors import Invalid, Unsupported
 from metalake.kinds import CatalogType, Kind
 from metalake.wire import complaint
+
+if TYPE_CHECKING:
+    from providers.metadata_files import MetadataFiles
 
 # What begins so is a storage's property, however much it is like one of a catalog's own.
 SPELT_BY_GRAVITINO = frozenset(
@@ -123,6 +126,22 @@ class Provider:
     def reaches_out(self) -> bool:
         """Whether to check its places or to try it may take another machine's answer."""
         return True
+
+    @property
+    def files(self) -> MetadataFiles:
+        """The metadata files of tables that are kept by us. Raises Unsupported where none are."""
+        raise Unsupported(f"{self.label} catalogs keep no tables here.", kind=Kind.TABLE)
+
+    def system_names(self) -> list[str]:
+        """What the settings alone say of the system, as URLs; [] where nothing tells it from others.
+
+        Catalogs that have a word in common lead to the same one.
+        """
+        return []
+
+    def system(self) -> list[str]:
+        """The same, and what it leads to: hosts are looked up. Raises Invalid, ProviderUnavailable."""
+        return self.system_names()
 
     def locations(self) -> list[str]:
         """The places that belong to this catalog alone, in the spelling to compare."""

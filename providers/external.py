@@ -130,16 +130,6 @@ class ExternalProvider(Provider):
         """Seconds for which an answer is good."""
         return seconds_of(self.properties, CACHE_TTL) or 0
 
-    # Which system it is: catalogs of which two words are the same lead to one.
-
-    def system_names(self) -> list[str]:
-        """What the settings alone say of it, as URLs; [] where nothing tells it from others."""
-        return []
-
-    def system(self) -> list[str]:
-        """The same, and what it leads to: hosts are looked up. Raises Invalid, ProviderUnavailable."""
-        return self.system_names()
-
     # The outside system's own calls.
 
     @abstractmethod

@@ -8,14 +8,12 @@ from pydantic import Field
 
 from authz.policy import Actor
 from catalogs.replies import partition_reply
-from catalogs.services import tables
+from catalogs.services.tables import load_partitions
 from formats.hive.partitions import IdentityPartition
-from metalake.errors import NotFound, Unsupported
+from metalake.errors import NotFound
 from metalake.lineage import Address
 from metalake.rest import Endpoint, answers
 from metalake.wire import Body
-from outside import partitions
-from outside.tables import ExternalTable
 
 
 class AddPartitionsRequest(Body):
@@ -33,10 +31,10 @@ class Partitions(Endpoint):
     )
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str) -> dict[str, Any]:
         """List the partitions of a table: their names, or with details all that loading them shows."""
-        found = _partitioned(actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table))
+        partitions = load_partitions(actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table))
         if self.flag("details"):
-            return {"partitions": [partition_reply(each) for each in partitions.listed(actor, found)]}
-        return {"names": partitions.names(actor, found)}
+            return {"partitions": [partition_reply(each) for each in partitions.listing(actor)]}
+        return {"names": partitions.names(actor)}
 
     @answers(
         "alter_table", id="addPartitions", body=AddPartitionsRequest, reply={"partitions": list[IdentityPartition]}
@@ -45,18 +43,18 @@ class Partitions(Endpoint):
         self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, body: AddPartitionsRequest
     ) -> dict[str, Any]:
         """Add a partition to a table."""
-        found = _partitioned(
+        partitions = load_partitions(
             actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table), to_write=True
         )
-        return {"partitions": [partition_reply(partitions.add(actor, found, body.partitions[0]))]}
+        return {"partitions": [partition_reply(partitions.add(actor, body.partitions[0]))]}
 
 
 class Partition(Endpoint):
     @answers("load_table", id="getPartition", reply={"partition": IdentityPartition})
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, partition: str) -> dict[str, Any]:
         """Load a partition."""
-        found = _partitioned(actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table))
-        return {"partition": partition_reply(partitions.loaded(actor, found, partition))}
+        partitions = load_partitions(actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table))
+        return {"partition": partition_reply(partitions.load(actor, partition))}
 
     @answers("alter_table", id="dropPartition", reply={"dropped": bool}, query=("purge",))
     def delete(
@@ -64,24 +62,13 @@ class Partition(Endpoint):
     ) -> dict[str, Any]:
         """Drop a partition; its files are its system's to keep or to delete."""
         self.flag("purge")
-        found = _partitioned(
+        partitions = load_partitions(
             actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table), to_write=True
         )
         try:
-            self.files_kept = partitions.drop(actor, found, partition)
+            self.files_kept = partitions.drop(actor, partition)
         except NotFound as miss:
             if miss.kind != "partition":
                 raise
             return {"dropped": False}
         return {"dropped": True}
-
-
-def _partitioned(actor: Actor, ident: Address, *, to_write: bool = False) -> ExternalTable:
-    """The table; before a write it is asked for anew, since a namesake made outside may have its place by now."""
-    record = tables.load_table(actor, ident, refresh=to_write)
-    if isinstance(record, ExternalTable):
-        return record
-    raise Unsupported(
-        "Iceberg tables have no partitions to manage: they are partitioned by expressions of their columns.",
-        kind="partition",
-    )

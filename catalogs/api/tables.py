@@ -8,8 +8,7 @@ from typing import Any
 from authz.policy import Actor
 from catalogs.replies import Identifier, TableReply, as_sent, identifiers, table_reply
 from catalogs.services import tables
-from catalogs.services.pointers import TableRecord
-from formats.iceberg.translate import from_iceberg
+from catalogs.stores import TableRecord
 from formats.native.tables import CreateTableRequest, RenameTable, TableUpdatesRequest
 from metalake.errors import Invalid, NotFound
 from metalake.kinds import Kind
@@ -17,13 +16,11 @@ from metalake.lineage import Address
 from metalake.privileges import Privilege, parse_privilege
 from metalake.rest import Endpoint, answers
 from metalake.wire import quote
-from outside.iceberg import native_parts
-from outside.tables import ExternalTable
 
 
-def shown(record: TableRecord | ExternalTable) -> dict[str, Any]:
-    parts = native_parts(record) if isinstance(record, ExternalTable) else from_iceberg(record.metadata)
-    return table_reply(record.published.nodes[-1].name, parts, tables.load_audit(record))
+def shown(record: TableRecord) -> dict[str, Any]:
+    parts, audit = tables.native_parts(record), tables.load_audit(record)
+    return table_reply(record.published.nodes[-1].name, parts, audit)
 
 
 class Tables(Endpoint):
@@ -95,7 +92,7 @@ def _privilege(name: str) -> Privilege:
     return privilege
 
 
-def _renamed(actor: Actor, ident: Address, body: TableUpdatesRequest) -> TableRecord | ExternalTable:
+def _renamed(actor: Actor, ident: Address, body: TableUpdatesRequest) -> TableRecord:
     """The name is in our database and the rest in a file: two stores cannot be changed as one."""
     if len(body.updates) > 1:
         raise Invalid("updates: a rename cannot be combined with other changes", kind="table")

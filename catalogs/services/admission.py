@@ -14,13 +14,12 @@ from authz.operations import FAMILIES, OPERATIONS
 from authz.policy import Actor
 from authz.services.authority import may_lift, require
 from authz.services.changing import enter
-from catalogs.services import chains
+from catalogs.services import chains, finding
 from catalogs.services.pointers import a_table, meet_home
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.rest import kind_of
-from outside import finding
 
 # Rights on a metalake that its rights and people are changed by: none of it while the metalake is disabled.
 _OF_PEOPLE = frozenset({"load_metalake", "manage_users", "manage_groups", "create_role", "assign_roles"})

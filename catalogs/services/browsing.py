@@ -15,14 +15,11 @@ from catalogs.models import Catalog
 from catalogs.services.catalogs import list_catalogs, load_catalog
 from catalogs.services.metalakes import list_metalakes, load_metalake
 from catalogs.services.schemas import list_schemas, load_schema
-from catalogs.services.tables import list_tables, load_table
-from formats.native.columns import type_text
+from catalogs.services.tables import describe_table, list_tables, load_table
 from metalake.errors import NotFound, ProviderUnavailable, Unsupported
 from metalake.kinds import Kind, Slot
 from metalake.lineage import Address, Located, Node
 from metalake.models import Metalake, Securable
-from outside.iceberg import native_parts
-from outside.tables import ExternalTable
 
 LEVEL_LIMIT = 200
 _LARGEST_ID = 2**63 - 1
@@ -218,49 +215,8 @@ def _describe_table(actor: Actor, found: Located) -> Description:
         table = load_table(actor, _ident(found))
     except (ProviderUnavailable, Unsupported) as failure:
         return _described(_row(found), "", {}, (), notice=f"Its metadata cannot be read now. {failure.message}")
-    if isinstance(table, ExternalTable):
-        return _describe_external(table)
-    metadata = table.metadata
-    properties = dict(metadata.get("properties") or {})
-    comment = properties.pop("comment", "")
-    current = metadata.get("current-schema-id")
-    schema: dict[str, Any] = next((one for one in metadata.get("schemas", ()) if one.get("schema-id") == current), {})
-    facts = (("Format", f"Iceberg v{metadata.get('format-version')}"), ("Location", metadata.get("location", "")))
-    columns = tuple({**column, "type": _type_text(column.get("type"))} for column in schema.get("fields", ()))
-    return _described(_row(found), comment, properties, facts, columns=columns)
-
-
-def _describe_external(table: ExternalTable) -> Description:
-    shown = native_parts(table)
-    properties = dict(shown["properties"])
-    facts = tuple((label, properties[key]) for label, key in _TOLD if key in properties)
-    columns = tuple(
-        {
-            "name": column["name"],
-            "type": type_text(column["type"]),
-            "required": not column.get("nullable", True),
-            "doc": column.get("comment"),
-        }
-        for column in shown["columns"]
-    )
-    return _described(_row(table.found), shown["comment"] or "", properties, facts, columns=columns)
-
-
-_TOLD = (("Kind", "table-type"), ("Format", "format"), ("Location", "location"))
-
-
-def _type_text(type_: Any) -> str:
-    """A type in one line: primitive types are text already, nested ones are objects (Iceberg spec, appendix C)."""
-    if not isinstance(type_, dict):
-        return str(type_)
-    match type_.get("type"):
-        case "list":
-            return f"list<{_type_text(type_.get('element'))}>"
-        case "map":
-            return f"map<{_type_text(type_.get('key'))}, {_type_text(type_.get('value'))}>"
-        case _:
-            inner = ", ".join(f"{one.get('name')}: {_type_text(one.get('type'))}" for one in type_.get("fields", ()))
-            return f"struct<{inner}>"
+    shown = describe_table(table)
+    return _described(_row(table.published), shown.comment, shown.properties, shown.facts, columns=shown.columns)
 
 
 def _row(found: Located) -> Securable:

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from catalogs import vault
 from catalogs.models import Catalog
 from catalogs.secrets import MASK
-from metalake.errors import Invalid, NotFound, Unsupported
+from metalake.errors import Invalid, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Located, missing
 from providers.base import Provider
-from providers.iceberg.provider import IcebergProvider
 from providers.metadata_files import MetadataFiles
 from providers.registry import provider_for
 
@@ -32,10 +31,12 @@ def provider_at(found: Located) -> Provider:
 
 def store_of(found: Located) -> MetadataFiles:
     """The metadata files of a catalog whose tables are ours. Raises Unsupported for another; one statement."""
-    provider = provider_at(found)
-    if not isinstance(provider, IcebergProvider):
-        raise Unsupported(f"{provider.label} catalogs keep no tables here.", kind=Kind.TABLE)
-    return provider.files
+    return provider_at(found).files
+
+
+def files_in(row: Catalog) -> MetadataFiles:
+    """The same for a catalog's row; a statement where it has secrets."""
+    return provider_of(row).files
 
 
 def kept_provider(catalog_id: int, provider: str, properties: Mapping[str, str]) -> Provider:

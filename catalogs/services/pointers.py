@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -16,56 +14,22 @@ from authz.callers.accounts import account_of
 from authz.locks import Lock, hold_owner
 from authz.operations import Operation
 from authz.policy import Actor
-from catalogs.lookup import find
+from catalogs.lookup import by_id, find
 from catalogs.models import Table
+from catalogs.services import finding
 from catalogs.services.changes import require_enabled
 from catalogs.services.claims import claim, take_turn
 from catalogs.services.free_names import require_free
 from catalogs.services.holding import Held, write_to
 from catalogs.services.opening import store_of
-from formats.iceberg import files
+from catalogs.stores import TableRecord
 from metalake.errors import Invalid, OutcomeUnknown
 from metalake.events import event_of, record, stands
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, missing
-from outside import finding
 from providers.metadata_files import METADATA, MetadataFiles
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-
-
-@dataclass(frozen=True)
-class TableDraft:
-    """What a creation asks for, in Iceberg's terms."""
-
-    schema: dict[str, Any]
-    partition_spec: dict[str, Any] | None
-    sort_order: dict[str, Any] | None
-    properties: dict[str, str]
-    location: str | None = None
-
-
-@dataclass(frozen=True)
-class TableRecord:
-    """A table as of one metadata file; `metadata_location` is None for one that is only staged.
-
-    `taken_at` says when an outside system that keeps the pointer was asked for it.
-    """
-
-    found: Located | None
-    metadata_location: str | None
-    content: bytes
-    taken_at: datetime | None = None
-
-    @cached_property
-    def metadata(self) -> dict[str, Any]:
-        return files.parse_metadata(self.content)
-
-    @property
-    def published(self) -> Located:
-        """The table of a record that is not only staged."""
-        assert self.found is not None
-        return self.found
 
 
 def find_table(actor: Actor, ident: Address) -> Located:
@@ -79,6 +43,14 @@ def a_table(actor: Actor, found: Located) -> Located:
             raise policy.unseen(actor, found.above())
         raise missing(Kind.TABLE, found.full_name)
     return found
+
+
+def as_called_now(table: Located) -> Located:
+    """The table by its id. Raises NotFound."""
+    fresh = by_id(table.id)
+    if fresh is None:
+        raise table.missing()
+    return fresh
 
 
 def current_record(found: Located) -> TableRecord:
@@ -102,7 +74,7 @@ def _as_home(actor: Actor, home: Located, asks: Operation) -> Located:
 
 def meet_home(actor: Actor, ident: Address, asks: Operation = operations.CREATE_TABLE) -> Located:
     """The same, looked for in its own system where it is not here. Not for use in a transaction."""
-    return _as_home(actor, finding.meet_schema(actor, ident), asks)
+    return _as_home(actor, finding.find_schema(actor, ident), asks)
 
 
 def insert_table(

@@ -15,15 +15,14 @@ from catalogs.models import LocationClaim, ReservedPlace
 from catalogs.services import reserved
 from catalogs.services.changes import event, require_enabled
 from catalogs.services.holding import Held, write_to
-from catalogs.services.opening import store_of
-from catalogs.services.pointers import current_record, find_table
+from catalogs.services.pointers import find_table
+from catalogs.stores import store_for
 from formats.iceberg.live import live_files
 from formats.iceberg.locations import owned_by
-from metalake.errors import Conflict, InUse, NotFound, Unsupported
+from metalake.errors import Conflict, InUse, NotFound
 from metalake.events import event_of, record
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
-from outside.calls import is_external
 
 ATTEMPTS = 3
 PLACE = "place"
@@ -43,8 +42,7 @@ def _table(actor: Actor, ident: Address) -> Located:
     found = find_table(actor, ident)
     policy.require(actor, operations.RELEASE_PLACES, found)
     require_enabled(found)
-    if is_external(found):
-        raise Unsupported("What an outside table had before is its own system's to say.", kind=Kind.TABLE)
+    store_for(found, Kind.TABLE).pointers.require_claims(found)
     return found
 
 
@@ -67,7 +65,7 @@ def _release_as_read(actor: Actor, ident: Address, place_id: str) -> bool:
         raise NotFound(f"Place {place_id} of the table does not exist.", kind=PLACE)
     if place.former_since is None:
         raise InUse(f"The table writes to {place.location}; set another location first.", kind=PLACE)
-    _require_left(found, place, [row.location for row in rows])
+    _require_left(actor, found, place, [row.location for row in rows])
 
     def look(actor: Actor) -> Held:
         return [(_table(actor, ident), Lock.CHANGES)]
@@ -83,15 +81,17 @@ def _release_as_read(actor: Actor, ident: Address, place_id: str) -> bool:
     return write_to(actor, look, act, kind=Kind.TABLE)
 
 
-def _require_left(found: Located, place: LocationClaim, places: list[str]) -> None:
+def _require_left(actor: Actor, found: Located, place: LocationClaim, places: list[str]) -> None:
     """Raise InUse while a live file lies there."""
-    current, store = current_record(found), store_of(found)
-    owns = owned_by(places, store.allowed, store.file_roots)
-    if current.metadata_location and owned_by([place.location], store.allowed, store.file_roots)(
+    store = store_for(found, Kind.TABLE)
+    current = store.pointers.read(store.load(actor, found))
+    files = store.pointers.files(current)
+    owns = owned_by(places, files.allowed, files.file_roots)
+    if current.metadata_location and owned_by([place.location], files.allowed, files.file_roots)(
         current.metadata_location
     ):
         raise InUse(f"{place.location} holds the table's metadata.", kind=PLACE)
-    for file in live_files(store.read_manifest, current.metadata, owns, place.location):
+    for file in live_files(files.read_manifest, current.metadata, owns, place.location):
         raise InUse(
             f"{place.location} holds live files of the table, such as {file!r:.300}: rewrite its data and expire the "
             "snapshots that name them, or purge the table.",

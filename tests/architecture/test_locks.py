@@ -32,7 +32,7 @@ WAYS = {
     ("authz/services/changing.py", "change"),
     ("catalogs/services/holding.py", "write_to"),
     ("outside/intents.py", "_promise"),
-    ("catalogs/services/commits.py", "_swap"),
+    ("catalogs/managed/pointers.py", "_swap"),
     ("outside/watching.py", "_decide"),
 }
 # Transactions beside `write`, which change nothing that was found by a name.
@@ -47,7 +47,7 @@ OTHERS = {
     ("catalogs/services/catalogs.py", "test_altered_connection"),
     ("outside/refresh.py", "begin"),
     ("catalogs/services/releasing.py", "release_for_operator"),
-    ("catalogs/services/tables.py", "_note_purge"),
+    ("catalogs/services/purging.py", "_note_purge"),
     ("catalogs/services/vacuum.py", "_remove_file"),
     ("catalogs/services/vacuum.py", "_remove_folder"),
     ("catalogs/vault.py", "rewrap"),

@@ -17,6 +17,7 @@ from authz.services import owners, people, roles
 from authz.services.entries import Ask
 from catalogs.lookup import nearest
 from catalogs.services import catalogs, metalakes, schemas, tables
+from catalogs.stores import TableDraft
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.privileges import Privilege
@@ -233,7 +234,7 @@ def ids(db: None) -> dict[Key, int]:
     metalakes.create_metalake(admin(), "acme", None, {})
     catalogs.create_catalog(admin(), "acme", "lake", "relational", "lakehouse-iceberg", None, {})
     schemas.create_schema(admin(), Address(metalake="acme", catalog="lake", schema=DAILY[2:]), None, {})
-    draft = tables.TableDraft(COLUMNS, None, None, {})
+    draft = TableDraft(COLUMNS, None, None, {})
     tables.create_table(admin(), Address(metalake="acme", catalog="lake", schema=DAILY[2:], leaf="departures"), draft)
     roles.create_role(admin(), "acme", "empty")
     table = nearest(Address(metalake="acme", catalog="lake", schema=DAILY[2:], leaf="departures"))

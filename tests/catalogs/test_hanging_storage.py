@@ -21,8 +21,9 @@ from prometheus_client import REGISTRY
 from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import Actor
-from catalogs.services import catalogs, schemas, tables
+from catalogs.services import catalogs, purging, schemas, tables
 from catalogs.services.changes import Alteration
+from catalogs.stores import TableDraft
 from formats.iceberg import files
 from metalake.errors import Invalid, ProviderBusy, ProviderTimeout, ProviderUnavailable
 from metalake.lineage import Address
@@ -163,7 +164,7 @@ def test_who_waits_for_a_storage_is_told_when_time_is_up(
     stuck: Address, actor: Actor, admin: Caller, hasty: None
 ) -> None:
     before = counted("write_file", "ProviderUnavailable"), counted("read_file", "ProviderTimeout")
-    draft = tables.TableDraft(ICEBERG, None, None, {})
+    draft = TableDraft(ICEBERG, None, None, {})
     with pytest.raises(ProviderUnavailable, match="did not answer in time"):
         tables.create_table(actor, stuck, draft)
     with pytest.raises(ProviderTimeout, match="did not answer in time"):
@@ -189,7 +190,7 @@ def test_a_storage_that_keeps_failing_is_spared_and_asked_again_with_other_setti
     with pytest.raises(ProviderBusy, match="kept failing"):
         tables.register_table(actor, stuck, "s3://lake/tables/x/v1.metadata.json")
     with pytest.raises(ProviderBusy, match="kept failing"):  # a purge is spared, too, and tried again later
-        tables.purge_table(
+        purging.purge_table(
             {"catalog_id": catalog.pk, "metadata_location": "s3://lake/tables/x", "table_uuid": os.urandom(16).hex()}
         )
     assert LOOKED_UP.get_sample_value("metalake_storage_breaker_open", {"catalog": str(catalog.pk)}) == 1
@@ -215,7 +216,7 @@ def test_files_of_this_machine_and_what_is_kept_in_memory_take_no_other_thread(
     monkeypatch.setattr(remote, "reach", lambda *_, **__: pytest.fail("a call to a storage"))
     schemas.create_schema(actor, Address(metalake="demo", catalog="lake", schema="s"), None, {})
     ident = Address(metalake="demo", catalog="lake", schema="s", leaf="t")
-    made = tables.create_table(actor, ident, tables.TableDraft(ICEBERG, None, None, {}))
+    made = tables.create_table(actor, ident, TableDraft(ICEBERG, None, None, {}))
     tables.load_iceberg_table(actor, ident)
     METADATA._entries.clear()
     assert tables.load_iceberg_table(actor, ident).metadata == made.metadata

@@ -15,9 +15,9 @@ from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import Actor
 from catalogs.models import Catalog
-from catalogs.services import catalogs, commits, schemas, shared_folders, tables
+from catalogs.services import catalogs, commits, purging, schemas, shared_folders, tables
 from catalogs.services.changes import Alteration
-from catalogs.services.pointers import TableDraft, TableRecord
+from catalogs.stores import TableDraft, TableRecord
 from formats.iceberg import builder, files
 from metalake import protected
 from metalake.errors import Invalid, ProviderUnavailable
@@ -235,7 +235,7 @@ def test_a_purge_leaves_the_servers_files(actor: Actor, home: Address, lake: Pat
     catalog_id = Catalog.objects.get(name="one").pk
     uuid = "b3f4a0f2-3b1f-4b43-9f0e-0d9a5ac1c0aa"
     shared_folders.mark(location)
-    tables.purge_table({"catalog_id": catalog_id, "metadata_location": location, "table_uuid": uuid})
+    purging.purge_table({"catalog_id": catalog_id, "metadata_location": location, "table_uuid": uuid})
     assert log.read_text() == "precious"
 
 

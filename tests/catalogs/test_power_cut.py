@@ -17,6 +17,7 @@ from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import Actor
 from catalogs.services import commits, schemas, tables
+from catalogs.stores import TableDraft
 from formats.iceberg import disk
 from formats.iceberg.files import parse_metadata
 from metalake.lineage import Address
@@ -82,7 +83,7 @@ def cut_when_a_pointer_moves(kept: Disk) -> Iterator[list[bytes | None]]:
 
 def test_no_pointer_names_a_file_that_a_power_cut_would_take(actor: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
     with cut_when_a_pointer_moves(Disk(monkeypatch)) as left:
-        made = tables.create_table(actor, TABLE, tables.TableDraft(COLUMNS, None, None, {}))
+        made = tables.create_table(actor, TABLE, TableDraft(COLUMNS, None, None, {}))
         update = {"action": "set-properties", "updates": {"n": "1"}}
         moved = commits.commit_table(actor, TABLE, [], [update])
         aside = {"write.metadata.path": f"{made.metadata['location']}/aside/of-it"}
@@ -93,7 +94,7 @@ def test_no_pointer_names_a_file_that_a_power_cut_would_take(actor: Actor, monke
 def test_nor_one_in_folders_that_the_engine_made_for_a_staged_table(
     actor: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    staged = tables.create_table(actor, TABLE, tables.TableDraft(COLUMNS, None, None, {}), stage=True).metadata
+    staged = tables.create_table(actor, TABLE, TableDraft(COLUMNS, None, None, {}), stage=True).metadata
     folder = Path(staged["location"].removeprefix("file://"))
     for name in ("data", "metadata"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -114,7 +115,7 @@ def test_nor_one_in_folders_that_the_engine_made_for_a_staged_table(
 
 
 def test_nor_one_that_somebody_else_wrote(actor: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = tables.create_table(actor, TABLE, tables.TableDraft(COLUMNS, None, None, {}))
+    made = tables.create_table(actor, TABLE, TableDraft(COLUMNS, None, None, {}))
     tables.drop_table(actor, TABLE)
     copy = f"{made.metadata['location']}/metadata/00007-copy.metadata.json"
     Path(copy.removeprefix("file://")).write_bytes(made.content)

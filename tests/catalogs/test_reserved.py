@@ -29,7 +29,7 @@ from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
 from authz.policy import Actor
 from catalogs.models import Catalog, LocationClaim, ReservedPlace
-from catalogs.services import catalogs, metalakes, tables
+from catalogs.services import catalogs, metalakes, purging
 from metalake.errors import Forbidden
 from metalake.kinds import Kind
 from metalake.models import Outbox
@@ -80,7 +80,7 @@ def register(caller: IcebergCaller, pointer: str, name: str = "again") -> Any:
 
 
 def purged() -> int:
-    return sum(tables.purge_table(row.payload) for row in Outbox.objects.filter(topic=tables.PURGE))
+    return sum(purging.purge_table(row.payload) for row in Outbox.objects.filter(topic=purging.PURGE))
 
 
 def dropped(caller: IcebergCaller, location: str | None = None) -> str:

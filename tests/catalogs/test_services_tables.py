@@ -14,9 +14,8 @@ from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
 from authz.policy import Actor
 from catalogs.models import Catalog, LocationClaim, Table
-from catalogs.services import catalogs, commits, pointers, schemas, tables
-from catalogs.services.pointers import TableRecord
-from catalogs.services.tables import TableDraft
+from catalogs.services import catalogs, commits, pointers, purging, schemas, tables
+from catalogs.stores import TableDraft, TableRecord
 from metalake.errors import Conflict, Invalid, NotFound
 from metalake.lineage import Address
 from providers.metadata_files import METADATA, MetadataFiles
@@ -106,7 +105,8 @@ def test_a_lost_race_leaves_the_claims_as_they_were(actor: Actor, monkeypatch: p
     stale = {"type": "assert-ref-snapshot-id", "ref": "gone", "snapshot-id": 1}
     plans = iter([[read_before], [stale]])
     with pytest.raises(Conflict):
-        commits.commit_with(actor, at("t"), lambda _: (next(plans), [set_location(f"{warehouse()}/two")]))
+        table = before.published
+        commits.commit_to(actor, at("t"), table, lambda _: (next(plans), [set_location(f"{warehouse()}/two")]))
     assert claims("t") == [f"{warehouse()}/one"]
 
 
@@ -189,7 +189,7 @@ def test_purge_spares_a_table_that_was_registered_again_at_an_older_file(actor: 
     last = commits.commit_table(actor, at("t"), [], [set_property("a", "b")])
     tables.drop_table(actor, at("t"), purge=True)
     tables.register_table(actor, at("t"), first)
-    assert tables.purge_table(_purge_payload()) == 0
+    assert purging.purge_table(_purge_payload()) == 0
     assert file_of(first).exists()
     assert last.metadata_location and file_of(last.metadata_location).exists()
 
@@ -198,14 +198,14 @@ def test_purge_deletes_what_the_table_owned(actor: Actor) -> None:
     first = made(actor, "t").metadata_location
     assert first is not None
     tables.drop_table(actor, at("t"), purge=True)
-    assert tables.purge_table(_purge_payload()) == 1
+    assert purging.purge_table(_purge_payload()) == 1
     assert not file_of(first).exists()
 
 
 def _purge_payload() -> dict[str, Any]:
     from metalake.models import Outbox
 
-    return Outbox.objects.get(topic=tables.PURGE).payload
+    return Outbox.objects.get(topic=purging.PURGE).payload
 
 
 # Commits

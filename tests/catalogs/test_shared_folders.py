@@ -13,8 +13,8 @@ from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
 from authz.policy import Actor
 from catalogs.models import ReservedPlace
-from catalogs.services import catalogs, schemas, shared_folders, tables
-from catalogs.services.pointers import TableDraft
+from catalogs.services import catalogs, purging, schemas, shared_folders, tables
+from catalogs.stores import TableDraft
 from metalake import outbox, sharing
 from metalake.lineage import Address
 from metalake.models import Outbox, Shared
@@ -53,7 +53,7 @@ def drain() -> Outbox | None:
     """What is left of the purge once it was tried."""
     Outbox.objects.update(due_at=timezone.now(), attempts=0)
     outbox.drain()
-    return Outbox.objects.filter(topic=tables.PURGE).first()
+    return Outbox.objects.filter(topic=purging.PURGE).first()
 
 
 def move_away(lake: Path, settings: Any) -> None:
@@ -89,7 +89,7 @@ def put_back(lake: Path, settings: Any) -> None:
             lake.rename(lake.with_name("other"))
         away.rename(lake)
     elif away.exists():
-        at = Outbox.objects.get(topic=tables.PURGE).payload["metadata_location"]
+        at = Outbox.objects.get(topic=purging.PURGE).payload["metadata_location"]
         away.rename(lake / at.removeprefix(f"file://{lake}/").partition("/")[0])
     settings.METALAKE_WAREHOUSE = f"file://{lake}"
 

@@ -21,10 +21,12 @@ from django.db import connection
 from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
 from authz.policy import Actor
+from catalogs.managed import pointers as managed_pointers
 from catalogs.models import Catalog, Table
 from catalogs.services import commits, schemas, tables, vacuum
-from catalogs.services.pointers import TableRecord, current_record
+from catalogs.services.pointers import current_record
 from catalogs.services.tables import TableDraft
+from catalogs.stores import TableRecord
 from metalake.lineage import Address
 from providers.metadata_files import METADATA, MetadataFiles
 from tests.catalogs.callers import Caller
@@ -74,7 +76,7 @@ def orphan(actor: Actor, monkeypatch: pytest.MonkeyPatch, name: str = "t") -> Pa
     """What is left of a process that was killed between its file and its pointer."""
     before = set(everything())
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(commits, "_swap", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(managed_pointers, "_swap", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         commit(actor, name, killed="yes")
     (left,) = set(everything()) - before
     return left
@@ -154,7 +156,7 @@ def test_the_past_of_a_table_stays_where_its_log_has_forgotten_it(
     made(actor, "tidy", **{"write.metadata.previous-versions-max": "1", DELETES_OLD: "true"})
     commit(actor, "tidy", n="1")
     with monkeypatch.context() as killed:
-        killed.setattr(commits, "_forget_old_files", lambda *_: None)
+        killed.setattr(managed_pointers, "_forget_old_files", lambda *_: None)
         second = path_of(commit(actor, "tidy", n="2").metadata_location)
         third = path_of(commit(actor, "tidy", n="3").metadata_location)
         commit(actor, "tidy", n="4")

@@ -19,7 +19,7 @@ from catalogs import keyring, vault
 from catalogs.lookup import nearest
 from catalogs.models import Catalog, CatalogSecrets
 from catalogs.secrets import MASK
-from catalogs.services import catalogs, metalakes, tables
+from catalogs.services import catalogs, metalakes, purging
 from catalogs.services import opening as providers
 from catalogs.services.changes import Alteration
 from metalake.errors import Invalid, NotFound, ProviderUnavailable
@@ -384,4 +384,4 @@ def test_a_worker_with_another_ring_leaves_the_work_to_others(
     assert len(answered) == 1, "who asked hears in the end"
     purge = {"catalog_id": flights.pk, "metadata_location": "s3://a/b", "table_uuid": str(uuid4())}
     with pytest.raises(NotHere, match="lacks the master key"):
-        tables.purge_table(purge)
+        purging.purge_table(purge)

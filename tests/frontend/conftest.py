@@ -20,6 +20,7 @@ from authz.services.entries import Ask
 from catalogs.lookup import nearest
 from catalogs.models import Intent, Reservation
 from catalogs.services import catalogs, metalakes, schemas, tables
+from catalogs.stores import TableDraft
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from outside.steps import step
@@ -51,7 +52,7 @@ def add_schema(*path: str, comment: str | None = None, **properties: str) -> int
 
 def add_table(*path: str, **properties: str) -> int:
     ident = Address(metalake="demo", catalog="lake", schema=path[:-1], leaf=path[-1])
-    draft = tables.TableDraft({"type": "struct", "fields": [COLUMN]}, None, None, properties)
+    draft = TableDraft({"type": "struct", "fields": [COLUMN]}, None, None, properties)
     tables.create_table(actor("admin"), ident, draft)
     return find(ident).id
 

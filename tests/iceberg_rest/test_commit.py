@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from authz import writing
+from catalogs.managed import pointers as managed_pointers
+from catalogs.managed import tables as managed_tables
 from catalogs.services import commits, tables
 from formats.iceberg import files
 from metalake.errors import OutcomeUnknown, ProviderUnavailable
@@ -179,8 +181,8 @@ def test_an_unknown_outcome_is_told_as_such(home: Caller, monkeypatch: pytest.Mo
     def lost(*args: Any, **more: Any) -> None:
         raise OutcomeUnknown("The database did not answer the commit.")
 
-    monkeypatch.setattr(commits, "write", lost)
-    monkeypatch.setattr(tables, "write_to", lost)
+    monkeypatch.setattr(managed_pointers, "write", lost)
+    monkeypatch.setattr(managed_tables, "write_to", lost)
     assert commit(home, SET).error[:2] == (500, "CommitStateUnknownException")
     assert home.delete(TABLE).error[:2] == (500, "ServiceFailureException")
 
@@ -215,7 +217,7 @@ def test_a_lost_race_starts_over(home: Caller, monkeypatch: pytest.MonkeyPatch) 
             assert commit(home, {"action": "set-properties", "updates": {"other": "1"}}).status == 200
         return original(actor, act, **more)
 
-    monkeypatch.setattr(commits, "write", race)
+    monkeypatch.setattr(managed_pointers, "write", race)
     properties = commit(home, SET).json["metadata"]["properties"]
     assert properties["k"] == "v"
     assert properties["other"] == "1"

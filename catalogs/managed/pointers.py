@@ -1,0 +1,160 @@
+"""The pointers of our tables: made, registered and swapped in one transaction with the claims of their places."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from django.utils import timezone
+
+from authz import operations, policy
+from authz.locks import Lock, hold
+from authz.policy import Actor
+from authz.writing import write
+from catalogs.models import Table
+from catalogs.services import claims, places, reserved
+from catalogs.services.changes import event, require_enabled
+from catalogs.services.free_names import require_free
+from catalogs.services.opening import store_of
+from catalogs.services.pointers import find_table, insert_table, now_ms, or_discard, publish_table
+from catalogs.stores import NewState, PointerStore, TableDraft, TableRecord
+from formats.iceberg import builder, files, locations
+from formats.iceberg.locations import canonical, effective_locations
+from metalake.errors import Invalid
+from metalake.events import record
+from metalake.hierarchy import check_segment
+from metalake.kinds import Kind
+from metalake.lineage import Address, Located
+from metalake.models import Securable
+from providers.metadata_files import MetadataFiles
+
+
+class _FileGone(Exception):
+    """The metadata file was taken for an orphan before the pointer moved to it."""
+
+
+class ManagedPointers(PointerStore):
+    """A column of the table's row is the pointer."""
+
+    def create(self, actor: Actor, address: Address, home: Located, draft: TableDraft, *, stage: bool) -> TableRecord:
+        """The row's unique name decides between racers; a loser's metadata file is removed.
+
+        Staging keeps nothing but empty folders on this machine's disks, where its client writes before the commit.
+        """
+        name = address.leaf or ""
+        check_segment(name, Kind.TABLE)
+        require_free(home, name)
+        own_files = store_of(home)
+        lies = places.folder_of(home, own_files)
+        uuid = uuid4()
+        metadata = builder.new_table_metadata(
+            table_uuid=str(uuid),
+            location=own_files.place(lies.folder, name, uuid, draft.location),
+            schema=draft.schema,
+            partition_spec=draft.partition_spec,
+            sort_order=draft.sort_order,
+            properties=draft.properties,
+            now_ms=now_ms(),
+        )
+        own_files.check_metadata(metadata)
+        places.require_ground(actor, home, lies.ground, effective_locations(metadata))
+        fresh = [] if draft.location else [canonical(metadata["location"])]
+        if stage:
+            claims.require_claimable(actor, own_files.claims(metadata), fresh=fresh)
+            own_files.make_folders(*effective_locations(metadata))
+            return TableRecord(None, None, files.dump(metadata))
+        return insert_table(actor, address, home, own_files, metadata, "table.created", fresh)
+
+    def create_from(self, actor: Actor, address: Address, home: Located, metadata: dict[str, Any]) -> TableRecord:
+        own_files = store_of(home)
+        own_files.check_metadata(metadata)
+        ground = places.folder_of(home, own_files).ground
+        places.require_ground(actor, home, ground, effective_locations(metadata))
+        return insert_table(actor, address, home, own_files, metadata, "table.created")
+
+    def register(self, actor: Actor, address: Address, home: Located, location: str) -> TableRecord:
+        """Take over a table whose metadata file lies in an allowed place, claimed by no other table."""
+        require_free(home, address.leaf or "")
+        own_files = store_of(home)
+        ground = places.folder_of(home, own_files).ground
+        place = own_files.allowed_place(location)
+        places.require_ground(actor, home, ground, [place])
+        if claims.overlapping([place]).exists():
+            raise Invalid("The metadata file lies in a place of another table.", kind=Kind.TABLE)
+        reserved.require_open(actor, [place])
+        content = own_files.read_foreign(location)
+        metadata = files.parse_metadata(content)
+        own_files.check_metadata(metadata)
+        places.require_ground(actor, home, ground, effective_locations(metadata))
+        table = publish_table(actor, address, home, own_files, metadata, location, "table.registered")
+        return TableRecord(table, location, content)
+
+    def read(self, record: TableRecord) -> TableRecord:
+        return record
+
+    def files(self, record: TableRecord) -> MetadataFiles:
+        return store_of(record.published)
+
+    def require_places(
+        self, actor: Actor, current: TableRecord, files: MetadataFiles, metadata: dict[str, Any]
+    ) -> None:
+        if added := locations.added_locations(current.metadata, metadata):
+            places.require_ground_of(actor, current.published, files, added)
+
+    def swap(self, actor: Actor, address: Address, current: TableRecord, new: NewState) -> TableRecord | None:
+        try:
+            swapped = or_discard(new.files, new.location, lambda: _swap(actor, address, current, new))
+        except _FileGone:
+            return None
+        if not swapped:
+            new.files.discard(new.location)
+            return None
+        _forget_old_files(new.files, current.metadata, new.metadata)
+        return TableRecord(current.table, new.location, new.content)
+
+    def find_again(self, actor: Actor, address: Address, table: Located) -> Located:
+        return find_table(actor, address)
+
+    def require_claims(self, table: Located) -> None:
+        pass
+
+
+def _swap(actor: Actor, address: Address, current: TableRecord, new: NewState) -> bool:
+    """Move the pointer if the table still has its name, and points where it was read.
+
+    One statement more than without the lock: the table was looked for, and the rights asked, when it was read.
+    """
+    table, places_now = current.published, new.files.claims(new.metadata)
+    adds = bool(locations.added_locations(current.metadata, new.metadata))
+
+    def holds() -> None:
+        if adds:
+            claims.take_turn(new.files.catalog_id)
+        hold(Lock.CHANGES, table.id)
+
+    def act(actor: Actor) -> bool:
+        fresh = find_table(actor, address)
+        policy.require(actor, operations.COMMIT_TABLE, fresh)
+        require_enabled(fresh)
+        pointer = Table.objects.filter(pk=fresh.id, metadata_location=current.metadata_location)
+        if fresh.id != table.id or not pointer.update(metadata_location=new.location):
+            return False
+        # With the row locked, as the vacuum has it: a process may have been stopped for days since it wrote the file.
+        if not new.files.is_there(new.location):
+            raise _FileGone
+        claims.move(actor, new.files, fresh, places_now)
+        Securable.objects.filter(pk=table.id).update(last_modifier=actor.name, last_modified_time=timezone.now())
+        record(event(actor, "table.committed", fresh, metadata_location=new.location))
+        return True
+
+    return write(actor, act, holds=holds, kind=Kind.TABLE)
+
+
+def _forget_old_files(own_files: MetadataFiles, base: dict[str, Any], metadata: dict[str, Any]) -> None:
+    """Delete the log entries that fell off, where the table asks for it; never data files."""
+    if metadata.get("properties", {}).get("write.metadata.delete-after-commit.enabled", "").lower() != "true":
+        return
+    kept = locations.logged_files(metadata)
+    fell_off = [file for file in locations.logged_files(base) if file not in kept]
+    owns = locations.owned_by(effective_locations(metadata), own_files.allowed, own_files.file_roots)
+    own_files.discard(*filter(owns, fell_off))

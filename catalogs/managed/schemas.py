@@ -1,0 +1,105 @@
+"""Schemas of ours: rows, one a level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from authz import operations, policy
+from authz.locks import Lock
+from authz.policy import Actor
+from catalogs import lookup
+from catalogs.models import Schema
+from catalogs.services import chains, places
+from catalogs.services.chains import Chain
+from catalogs.services.changes import Alteration, event, remove, require_enabled, row_of, save
+from catalogs.services.holding import Held, write_to
+from catalogs.services.opening import store_of
+from catalogs.stores import SchemaListing, SchemaRecord, SchemaStore
+from metalake.errors import NotEmpty
+from metalake.events import gone, record
+from metalake.kinds import Kind
+from metalake.lineage import Address, Located, SchemaName
+from metalake.models import Securable
+
+
+class ManagedSchemas(SchemaStore):
+    """The row is the schema."""
+
+    def meet(self, actor: Actor, catalog: Located, name: SchemaName) -> bool:
+        return False
+
+    def listing(self, actor: Actor, container: Located, *, refresh: bool) -> SchemaListing:
+        return SchemaListing()
+
+    def load(
+        self,
+        actor: Actor,
+        schema: Located,
+        *,
+        refresh: bool = False,
+        as_published: bool = False,
+        with_folder: bool = False,
+    ) -> SchemaRecord:
+        row = row_of(Schema, schema)
+        folder = places.folder_of(schema, store_of(schema), row.properties).folder if with_folder else None
+        return SchemaRecord(schema.path, row, folder=folder)
+
+    def require_there(self, actor: Actor, schema: Located) -> None:
+        pass
+
+    def parents_to_hold(self, actor: Actor, catalog: Located, name: SchemaName) -> Held:
+        return [(chains.may_create(actor, catalog, name).parent, Lock.HANGS)]
+
+    def create(
+        self,
+        actor: Actor,
+        address: Address,
+        comment: str | None,
+        properties: dict[str, str],
+        catalog: Located,
+        *parents: Located,
+    ) -> Callable[[], SchemaRecord]:
+        chain = Chain(catalog, chains.path_in(catalog, address.schema or ""), *parents)
+        places.check_choice(catalog, chain.path, {}, properties)
+        made = SchemaRecord(chain.path, chains.insert(actor, chain, comment, properties)[-1])
+        return lambda: made
+
+    def alter(
+        self, actor: Actor, address: Address, schema: Located, alteration: Alteration
+    ) -> tuple[SchemaRecord, dict[str, str]]:
+        def look(actor: Actor) -> Held:
+            fresh = lookup.find(actor, address)
+            policy.require(actor, operations.ALTER_SCHEMA, fresh)
+            require_enabled(fresh)
+            return [(fresh, Lock.CHANGES)]
+
+        def act(actor: Actor, fresh: Located) -> tuple[SchemaRecord, dict[str, str]]:
+            row = row_of(Schema, fresh)
+            before = dict(row.properties)
+            fields = alteration.apply_to(row)
+            places.require_choice(actor, fresh, before, row.properties)
+            places.check_choice(fresh, fresh.path, before, row.properties)
+            if fields:
+                save(row, actor, fields)
+                changed = sorted(set(before) ^ set(row.properties)) or sorted(fields)
+                record(event(actor, "schema.altered", fresh, changed=changed))
+            return SchemaRecord(fresh.path, row), before
+
+        return write_to(actor, look, act, kind=Kind.SCHEMA)
+
+    def drop(self, actor: Actor, address: Address, schema: Located, *, cascade: bool) -> str | None:
+        def look(actor: Actor) -> Held:
+            fresh = lookup.find(actor, address)
+            policy.require(actor, operations.DROP_SCHEMA, fresh)
+            require_enabled(fresh)
+            chains.check_cascade(fresh, cascade)
+            return [(fresh, Lock.MOVES)]
+
+        def act(actor: Actor, fresh: Located) -> None:
+            if not cascade and Securable.objects.filter(parent_id=fresh.id).exists():
+                raise NotEmpty(f"Schema {fresh.path.logical()} is not empty.", kind=Kind.SCHEMA)
+            remove(fresh)
+            record(event(actor, "schema.dropped", fresh, [gone(fresh.id)], cascade=cascade))
+
+        write_to(actor, look, act, kind=Kind.SCHEMA)
+        return None

@@ -1,0 +1,148 @@
+"""Tables of ours: a row points to a metadata file, which is the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.utils import timezone
+
+from authz import operations, policy
+from authz.locks import Lock
+from authz.policy import Actor
+from catalogs.lookup import find
+from catalogs.managed.pointers import ManagedPointers
+from catalogs.models import Table
+from catalogs.services import commits, purging, shared_folders
+from catalogs.services.changes import event, remove, require_enabled
+from catalogs.services.free_names import require_free_for_rename
+from catalogs.services.holding import Held, write_to
+from catalogs.services.pointers import as_called_now, current_record, find_table
+from catalogs.stores import PartitionStore, TableDescription, TableDraft, TableListing, TableRecord, TableStore
+from formats.iceberg.translate import from_iceberg, to_iceberg
+from formats.native.tables import CreateTableRequest
+from metalake.errors import Unsupported
+from metalake.events import event_of, follow_up, gone, record, stands
+from metalake.kinds import Kind
+from metalake.lineage import Address, Located
+from metalake.models import Securable
+from metalake.names import dotted
+
+
+class ManagedTables(TableStore):
+    """Iceberg tables all of them."""
+
+    pointers = ManagedPointers()
+
+    def meet(self, actor: Actor, schema: Located, name: str) -> bool:
+        return False
+
+    def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool) -> TableListing:
+        return TableListing()
+
+    def load(self, actor: Actor, table: Located, *, refresh: bool = False, as_published: bool = False) -> TableRecord:
+        return current_record(table)
+
+    def require_there(self, actor: Actor, table: Located, *, iceberg: bool) -> None:
+        pass
+
+    def parts(self, record: TableRecord) -> dict[str, Any]:
+        return from_iceberg(record.metadata)
+
+    def describe(self, record: TableRecord) -> TableDescription:
+        metadata = record.metadata
+        properties = dict(metadata.get("properties") or {})
+        current = metadata.get("current-schema-id")
+        schema: dict[str, Any] = next(
+            (one for one in metadata.get("schemas", ()) if one.get("schema-id") == current), {}
+        )
+        return TableDescription(
+            comment=properties.pop("comment", ""),
+            properties=properties,
+            facts=(
+                ("Format", f"Iceberg v{metadata.get('format-version')}"),
+                ("Location", metadata.get("location", "")),
+            ),
+            columns=tuple({**column, "type": _type_text(column.get("type"))} for column in schema.get("fields", ())),
+        )
+
+    def create(self, actor: Actor, address: Address, home: Located, asked: CreateTableRequest) -> TableRecord:
+        schema, spec, order, properties = to_iceberg(asked)
+        location = properties.pop("location", None)
+        draft = TableDraft(schema, spec, order, properties, location)
+        return self.pointers.create(actor, address, home, draft, stage=False)
+
+    def alter(self, actor: Actor, address: Address, table: Located, updates: Sequence[Any]) -> TableRecord:
+        return commits.commit_to(actor, address, table, commits.native_plan(updates))
+
+    def rename(self, actor: Actor, source: Address, table: Located, target: Address, *, iceberg: bool) -> Located:
+        name, moves = target.leaf or "", source.schema != target.schema
+
+        def look(actor: Actor) -> Held:
+            fresh = find_table(actor, source)
+            # Before the target is looked for, so that whether it exists is told only to who may move the table.
+            policy.require(actor, operations.MOVE_TABLE if moves else operations.ALTER_TABLE, fresh)
+            require_enabled(fresh)
+            home = find(actor, target.of_schema())
+            if moves:
+                policy.require(actor, operations.CREATE_TABLE, home)
+            return [(home, Lock.HANGS), (fresh, Lock.MOVES)]
+
+        def act(actor: Actor, home: Located, fresh: Located) -> Located:
+            if moves:
+                policy.require_no_escape(actor, fresh, home)
+            require_free_for_rename(fresh, home, name)
+            Securable.objects.filter(pk=fresh.id).update(
+                name=name,
+                parent_id=home.id,
+                lineage=f"{home.lineage}/{fresh.id}",
+                last_modifier=actor.name,
+                last_modified_time=timezone.now(),
+            )
+            was, full_name = dotted(fresh.full_name), [home.catalog.name, home.path.logical(), name]
+            facts = [stands(Securable.objects.get(pk=fresh.id))]
+            record(event_of(actor, "table.renamed", Kind.TABLE, fresh.id, full_name, home.metalake.id, facts, was=was))
+            return as_called_now(fresh)
+
+        return write_to(actor, look, act, kind=Kind.TABLE)
+
+    def drop(self, actor: Actor, address: Address, table: Located, *, purge: bool, iceberg: bool) -> str | None:
+        """The pointer goes now; with `purge`, the files it reaches follow in the background."""
+        if purge and table.metadata_location:
+            shared_folders.mark(table.metadata_location)
+
+        def look(actor: Actor) -> Held:
+            fresh = find_table(actor, address)
+            policy.require(actor, operations.DROP_TABLE, fresh)
+            require_enabled(fresh)
+            return [(fresh, Lock.MOVES)]
+
+        def act(actor: Actor, fresh: Located) -> None:
+            uuid = Table.objects.values_list("table_uuid", flat=True).get(pk=fresh.id)
+            kept = remove(fresh)
+            record(event(actor, "table.dropped", fresh, [gone(fresh.id)], purge=purge))
+            if purge:
+                follow_up(purging.PURGE, [purging.purge_of(actor, fresh, uuid, kept)])
+
+        write_to(actor, look, act, kind=Kind.TABLE)
+        return None
+
+    def partitions(self, record: TableRecord) -> PartitionStore:
+        raise Unsupported(
+            "Iceberg tables have no partitions to manage: they are partitioned by expressions of their columns.",
+            kind="partition",
+        )
+
+
+def _type_text(type_: Any) -> str:
+    """A type in one line: primitive types are text already, nested ones are objects (Iceberg spec, appendix C)."""
+    if not isinstance(type_, dict):
+        return str(type_)
+    match type_.get("type"):
+        case "list":
+            return f"list<{_type_text(type_.get('element'))}>"
+        case "map":
+            return f"map<{_type_text(type_.get('key'))}, {_type_text(type_.get('value'))}>"
+        case _:
+            inner = ", ".join(f"{one.get('name')}: {_type_text(one.get('type'))}" for one in type_.get("fields", ()))
+            return f"struct<{inner}>"

@@ -1,0 +1,62 @@
+"""Finding objects by their names, those too that only their own system knows so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from authz.policy import Actor
+from catalogs import lookup
+from catalogs.lookup import nearest
+from catalogs.stores import store_for
+from metalake.errors import NotFound
+from metalake.kinds import Kind
+from metalake.lineage import Address, Located
+
+T = TypeVar("T")
+
+
+def find(actor: Actor, address: Address) -> Located:
+    """The object, as `lookup.find` has it; one that has no row yet is looked for by its store.
+
+    That is done only on behalf of somebody who could load the object if it were there. Not for use in a transaction.
+    """
+    nearest_one = nearest(address)
+    if nearest_one is not None and lookup.is_whole(address, nearest_one):
+        return nearest_one
+    if nearest_one is None or nearest_one.disabled or not _meet(actor, nearest_one, address):
+        raise lookup.miss(actor, address, nearest_one)
+    return lookup.find(actor, address)
+
+
+def find_schema(actor: Actor, address: Address) -> Located:
+    """The schema of an address, as `find` has it."""
+    return find(actor, address.of_schema())
+
+
+def _meet(actor: Actor, container: Located, address: Address) -> bool:
+    """Whether the next thing on the way to the object is there after all."""
+    if container.kind == Kind.CATALOG and address.schema is not None:
+        if not store_for(container, Kind.SCHEMA).meet(actor, container, address.schema):
+            return False
+        schema = nearest(address)
+        return address.leaf is None or (schema is not None and _meet(actor, schema, address))
+    if container.kind == Kind.SCHEMA and address.leaf is not None:
+        return store_for(container, Kind.TABLE).meet(actor, container, address.leaf)
+    return False
+
+
+def or_namesake(address: Address, target: Located, allow: Callable[[Located], None], read: Callable[[Located], T]) -> T:
+    """What reading the object comes to; where that finds it gone and another has its name by now, of that one.
+
+    `allow` is asked of each: the rights on the one that is gone say nothing of the other.
+    """
+    allow(target)
+    try:
+        return read(target)
+    except NotFound:
+        other = nearest(address)
+        if other is None or other.kind != target.kind or other.id == target.id:
+            raise
+    allow(other)
+    return read(other)

@@ -1,0 +1,72 @@
+"""Purging: the files of a table that was dropped for good are deleted in the background."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from authz import policy, snapshot
+from authz.policy import Actor
+from catalogs import vault
+from catalogs.models import Catalog, ReservedPlace, Table
+from catalogs.services import claims, shared_folders
+from catalogs.services.opening import files_in
+from formats.iceberg.purge import Purged
+from metalake.events import event_of, record
+from metalake.kinds import Kind
+from metalake.lineage import Located
+from metalake.names import dotted
+from metalake.outbox import NotHere
+
+log = logging.getLogger(__name__)
+
+PURGE = "table.purge"
+
+
+def purge_of(actor: Actor, table: Located, uuid: UUID, kept: Sequence[ReservedPlace]) -> dict[str, Any]:
+    """What is to be deleted: the table's files in the places that it has, or had before."""
+    return {
+        "catalog_id": table.catalog.id,
+        "metadata_location": table.metadata_location,
+        "table_uuid": str(uuid),
+        "places": [row.location for row in kept],
+        "reserved": [row.pk for row in kept],
+        "table": {"id": table.id, "full_name": table.full_name, "metalake_id": table.metalake.id, "by": actor.name},
+    }
+
+
+def purge_table(payload: dict[str, Any]) -> int:
+    """Delete the files of a dropped table; safe to run again. One that was registered anew, at any of its metadata
+    files, keeps them. Its places are free once no file of its own is left.
+
+    Raises NotHere where this process does not reach the folder that the files lie in or cannot open the catalog's
+    secrets, ProviderUnavailable where nobody reaches the bucket.
+    """
+    catalog = Catalog.objects.filter(pk=payload["catalog_id"]).first()
+    if catalog is None or Table.objects.filter(table_uuid=payload["table_uuid"]).exists():
+        return 0
+    if reason := vault.lacks_key_of(catalog.pk):
+        raise NotHere(reason)
+    own_files = files_in(catalog)
+    own, kept = payload.get("places"), payload.get("reserved") or []  # an older message has neither
+    shared_folders.require_here([payload["metadata_location"], *(own or [])], own_files.allowed)
+    purged = own_files.purge(payload["metadata_location"], own, claims.of_others(own or [], kept))
+    if "table" in payload:
+        _note_purge(payload["table"], purged, kept)
+    return purged.deleted
+
+
+def _note_purge(table: dict[str, Any], purged: Purged, kept: Sequence[int]) -> None:
+    """Also what the purge leaves: files that are not the table's, and its own that it could not or must not delete."""
+    log.info("Purged %s: %s", dotted(table["full_name"]), purged)
+    by = Actor(policy.NOBODY, table["by"], snapshot.latest())
+    with transaction.atomic():
+        if not purged.kept:
+            ReservedPlace.objects.filter(pk__in=kept).delete()
+        name, metalake_id = table["full_name"], table["metalake_id"]
+        record(event_of(by, "table.purged", Kind.TABLE, table["id"], name, metalake_id, **asdict(purged)))

@@ -1,0 +1,213 @@
+"""The stores of what other systems keep: asked there, mirrored here, written by intents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from authz import operations
+from authz.policy import Actor
+from catalogs.services import commits
+from catalogs.services.changes import Alteration
+from catalogs.services.holding import Held
+from catalogs.services.pointers import as_called_now
+from catalogs.stores import (
+    NewState,
+    PartitionStore,
+    PointerStore,
+    SchemaListing,
+    SchemaRecord,
+    SchemaStore,
+    TableDescription,
+    TableDraft,
+    TableListing,
+    TableRecord,
+    TableStore,
+)
+from formats.hive.partitions import IdentityPartition
+from formats.iceberg import locations
+from formats.native.columns import type_text
+from formats.native.tables import CreateTableRequest
+from metalake.errors import Unsupported
+from metalake.kinds import Kind
+from metalake.lineage import Address, Located, SchemaName
+from outside import finding, ground, iceberg, partitions, schemas, tables
+from outside.work import again
+from providers.metadata_files import MetadataFiles
+
+FACTS = (("Kind", "table-type"), ("Format", "format"), ("Location", "location"))  # shown beside all properties
+
+
+class OutsideSchemas(SchemaStore):
+    """The row stands for the schema, so that grants have something to hang on."""
+
+    def meet(self, actor: Actor, catalog: Located, name: SchemaName) -> bool:
+        return finding.meet_schema(actor, catalog, name)
+
+    def listing(self, actor: Actor, container: Located, *, refresh: bool) -> SchemaListing:
+        return SchemaListing(*schemas.take_list(actor, container, force=refresh))
+
+    def load(
+        self,
+        actor: Actor,
+        schema: Located,
+        *,
+        refresh: bool = False,
+        as_published: bool = False,
+        with_folder: bool = False,
+    ) -> SchemaRecord:
+        row, taken_at = schemas.loaded(actor, schema, force=refresh, as_published=as_published)
+        return SchemaRecord(schema.path, row, taken_at, schemas.folder_of(schema) if with_folder else None)
+
+    def require_there(self, actor: Actor, schema: Located) -> None:
+        schemas.loaded(actor, schema)
+
+    def parents_to_hold(self, actor: Actor, catalog: Located, name: SchemaName) -> Held:
+        return []  # its intent holds them
+
+    def create(
+        self,
+        actor: Actor,
+        address: Address,
+        comment: str | None,
+        properties: dict[str, str],
+        catalog: Located,
+        *parents: Located,
+    ) -> Callable[[], SchemaRecord]:
+        return partial(self._create, actor, address, comment, properties)
+
+    def _create(self, actor: Actor, address: Address, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
+        return self.load(actor, schemas.create(actor, address, comment, properties), as_published=True)
+
+    def alter(
+        self, actor: Actor, address: Address, schema: Located, alteration: Alteration
+    ) -> tuple[SchemaRecord, dict[str, str]]:
+        before = schemas.alter(actor, schema, alteration)
+        return self.load(actor, schema, as_published=True), before
+
+    def drop(self, actor: Actor, address: Address, schema: Located, *, cascade: bool) -> str | None:
+        return schemas.drop(actor, schema, cascade=cascade)
+
+
+class OutsidePointers(PointerStore):
+    """The entry of the table in its system is the pointer."""
+
+    def create(self, actor: Actor, address: Address, home: Located, draft: TableDraft, *, stage: bool) -> TableRecord:
+        return iceberg.create(actor, address, home, draft, stage=stage)
+
+    def create_from(self, actor: Actor, address: Address, home: Located, metadata: dict[str, Any]) -> TableRecord:
+        return iceberg.create_from(actor, address, home, metadata)
+
+    def register(self, actor: Actor, address: Address, home: Located, location: str) -> TableRecord:
+        return iceberg.register(actor, address, home, location)
+
+    def read(self, record: TableRecord) -> TableRecord:
+        return iceberg.record_of(record.entry)
+
+    def files(self, record: TableRecord) -> MetadataFiles:
+        return iceberg.files_of(record.entry)
+
+    def require_places(
+        self, actor: Actor, current: TableRecord, files: MetadataFiles, metadata: dict[str, Any]
+    ) -> None:
+        before, after = (locations.effective_locations(each) for each in (current.metadata, metadata))
+        ground.require_new(actor, current.published, current.entry.provider, before, after)
+
+    def swap(self, actor: Actor, address: Address, current: TableRecord, new: NewState) -> TableRecord | None:
+        if not iceberg.point(actor, current.entry, new.files, new.location, current.metadata_location or ""):
+            return None
+        return TableRecord(current.table, new.location, new.content)
+
+    def find_again(self, actor: Actor, address: Address, table: Located) -> Located:
+        return again(actor, table, operations.COMMIT_TABLE)
+
+    def require_claims(self, table: Located) -> None:
+        raise Unsupported("What an outside table had before is its own system's to say.", kind=Kind.TABLE)
+
+
+class OutsideTables(TableStore):
+    """The row stands for the table; what its system says of it is the entry of a record."""
+
+    pointers = OutsidePointers()
+
+    def meet(self, actor: Actor, schema: Located, name: str) -> bool:
+        return finding.meet_table(actor, schema, name)
+
+    def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool) -> TableListing:
+        return TableListing(*tables.take_list(actor, schema, force=refresh, iceberg=iceberg))
+
+    def load(self, actor: Actor, table: Located, *, refresh: bool = False, as_published: bool = False) -> TableRecord:
+        entry = tables.loaded(actor, table, force=refresh, as_published=as_published)
+        location = entry.provider.metadata_location(entry.definition)
+        return TableRecord(entry.found, location, taken_at=entry.taken_at, entry=entry)
+
+    def require_there(self, actor: Actor, table: Located, *, iceberg: bool) -> None:
+        tables.loaded(actor, table, iceberg=iceberg)
+
+    def parts(self, record: TableRecord) -> dict[str, Any]:
+        return iceberg.native_parts(record.entry)
+
+    def describe(self, record: TableRecord) -> TableDescription:
+        parts = self.parts(record)
+        properties = dict(parts["properties"])
+        return TableDescription(
+            comment=parts["comment"] or "",
+            properties=properties,
+            facts=tuple((label, properties[key]) for label, key in FACTS if key in properties),
+            columns=tuple(_described_column(column) for column in parts["columns"]),
+        )
+
+    def create(self, actor: Actor, address: Address, home: Located, asked: CreateTableRequest) -> TableRecord:
+        return self.load(actor, tables.create(actor, address, home, asked), as_published=True)
+
+    def alter(self, actor: Actor, address: Address, table: Located, updates: Sequence[Any]) -> TableRecord:
+        """The truth of an Iceberg table is its metadata, wherever its pointer is kept."""
+        current = self.load(actor, table, refresh=True)
+        if current.metadata_location is None:
+            tables.alter(actor, table, updates)
+        else:
+            plan = commits.native_plan(updates)
+            commits.commit_to(actor, address, table, plan, current=self.pointers.read(current))
+        return self.load(actor, table, as_published=True)
+
+    def rename(self, actor: Actor, source: Address, table: Located, target: Address, *, iceberg: bool) -> Located:
+        tables.rename(actor, table, target, iceberg=iceberg)
+        return as_called_now(table)
+
+    def drop(self, actor: Actor, address: Address, table: Located, *, purge: bool, iceberg: bool) -> str | None:
+        return tables.drop(actor, table, purge=purge, iceberg=iceberg)
+
+    def partitions(self, record: TableRecord) -> PartitionStore:
+        return OutsidePartitions(record.entry)
+
+
+def _described_column(column: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": column["name"],
+        "type": type_text(column["type"]),
+        "required": not column.get("nullable", True),
+        "doc": column.get("comment"),
+    }
+
+
+class OutsidePartitions(PartitionStore):
+    """Never mirrored: no grant hangs on them."""
+
+    def __init__(self, table: tables.ExternalTable) -> None:
+        self.table = table
+
+    def names(self, actor: Actor) -> list[str]:
+        return partitions.names(actor, self.table)
+
+    def listing(self, actor: Actor) -> Iterable[dict[str, Any]]:
+        return partitions.listed(actor, self.table)
+
+    def load(self, actor: Actor, name: str) -> dict[str, Any]:
+        return partitions.loaded(actor, self.table, name)
+
+    def add(self, actor: Actor, asked: IdentityPartition) -> dict[str, Any]:
+        return partitions.add(actor, self.table, asked)
+
+    def drop(self, actor: Actor, name: str) -> str | None:
+        return partitions.drop(actor, self.table, name)
