@@ -8,16 +8,14 @@ class AuthzConfig(AppConfig):
 
     def ready(self) -> None:
         from authz import audit, snapshot
-        from authz.callers import identity as callers
         from authz.callers import throttling
         from authz.guarding import doors
         from authz.history import facts as history
-        from metalake import events, outbox, rest
+        from metalake import events, outbox
 
         events.subscribe_in_transaction(audit.write)
         events.subscribe_in_transaction(history.keep)
         events.subscribe(history.seal_after)
         outbox.every_round(throttling.prune)
         doors.open_doors()
-        rest.authenticate_with(callers.authenticate)
         post_migrate.connect(snapshot.begin, sender=self)

@@ -4,7 +4,7 @@ from authz.api import access as api_access
 from authz.api import bulk as api_bulk
 from authz.api import plans as api_plans
 from authz.api import rights as api
-from metalake.rest import route
+from metalake.rest.views import route
 
 METALAKE = "metalakes/<metalake>"
 BULK = f"bulk/{METALAKE}"

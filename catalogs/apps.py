@@ -10,14 +10,13 @@ class CatalogsConfig(AppConfig):
         from catalogs import securables, stores, vault
         from catalogs.managed.schemas import ManagedSchemas
         from catalogs.managed.tables import ManagedTables
-        from catalogs.services import admission, purging, reserved, shared_folders
-        from metalake import outbox, rest, sharing
+        from catalogs.services import purging, reserved, shared_folders
+        from metalake import outbox, sharing
         from metalake.kinds import Kind
         from providers.base import Storage
 
         register_finder(securables)
         hand_over_with(reserved.hand_over)
-        rest.admit_with(admission.admit)
         outbox.handles(purging.PURGE, purging.purge_table)
         sharing.compare_with(shared_folders.compare)
         sharing.compare_with(vault.compare)

@@ -16,7 +16,7 @@ from catalogs.stores import SchemaRecord
 from formats.native.columns import Column
 from formats.native.tables import Distribution, Index, Partitioning, SortOrder
 from metalake.models import AuditInfo, Metalake
-from metalake.rest import AuditReply, audit_of
+from metalake.rest.replies import AuditReply, audit_of
 from metalake.wire import Reply
 
 

@@ -6,7 +6,7 @@ from catalogs.api.partitions import Partition, Partitions
 from catalogs.api.places import ReservedPlace, ReservedPlaces, TablePlace, TablePlaces
 from catalogs.api.schemas import Schema, Schemas
 from catalogs.api.tables import Table, Tables
-from metalake.rest import route
+from metalake.rest.views import route
 
 CATALOGS = "metalakes/<metalake>/catalogs"
 SCHEMAS = f"{CATALOGS}/<catalog>/schemas"

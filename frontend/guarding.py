@@ -19,7 +19,7 @@ from authz.operations import Operation
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.lineage import Lineage
 from metalake.logs import note_failure
-from metalake.rest import shape_of
+from metalake.rest.exceptions import shape_of
 
 HOME = "/"
 Page = Callable[..., HttpResponse]

@@ -24,9 +24,9 @@ from iceberg_rest.wire import (
     only_referenced,
     table_result,
 )
+from metalake.bodies import JSON, read_json
 from metalake.errors import Invalid, NotFound
 from metalake.kinds import Kind
-from metalake.rest import JSON, read_json
 
 
 @route("GET /v1/{prefix}/namespaces/{namespace}/tables", operations.LIST_TABLES, needs=Kind.TABLE)
@@ -143,7 +143,7 @@ def rename_table(call: Call) -> HttpResponse:
 @route("POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics", operations.LOAD_TABLE, needs=Kind.TABLE)
 def report_metrics(call: Call) -> HttpResponse:
     """Whatever the report says: a query never fails for it."""
-    report: Any = read_json(call.request)
+    report: Any = read_json(call.request.body)
     if not isinstance(report, dict):
         raise Invalid("A report must be a JSON object.")
     tables.table_exists(call.actor, call.ident(), iceberg=True)

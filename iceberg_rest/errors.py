@@ -15,11 +15,12 @@ from django.http import HttpResponse, UnreadablePostError
 from pydantic import ValidationError
 
 from metalake import errors
+from metalake.bodies import JSON
 from metalake.causes import unavailable
 from metalake.errors import MetalakeError, NotFound
 from metalake.kinds import KINDS, IcebergWords, Kind
 from metalake.logs import note_failure
-from metalake.rest import JSON, explain
+from metalake.wire import explain
 
 log = logging.getLogger(__name__)
 

@@ -18,12 +18,12 @@ from catalogs.services.admission import admit_to
 from iceberg_rest import names
 from iceberg_rest.errors import Subject, error_response, render_error
 from iceberg_rest.names import Levels, dotted
-from metalake.bodies import before_reading
+from metalake.bodies import JSON, before_reading, parse
 from metalake.errors import Forbidden, Invalid, Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.refusals import refused
-from metalake.rest import JSON, parse, taken
+from metalake.rest.replies import with_age
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -146,7 +146,7 @@ def _answer(asked: Route, request: HttpRequest, raw: dict[str, str]) -> HttpResp
             with before_reading(request):
                 admit_to(call.actor, asked.operation.name, call.ident())
         response = asked.endpoint(call)
-        taken(response, call.taken_at)
+        with_age(response, call.taken_at)
         return response
     except Exception as error:
         if call and isinstance(error, Forbidden):

@@ -1,6 +1,6 @@
-"""Bodies before anything is made of them: how many values JSON holds, and what is not read at all.
+"""Bodies of both wires: their limits, JSON as data, and data as a pydantic model.
 
-A byte may become a hundred, so a limit on bytes alone bounds no memory.
+A byte may become a hundred, so a limit on bytes alone bounds no memory: values are counted before they are made.
 """
 
 from __future__ import annotations
@@ -8,12 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import orjson
 from django.conf import settings
 from django.http import HttpRequest, UnreadablePostError
 
-from metalake.errors import MetalakeError, TooLarge
+from metalake.errors import Forbidden, Invalid, MetalakeError, TooLarge
 from metalake.targets import wire_of
+from metalake.wire import AnyBody, read
+
+JSON = "application/json"
 
 _PLAN = re.compile(r"/api/metalakes/[^/]+/access/plan/?")
 
@@ -74,3 +79,36 @@ def before_reading(request: HttpRequest) -> Iterator[None]:
         except UnreadablePostError:
             pass
         raise
+
+
+def parse(request: HttpRequest, body: type[AnyBody]) -> AnyBody:
+    """The body as its model. Raises Invalid naming the field."""
+    require_json_type(request.content_type)
+    return read(body, read_json(request.body))
+
+
+def require_json_type(content_type: str | None) -> None:
+    """A page of another site can send a form with the browser's credentials, but not this type. Raises Invalid."""
+    if not (content_type or "").endswith(("/json", "+json")):
+        raise Invalid(f"Send the body with Content-Type: {JSON}.")
+
+
+def read_json(body: bytes) -> Any:
+    """The body as data. Raises TooLarge for too many values, Invalid for no JSON and NUL, which no database keeps."""
+    require_few_values(body, settings.METALAKE_MAX_BODY_VALUES)
+    try:
+        data = orjson.loads(body)
+    except orjson.JSONDecodeError as wrong:
+        raise Invalid(f"The request body is not JSON: {wrong}.") from None
+    if holds_nul(body):
+        raise Invalid("The request body holds a NUL character.")
+    return data
+
+
+def require_own_page(request: HttpRequest) -> None:
+    """Raise Forbidden where a page of another site sends what has no body: browsers add the credentials they know, and
+    say of every POST whose page it comes from (Fetch, "Origin header").
+    """
+    origin = request.META.get("HTTP_ORIGIN")
+    if origin is not None and origin.partition("://")[2] != request.META.get("HTTP_HOST"):
+        raise Forbidden("This request comes from a page of another site; send {} as its body, as JSON.")

@@ -27,6 +27,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+NO_CREDENTIAL = "Send an Authorization header: Basic with a user name and password, or Bearer with a token."
+
 
 class MetalakeError(Exception):
     """`kind` names what the failure is about: a Kind value, or "user", "group", "role", "privilege" and the like."""
@@ -38,7 +40,10 @@ class MetalakeError(Exception):
 
 
 class Unauthenticated(MetalakeError):
-    """The caller did not prove who they are."""
+    """The caller did not prove who they are; without a message of its own, no credential was sent."""
+
+    def __init__(self, message: str = NO_CREDENTIAL, *, kind: str | None = None) -> None:
+        super().__init__(message, kind=kind)
 
 
 class TooManyRequests(MetalakeError):

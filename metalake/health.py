@@ -18,12 +18,15 @@ from django.utils import timezone
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
 
 from metalake import meters
 from metalake.errors import Unauthenticated
 from metalake.models import Outbox
 from metalake.readiness import checks
-from metalake.rest import Endpoint, answers, error_response
+from metalake.rest.exceptions import error_response
+from metalake.rest.views import Endpoint, answers
 
 WIRE_VERSION = "1.3.1"  # of the native wire: its clients refuse a server older than themselves
 STORED = CollectorRegistry()
@@ -49,9 +52,16 @@ def commit() -> str:
     return asked.stdout.strip() or "unknown"
 
 
-class Version(Endpoint):
-    anonymous = True
+class OpenEndpoint(Endpoint):
+    """Answers anybody, and asks nobody who they are."""
 
+    permission_classes = [AllowAny]
+
+    def perform_authentication(self, request: Request) -> None:
+        pass
+
+
+class Version(OpenEndpoint):
     @answers("anyone", reply={"version": dict[str, str]}, id="getVersion")
     def get(self, actor: None) -> dict[str, Any]:
         """The version of the wire that is spoken, and of this server."""
@@ -62,18 +72,14 @@ class Version(Endpoint):
 _started = timezone.now()
 
 
-class Live(Endpoint):
-    anonymous = True
-
+class Live(OpenEndpoint):
     @answers("anyone", reply={"status": str, "checks": list}, id="livenessCheck")
     def get(self, actor: None) -> dict[str, Any]:
         """Whether the process answers."""
         return {"status": "UP", "checks": []}
 
 
-class Ready(Endpoint):
-    anonymous = True
-
+class Ready(OpenEndpoint):
     @answers("anyone", reply={"status": str, "checks": list}, id="readinessCheck")
     def get(self, actor: None) -> dict[str, Any] | HttpResponse:
         """Whether requests can be served; 503 where not, with what is wrong."""
@@ -87,11 +93,13 @@ class Ready(Endpoint):
 class Configs(Endpoint):
     """Flat, without the envelope; who gives a credential is also told who the service administrators are."""
 
-    anonymous = True
+    permission_classes = [AllowAny]
 
-    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
-        self.anonymous = "HTTP_AUTHORIZATION" not in request.META
-        super().initial(request, *args, **kwargs)
+    def perform_authentication(self, request: Request) -> None:
+        if "HTTP_AUTHORIZATION" in request.META:
+            super().perform_authentication(request)
+            if self.actor is None:
+                raise Unauthenticated
 
     @answers("anyone", id="getConfigs")
     def get(self, actor: None) -> HttpResponse:

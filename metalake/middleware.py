@@ -19,7 +19,7 @@ from metalake.addresses import client_of
 from metalake.bodies import limit_of
 from metalake.context import address, request_id
 from metalake.errors import Invalid, MetalakeError, TooLarge
-from metalake.rest import told_to_both
+from metalake.rest.exceptions import error_response_to_both
 from metalake.targets import read_target, require_host, require_one_wire, wire_of
 
 REQUESTS = Counter("metalake_requests", "Requests answered", ["wire", "method", "status"])
@@ -79,7 +79,7 @@ class Wire:
             path = read_target(request.META)
             require_one_wire(path, request.path_info)
         except Invalid as unreadable:
-            return told_to_both(unreadable)
+            return error_response_to_both(unreadable)
         wire = request.wire = wire_of(path)  # type: ignore[attr-defined]
         if wire in ("api", "iceberg"):
             request.path_info = path

@@ -16,7 +16,8 @@ from drf_spectacular.plumbing import ComponentRegistry, ResolvedComponent
 from pydantic import Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from metalake.rest import JSON, Answer
+from metalake.bodies import JSON
+from metalake.rest.declarations import Declaration
 from metalake.wire import Reply
 
 REF = "#/components/schemas/{model}"
@@ -65,26 +66,26 @@ class NativeSchema(AutoSchema):
             path, path_regex, path_prefix, method.upper(), registry,
         )  # fmt: skip
         endpoint = getattr(self.view, method.lower())
-        answer = getattr(endpoint, "answer", None)
-        if answer is None:
+        declared = getattr(endpoint, "declaration", None)
+        if declared is None:
             return None
         summary, _, description = (endpoint.__doc__ or "").partition("\n")
         operation = {
-            "operationId": self._id(answer),
+            "operationId": self._id(declared),
             "tags": [self._tag()],
             "summary": summary.strip() or None,
             "description": description.strip() or None,
-            "parameters": [*self._path_parameters(), *(_query_parameter(name) for name in answer.query)],
-            "requestBody": self._body(answer),
-            "security": [] if self.view.anonymous else self._security(),
-            "responses": self._responses(answer),
+            "parameters": [*self._path_parameters(), *(_query_parameter(name) for name in declared.query)],
+            "requestBody": self._body(declared),
+            "security": [] if self.view.is_open() else self._security(),
+            "responses": self._responses(declared),
         }
         return {key: value for key, value in operation.items() if value is not None}
 
-    def _id(self, answer: Answer) -> str:
+    def _id(self, declared: Declaration) -> str:
         """`listTables`, `createTable`, `loadTable`: made from the endpoint's class unless it has a name of its own."""
-        if answer.id:
-            return answer.id
+        if declared.id:
+            return declared.id
         noun = type(self.view).__name__
         if self.path.endswith("}") or not noun.endswith("s"):
             return f"{VERBS[self.method]}{noun}"
@@ -100,12 +101,12 @@ class NativeSchema(AutoSchema):
         names = re.findall(r"{(\w+)}", self.path)
         return [{"name": name, "in": "path", "required": True, "schema": some_text} for name in names]
 
-    def _body(self, answer: Answer) -> dict[str, Any] | None:
-        if answer.body is None:
+    def _body(self, declared: Declaration) -> dict[str, Any] | None:
+        if declared.body is None:
             return None
         return {
-            "content": {JSON: {"schema": self._schema_of(answer.body)}},
-            "required": not answer.body_is_optional,
+            "content": {JSON: {"schema": self._schema_of(declared.body)}},
+            "required": not declared.body_is_optional,
         }
 
     def _security(self) -> list[dict[str, list[str]]]:
@@ -115,19 +116,19 @@ class NativeSchema(AutoSchema):
             )
         return [{name: []} for name in SECURITY]
 
-    def _responses(self, answer: Answer) -> dict[str, Any]:
+    def _responses(self, declared: Declaration) -> dict[str, Any]:
         error = {"description": "Refused", "content": {JSON: {"schema": self._schema_of(ErrorReply)}}}
         return {
-            "200": {"description": "Done", "content": {JSON: {"schema": self._envelope(answer)}}},
+            "200": {"description": "Done", "content": {JSON: {"schema": self._envelope(declared)}}},
             "4XX": error,
             "5XX": error | {"description": "Failed"},
         }
 
-    def _envelope(self, answer: Answer) -> dict[str, Any]:
-        if answer.reply is None:
+    def _envelope(self, declared: Declaration) -> dict[str, Any]:
+        if declared.reply is None:
             return {"type": "object"}
-        payload = {key: self._schema_of(_present(type_)) for key, type_ in answer.reply.items()}
-        required = [key for key, type_ in answer.reply.items() if NoneType not in get_args(type_)]
+        payload = {key: self._schema_of(_present(type_)) for key, type_ in declared.reply.items()}
+        required = [key for key, type_ in declared.reply.items() if NoneType not in get_args(type_)]
         code = {"type": "integer", "const": 0}
         return {"type": "object", "properties": {"code": code, **payload}, "required": ["code", *required]}
 

@@ -348,12 +348,18 @@ STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # whitenoise looks for it at sta
 WHITENOISE_USE_FINDERS = True
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": [],
-    "DEFAULT_PERMISSION_CLASSES": [],
+    # In order, as authz.callers.identity.WAYS, by which the Iceberg wire asks.
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "authz.authentication.IssuerAuthentication",
+        "authz.authentication.TokenAuthentication",
+        "authz.authentication.SimpleAuthentication",
+        "authz.authentication.BasicAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["catalogs.permissions.OperationPermission"],
     "UNAUTHENTICATED_USER": None,
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "EXCEPTION_HANDLER": "metalake.rest.render_error",
+    "DEFAULT_RENDERER_CLASSES": ["metalake.rest.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["metalake.rest.parsers.JSONParser"],
+    "EXCEPTION_HANDLER": "metalake.rest.exceptions.render_error",
     "DEFAULT_SCHEMA_CLASS": "metalake.openapi.NativeSchema",
 }
 SPECTACULAR_SETTINGS = {
@@ -364,8 +370,8 @@ SPECTACULAR_SETTINGS = {
     "PREPROCESSING_HOOKS": ["metalake.openapi.one_path_each"],
     "POSTPROCESSING_HOOKS": [],
     "SERVE_INCLUDE_SCHEMA": False,
-    "SERVE_PERMISSIONS": [],
-    "SERVE_AUTHENTICATION": [],
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],  # nobody is asked who they are
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api",

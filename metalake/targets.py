@@ -9,6 +9,7 @@ import ipaddress
 import re
 from typing import Any
 from urllib.parse import quote as encode
+from urllib.parse import unquote, unquote_plus
 
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
@@ -89,3 +90,16 @@ def is_address(host: str) -> bool:
         return bool(ipaddress.ip_address(host))
     except ValueError:
         return False
+
+
+def decode(raw: str, *, form: bool = False) -> str:
+    """One path segment, decoded once. `form` reads + as a space, as the Iceberg clients write it."""
+    if raw.isascii() and raw.isalnum():
+        return raw
+    try:
+        name = (unquote_plus if form else unquote)(raw, errors="strict")
+    except UnicodeDecodeError:
+        raise Invalid(f"Path segment {quote(raw)} is not UTF-8.") from None
+    if "\0" in name:
+        raise Invalid(f"Path segment {quote(raw)} holds a NUL character.")
+    return name

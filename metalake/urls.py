@@ -16,16 +16,16 @@ from metalake.causes import unavailable
 from metalake.errors import Invalid, MetalakeError, NotFound
 from metalake.logs import note_failure
 from metalake.middleware import ContentSecurity
-from metalake.rest import render_error as native_error
-from metalake.rest import shape_of
+from metalake.rest.exceptions import render_error as native_error
+from metalake.rest.exceptions import shape_of
 
 described = SpectacularSwaggerSplitView.as_view(url_name="schema")  # its script apart, so that none is inline
 
 urlpatterns = [
     path("iceberg/", include("iceberg_rest.urls")),  # the hot reads first
-    path("api/", include("authz.urls")),
     path("api/", include("catalogs.urls")),
     path("api/", include("outside.urls")),
+    path("api/", include("authz.urls")),
     path("api/version", health.Version.as_view()),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/schema/ui/", ContentSecurity(described), name="schema-ui"),

@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from metalake.errors import Invalid
+from metalake.kinds import Kind
 
 MAX_BODY_NESTING = 100
 LONGEST_QUOTE = 80
@@ -146,3 +147,11 @@ def _place(location: tuple[int | str, ...], body: object, *, missing: bool = Fal
 def quote(text: str) -> str:
     """`text` in quotes, shortened when it is too long to read."""
     return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "...")
+
+
+def kind_of(word: str) -> Kind:
+    """The kind that a path or body names, in any case."""
+    try:
+        return Kind(word.lower())
+    except ValueError:
+        raise Invalid(f"{word!r} is no object type; known are {', '.join(Kind)}.", kind="object") from None

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from authz.policy import Actor
 from catalogs.models import RefreshRun
-from metalake.rest import Endpoint, answers, moment_text
+from metalake.rest.replies import moment_text
+from metalake.rest.views import Endpoint, answers
 from metalake.wire import Body, Reply
 from outside import refresh
 

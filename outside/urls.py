@@ -1,6 +1,6 @@
 """The native wire's paths for walks over outside catalogs."""
 
-from metalake.rest import route
+from metalake.rest.views import route
 from outside.api import Refresh, Refreshes
 
 REFRESHES = "metalakes/<metalake>/catalogs/<catalog>/refreshes"

@@ -16,7 +16,8 @@ from authz.wire import access as wire
 from authz.wire.rights import ObjectReply, present
 from metalake.errors import Invalid
 from metalake.paging import Page, read_size
-from metalake.rest import Endpoint, answers, kind_of
+from metalake.rest.views import Endpoint, answers
+from metalake.wire import kind_of
 
 NDJSON = "application/x-ndjson"
 DEFAULT_SIZE, MAX_SIZE = 100, 1000  # of a page

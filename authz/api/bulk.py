@@ -8,7 +8,7 @@ from authz.policy import Actor
 from authz.services import bulk
 from authz.wire import bulk as bodies
 from authz.wire import rights as wire
-from metalake.rest import Endpoint, answers
+from metalake.rest.views import Endpoint, answers
 
 USERS = {"users": list[wire.UserReply], **bodies.FAILURES}
 GROUPS = {"groups": list[wire.GroupReply], **bodies.FAILURES}

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import IO, Any
 
 from django.http import HttpResponse
+from rest_framework.parsers import BaseParser
 
 from authz.plans import applying, differing, planning
 from authz.plans import file as plan_file
 from authz.plans.differing import Wanted
 from authz.policy import Actor
 from authz.wire import plans as wire
-from metalake.rest import Endpoint, answers
+from metalake.rest.declarations import Declaration
+from metalake.rest.parsers import plain_type
+from metalake.rest.views import Endpoint, answers
 
 YAML = "application/yaml"
 
@@ -29,14 +32,23 @@ class Export(Endpoint):
         return {"access": plan_file.as_data(found)}
 
 
+class FileParser(BaseParser):
+    """A file of wanted grants, YAML or JSON."""
+
+    media_type = YAML
+
+    def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Wanted:
+        """Raises Invalid with the place of the mistake, TooLarge."""
+        return plan_file.read_sent(plain_type(media_type), stream.read())
+
+
 class Plan(Endpoint):
-    @answers(
-        "load_metalake",
-        body=plan_file.AccessFile,
-        reader=plan_file.read_request,
-        reply={"plan": wire.PlannedReply},
-        id="planAccess",
-    )
+    parser_classes = [FileParser]
+
+    def read_body(self, declaration: Declaration) -> Wanted:
+        return self.read_data()
+
+    @answers("load_metalake", body=plan_file.AccessFile, reply={"plan": wire.PlannedReply}, id="planAccess")
     def post(self, actor: Actor, metalake: str, body: Wanted) -> dict[str, Any]:
         """Tell what leads from the present grants to those of a file, and who gains and loses by it; changes nothing.
 

@@ -8,7 +8,8 @@ from authz.policy import Actor
 from authz.services import grants, owners, people, roles, tokens
 from authz.wire import rights as wire
 from metalake.errors import Forbidden, Invalid
-from metalake.rest import Endpoint, answers, kind_of
+from metalake.rest.views import Endpoint, answers
+from metalake.wire import kind_of
 
 USER, GROUP, ROLE = {"user": wire.UserReply}, {"group": wire.GroupReply}, {"role": wire.RoleReply}
 

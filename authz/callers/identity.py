@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db import connection
@@ -30,6 +32,17 @@ ANONYMOUS = "anonymous"  # whoever sends `simple` no name, as Gravitino's client
 TOKEN_PREFIX = "mlk_"  # noqa: S105 (by which scanners find a leaked one)
 
 
+class Credential(NamedTuple):
+    """An Authorization header: its scheme in lower case, and what follows."""
+
+    scheme: str
+    text: str
+
+
+Way = Callable[[Credential], Actor | None]
+"""The actor that a credential names; None where it is not meant for this way, or the way is not set."""
+
+
 def authenticate(authorization: str | None, active_roles: str | None = None, metalake: str | None = None) -> Actor:
     """The actor named by an Authorization header, with the roles that X-Gravitino-Active-Roles leaves in force.
 
@@ -37,23 +50,16 @@ def authenticate(authorization: str | None, active_roles: str | None = None, met
     ProviderUnavailable where an issuer's keys cannot be had, Invalid for a list of roles that is malformed, and
     Forbidden for one that names a role not held.
     """
-    actor = _authenticated(authorization)
-    return actor if active_roles is None else _narrowed(actor, active_roles, metalake)
+    credential = credential_in(authorization)
+    for way in WAYS:
+        if actor := way(credential):
+            return with_active_roles(actor, active_roles, metalake)
+    raise Unauthenticated
 
 
-def _authenticated(authorization: str | None) -> Actor:
-    scheme, _, credential = (authorization or "").partition(" ")
-    credential = credential.strip()
-    accepted = settings.METALAKE_AUTHENTICATORS
-    if scheme.lower() == "bearer" and "oauth" in accepted and not credential.startswith(TOKEN_PREFIX):
-        return _by_claims(credential)
-    if scheme.lower() == "bearer" and "token" in accepted:
-        return _by_token(credential)
-    if "simple" in accepted:
-        return _believed(_basic(credential)[0] if scheme.lower() == "basic" else ANONYMOUS)
-    if scheme.lower() == "basic" and "basic" in accepted:
-        return _by_password(*_basic(credential))
-    raise Unauthenticated("Send an Authorization header: Basic with a user name and password, or Bearer with a token.")
+def credential_in(authorization: str | None) -> Credential:
+    scheme, _, text = (authorization or "").partition(" ")
+    return Credential(scheme.lower(), text.strip())
 
 
 def actor_of(user: User) -> Actor:
@@ -68,13 +74,31 @@ def issue_token(user: User, name: str, expires_at: datetime | None = None) -> st
     return secret
 
 
-def _by_token(secret: str) -> Actor:
+def by_issuer(credential: Credential) -> Actor | None:
+    """Whoever a token of a pinned OAuth issuer names, in the stored groups that it names."""
+    if credential.scheme != "bearer" or "oauth" not in settings.METALAKE_AUTHENTICATORS:
+        return None
+    if credential.text.startswith(TOKEN_PREFIX):
+        return None
+    from authz.callers import oauth  # loading cryptography takes a tenth of a second
+
+    user, groups = oauth.read(credential.text)
+    actor = _by_name(user)
+    if actor.id == NOBODY or not groups:
+        return actor
+    return replace(actor, claimed=tuple(Group.objects.filter(name__in=groups).values_list("pk", flat=True)))
+
+
+def by_token(credential: Credential) -> Actor | None:
+    """Whose personal token it is."""
+    if credential.scheme != "bearer" or "token" not in settings.METALAKE_AUTHENTICATORS:
+        return None
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT u.id, u.username, u.is_active, t.expires_at, e.value, e.stamp FROM authz_token t "
             "JOIN authz_user u ON u.id = t.user_id JOIN authz_policyepoch e ON e.id = 1 "
             "WHERE t.digest = %s AND t.revoked_at IS NULL",
-            [_digest(secret)],
+            [_digest(credential.text)],
         )
         row = cursor.fetchone()
     if row is None or not row[2] or _is_past(row[3]):
@@ -92,21 +116,11 @@ def _is_past(moment: datetime | str | None) -> bool:
     return moment <= timezone.now()
 
 
-def _by_password(name: str, password: str) -> Actor:
-    user_id, username, stored, is_active, epoch, stamp = _account(name)
-    verify(name, password, stored if is_active else None)
-    return _actor(user_id, username, snapshot.at(epoch, stamp))
-
-
-def _by_name(name: str) -> Actor:
-    user_id, username, _, is_active, epoch, stamp = _account(name)
-    if user_id is not None and not is_active:
-        raise Unauthenticated(f"The account {name} is disabled.")
-    return _actor(user_id, username or name, snapshot.at(epoch, stamp))
-
-
-def _believed(name: str) -> Actor:
+def by_believing(credential: Credential) -> Actor | None:
     """Whoever the header names, with an account or without: a name that could be an account's. Makes no account."""
+    if "simple" not in settings.METALAKE_AUTHENTICATORS:
+        return None
+    name = _basic(credential.text)[0] if credential.scheme == "basic" else ANONYMOUS
     actor = _by_name(name)
     if actor.id != NOBODY:
         return actor
@@ -117,18 +131,33 @@ def _believed(name: str) -> Actor:
     return replace(actor, believed=True, service_admin=name in settings.METALAKE_SERVICE_ADMINS)
 
 
-def _by_claims(token: str) -> Actor:
-    from authz.callers import oauth  # loading cryptography takes a tenth of a second
+def by_password(credential: Credential) -> Actor | None:
+    """Whose name and password it is."""
+    if credential.scheme != "basic" or "basic" not in settings.METALAKE_AUTHENTICATORS:
+        return None
+    name, password = _basic(credential.text)
+    user_id, username, stored, is_active, epoch, stamp = _account(name)
+    verify(name, password, stored if is_active else None)
+    return _actor(user_id, username, snapshot.at(epoch, stamp))
 
-    user, groups = oauth.read(token)
-    actor = _by_name(user)
-    if actor.id == NOBODY or not groups:
-        return actor
-    return replace(actor, claimed=tuple(Group.objects.filter(name__in=groups).values_list("pk", flat=True)))
+
+# In order: a bearer token that is none of ours is an issuer's, and where names are believed passwords are not asked.
+WAYS: tuple[Way, ...] = (by_issuer, by_token, by_believing, by_password)
 
 
-def _narrowed(actor: Actor, active_roles: str, metalake: str | None) -> Actor:
-    names = _listed(active_roles)
+def _by_name(name: str) -> Actor:
+    user_id, username, _, is_active, epoch, stamp = _account(name)
+    if user_id is not None and not is_active:
+        raise Unauthenticated(f"The account {name} is disabled.")
+    return _actor(user_id, username or name, snapshot.at(epoch, stamp))
+
+
+def with_active_roles(actor: Actor, active_roles: str | None, metalake: str | None) -> Actor:
+    """The actor with those roles alone that the header X-Gravitino-Active-Roles leaves in force in the metalake.
+
+    Raises Invalid for a list that is malformed, Forbidden for one that names a role not held.
+    """
+    names = None if active_roles is None else _listed(active_roles)
     if names is None or metalake is None:
         return actor
     if not names:

@@ -12,7 +12,6 @@ from typing import Any
 
 import yaml
 from django.conf import settings
-from django.http import HttpRequest
 from yaml import events
 
 from authz.plans.differing import MAX_GRANTS, Wanted, WantedGrant, WantedRole
@@ -22,8 +21,7 @@ from metalake.bodies import require_few_values, too_many_values
 from metalake.errors import Invalid, TooLarge, at
 from metalake.kinds import Kind
 from metalake.privileges import Effect
-from metalake.rest import kind_of
-from metalake.wire import MAX_BODY_NESTING, Body, quote, read
+from metalake.wire import MAX_BODY_NESTING, Body, kind_of, quote, read
 
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
@@ -318,12 +316,11 @@ def as_yaml(wanted: Wanted) -> str:
     )
 
 
-def read_request(request: HttpRequest) -> Wanted:
-    """The body of a request, YAML or JSON by its Content-Type."""
-    sent = request.content_type or ""
-    if sent in ("application/yaml", "application/x-yaml", "text/yaml"):
-        return read_yaml(request.body)
+def read_sent(content_type: str, raw: bytes) -> Wanted:
+    """A file that was sent, YAML or JSON by its Content-Type."""
+    if content_type in ("application/yaml", "application/x-yaml", "text/yaml"):
+        return read_yaml(raw)
     # A page of another site can send a form with the browser's credentials, but none of these types.
-    if not sent.endswith(("/json", "+json")):
+    if not content_type.endswith(("/json", "+json")):
         raise Invalid("Send the file with Content-Type: application/yaml or application/json.")
-    return read_json(request.body)
+    return read_json(raw)

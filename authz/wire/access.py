@@ -19,8 +19,8 @@ from metalake.errors import Invalid, at
 from metalake.lineage import Located
 from metalake.names import dotted
 from metalake.privileges import Privilege
-from metalake.rest import kind_of, render_error
-from metalake.wire import Body, Reply, quote
+from metalake.rest.exceptions import render_error
+from metalake.wire import Body, Reply, kind_of, quote
 
 LINES_AT_ONCE = 500
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from authz.services.bulk import MAX_ENTRIES, Failure, NewGroup, NewUser, Outcome
 from authz.wire.rights import GroupAddRequest, UserAddRequest
-from metalake.rest import told
+from metalake.rest.exceptions import error_body
 from metalake.wire import Body, Reply, quote
 
 T = TypeVar("T")
@@ -77,4 +77,4 @@ def failures_reply(outcome: Outcome[Any]) -> dict[str, Any]:
 
 
 def _error_reply(failure: Failure) -> dict[str, Any]:
-    return {"index": failure.index, "name": failure.name, **told(failure.error)}
+    return {"index": failure.index, "name": failure.name, **error_body(failure.error)}

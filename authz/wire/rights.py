@@ -13,8 +13,8 @@ from authz.services.owners import Owner
 from authz.services.people import Person
 from authz.services.roles import GrantedOn, RoleRecord
 from authz.services.tokens import Issued
-from metalake.rest import AuditReply, audit_of, kind_of
-from metalake.wire import Body, Reply
+from metalake.rest.replies import AuditReply, audit_of
+from metalake.wire import Body, Reply, kind_of
 
 
 def _lower(value: Any) -> Any:

@@ -9,7 +9,7 @@ from catalogs.bodies import CreateCatalogRequest, EnableRequest, UpdatesRequest,
 from catalogs.models import Catalog as CatalogRow
 from catalogs.replies import CatalogReply, Identifier, as_sent, catalog_reply, identifiers
 from catalogs.services import catalogs
-from metalake.rest import Endpoint, answers
+from metalake.rest.views import Endpoint, answers
 
 
 def shown(row: CatalogRow) -> dict[str, Any]:

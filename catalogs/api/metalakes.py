@@ -8,7 +8,7 @@ from authz.policy import Actor
 from catalogs.bodies import CreateMetalakeRequest, EnableRequest, UpdatesRequest, alteration
 from catalogs.replies import MetalakeReply, as_sent, metalake_reply
 from catalogs.services import metalakes
-from metalake.rest import Endpoint, answers
+from metalake.rest.views import Endpoint, answers
 
 
 class Metalakes(Endpoint):
@@ -17,7 +17,7 @@ class Metalakes(Endpoint):
         """List the metalakes that the caller belongs to."""
         return {"metalakes": [metalake_reply(row) for row in metalakes.list_metalakes(actor)]}
 
-    @answers("caller", body=CreateMetalakeRequest, reply={"metalake": MetalakeReply}, asks=metalakes.require_maker)
+    @answers("caller", body=CreateMetalakeRequest, reply={"metalake": MetalakeReply}, refuse=metalakes.require_maker)
     def post(self, actor: Actor, body: CreateMetalakeRequest) -> dict[str, Any]:
         """Create a metalake; service administrators may. Its properties are answered as they were sent."""
         row = metalakes.create_metalake(actor, body.name, body.comment, body.properties)

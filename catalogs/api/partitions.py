@@ -12,7 +12,7 @@ from catalogs.services.tables import load_partitions
 from formats.hive.partitions import IdentityPartition
 from metalake.errors import NotFound
 from metalake.lineage import Address
-from metalake.rest import Endpoint, answers
+from metalake.rest.views import Endpoint, answers
 from metalake.wire import Body
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from authz.policy import Actor
 from catalogs.services import releasing
 from metalake.lineage import Address
-from metalake.rest import Endpoint, answers, moment_text
+from metalake.rest.replies import moment_text
+from metalake.rest.views import Endpoint, answers
 from metalake.wire import Reply
 
 

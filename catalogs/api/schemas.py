@@ -12,7 +12,7 @@ from catalogs.services import schemas
 from metalake.errors import NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Address
-from metalake.rest import Endpoint, answers
+from metalake.rest.views import Endpoint, answers
 
 
 class Schemas(Endpoint):

@@ -14,7 +14,7 @@ from metalake.errors import Invalid, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.privileges import Privilege, parse_privilege
-from metalake.rest import Endpoint, answers
+from metalake.rest.views import Endpoint, answers
 from metalake.wire import quote
 
 

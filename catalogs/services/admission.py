@@ -19,7 +19,7 @@ from catalogs.services.pointers import a_table, meet_home
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Address
-from metalake.rest import kind_of
+from metalake.wire import kind_of
 
 # Rights on a metalake that its rights and people are changed by: none of it while the metalake is disabled.
 _OF_PEOPLE = frozenset({"load_metalake", "manage_users", "manage_groups", "create_role", "assign_roles"})

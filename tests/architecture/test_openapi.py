@@ -15,7 +15,7 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiJsonRenderer
 from drf_spectacular.validation import validate_schema
 
-from metalake.rest import Endpoint
+from metalake.rest.views import Endpoint
 
 METHODS = {"get", "post", "put", "patch", "delete"}
 

@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from authz.operations import FAMILIES, OPERATIONS
 from iceberg_rest import urls as iceberg_urls
 from iceberg_rest.routes import ROUTES
-from metalake.rest import Endpoint
+from metalake.rest.views import Endpoint
 
 ANYONE, CALLER = "anyone", "caller"
 
@@ -80,7 +80,7 @@ def declared(view: type[Endpoint]) -> dict[str, str]:
     handlers = {method: getattr(view, method) for method in METHODS if hasattr(view, method)}
     # APIView answers HEAD by GET.
     handlers.pop("head", None)
-    return {method: handler.answer.operation for method, handler in handlers.items()}
+    return {method: handler.declaration.operation for method, handler in handlers.items()}
 
 
 def is_known(asked: str) -> bool:
@@ -110,12 +110,12 @@ def test_every_native_endpoint_names_its_operation(found: Found) -> None:
     assert asked, f"{view.__name__} serves nothing"
     for method, operation in asked.items():
         assert is_known(operation), f"{method} {found.path}: {operation}"
-        in_path, in_query = "<type>" in found.path, "type" in getattr(view, method).answer.query
+        in_path, in_query = "<type>" in found.path, "type" in getattr(view, method).declaration.query
         assert operation in FAMILIES or not in_path, (
             f"{method} {found.path} is about objects of any kind: name a family"
         )
         assert operation not in FAMILIES or in_path or in_query, f"{method} {found.path}: name the row, not its family"
-        assert (operation == ANYONE) == view.anonymous, f"{method} {found.path}: who may ask is said twice, differently"
+        assert (operation == ANYONE) == view.is_open(), f"{method} {found.path}: who may ask is said twice, differently"
 
 
 @pytest.mark.django_db

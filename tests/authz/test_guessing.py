@@ -25,9 +25,10 @@ from gravitino.exceptions.base import RESTException
 from authz import passwords
 from authz.callers import throttling
 from authz.models import AuditEntry, Remembered, User
-from metalake import refusals, rest
+from metalake import refusals
 from metalake.addresses import parse_proxies
 from metalake.errors import TooManyRequests
+from metalake.rest.exceptions import error_body
 from tests.authz.small_world import PASSWORD, World
 from tests.servers import REPOSITORY
 
@@ -323,7 +324,7 @@ CLIENT_HANDLERS = [name for _, name, _ in pkgutil.iter_modules(handlers.__path__
 @pytest.mark.parametrize("name", CLIENT_HANDLERS)
 def test_the_published_client_says_why(name: str) -> None:
     """Each of its handlers knows other codes; an unknown one would end as a KeyError or without the reason."""
-    told = json.dumps(rest.told(TooManyRequests("Too many sign-ins failed. Try again in 15 minutes."))).encode()
+    told = json.dumps(error_body(TooManyRequests("Too many sign-ins failed. Try again in 15 minutes."))).encode()
     handler = getattr(importlib.import_module(f"{handlers.__name__}.{name}"), name.upper())
     with pytest.raises(RESTException, match="Try again in 15 minutes"):
         handler.handle(ErrorResponse.from_json(told, infer_missing=True))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from metalake.kinds import Kind
-from metalake.rest import Endpoint
+from metalake.rest.views import Endpoint
 from tests.architecture.test_routes import NATIVE, endpoint_of
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give
@@ -42,7 +42,7 @@ def with_bodies() -> list[tuple[str, str]]:
 
 def reading(view: type[Endpoint]) -> list[str]:
     handlers = {method: getattr(view, method, None) for method in ("post", "put", "patch")}
-    return [method for method, handler in handlers.items() if handler and handler.answer.body is not None]
+    return [method for method, handler in handlers.items() if handler and handler.declaration.body is not None]
 
 
 def test_there_are_endpoints_to_look_at() -> None:
@@ -98,7 +98,7 @@ def test_what_is_forbidden_is_told_as_the_service_tells_it(
     early = mia.send(method, path, NO_JSON)
     assert early.error == (403, 1008, "ForbiddenException"), early.body
     assert mia.send(method, path, body).body == early.body
-    monkeypatch.setattr("metalake.rest._admission", [lambda *asked: None])
+    monkeypatch.setattr("catalogs.permissions.admit", lambda *asked: None)
     late = mia.send(method, path, body)
     assert late.error == early.error
     # Where a table is kept here, an alteration is a commit.

@@ -18,9 +18,8 @@ from authz.plans import file as plan_file
 from benchmarks.http import basic
 from catalogs.services import catalogs, metalakes
 from iceberg_rest.wire import CommitTable
-from metalake.bodies import holds_nul, require_few_values
+from metalake.bodies import holds_nul, parse, require_few_values
 from metalake.errors import Invalid, MetalakeError, TooLarge
-from metalake.rest import parse
 
 PASSWORD = "correct horse battery"
 MIB = 1024 * 1024

@@ -25,7 +25,7 @@ from metalake import causes, refusals
 from metalake.errors import Forbidden, MetalakeError, OutcomeUnknown, StoreUnavailable
 from metalake.logs import note_failure
 from metalake.models import Outbox
-from metalake.rest import error_response
+from metalake.rest.exceptions import error_response
 
 pytestmark = pytest.mark.store
 

@@ -18,7 +18,7 @@ from authz.policy import Actor
 from authz.services.entries import Given
 from metalake.errors import Invalid, MetalakeError
 from metalake.models import Metalake
-from metalake.rest import kind_of
+from metalake.wire import kind_of
 
 SIGNS = {"createRole": "+", "grant": "+", "assign": "+", "revoke": "-", "unassign": "-"}
 

@@ -1,0 +1,67 @@
+"""The ways to say who calls, as Django REST framework's authentication classes; settings.REST_FRAMEWORK lists them.
+
+A request's `user` is an Actor. The first class that the credential is meant for decides, and none where there is no
+credential: the permission of the endpoint refuses that.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.request import Request
+
+from authz.callers import identity
+from authz.callers.identity import Credential
+from authz.policy import Actor
+from metalake.rest.exceptions import CHALLENGE
+from metalake.targets import decode
+
+
+class Authentication(BaseAuthentication):
+    """One way, narrowed to the roles that X-Gravitino-Active-Roles leaves in force in the metalake of the path."""
+
+    @abstractmethod
+    def actor(self, credential: Credential) -> Actor | None:
+        """Whom the credential names; None where it is not meant for this class."""
+
+    def authenticate(self, request: Request) -> tuple[Actor, None] | None:
+        """Raises what identity.authenticate does."""
+        metalake = request.parser_context["kwargs"].get("metalake")
+        name = decode(metalake) if metalake else None
+        actor = self.actor(identity.credential_in(request.META.get("HTTP_AUTHORIZATION")))
+        if actor is None:
+            return None
+        return identity.with_active_roles(actor, request.META.get("HTTP_X_GRAVITINO_ACTIVE_ROLES"), name), None
+
+    def authenticate_header(self, request: Any) -> str:
+        return CHALLENGE
+
+
+class IssuerAuthentication(Authentication):
+    """A token of a pinned OAuth issuer."""
+
+    def actor(self, credential: Credential) -> Actor | None:
+        return identity.by_issuer(credential)
+
+
+class TokenAuthentication(Authentication):
+    """A personal token."""
+
+    def actor(self, credential: Credential) -> Actor | None:
+        return identity.by_token(credential)
+
+
+class SimpleAuthentication(Authentication):
+    """A name that is believed, on loopback."""
+
+    def actor(self, credential: Credential) -> Actor | None:
+        return identity.by_believing(credential)
+
+
+class BasicAuthentication(Authentication):
+    """A user name and a password that is verified."""
+
+    def actor(self, credential: Credential) -> Actor | None:
+        return identity.by_password(credential)

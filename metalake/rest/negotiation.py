@@ -1,0 +1,29 @@
+"""Which version of the wire is asked for, and in what form it answers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rest_framework.negotiation import BaseContentNegotiation
+
+from metalake.errors import Invalid
+
+_VERSIONED = re.compile(r"application/vnd\.gravitino\.v(\d+)\+json")
+
+
+class VersionedJSON(BaseContentNegotiation):
+    """Answers are JSON whatever else a client accepts; one that asks for a version of the wire has to ask for ours.
+
+    An endpoint has one parser, which refuses other types in its own words.
+    """
+
+    def select_parser(self, request: Any, parsers: Any) -> Any:
+        return parsers[0]
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: str | None = None) -> tuple[Any, str]:
+        """Raises Invalid for another version."""
+        accepted = request.META.get("HTTP_ACCEPT", "")
+        if (version := _VERSIONED.search(accepted)) and version[1] != "1":
+            raise Invalid(f"Version {version[1]} of the wire is not supported; 1 is.")
+        return renderers[0], renderers[0].media_type

@@ -1,0 +1,146 @@
+"""The base of the native wire's endpoints: decoded path segments, checked bodies and the envelope."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from functools import cached_property, wraps
+from io import BytesIO
+from typing import Any
+
+from django.http.response import HttpResponseBase
+from django.urls import URLPattern, re_path
+from pydantic import BaseModel
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from metalake.bodies import require_own_page
+from metalake.errors import Invalid
+from metalake.kinds import Kind
+from metalake.rest.declarations import Declaration
+from metalake.rest.negotiation import VersionedJSON
+from metalake.rest.replies import with_age
+from metalake.targets import decode
+from metalake.wire import kind_of, quote, read
+
+Payload = dict[str, Any] | HttpResponseBase
+
+
+def answers(
+    operation: str,
+    *,
+    body: type[BaseModel] | None = None,
+    reply: dict[str, Any] | None = None,
+    query: tuple[str, ...] = (),
+    id: str | None = None,
+    body_is_optional: bool = False,
+    refuse: Callable[[Any], None] | None = None,
+) -> Callable[[Callable[..., Payload]], Callable[..., HttpResponseBase]]:
+    """Declare an endpoint method: it gets the actor, its decoded path names and its body, and returns the payload."""
+    declaration = Declaration(
+        operation=operation,
+        body=body,
+        reply=reply,
+        query=query,
+        id=id,
+        body_is_optional=body_is_optional,
+        refuse=refuse,
+    )
+
+    def declare(method: Callable[..., Payload]) -> Callable[..., HttpResponseBase]:
+        @wraps(method)
+        def endpoint(self: Endpoint, request: Request, **raw: str) -> HttpResponseBase:
+            given: dict[str, Any] = dict(self.names)
+            if body is not None:
+                given["body"] = self.read_body(declaration)
+            return self.respond(method(self, self.actor, **given))
+
+        endpoint.declaration = declaration  # type: ignore[attr-defined]
+        return endpoint
+
+    return declare
+
+
+class Endpoint(APIView):
+    """Base of the native wire's endpoints."""
+
+    http_method_names = ["get", "head", "post", "put", "patch", "delete"]
+    content_negotiation_class = VersionedJSON
+    actor: Any = None
+    taken_at: datetime | None = None  # when an outside system was asked for what is answered
+    files_kept: str | None = None  # why an outside system was not told to delete files with what was dropped
+
+    @classmethod
+    def is_open(cls) -> bool:
+        """Whether it answers anybody."""
+        return AllowAny in cls.permission_classes
+
+    def perform_authentication(self, request: Request) -> None:
+        self.actor = request.user
+
+    @property
+    def declaration(self) -> Declaration | None:
+        """Of the method that is asked for; None where it is not served."""
+        method = self.request.method.lower()
+        handler = getattr(self, method, None) if method in self.http_method_names else None
+        return getattr(handler, "declaration", None)
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The names in the path, decoded. Raises Invalid."""
+        return {name: decode(value) for name, value in self.kwargs.items()}
+
+    def read_body(self, declaration: Declaration) -> Any:
+        """The body as the declared model; None where it may be left out and is. Raises Invalid, TooLarge."""
+        if declaration.body_is_optional and not self.request.body:
+            require_own_page(self.request)
+            return None
+        assert declaration.body is not None
+        return read(declaration.body, self.read_data())
+
+    def read_data(self) -> Any:
+        """The body as its parser reads it; Django REST framework itself would take an empty one for {}."""
+        request = self.request
+        if request.body:
+            return request.data
+        parser = request.negotiator.select_parser(request, request.parsers)
+        return parser.parse(BytesIO(), request.content_type, request.parser_context)
+
+    def respond(self, payload: Payload) -> HttpResponseBase:
+        """The payload in the wire's envelope, unless it is a response already."""
+        response = payload if isinstance(payload, HttpResponseBase) else Response({"code": 0, **payload})
+        if self.files_kept:
+            response["X-Metalake-Files-Kept"] = self.files_kept
+        return with_age(response, self.taken_at)
+
+    def flag(self, name: str) -> bool:
+        """A query parameter read as a boolean, in any case; absent is false."""
+        value = (self.text(name) or "false").lower()
+        if value not in ("true", "false"):
+            raise Invalid(f"Query parameter {name} is true or false, not {quote(value)}.")
+        return value == "true"
+
+    def text(self, name: str) -> str | None:
+        """A query parameter, None where it is absent."""
+        value = self.request.GET.get(name)
+        if value is not None and "\0" in value:
+            raise Invalid(f"Query parameter {name} holds a NUL character.")
+        return value
+
+    def place(self) -> tuple[Kind, str] | None:
+        """The object that the query names by type and fullName; None where it names none."""
+        type_, full_name = self.text("type"), self.text("fullName")
+        if type_ is None and full_name is None:
+            return None
+        if type_ is None or full_name is None:
+            raise Invalid("Name an object by type and fullName, or leave out both for all.", kind="object")
+        return kind_of(type_), full_name
+
+
+def route(path: str, door: type[Endpoint]) -> URLPattern:
+    """A path of the wire: each <name> is one segment as it was sent, and a trailing slash makes no difference."""
+    pattern = re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", path)
+    return re_path(rf"^{pattern}/?$", door.as_view())
