@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> None:
         return
     requests = int(arguments[0]) if arguments else REQUESTS
     with tempfile.TemporaryDirectory() as folder:
-        server = prepare(Path(folder), METALAKE_LOG_LEVEL="ERROR")
+        server = prepare(Path(folder), METALAKE_LOG_LEVEL="ERROR", METALAKE_WORKERS="0")
         try:
             print(f"  first start, which migrates and makes the first catalog: {started(server):.2f} s")
             token = make_table(server)

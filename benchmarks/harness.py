@@ -74,8 +74,12 @@ def serve_twin(stack: ExitStack, *program: str, **environment: str) -> MetalakeS
 def _serve(stack: ExitStack, home: Path, environment: dict[str, str], *program: str) -> MetalakeServer:
     from tests.servers import prepare
 
-    own = {"METALAKE_DATABASE_URL": os.environ["METALAKE_DATABASE_URL"], "METALAKE_LOG_LEVEL": "ERROR"}
-    server = prepare(home, **own, **environment)
+    own = {
+        "METALAKE_DATABASE_URL": os.environ["METALAKE_DATABASE_URL"],
+        "METALAKE_LOG_LEVEL": "ERROR",
+        "METALAKE_WORKERS": "0",  # as many as a server has of itself
+    }
+    server = prepare(home, **own | environment)
     server.program = program or server.program
     server.start()
     stack.callback(server.kill)  # one that is asked to stop waits for idle clients

@@ -34,7 +34,8 @@ METALAKE_SECRET_KEYS_FILE = Path(env.str("METALAKE_SECRET_KEYS_FILE", "") or MET
 METALAKE_HOST = env.str("METALAKE_HOST", "127.0.0.1")
 METALAKE_PORT = env.int("METALAKE_PORT", 8090)
 METALAKE_DATABASE_WAIT = env.int("METALAKE_DATABASE_WAIT", 60)  # seconds for a database that is not there yet
-METALAKE_WORKERS = env.int("METALAKE_WORKERS", 0) or processors()  # processes of a server
+METALAKE_WORKERS = env.int("METALAKE_WORKERS", 0) or processors()  # processes of a server that take connections
+METALAKE_PROCESSES = METALAKE_WORKERS + (METALAKE_WORKERS > 1)  # one of several is for large requests alone
 METALAKE_THREADS = env.int("METALAKE_THREADS", 8)  # of a process, for whatever may block
 METALAKE_READ_THREADS = env.int("METALAKE_READ_THREADS", 0)  # of a process, for reads of our own store
 METALAKE_ACCESS_LOG = env.bool("METALAKE_ACCESS_LOG", False)
@@ -59,7 +60,7 @@ METALAKE_MAX_BODY_VALUES = env.int("METALAKE_MAX_BODY_VALUES", 200_000)
 METALAKE_MAX_PLAN_VALUES = env.int("METALAKE_MAX_PLAN_VALUES", 250_000)
 METALAKE_METRICS_TOKEN = env.str("METALAKE_METRICS_TOKEN", "")
 METALAKE_MIN_FREE = env.int("METALAKE_MIN_FREE", 256 * 1024 * 1024)
-METALAKE_METADATA_CACHE = env.int("METALAKE_METADATA_CACHE", METALAKE_WORKERS * 32 * 1024 * 1024)  # of the server
+METALAKE_METADATA_CACHE = env.int("METALAKE_METADATA_CACHE", METALAKE_PROCESSES * 32 * 1024 * 1024)  # of the server
 
 
 def refuse(message: str) -> None:

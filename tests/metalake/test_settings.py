@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -135,3 +138,14 @@ def test_a_limit_that_is_no_time_is_refused(monkeypatch: pytest.MonkeyPatch, giv
     monkeypatch.setenv("METALAKE_LOCK_TIMEOUT", given)
     with pytest.raises(ImproperlyConfigured, match="METALAKE_LOCK_TIMEOUT is a number of seconds"):
         settings.seconds("METALAKE_LOCK_TIMEOUT", 10)
+
+
+@pytest.mark.parametrize(("workers", "processes"), [("1", 1), ("2", 3)])
+def test_all_processes_of_a_server_share_the_memory_for_metadata(workers: str, processes: int) -> None:
+    """The one for large requests keeps metadata, too."""
+    said = "from django.conf import settings; from providers.metadata_files import METADATA; print(METADATA.max_bytes)"
+    given = {"METALAKE_WORKERS": workers, "METALAKE_METADATA_CACHE": "3000000"}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("METALAKE_")}
+    environment |= given | {"METALAKE_HOME": os.environ["METALAKE_HOME"], "DJANGO_SETTINGS_MODULE": "metalake.settings"}
+    done = subprocess.run([sys.executable, "-c", said], env=environment, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == 3_000_000 // processes

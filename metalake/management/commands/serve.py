@@ -37,10 +37,9 @@ class Command(BaseCommand):
         _check_names()
         call_command("bootstrap", stdout=self.stdout)
         _share()
-        workers = settings.METALAKE_WORKERS
         base = f"http://{in_url(settings.METALAKE_HOST)}:{settings.METALAKE_PORT}"
         self.stdout.write(
-            f"Metalake serves on {base} ({workers} x {settings.METALAKE_THREADS} threads)\n"
+            f"Metalake serves on {base} ({settings.METALAKE_WORKERS} x {settings.METALAKE_THREADS} threads)\n"
             f"  pages         {base}/\n"
             f"  native API    {base}/api          described at {base}/api/schema/ui/\n"
             f"  Iceberg REST  {base}/iceberg/demo   with warehouse=lake\n"
@@ -51,7 +50,7 @@ class Command(BaseCommand):
             self.stdout.write(hint)
         sys.stdout.flush()
         connections.close_all()
-        Server(workers).run()
+        Server(settings.METALAKE_PROCESSES).run()
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
@@ -104,13 +103,13 @@ def missing_folders() -> Iterator[str]:
 class Server(BaseApplication):
     """gunicorn starts, replaces and ends the processes, each with its event loop (docs/decisions/server.md)."""
 
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
+    def __init__(self, processes: int) -> None:
+        self.processes = processes
         super().__init__(prog="metalake")
 
     def load_config(self) -> None:
         self.cfg.set("bind", f"{in_url(settings.METALAKE_HOST)}:{settings.METALAKE_PORT}")
-        self.cfg.set("workers", self.workers + (self.workers > 1))  # one more is for large requests
+        self.cfg.set("workers", self.processes)
         self.cfg.set("worker_class", ServerWorker)
         self.cfg.set("preload_app", True)
         self.cfg.set("timeout", 60)
