@@ -1,6 +1,6 @@
 """What `user.has_perm` and its kin hear from us, on the policy as of now.
 
-metalake.<privilege>    on a securable: whether the privilege is in effect for the user (rule 2)
+metalake.<privilege>    on a securable: whether the privilege is in effect for the user
 authz.<operation>       on an object: whether they may do it there, by what they hold or own (authz.operations)
 metalake.see_pages      without an object: whether they may read the operators' pages, as staff may
 metalake.operate        likewise, to do what only an operator does; superusers alone, which Django answers itself

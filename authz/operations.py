@@ -1,7 +1,7 @@
 """The one table of operations: on what they are asked, which privileges suffice, which owners may, what is traversed.
 
 Nothing else decides who may do what. Routes and services name a row of this table, or a family of rows where the kind
-of the object is part of the request. Source: the rule book of docs/authorization.md.
+of the object is part of the request. Source: docs/authorization.md.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ class Rights:
         return self.allows(privilege) and not self.denies(privilege)
 
     def effective(self) -> list[Privilege]:
-        """All that is allowed and not denied (rule 2)."""
+        """All that is allowed and not denied (docs/authorization.md, rule 2)."""
         return [privilege for privilege in Privilege if self.holds(privilege)]
 
 
@@ -189,7 +189,7 @@ def decide(operation: Operation, held: Rights, kind: str) -> bool:
 
 
 def may_bootstrap(held: Rights, kind: str) -> bool:
-    """Whether missing parent schemas below this container may be made together with a schema (rule 5)."""
+    """Whether missing parent schemas below this container may be made together with a schema."""
     return decide(operations.BOOTSTRAP_SCHEMA, held, kind)
 
 
@@ -421,7 +421,7 @@ def _steps_to_granted(actor: Actor, lineage: Lineage) -> set[int]:
 
 
 def require_no_escape(actor: Actor, found: Lineage, home: Lineage) -> None:
-    """A move must not shed a DENY that the mover could not lift (detail g): it stands on an object left behind."""
+    """A move must not shed a DENY that the mover could not lift: it stands on an object left behind."""
     kept = {node.id for node in home.nodes}
     left = [node.id for node in found.nodes[:-1] if node.id not in kept]
     denied = Grant.objects.filter(unended(actor.moment), content_object__in=left, effect=Effect.DENY.value)

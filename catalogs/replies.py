@@ -1,6 +1,6 @@
 """What the native wire shows of metalakes, catalogs, schemas and tables: the shapes, and how they are made.
 
-Source: the native wire reference, sections 1, 4 and 5.
+Source: Gravitino's documented API of catalogs, schemas and tables.
 """
 
 from __future__ import annotations

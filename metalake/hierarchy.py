@@ -2,7 +2,7 @@
 
 A logical name joins segments with the separator of the server (`A:B:C`); a physical name joins the same segments,
 percent-encoded where needed, with U+0001. The Iceberg wire carries the segments themselves.
-Sources: the nested-namespace design (as merged), decisions 1 to 4.
+Why so: docs/decisions/names.md.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def decode_segment(segment: str) -> str:
 
 
 def check_segment(name: str, kind: str) -> None:
-    """The name rule of Iceberg catalogs (decision 4): whatever the Iceberg wire carries and gives back."""
+    """The name rule of Iceberg catalogs: whatever the Iceberg wire carries and gives back."""
     if not isinstance(name, str):
         raise Invalid(f"A {kind} name must be a string.", kind=kind)
     if name in RESERVED_NAMES or name.isspace():

@@ -1,7 +1,7 @@
 """Every kind of object, declared once: whatever is keyed by kind reads it here.
 
-Sources: the access-control model of the native wire (sections 8.1 and 8.2), the exception names of both wires, and
-docs/authorization.md for the rights. How a kind is added is told in docs/kinds.md.
+Sources: Gravitino's documented access control, the exception names of both wires, and
+docs/authorization.md for the rights. CONTRIBUTING.md tells how a kind is added.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
 
 class CatalogType(StrEnum):
-    """What a catalog holds (RFC-1); only relational catalogs do anything yet."""
+    """What a catalog holds; only relational catalogs do anything yet."""
 
     RELATIONAL = "relational"
     FILESET = "fileset"
@@ -79,7 +79,7 @@ class KindDeclaration:
     `creating` are privileges on what such an object may lie in, at any height; `privileges` are on the object and on
     all above it. `catalog_type` is the only type of catalog that its privileges make sense in; None where any is.
     `label` stands in sentences and in the native wire's exception names; `old_codes`: its handlers in the Python client
-    know no code above 1010 but 1100 (reference 1.2, decision 21). `icon` is the path of its SVG symbol, 16 by 16.
+    know no code above 1010 but 1100. `icon` is the path of its SVG symbol, 16 by 16.
     """
 
     kind: Kind

@@ -29,7 +29,7 @@ def new_id() -> int:
 
 
 class AuditInfo(models.Model):
-    """Who made it and who changed it last (RFC-1)."""
+    """Who made it and who changed it last."""
 
     creator = models.CharField(max_length=255, editable=False)
     create_time = models.DateTimeField(default=timezone.now, editable=False)

@@ -1,4 +1,4 @@
-"""Dotted full names (`catalog.schema.table`): a dot inside a name is written %2E, a percent sign %25 (decision 4)."""
+"""Dotted full names (`catalog.schema.table`): a dot inside a name is written %2E, a percent sign %25."""
 
 from collections.abc import Iterable
 

@@ -1,6 +1,6 @@
 """Every privilege; what each may be granted on is declared with the kinds of objects (metalake/kinds.py).
 
-Source: the access-control model of the native wire (sections 8.1 and 8.2).
+Source: Gravitino's documented access control.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A write to an outside system is an intent: one transaction promises it and holds its names, calls are made with no lock
 held, and one more transaction publishes rows, owner, audit and event, the only moment at which anything shows. What a
 crash leaves is taken up again by `sweep`. An answer that is lost is read back, never guessed. Whoever lost an intent
-to another notices by its fence and stops. Source: security plan, section 4.
+to another notices by its fence and stops. Why so: docs/decisions/outside-catalogs.md.
 """
 
 from __future__ import annotations

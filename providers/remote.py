@@ -2,7 +2,7 @@
 
 A system's reads are tried again; a storage's client does that itself.
 
-Figures: security plan 3.8. Who may ask, and when, is in providers/lines.py.
+What the figures are for: docs/decisions/reaching-out.md. Who may ask, and when, is in providers/lines.py.
 """
 
 from __future__ import annotations

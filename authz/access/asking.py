@@ -1,4 +1,4 @@
-"""Who may ask about access, and about whom: oneself everyone, others whoever may grant there (decision k)."""
+"""Who may ask about access, and about whom: oneself everyone, others whoever may grant there."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def explain(
 ) -> Explanation:
     """Why the user (None: the caller) may use what is wanted on the object, or may not.
 
-    Raises NotFound for an object that the caller may not know of, Forbidden for questions about others (decision k).
+    Raises NotFound for an object that the caller may not know of, Forbidden for questions about others.
     """
     state = open_state(actor, metalake, as_of)
     found = state.locate(kind, full_name, actor)

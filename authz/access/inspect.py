@@ -1,7 +1,7 @@
 """Reading the rights on an object: every grant that reaches it, who holds them, and what the reader may do there.
 
 Whoever may grant on an object, or owns it, reads every grant that reaches it; everybody else reads those of their own
-roles (rule 11 of the rule book: foreign roles are not for everyone).
+roles: those of others are not for everyone.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _first_few(rows, of: str, by: str):  # type: ignore[no-untyped-def]  # a thr
 
 
 def _verdict(grant: GrantSeen, grants: Sequence[GrantSeen]) -> str:
-    """One line where the privilege is both allowed and denied on this lineage, else nothing (rule 1: DENY wins)."""
+    """One line where the privilege is both allowed and denied on this lineage, else nothing: DENY wins."""
     rivals = [other for other in grants if other.privilege == grant.privilege and other.effect != grant.effect]
     rivals = [other for other in rivals if other.is_in_force]
     if not rivals or not grant.is_in_force:

@@ -1,4 +1,4 @@
-"""What guardian's readers answer about securables: the privileges in effect, as the evaluator finds them (rule 2).
+"""What guardian's readers answer about securables: the privileges in effect, as the evaluator finds them.
 
 To a user that is what their roles ALLOW there or above it, now, and what none of them denies; to a role's group, what
 the role alone brings. Ownership is no privilege, and being a superuser is none: operators hold what their roles hold.

@@ -1,4 +1,4 @@
-"""Who may give a privilege and who may lift a DENY (rule 11 of the rule book, decision d)."""
+"""Who may give a privilege and who may lift a DENY (docs/authorization.md, rule 8)."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def grant_privileges(
 ) -> RoleRecord:
     """Allow or deny a role privileges on one object; what it holds already stays as it is.
 
-    Raises Invalid where the role holds the opposite: that is revoked first (decision d).
+    Raises Invalid where the role holds the opposite: that is revoked first.
     """
     wanted = entries.read_entries(kind, privileges)
 
@@ -213,7 +213,7 @@ def forget_grants_under(lineage: str) -> None:
 
 
 def _shown(actor: Actor, top: Located, row: Role, granted: list[GrantedOn]) -> RoleRecord:
-    """The role for who may read it; for others only what they granted (decision e)."""
+    """The role for who may read it; for others only what they granted."""
     if policy.sees(actor, located(top, row)):
         return role_record(row)
     return RoleRecord(row.name, None, granted)

@@ -1,4 +1,4 @@
-"""What stays of a removed member (detail d): the roles and groups by which a DENY reaches them.
+"""What stays of a removed member (docs/authorization.md, rule 9): the roles and groups by which a DENY reaches them.
 
 They stay stored where they are. Whoever is no member has nothing by them, and has them again when added, so that no
 DENY is shed by leaving and coming back; taking such a link away asks authority to lift what it carries.

@@ -47,7 +47,7 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
     A group that owns is no longer changed by those who manage groups, so one is made an owner by those who are in it or
     assign roles; others do not learn which groups there are.
 
-    Raises Invalid where a metalake would be left without anybody (decision l).
+    Raises Invalid where a metalake would be left without anybody.
     """
     if kind is Kind.COLUMN:
         raise Invalid("A column has no owner of its own; set its table's.", kind="object")
@@ -102,7 +102,7 @@ def _party(actor: Actor, top: Located, name: str, type_: str) -> tuple[int | Non
 
 
 def require_owner(metalake_id: int) -> None:
-    """Raise Invalid unless the metalake's owner is somebody who can act in it (decision l)."""
+    """Raise Invalid unless the metalake's owner is somebody who can act in it."""
     owners = Q(user__owned=metalake_id) | Q(user__metalake_groups__owned=metalake_id)
     if not Member.objects.filter(owners, metalake_id=metalake_id, enabled=True, user__is_active=True).exists():
         raise Invalid(

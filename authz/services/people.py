@@ -66,7 +66,7 @@ def get_user(actor: Actor, metalake: str, name: str) -> Person:
 
 
 def add_user(actor: Actor, metalake: str, name: str, external_id: str | None = None, enabled: bool = True) -> Person:
-    """Makes the account if there is none, which cannot sign in until it is given a password (decision 23).
+    """Makes the account if there is none, which cannot sign in until it is given a password.
 
     A former member has the links again that carry a DENY to them.
     """
@@ -222,7 +222,7 @@ def set_group_users(
     """Put users into a group and take others out; who is in or out already stays so.
 
     A group that holds roles or owns something is changed by those who assign roles, the others by those who manage
-    groups (decision e). A former member who is kept in it is taken out like everybody else. Raises NotFound for who is
+    groups. A former member who is kept in it is taken out like everybody else. Raises NotFound for who is
     added and is not in the metalake.
     """
     if both := set(add) & set(remove):

@@ -1,4 +1,4 @@
-"""The native wire's bodies of users, groups, roles, grants, owners and tokens (wire reference, section 7)."""
+"""The native wire's bodies of users, groups, roles, grants, owners and tokens as Gravitino documents them."""
 
 from __future__ import annotations
 

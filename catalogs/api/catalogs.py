@@ -1,4 +1,4 @@
-"""Catalogs on the native wire (reference 4.2)."""
+"""Catalogs on the native wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metalakes on the native wire (reference 4.1)."""
+"""Metalakes on the native wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions on the native wire (reference 5.5), for catalogs whose tables keep a list of them."""
+"""Partitions on the native wire, for catalogs whose tables keep a list of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas on the native wire (reference 4.3)."""
+"""Schemas on the native wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables on the native wire (reference 5.1)."""
+"""Tables on the native wire."""
 
 from __future__ import annotations
 

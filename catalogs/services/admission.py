@@ -98,7 +98,7 @@ _FURTHER: dict[str, Callable[[Actor, str, Address], None]] = {
 
 def _admit_to_people(actor: Actor, asked: str, names: Mapping[str, str]) -> None:
     top = enter(actor, names["metalake"])
-    # The users of a group are changed by either right (decision e).
+    # The users of a group are changed by either right (docs/authorization.md, rule 9).
     if "group" in names and policy.permits(actor, operations.ASSIGN_ROLES, top):
         return
     policy.require(actor, OPERATIONS[asked], top)

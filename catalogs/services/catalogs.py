@@ -323,7 +323,7 @@ def declared_secrets(provider: str) -> frozenset[str]:
 
 
 def check_separator_of_names() -> None:
-    """Raise Invalid where a schema of a nested catalog holds the server's separator in one level (decision 3).
+    """Raise Invalid where a schema of a nested catalog holds the server's separator in one level.
 
     Such names were made under another separator; now they would be read as other schemas' names.
     """
@@ -398,7 +398,7 @@ def _claim_anew(
 def _claim_locations(
     actor: Actor, row: Catalog, provider: Provider, system: System, before: Sequence[str] = ()
 ) -> None:
-    """Raise Invalid where another catalog has one of these places, or a part of it (decision j).
+    """Raise Invalid where another catalog has one of these places, or a part of it (docs/authorization.md, rule 13).
 
     Raises Forbidden for a place beside those of `before` that is reserved for somebody else.
     """

@@ -1,4 +1,4 @@
-"""Making a schema with its missing parents: what the name must be, who may, and the rows (decision 5, rule 5)."""
+"""Making a schema with its missing parents: what the name must be, who may, and the rows."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def require_reach(actor: Actor, catalog: Located) -> None:
 
 
 def check_cascade(found: Located, cascade: bool) -> None:
-    """Raise Unsupported for a drop of all that a schema of a nested catalog holds (decision 6)."""
+    """Raise Unsupported for a drop of all that a schema of a nested catalog holds."""
     if cascade and found.nested:
         raise Unsupported("Cascade is not supported: drop what the schema holds first.", kind=Kind.SCHEMA)
 
@@ -115,7 +115,7 @@ def _nearest_parent(catalog: Located, path: HierarchicalSchema) -> tuple[Located
 
 
 def _require_create(actor: Actor, chain: Chain) -> None:
-    """Every missing level inherits from the nearest existing parent, so one check there answers for all (rule 5)."""
+    """Every missing level inherits from the nearest existing parent, so one check there answers for all."""
     if policy.permits(actor, operations.CREATE_SCHEMA, chain.parent):
         return
     makes_parents = len(chain.missing) > 1

@@ -27,7 +27,7 @@ Plan = Callable[[TableRecord], tuple[list[Json], list[Json]]]
 
 
 def commit_table(actor: Actor, address: Address, requirements: Sequence[Json], updates: Sequence[Json]) -> TableRecord:
-    """Apply a client's updates; a lost race starts over on the new metadata, at most five times (section 3).
+    """Apply a client's updates; a lost race starts over on the new metadata, at most five times.
 
     Raises Conflict where a requirement fails or others keep winning, OutcomeUnknown where the commit's answer is lost.
     """

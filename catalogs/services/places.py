@@ -1,5 +1,5 @@
 """Who may choose a place: those of schemas are for whoever owns the catalog, and those of tables outside their schema's
-folder; below that, and in what a table of their own left, whoever may create a table says where it lies (decision 24).
+folder; below that, and in what a table of their own left, whoever may create a table says where it lies.
 """
 
 from __future__ import annotations

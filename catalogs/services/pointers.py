@@ -62,7 +62,7 @@ def current_record(found: Located) -> TableRecord:
 
 
 def require_home(actor: Actor, ident: Address, asks: Operation = operations.CREATE_TABLE) -> Located:
-    """The schema where something may be created. A hidden or missing one is a miss both ways (detail a)."""
+    """The schema where something may be created. A hidden or missing one is a miss both ways."""
     return _as_home(actor, find(actor, ident.of_schema()), asks)
 
 

@@ -71,7 +71,7 @@ def _check_parent(actor: Actor, container: Address) -> None:
 
 
 def create_schema(actor: Actor, address: Address, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
-    """Make a schema with all its missing parents, all of one owner, in one transaction (decision 5).
+    """Make a schema with all its missing parents, all of one owner, in one transaction.
 
     In a catalog of ours eight statements at any depth: policy, catalog, chain, two inserts, audit, history, outbox;
     where rows are locked three more: catalog and chain are read before they are held, too.
@@ -126,7 +126,7 @@ def alter_schema(actor: Actor, address: Address, alteration: Alteration) -> tupl
 
 
 def drop_schema(actor: Actor, address: Address, *, cascade: bool = False) -> str | None:
-    """Refused while it holds anything, seen or unseen; cascade is for flat catalogs only (decision 6).
+    """Refused while it holds anything, seen or unseen; cascade is for flat catalogs only.
 
     Returns why an outside system was not told to delete files of its tables.
     """

@@ -164,7 +164,7 @@ def register_table(actor: Actor, address: Address, metadata_location: str, *, ov
 
 
 def rename_table(actor: Actor, source: Address, target: Address, *, iceberg: bool = False) -> Located:
-    """In its schema by whoever may alter it; to another schema by its owner, who may create there (detail g).
+    """In its schema by whoever may alter it; to another schema by its owner, who may create there.
 
     With `iceberg`, an outside table in another format is none. Returns the table as it is called then.
     """

@@ -34,7 +34,7 @@ _ILLEGAL = {
     "role": "IllegalRoleException",
     "object": "IllegalMetadataObjectException",
 }
-# Their handlers in the Python client know no code above 1010 but 1100 (reference 1.2, decision 21).
+# Their handlers in the Python client know no code above 1010 but 1100.
 _OLD_CODES = {"partition", "statistic", *(kind for kind, declared in KINDS.items() if declared.old_codes)}
 
 

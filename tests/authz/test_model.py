@@ -1,4 +1,4 @@
-"""The reference model says what the rule book says: its decision tables, row by row, in a world by hand."""
+"""The reference model says what docs/authorization.md says, as decision tables, row by row, in a world by hand."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Names of schemas: how they are split, joined, stored and refused.
 
-Sources: decisions 1 to 4, and the vectors by which the reference implementation tests its own.
+Sources: docs/decisions/names.md, and the vectors by which the reference implementation tests its own.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def test_the_separator_is_the_servers(settings: Any) -> None:
         HierarchicalSchema.of(["A|B"])
 
 
-# The separator (decision 2)
+# The separator
 
 
 @pytest.mark.parametrize("separator", [":", ";", "$", "|", "~"])
@@ -154,7 +154,7 @@ def test_an_unknown_policy_is_refused() -> None:
         check_separator(":", "lenient")
 
 
-# What a segment may be (decision 4)
+# What a segment may be
 
 CARRIED = ["a", "a.b", "a b", " a", "a ", "é", "e\u0301", "名前", "😀", "A/B", "a%2Fb", "%41", "?", "#", "a+b", "..."]
 CARRIED += ["'", '"', "`", "\\", "${x}", "-- ", "SELECT", "\u200f", "\u00a0x", "a*", "**", "-", "_", "0", "NULL"]
@@ -238,7 +238,7 @@ def test_the_strict_rule_refuses(name: str) -> None:
         check_strict(name, "catalog")
 
 
-# How it is stored (decision 1)
+# How it is stored
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_ancestors_are_what_a_stored_name_begins_with() -> None:
     assert [above.physical for above in path.ancestors] == beginnings
 
 
-# Full names (decision 4)
+# Full names
 
 
 @pytest.mark.parametrize(
