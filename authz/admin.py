@@ -33,7 +33,7 @@ from authz.models import (
     Token,
     User,
 )
-from authz.services.name_rules import check_user_name
+from authz.name_rules import check_user_name
 from metalake.admin import ReadOnlyAdmin, SecurableAdmin
 from metalake.errors import Invalid
 from metalake.events import Event, record

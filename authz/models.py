@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NoReturn
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.contrib.auth import get_backends
+from django.contrib.auth import get_backends, load_backend
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.contrib.auth.models import Group as GuardianGroup
 from django.db import models, transaction
@@ -16,10 +16,11 @@ from django.utils import timezone
 from guardian.models import GroupObjectPermissionBase
 
 from authz.guarding.managers import RAW, GrantManager, refuse
-from metalake.errors import Unauthenticated
 from metalake.events import Event, record
 from metalake.models import AuditInfo, Metalake, Securable
 from metalake.privileges import Effect, Privilege
+
+PASSWORDS = "authz.passwords.PasswordBackend"  # by its name, as settings have it: it asks the rows of this module
 
 
 class UserManager(BaseUserManager["User"]):
@@ -72,11 +73,8 @@ class User(AbstractBaseUser, PermissionsMixin):
 
         Raises TooManyRequests.
         """
-        from authz import passwords
-
-        try:
-            passwords.verify(self.username, raw_password or "", self.password if self.is_active else None)
-        except Unauthenticated:
+        backend: Any = load_backend(PASSWORDS)
+        if not backend.is_password_of(self, raw_password or ""):
             return False
         return super().check_password(raw_password)  # which hashes anew what an older version hashed
 

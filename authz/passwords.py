@@ -105,8 +105,16 @@ class PasswordBackend(ModelBackend):
         if username is None or password is None:
             return None
         user = User.objects.filter(username=username, is_active=True).first()
-        try:
-            verify(username, password, user.password if user else None)
-        except Unauthenticated:
-            return None
-        return user
+        return user if _is_right(username, password, user) else None
+
+    def is_password_of(self, user: User, password: str) -> bool:
+        """Raises TooManyRequests."""
+        return _is_right(user.username, password, user)
+
+
+def _is_right(name: str, password: str, user: User | None) -> bool:
+    try:
+        verify(name, password, user.password if user and user.is_active else None)
+    except Unauthenticated:
+        return False
+    return True

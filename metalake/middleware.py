@@ -19,6 +19,7 @@ from metalake.addresses import client_of
 from metalake.bodies import limit_of
 from metalake.context import address, request_id
 from metalake.errors import Invalid, MetalakeError, TooLarge
+from metalake.handlers import render_for
 from metalake.rest.exceptions import error_response_to_both
 from metalake.targets import read_target, require_host, require_one_wire, wire_of
 
@@ -87,17 +88,11 @@ class Wire:
             require_host(request.META, wire)
             _require_size(request)
         except MetalakeError as refusal:
-            return _render(request, refusal)
+            return render_for(request, refusal)
         # The native Python client says goodbye with this method and wants a 200.
         if request.method == "CLOSE":
             return JsonResponse({"code": 0})
         return (self.iceberg if wire == "iceberg" else self.get_response)(request)
-
-
-def _render(request: HttpRequest, refusal: MetalakeError) -> HttpResponse:
-    from metalake.urls import render_for
-
-    return render_for(request, refusal)
 
 
 def _require_size(request: HttpRequest) -> None:

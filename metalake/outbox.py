@@ -14,15 +14,12 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
-from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.models import Q
 from django.utils import timezone
-from kombu.exceptions import OperationalError as BrokerGone
 
-from metalake import sharing
 from metalake.errors import MetalakeError
-from metalake.leading import Bell, Turn
+from metalake.leading import Bell
 from metalake.models import Outbox
 
 log = logging.getLogger(__name__)
@@ -31,9 +28,6 @@ BATCH = 50
 LEASE = timedelta(seconds=15)
 MAX_BACKOFF = timedelta(minutes=5)
 MOST_LEFT = 1_000  # rows one by one; where there are more, all of their topics
-BROKER_PAUSE = 5.0  # seconds
-ROUND = 15.0  # seconds
-HANDED_ON = 1.0  # seconds until another process takes up what the leading one left when it ended
 
 Handler = Callable[[dict[str, Any]], object]
 Unless = Callable[[], str]
@@ -43,7 +37,7 @@ _in_order: set[str] = set()
 _unless: dict[str, Unless] = {}
 _left: dict[int, tuple[str, float]] = {}  # rows that this process cannot do: their topic, and until when it leaves them
 _rounds: list[Callable[[], object]] = []
-_bell = Bell()
+bell = Bell()
 
 
 class NotHere(Exception):
@@ -66,7 +60,7 @@ def handles(topic: str, handler: Handler, *, in_order: bool = False, unless: Unl
 
 
 def every_round(*jobs: Callable[[], object]) -> None:
-    """Register what is done every ROUND seconds, whoever drains; each must be safe to do at once in several places."""
+    """Register what is done every round, whoever drains; each must be safe to do at once in several places."""
     _rounds.extend(job for job in jobs if job not in _rounds)
 
 
@@ -81,7 +75,7 @@ def do_round() -> None:
 
 def wake_after_commit() -> None:
     """Tell whoever drains that there is work; a lost wake-up only costs the wait for the next round."""
-    transaction.on_commit(_bell.ring)
+    transaction.on_commit(bell.ring)
 
 
 def drain() -> int:
@@ -192,63 +186,3 @@ def _why(failure: Exception) -> str:
         return str(failure)
     name = type(failure).__name__
     return f"{name}: {failure.strerror}" if isinstance(failure, OSError) and failure.strerror else name
-
-
-class Drainer(threading.Thread):
-    """The thread of a server that drains or, with a broker, tells a worker to: no request waits for either.
-
-    The leading process of a server does; each tells the audit what was refused.
-    """
-
-    def __init__(self, leads: Turn, every: float = 1.0) -> None:
-        super().__init__(name="outbox", daemon=True)
-        self.leads = leads
-        self.every = every
-
-    def run(self) -> None:
-        from metalake import refusals
-
-        while True:
-            leads = self.leads.is_mine()
-            woken = leads and _bell.wait(self.every)
-            if not leads:
-                time.sleep(HANDED_ON)
-            try:
-                close_old_connections()
-                refusals.tell()
-                if leads and not settings.METALAKE_BROKER_URL:
-                    sharing.tell()
-                    drain()
-                elif woken:
-                    _tell_worker()
-            except Exception:
-                log.exception("draining the outbox failed; trying again")
-
-
-class Rounds(threading.Thread):
-    """The thread of a server without a broker that does what is due every ROUND seconds; beat does it with one."""
-
-    def __init__(self, leads: Turn, every: float = ROUND) -> None:
-        super().__init__(name="rounds", daemon=True)
-        self.leads = leads
-        self.every = every
-
-    def run(self) -> None:
-        while not settings.METALAKE_BROKER_URL:
-            if not self.leads.is_mine():
-                time.sleep(HANDED_ON)
-                continue
-            close_old_connections()
-            do_round()
-            time.sleep(self.every)
-
-
-def _tell_worker() -> None:
-    from metalake.celery import drain_outbox
-
-    try:
-        drain_outbox.apply_async(retry=False)
-    except BrokerGone:
-        log.warning("the broker does not answer; a worker is told once it does")
-        time.sleep(BROKER_PAUSE)
-        _bell.ring()

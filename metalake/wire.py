@@ -5,10 +5,11 @@ Null and absent mean the same for every optional field (the clients send both), 
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from json import JSONDecoder
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
@@ -155,3 +156,21 @@ def kind_of(word: str) -> Kind:
         return Kind(word.lower())
     except ValueError:
         raise Invalid(f"{word!r} is no object type; known are {', '.join(Kind)}.", kind="object") from None
+
+
+def utc(text: Any) -> Any:
+    """ISO 8601; without an offset it is UTC."""
+    if not isinstance(text, str):
+        return text
+    moment = datetime.fromisoformat(text)
+    try:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except OverflowError:
+        raise ValueError(f"{text} lies beyond the calendar in UTC") from None
+
+
+Moment = Annotated[datetime, BeforeValidator(utc, json_schema_input_type=str)]
+
+
+def written(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

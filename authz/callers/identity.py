@@ -21,9 +21,9 @@ from django.utils import timezone
 
 from authz import snapshot
 from authz.models import Group, Token, User
+from authz.name_rules import check_user_name
 from authz.passwords import verify
 from authz.policy import NOBODY, Actor
-from authz.services.name_rules import check_user_name
 from metalake.errors import Forbidden, Invalid, Unauthenticated
 from metalake.kinds import Slot
 from metalake.models import Securable

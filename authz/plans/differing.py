@@ -14,6 +14,7 @@ from django.db.models import Q
 
 from authz import operations, policy
 from authz.models import Grant, Group, Member, Role, unended
+from authz.name_rules import check_role_name
 from authz.objects import address_of, by_ids, find_object, locate_all
 from authz.policy import Actor
 from authz.services import entries
@@ -21,7 +22,6 @@ from authz.services.authority import may_lift, require, require_give, require_li
 from authz.services.changing import enter
 from authz.services.entries import Entries, Given, Held
 from authz.services.grants import stays
-from authz.services.name_rules import check_role_name
 from authz.services.publishing import GroupRole, UserRole
 from metalake.errors import Forbidden, Invalid, MetalakeError, NotFound, TooLarge, at
 from metalake.kinds import Kind

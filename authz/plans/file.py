@@ -16,12 +16,11 @@ from yaml import events
 
 from authz.plans.differing import MAX_GRANTS, Wanted, WantedGrant, WantedRole
 from authz.services.entries import Entries, Given, read_entries
-from authz.wire.rights import Moment, written
 from metalake.bodies import require_few_values, too_many_values
 from metalake.errors import Invalid, TooLarge, at
 from metalake.kinds import Kind
 from metalake.privileges import Effect
-from metalake.wire import MAX_BODY_NESTING, Body, kind_of, quote, read
+from metalake.wire import MAX_BODY_NESTING, Body, Moment, kind_of, quote, read, written
 
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 

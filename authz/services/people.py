@@ -14,12 +14,12 @@ from django.db.models import QuerySet
 from authz import operations, policy, snapshot
 from authz.callers.guessing import misses_counted
 from authz.models import Group, Member, Role, User
+from authz.name_rules import check_name, check_user_name
 from authz.policy import Actor
 from authz.services import publishing
 from authz.services.authority import require_lift_of_roles
 from authz.services.changing import change, enter, event, tell
 from authz.services.links import end_free_links, former_users
-from authz.services.name_rules import check_name, check_user_name
 from authz.services.owners import hand_over, require_owner
 from authz.services.publishing import GroupRole, GroupUser, UserRole
 from metalake.errors import AlreadyExists, Invalid, NotFound

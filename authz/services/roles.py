@@ -14,6 +14,7 @@ from authz import operations, policy, snapshot
 from authz.callers.accounts import account_of
 from authz.callers.guessing import misses_counted
 from authz.models import Grant, Member, Role, unended
+from authz.name_rules import check_properties, check_role_name
 from authz.objects import by_ids, find_object, find_objects, ids_at
 from authz.policy import Actor
 from authz.services import entries, publishing
@@ -21,7 +22,6 @@ from authz.services.authority import require, require_give, require_lift_of_role
 from authz.services.changing import change, enter, event, tell
 from authz.services.entries import Ask, Entries
 from authz.services.links import former_holder
-from authz.services.name_rules import check_properties, check_role_name
 from authz.services.people import Person, find_group, find_user, group_record, user_record
 from authz.services.publishing import GroupRole, UserRole
 from metalake.errors import AlreadyExists, Invalid, NotFound

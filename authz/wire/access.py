@@ -14,13 +14,13 @@ from authz.access.explanations import Explanation, known_privilege, read_wanted
 from authz.access.questions import MAX_QUESTIONS, Place, Question
 from authz.access.reach import Access, Reached, Use
 from authz.access.remedies import By, Step
-from authz.wire.rights import Moment, ObjectReply, OwnerReply, owner_reply, present, utc, written
+from authz.wire.rights import ObjectReply, OwnerReply, owner_reply, present
 from metalake.errors import Invalid, at
 from metalake.lineage import Located
 from metalake.names import dotted
 from metalake.privileges import Privilege
 from metalake.rest.exceptions import render_error
-from metalake.wire import Body, Reply, kind_of, quote
+from metalake.wire import Body, Moment, Reply, kind_of, quote, utc, written
 
 LINES_AT_ONCE = 500
 

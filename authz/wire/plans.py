@@ -10,8 +10,8 @@ from authz.plans.blast import Blast, Side
 from authz.plans.differing import Change
 from authz.plans.file import RoleBody, SubtreeBody
 from authz.plans.planning import Planned
-from authz.wire.rights import ObjectReply, present, written
-from metalake.wire import Body, Reply
+from authz.wire.rights import ObjectReply, present
+from metalake.wire import Body, Reply, written
 
 
 class ApplyRequest(Body):

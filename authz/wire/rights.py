@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -14,27 +14,15 @@ from authz.services.people import Person
 from authz.services.roles import GrantedOn, RoleRecord
 from authz.services.tokens import Issued
 from metalake.rest.replies import AuditReply, audit_of
-from metalake.wire import Body, Reply, kind_of
+from metalake.wire import Body, Moment, Reply, kind_of, written
 
 
 def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
-def utc(text: Any) -> Any:
-    """ISO 8601; without an offset it is UTC."""
-    if not isinstance(text, str):
-        return text
-    moment = datetime.fromisoformat(text)
-    try:
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except OverflowError:
-        raise ValueError(f"{text} lies beyond the calendar in UTC") from None
-
-
 AnyCase = BeforeValidator(_lower)
 ExternalId = Annotated[str, Field(max_length=255)]
-Moment = Annotated[datetime, BeforeValidator(utc, json_schema_input_type=str)]
 
 # What is asked
 
@@ -265,10 +253,6 @@ def token_reply(row: Token) -> dict[str, Any]:
 
 def issued_reply(issued: Issued) -> dict[str, Any]:
     return token_reply(issued.row) | {"secret": issued.secret}
-
-
-def written(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def present(**fields: Any) -> dict[str, Any]:

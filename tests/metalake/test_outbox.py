@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from metalake import outbox
+from metalake.draining import Drainer
 from metalake.events import Event, follow_up, record
 from metalake.leading import Turn
 from metalake.models import Outbox
@@ -83,12 +84,12 @@ def test_an_event_is_audited_and_waits_in_the_same_transaction() -> None:
 
 
 def test_nobody_is_woken_before_the_commit(handled: list[int]) -> None:
-    outbox._bell.wait(0)
+    outbox.bell.wait(0)
     with transaction.atomic():
         follow_up(TOPIC, [{"n": 1}])
-        assert not outbox._bell.wait(0)
-    assert outbox._bell.wait(0)
-    assert not outbox._bell.wait(0)
+        assert not outbox.bell.wait(0)
+    assert outbox.bell.wait(0)
+    assert not outbox.bell.wait(0)
 
 
 def test_rows_are_handled_in_order_and_in_batches(handled: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +248,7 @@ def test_the_drainer_of_a_server_is_woken_and_outlives_failures(
         return claim()
 
     monkeypatch.setattr(outbox, "_claim", claims)
-    outbox._bell.wait(0)
+    outbox.bell.wait(0)
     drainer = Stoppable(Turn(tmp_path / "leader"), every=600)
     drainer.start()
     leave(1)  # the first look fails
@@ -257,7 +258,7 @@ def test_the_drainer_of_a_server_is_woken_and_outlives_failures(
     drainer.stop()
 
 
-class Stoppable(outbox.Drainer):
+class Stoppable(Drainer):
     """A drainer that ends with its test."""
 
     def run(self) -> None:

@@ -16,8 +16,8 @@ from django.db import connections
 from gunicorn.app.base import BaseApplication
 
 from metalake import board, leading, preloading, refusals, sharing, store
+from metalake.draining import Drainer, Rounds
 from metalake.errors import Invalid
-from metalake.outbox import Drainer, Rounds
 from metalake.server.worker import BALANCE, ROLES, ServerWorker
 from metalake.targets import in_url, is_loopback
 

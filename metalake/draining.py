@@ -1,0 +1,77 @@
+"""The threads of a server that drain its outbox, or tell a worker to, and do what is due every round."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from django.conf import settings
+from django.db import close_old_connections
+from kombu.exceptions import OperationalError as BrokerGone
+
+from metalake import outbox, refusals, sharing
+from metalake.leading import Turn
+from metalake.tasks import drain_outbox
+
+log = logging.getLogger(__name__)
+
+BROKER_PAUSE = 5.0  # seconds
+ROUND = 15.0  # seconds
+HANDED_ON = 1.0  # seconds until another process takes up what the leading one left when it ended
+
+
+class Drainer(threading.Thread):
+    """The thread of a server that drains or, with a broker, tells a worker to: no request waits for either.
+
+    The leading process of a server does; each tells the audit what was refused.
+    """
+
+    def __init__(self, leads: Turn, every: float = 1.0) -> None:
+        super().__init__(name="outbox", daemon=True)
+        self.leads = leads
+        self.every = every
+
+    def run(self) -> None:
+        while True:
+            leads = self.leads.is_mine()
+            woken = leads and outbox.bell.wait(self.every)
+            if not leads:
+                time.sleep(HANDED_ON)
+            try:
+                close_old_connections()
+                refusals.tell()
+                if leads and not settings.METALAKE_BROKER_URL:
+                    sharing.tell()
+                    outbox.drain()
+                elif woken:
+                    _tell_worker()
+            except Exception:
+                log.exception("draining the outbox failed; trying again")
+
+
+class Rounds(threading.Thread):
+    """The thread of a server without a broker that does what is due every ROUND seconds; beat does it with one."""
+
+    def __init__(self, leads: Turn, every: float = ROUND) -> None:
+        super().__init__(name="rounds", daemon=True)
+        self.leads = leads
+        self.every = every
+
+    def run(self) -> None:
+        while not settings.METALAKE_BROKER_URL:
+            if not self.leads.is_mine():
+                time.sleep(HANDED_ON)
+                continue
+            close_old_connections()
+            outbox.do_round()
+            time.sleep(self.every)
+
+
+def _tell_worker() -> None:
+    try:
+        drain_outbox.apply_async(retry=False)
+    except BrokerGone:
+        log.warning("the broker does not answer; a worker is told once it does")
+        time.sleep(BROKER_PAUSE)
+        outbox.bell.ring()

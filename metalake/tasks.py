@@ -1,0 +1,17 @@
+"""What a worker does for everybody: drain the outbox, and what is due every round."""
+
+from __future__ import annotations
+
+from metalake import outbox, sharing
+from metalake.celery import app
+
+
+@app.task(name="metalake.do_round")
+def do_round() -> None:
+    outbox.do_round()
+
+
+@app.task(name="metalake.drain_outbox")
+def drain_outbox() -> int:
+    sharing.tell()
+    return outbox.drain()

@@ -1,0 +1,88 @@
+"""No circle of imports: not of files, of folders within a room, nor of rooms. Imports within functions count, too.
+
+What is imported for types alone does not.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import grimp
+import pytest
+
+Graph = dict[str, set[str]]
+ROOMS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["tool"]["importlinter"][
+    "root_packages"
+]
+# These put the rooms together, so they are above all of them though they lie in the lowest.
+WIRING = ("urls", "handlers", "middleware", "settings", "wsgi", "server", "management")
+UNDONE = {("catalogs", "outside")}  # outside registers what it offers; a few imports upwards are left
+
+
+@cache
+def files() -> Graph:
+    graph = grimp.build_graph(*ROOMS, exclude_type_checking_imports=True)
+    return {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
+
+
+def folders_of(room: str) -> set[str]:
+    """The folders that lie directly in a room or in a folder of it."""
+    return {module.rpartition(".")[0] for module in files() if module.startswith(f"{room}.")} - {room}
+
+
+def room_of(module: str) -> str:
+    room, _, rest = module.partition(".")
+    return "wiring" if room == "metalake" and rest.split(".")[0] in WIRING else room
+
+
+def folded(graph: Graph, place: Mapping[str, str]) -> Graph:
+    """The graph of places, from that of the modules that have one."""
+    edges: Graph = {name: set() for name in place.values()}
+    for module, imported in graph.items():
+        if module in place:
+            edges[place[module]] |= {place[other] for other in imported if other in place} - {place[module]}
+    return edges
+
+
+def circle_in(graph: Graph) -> list[str]:
+    """One circle, or nothing."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as circle:
+        return list(circle.args[1])
+    return []
+
+
+def within(parent: str, modules: Iterable[str]) -> dict[str, str]:
+    """Of each module below a folder of `parent`, that folder."""
+    depth = parent.count(".") + 2
+    inside = [module for module in modules if module.startswith(f"{parent}.") and module.count(".") >= depth]
+    return {module: ".".join(module.split(".")[:depth]) for module in inside}
+
+
+def test_a_circle_is_found() -> None:
+    assert circle_in({"a": {"b"}, "b": {"c"}, "c": {"a"}})
+    assert not circle_in({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+    assert len(files()) > 300
+
+
+def test_no_circle_of_files() -> None:
+    assert circle_in(files()) == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_circle_of_folders_in_a_room(room: str) -> None:
+    for parent in {room, *folders_of(room)}:
+        assert circle_in(folded(files(), within(parent, files()))) == [], parent
+
+
+def test_no_circle_of_rooms() -> None:
+    rooms = folded(files(), {module: room_of(module) for module in files()})
+    for lower, upper in UNDONE:
+        assert upper in rooms[lower], f"{lower} does not import {upper} any more: say so here"
+        rooms[lower].discard(upper)
+    assert circle_in(rooms) == []
