@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -11,8 +13,10 @@ from pydantic import Field
 from benchmarks.outside import FLIGHTS, OUTPUT, SERDE, TEXT
 from formats.hive.tables import HiveColumn, HiveTable
 from metalake.kinds import Kind
-from providers.external import Levels, Page, Remote, digest
-from tests.providers.memory import FlatMemoryProvider, MemorySettings
+from providers.answers import Levels, Page, Remote, digest
+from providers.base import Offer
+from tests.providers.flat import FlatMemoryProvider, FlatMemoryTables
+from tests.providers.memory import MemorySchemas, MemorySettings
 
 PAGE = 100  # as Glue's
 SCHEMAS = 10
@@ -24,38 +28,48 @@ class GeneratedSettings(MemorySettings):
     pause: float = Field(0.0, alias="pause", description="How many seconds it takes to load one.")
 
 
-class GeneratedProvider(FlatMemoryProvider):
+class GeneratedSchemas(MemorySchemas):
+    def list(self, page: str | None = None) -> Page:
+        return Page([self.load([f"airline_{number}"]) for number in range(SCHEMAS)])
+
+    def load(self, schema: Levels) -> Remote:
+        definition: dict[str, Any] = {"comment": None, "properties": {}}
+        return Remote(schema[0], definition, "1", digest(definition), Kind.SCHEMA)
+
+
+class GeneratedTables(FlatMemoryTables):
     """Tables are what Hive says of one with twelve columns."""
 
+    def list(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
+        start, end = int(page or 0), int(self.provider.properties["tables"]) // SCHEMAS
+        following = start + PAGE
+        items = [_table(schema, f"flights_{number:06}") for number in range(start, min(following, end))]
+        return Page(items, str(following) if following < end else None)
+
+    def load(self, schema: Levels, table: str) -> Remote:
+        time.sleep(float(self.provider.properties.get("pause", 0)))
+        return _table(schema, table)
+
+    def show(self, definition: dict[str, Any]) -> dict[str, Any]:
+        return super().show({"comment": None, "columns": [], "properties": definition["parameters"]})
+
+
+class GeneratedProvider(FlatMemoryProvider):
     label = "Generated"
     settings: ClassVar[type[MemorySettings]] = GeneratedSettings
+
+    @classmethod
+    def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
+        remotes = {Kind.SCHEMA: GeneratedSchemas, Kind.TABLE: GeneratedTables}
+        return {kind: replace(offer, remote=remotes[kind]) for kind, offer in super().offers(properties).items()}
 
     def system_names(self) -> list[str]:
         return ["generated://"]
 
-    def list_schemas(self, page: str | None = None) -> Page:
-        return Page([self.load_schema([f"airline_{number}"]) for number in range(SCHEMAS)])
 
-    def load_schema(self, schema: Levels) -> Remote:
-        definition: dict[str, Any] = {"comment": None, "properties": {}}
-        return Remote(schema[0], definition, "1", digest(definition), Kind.SCHEMA)
-
-    def list_tables(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
-        start, end = int(page or 0), int(self.properties["tables"]) // SCHEMAS
-        following = start + PAGE
-        items = [self._table(schema, f"flights_{number:06}") for number in range(start, min(following, end))]
-        return Page(items, str(following) if following < end else None)
-
-    def load_table(self, schema: Levels, table: str) -> Remote:
-        time.sleep(float(self.properties.get("pause", 0)))
-        return self._table(schema, table)
-
-    def _table(self, schema: Levels, table: str) -> Remote:
-        definition = _definition(schema[0], table)
-        return Remote(table, definition, "1", digest(definition))
-
-    def shown_table(self, definition: dict[str, Any]) -> dict[str, Any]:
-        return super().shown_table({"comment": None, "columns": [], "properties": definition["parameters"]})
+def _table(schema: Levels, table: str) -> Remote:
+    definition = _definition(schema[0], table)
+    return Remote(table, definition, "1", digest(definition))
 
 
 def _definition(schema: str, table: str) -> dict[str, Any]:

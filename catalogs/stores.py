@@ -17,8 +17,8 @@ from authz.policy import Actor
 from catalogs.models import Catalog, Schema
 from catalogs.services.changes import Alteration
 from catalogs.services.holding import Held
-from formats.hive.partitions import IdentityPartition
 from formats.iceberg import files
+from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Unsupported
 from metalake.hierarchy import HierarchicalSchema

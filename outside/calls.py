@@ -19,7 +19,8 @@ from metalake.errors import Forbidden, NotFound, ProviderBusy
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from providers import remote
-from providers.external import ExternalProvider, Remote
+from providers.answers import Remote
+from providers.base import Provider
 from providers.registry import PROVIDERS, provider_class
 from providers.verbs import READS
 
@@ -47,16 +48,14 @@ def system_actor() -> Actor:
 def is_external(found: Located) -> bool:
     """Whether what lies below this catalog is kept by another system. Not so where its provider is there no more."""
     name = found.provider or ""
-    return name in PROVIDERS and issubclass(provider_class(name), ExternalProvider)
+    return name in PROVIDERS and provider_class(name).is_outside({})
 
 
-def provider_at_external(found: Located) -> ExternalProvider:
-    provider = provider_at(found)
-    assert isinstance(provider, ExternalProvider)
-    return provider
+def provider_at_external(found: Located) -> Provider:
+    return provider_at(found)
 
 
-def ask(actor: Actor, found: Located, provider: ExternalProvider, verb: str, **arguments: Any) -> Any:
+def ask(actor: Actor, found: Located, provider: Provider, verb: str, **arguments: Any) -> Any:
     """The answer to a read as JSON. Raises what the verb raises, and ProviderUnavailable.
 
     Nobody waits for what the system itself asks for, so that waits while it is told to come back later.
@@ -71,7 +70,7 @@ def ask(actor: Actor, found: Located, provider: ExternalProvider, verb: str, **a
             time.sleep(busy.retry_after)
 
 
-def _ask_once(actor: Actor, found: Located, provider: ExternalProvider, verb: str, arguments: dict[str, Any]) -> Any:
+def _ask_once(actor: Actor, found: Located, provider: Provider, verb: str, arguments: dict[str, Any]) -> Any:
     if settings.METALAKE_BROKER_URL and _send:
         passed_on = remote.ByWorker(
             provider.catalog_id, provider.label, lambda verb, arguments: _send[0](found, actor, verb, arguments)
@@ -80,18 +79,14 @@ def _ask_once(actor: Actor, found: Located, provider: ExternalProvider, verb: st
     return remote.run(provider, verb, arguments)
 
 
-def load(
-    actor: Actor, found: Located, provider: ExternalProvider, schema: list[str], table: str | None = None
-) -> Remote:
+def load(actor: Actor, found: Located, provider: Provider, schema: list[str], table: str | None = None) -> Remote:
     """A schema, or a table of it, as it is now. Raises NotFound."""
     if table is None:
         return Remote(**ask(actor, found, provider, "load_schema", schema=schema))
     return Remote(**ask(actor, found, provider, "load_table", schema=schema, table=table))
 
 
-def pages(
-    actor: Actor, found: Located, provider: ExternalProvider, verb: str, **arguments: Any
-) -> Iterator[list[Remote]]:
+def pages(actor: Actor, found: Located, provider: Provider, verb: str, **arguments: Any) -> Iterator[list[Remote]]:
     """A listing, page by page; the next one is asked for while the caller is at work on this one."""
 
     def fetch(page: str | None) -> tuple[list[Remote], str | None]:

@@ -44,7 +44,7 @@ def meet_table(actor: Actor, schema: Located, name: str) -> bool:
     if not policy.permits(actor, operations.LOAD_TABLE, _as_if(schema, Kind.TABLE)):
         return False
     provider = provider_at_external(schema)
-    name = provider.folded(name)
+    name = provider.names.folded(name)
     levels = mirror.levels_at(schema.id)
     if levels is None:
         return False
@@ -53,7 +53,7 @@ def meet_table(actor: Actor, schema: Located, name: str) -> bool:
         remote = load(actor, schema, provider, levels, name)
     except NotFound:
         return False
-    if remote.kind != Kind.TABLE or not provider.shows(remote):
+    if remote.kind != Kind.TABLE or not provider.tables.shows(remote):
         return False
     mirror.meet_tables(schema, [remote], asked_at)
     return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from authz.policy import Actor
@@ -15,11 +15,12 @@ from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import mirror
 from outside.reading import kept_of
-from providers.external import ExternalProvider, Remote
+from providers.answers import Remote
+from providers.base import Provider
 
 
 def require_named(
-    actor: Actor, schema: Located, there: Remote, provider: ExternalProvider, named: Sequence[str]
+    actor: Actor, schema: Located, there: Remote, provider: Provider, named: Sequence[str]
 ) -> Ground | None:
     """Raise Forbidden for a place that is not on the ground of the schema's tables, or reserved for somebody else.
 
@@ -35,9 +36,7 @@ def require_named(
     return ground
 
 
-def require_new(
-    actor: Actor, table: Located, provider: ExternalProvider, before: Sequence[str], after: Sequence[str]
-) -> None:
+def require_new(actor: Actor, table: Located, provider: Provider, before: Sequence[str], after: Sequence[str]) -> None:
     """`require_named` for what a table names beside the places that it has."""
     new = [place for place in after if not any(place == other or _lies_in(place, other) for other in before)]
     if new:
@@ -53,9 +52,9 @@ def _lies_in(place: str, other: str) -> bool:
         return False
 
 
-def _ground_of(schema: Located, there: Remote, provider: ExternalProvider) -> Ground:
+def _ground_of(schema: Located, there: Remote, provider: Provider) -> Ground:
     """What the provider says, but for the places of the catalog's other schemas in it."""
-    ground = provider.ground(there)
+    ground = provider.tables.ground(there)
     folders = [*ground.own, *ground.shared]
     others = mirror.of_schemas(schema.catalog.id).exclude(wire_name=there.name)
     taken = [definition.get("location") for definition in others.values_list("definition", flat=True)]
@@ -74,6 +73,6 @@ def _comparable(named: Sequence[str]) -> list[str]:
     return found
 
 
-def kept_to(ground: Ground | None, provider: ExternalProvider, definition: dict[str, Any]) -> dict[str, Any]:
-    """A new table's definition that is made on this ground only, whatever the file says that it is made of."""
-    return definition if ground is None else provider.kept_to(definition, ground)
+def kept_to(ground: Ground | None, plan: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The plan of a new table that is made on this ground only, whatever the file says that it is made of."""
+    return plan if ground is None or plan is None else plan | {"ground": asdict(ground)}

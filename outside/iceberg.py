@@ -30,13 +30,14 @@ from outside.intents import Draft
 from outside.steps import step
 from outside.tables import ExternalTable, loaded, make
 from outside.work import again, alteration_work, names_on
-from providers.external import ExternalProvider, Remote
+from providers.answers import NewTable, Remote
+from providers.base import Provider
 from providers.metadata_files import MetadataFiles
 
 
 def record_of(table: ExternalTable) -> TableRecord:
     """The table with its metadata. Raises NotFound for one in another format, Invalid for one where we may not read."""
-    location = table.provider.metadata_location(table.definition)
+    location = table.provider.pointers.location(table.definition)
     if location is None:
         raise table.found.missing()
     store = files_of(table)
@@ -49,7 +50,7 @@ def native_parts(table: ExternalTable) -> dict[str, Any]:
     layout, which the outside system repeats only in part; where that cannot be read, what it repeats.
     """
     parts = table.shown()
-    if table.provider.metadata_location(table.definition) is None:
+    if table.provider.pointers.location(table.definition) is None:
         return parts
     try:
         said = from_iceberg(record_of(table).metadata)
@@ -61,7 +62,7 @@ def native_parts(table: ExternalTable) -> dict[str, Any]:
 def files_of(table: ExternalTable) -> MetadataFiles:
     """Where the system itself says the table lies is allowed beside what the catalog names."""
     place = table.shown()["properties"].get("location")  # as the entry says
-    store = table.provider.metadata_files(*([place] if place else []))
+    store = table.provider.pointers.files(*([place] if place else []))
     require_unclaimed(table.provider, place)
     return store
 
@@ -70,25 +71,25 @@ def create(actor: Actor, ident: Address, home: Located, draft: TableDraft, *, st
     """Make a table; one that is only staged is described and not kept, but for the folder it gets."""
     described: list[bytes] = []
 
-    def defined(provider: ExternalProvider, schema: Remote) -> dict[str, Any]:
-        name = provider.folded(ident.leaf or "")
+    def defined(provider: Provider, schema: Remote) -> NewTable:
+        name = provider.names.folded(ident.leaf or "")
         metadata = builder.new_table_metadata(
             table_uuid=str(uuid4()),
-            location=provider.iceberg_place(schema, name, draft.location),
+            location=provider.pointers.place(schema, name, draft.location),
             schema=draft.schema,
             partition_spec=draft.partition_spec,
             sort_order=draft.sort_order,
             properties=draft.properties,
             now_ms=now_ms(),
         )
-        definition = provider.iceberg_table(schema, name, metadata)
+        new = provider.pointers.draft(schema, name, metadata)
         if stage:
             ground.require_named(actor, home, schema, provider, locations.effective_locations(metadata))
             if not draft.location:  # whose a named place is will be asked when the table is made
-                provider.metadata_files(metadata["location"]).make_folders(metadata["location"])
+                provider.pointers.files(metadata["location"]).make_folders(metadata["location"])
             described.append(files.dump(metadata))
             raise _OnlyStaged
-        return definition
+        return new
 
     try:
         return _made(actor, ident, home, defined)
@@ -103,10 +104,10 @@ class _OnlyStaged(Exception):
 def create_from(actor: Actor, ident: Address, home: Located, metadata: dict[str, Any]) -> TableRecord:
     """Make a table of metadata that a staged creation has led to."""
 
-    def defined(provider: ExternalProvider, schema: Remote) -> dict[str, Any]:
-        name = provider.folded(ident.leaf or "")
-        provider.iceberg_place(schema, name, metadata["location"])
-        return provider.iceberg_table(schema, name, metadata)
+    def defined(provider: Provider, schema: Remote) -> NewTable:
+        name = provider.names.folded(ident.leaf or "")
+        provider.pointers.place(schema, name, metadata["location"])
+        return provider.pointers.draft(schema, name, metadata)
 
     return _made(actor, ident, home, defined)
 
@@ -114,15 +115,13 @@ def create_from(actor: Actor, ident: Address, home: Located, metadata: dict[str,
 def register(actor: Actor, ident: Address, home: Located, location: str) -> TableRecord:
     """Make a table of a metadata file that is there, in a place that the catalog allows."""
 
-    def defined(provider: ExternalProvider, schema: Remote) -> dict[str, Any]:
-        return provider.iceberg_table(schema, provider.folded(ident.leaf or ""), {}, location)
+    def defined(provider: Provider, schema: Remote) -> NewTable:
+        return provider.pointers.draft(schema, provider.names.folded(ident.leaf or ""), {}, location)
 
     return _made(actor, ident, home, defined)
 
 
-def _made(
-    actor: Actor, ident: Address, home: Located, defined: Callable[[ExternalProvider, Remote], dict[str, Any]]
-) -> TableRecord:
+def _made(actor: Actor, ident: Address, home: Located, defined: Callable[[Provider, Remote], NewTable]) -> TableRecord:
     made = make(actor, ident, home, defined)
     try:
         return record_of(loaded(actor, made, as_published=True))

@@ -32,7 +32,7 @@ from metalake.events import Event, record
 from metalake.kinds import Kind
 from outside import steps
 from outside.steps import ADOPTED as ADOPTED
-from outside.steps import LEASE, Fenced, Unsettled, save
+from outside.steps import LEASE, Fenced, Undecidable, Unsettled, save
 from outside.steps import step as step
 from providers import remote
 
@@ -207,6 +207,8 @@ def _carry_on(intent: Intent, act: Callable[[Intent], None] | None = None) -> No
     except Fenced:
         log.warning("intent %s was taken over by another process", intent.pk)
         _look_once_more(intent)
+    except Undecidable as never:
+        _come_back(intent, str(never), for_good=True)
     except (Unsettled, MetalakeError) as failure:
         _come_back(intent, str(failure))
     except Exception as bug:
@@ -303,11 +305,11 @@ def _look_once_more(intent: Intent) -> None:
     ended.update(lease_until=timezone.now())
 
 
-def _come_back(intent: Intent, why: str) -> None:
+def _come_back(intent: Intent, why: str, *, for_good: bool = False) -> None:
     """After a pause that grows up to MAX_BACKOFF. One that has ended only looks for what came late, and does so until
-    the system answers: that needs nobody's word.
+    the system answers: that needs nobody's word. One that never can be told waits `for_good` until somebody decides.
     """
-    gives_up = intent.attempts >= MAX_ATTEMPTS and intent.ended_at is None
+    gives_up = (for_good or intent.attempts >= MAX_ATTEMPTS) and intent.ended_at is None
     stuck = {"state": Intent.State.STUCK} if gives_up else {}
     due = timezone.now() + min(timedelta(seconds=2 ** min(intent.attempts, MAX_ATTEMPTS)), MAX_BACKOFF)
     mine = Intent.objects.filter(pk=intent.pk, fence=intent.fence).exclude(state=Intent.State.COMMITTED)

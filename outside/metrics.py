@@ -13,7 +13,6 @@ from prometheus_client.registry import Collector
 from catalogs.models import Catalog, Intent, RefreshRun
 from outside.intents import looking
 from providers import lines
-from providers.external import ExternalProvider
 from providers.registry import PROVIDERS, provider_class
 
 LABELS = ["catalog"]
@@ -63,7 +62,7 @@ class OutsideNames(Collector):
 
 
 def _outside() -> QuerySet[Catalog]:
-    outside = [name for name in PROVIDERS if issubclass(provider_class(name), ExternalProvider)]
+    outside = [name for name in PROVIDERS if provider_class(name).is_outside({})]
     return Catalog.objects.filter(provider__in=outside)
 
 

@@ -24,7 +24,8 @@ from outside.calls import SYSTEM, system_actor
 from outside.moving import buried_schemas, held_schemas, moving_tables, written_schemas
 from outside.moving import wire_name as wire_name
 from outside.tombstones import bury
-from providers.external import ExternalProvider, Remote
+from providers.answers import Remote
+from providers.base import Provider
 
 GRACE = timedelta(seconds=60)  # for which a listing may not know yet what was just made
 NO_NAME, A_WRITE_HAS_IT = "it cannot be a name here", "a write of ours has it, or had it just now"
@@ -234,7 +235,7 @@ def _insert_tables(schema: Located, remotes: list[Remote], taken_at: datetime) -
 
 
 def meet_schemas(
-    catalog: Located, provider: ExternalProvider, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False
+    catalog: Located, provider: Provider, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False
 ) -> Tally:
     """The same for schemas; missing steps on the way to a nested one are made, owned by the catalog's owner.
 
@@ -265,7 +266,7 @@ def meet_schemas(
                 tally.skip(catalog, path.logical(), "another has its path" if is_anothers else A_WRITE_HAS_IT)
                 continue
             if mirror is not None and row is not None and is_another(mirror.identity, remote):
-                bury(mirror.pk, steps_stay=provider.nests_here)
+                bury(mirror.pk, steps_stay=provider.names.nests_here)
                 mirror = None
                 if not Schema.objects.filter(pk=row.pk).exists():
                     row = rows.pop(path.physical) and None
@@ -296,13 +297,13 @@ def provider_levels(remote: Remote) -> list[str]:
 
 
 def _named(
-    catalog: Located, provider: ExternalProvider, remotes: Iterable[Remote], tally: Tally
+    catalog: Located, provider: Provider, remotes: Iterable[Remote], tally: Tally
 ) -> list[tuple[HierarchicalSchema, Remote]]:
     """Each schema's path here, parents first; names that cannot be one are left out."""
     named = []
     for remote in remotes:
         try:
-            named.append((provider.path_of(provider_levels(remote)), remote))
+            named.append((provider.names.path_of(provider_levels(remote)), remote))
         except Invalid:
             tally.skip(catalog, remote.name, NO_NAME)
     return sorted(named, key=lambda each: len(each[0].segments))

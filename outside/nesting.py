@@ -17,8 +17,9 @@ from metalake.lineage import Located
 from outside import mirror
 from outside.calls import is_external, load, pages, provider_at_external
 from providers import remote
+from providers.answers import Levels, Remote
 from providers.base import Provider
-from providers.external import ExternalProvider, Levels, Remote, encode_path
+from providers.schema_names import encode_path
 
 PROPERTY = "nested-namespaces"
 MOST = 5_000  # schemas that are asked for
@@ -40,7 +41,7 @@ def check(actor: Actor, found: Located) -> Check:
         return Check([])
     held = set(divided(found.id))
     provider = provider_at_external(found) if is_external(found) else None
-    if provider is None or provider.nests_there:
+    if provider is None or provider.names.nests_there:
         return Check(_divided(held)[:SHOWN])
     names, note = _names(actor, found, provider)
     held |= {name for name in names if configured_separator() in name}
@@ -60,7 +61,7 @@ def require_no_clash(provider: Provider, metalake_id: int) -> None:
 
     A system that cannot be asked now is no reason: what is found later than another of its path is left out.
     """
-    if not isinstance(provider, ExternalProvider) or not provider.nests_here:
+    if not provider.names.nests_here:
         return
     try:
         names = remote.trial(provider, lambda: list(_there(provider)), metalake_id=metalake_id)
@@ -86,18 +87,16 @@ def spelt_otherwise(catalog_id: int) -> list[str]:
 # Where a schema lies
 
 
-def spellings(provider: ExternalProvider, path: HierarchicalSchema) -> list[Levels]:
+def spellings(provider: Provider, path: HierarchicalSchema) -> list[Levels]:
     """Where a schema of this path may lie: as we would spell it, and as others may have named it. Raises Invalid."""
-    spelt = provider.levels_of(path)
+    spelt = provider.names.levels_of(path)
     plain = [path.leaf]
-    if not provider.nests_here or path.is_nested or plain == spelt or provider.path_of(plain) != path:
+    if not provider.names.nests_here or path.is_nested or plain == spelt or provider.names.path_of(plain) != path:
         return [spelt]
     return [spelt, plain]
 
 
-def foreign_place(
-    actor: Actor, catalog: Located, provider: ExternalProvider, path: HierarchicalSchema
-) -> Remote | None:
+def foreign_place(actor: Actor, catalog: Located, provider: Provider, path: HierarchicalSchema) -> Remote | None:
     """A schema of this path that others made by another name than we would; asked only where there may be one."""
     for levels in spellings(provider, path)[1:]:
         try:
@@ -115,7 +114,7 @@ def _divided(names: Iterable[str]) -> list[str]:
     return [f"Schema {name} holds {mark!r}, which would divide it into levels." for name in sorted(names)]
 
 
-def _names(actor: Actor, found: Located, provider: ExternalProvider) -> tuple[list[str], str]:
+def _names(actor: Actor, found: Located, provider: Provider) -> tuple[list[str], str]:
     """The names there: asked for now, else as they were when last seen."""
     names: list[str] = []
     try:
@@ -130,18 +129,18 @@ def _names(actor: Actor, found: Located, provider: ExternalProvider) -> tuple[li
     return names, ""
 
 
-def _there(provider: ExternalProvider) -> Iterator[str]:
+def _there(provider: Provider) -> Iterator[str]:
     """The names in the system of a catalog that has no row yet."""
-    page, seen = provider.list_schemas(), 0
+    page, seen = provider.schemas.list(), 0
     while True:
         seen += len(page.items)
         yield from (mirror.provider_levels(remote)[0] for remote in page.items)
         if page.next is None or seen > MOST:
             return
-        page = provider.list_schemas(page.next)
+        page = provider.schemas.list(page.next)
 
 
-def _read_otherwise(provider: ExternalProvider, names: Iterable[str]) -> list[str]:
+def _read_otherwise(provider: Provider, names: Iterable[str]) -> list[str]:
     """Names that would be read as paths."""
     paths = ((name, _path(provider, name)) for name in sorted(names))
     return [
@@ -149,19 +148,19 @@ def _read_otherwise(provider: ExternalProvider, names: Iterable[str]) -> list[st
     ]
 
 
-def _made_one(provider: ExternalProvider, names: Iterable[str]) -> list[str]:
+def _made_one(provider: Provider, names: Iterable[str]) -> list[str]:
     """Names that would be one path."""
     spelt = dict[str, list[str]]()
     for name in sorted(set(names)):
         if path := _path(provider, name):
-            key = encode_path([provider.folded(segment) for segment in path.segments])
+            key = encode_path([provider.names.folded(segment) for segment in path.segments])
             spelt.setdefault(key, []).append(name)
     return [f"{' and '.join(same)} would be one schema." for same in spelt.values() if len(same) > 1]
 
 
-def _path(provider: ExternalProvider, name: str) -> HierarchicalSchema | None:
+def _path(provider: Provider, name: str) -> HierarchicalSchema | None:
     """None for a name that is no schema here, nested or not."""
     try:
-        return provider.path_of([name])
+        return provider.names.path_of([name])
     except Invalid:
         return None

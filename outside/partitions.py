@@ -15,7 +15,7 @@ from catalogs.secrets import require_values
 from catalogs.services import places
 from catalogs.services.changes import event
 from catalogs.services.holding import hold_each
-from formats.hive.partitions import IdentityPartition
+from formats.native.partitions import IdentityPartition
 from metalake.events import record
 from metalake.lineage import Located
 from metalake.models import new_id
@@ -25,7 +25,7 @@ from outside.calls import ask, pages
 from outside.intents import Draft, Work, step
 from outside.tables import ExternalTable
 from outside.work import again, files_kept, names_on
-from providers.external import PARTITION, Remote
+from providers.answers import PARTITION, Remote
 
 SLOT = "partition"
 
@@ -34,7 +34,7 @@ def listed(actor: Actor, table: ExternalTable) -> Iterator[dict[str, Any]]:
     """The partitions as the native wire has them."""
     where = _where(table.found)
     for page in pages(actor, table.found, table.provider, "list_partitions", **where):
-        yield from (table.provider.shown_partition(table.definition, each.definition) for each in page)
+        yield from (table.provider.partitions.show(table.definition, each.definition) for each in page)
 
 
 def names(actor: Actor, table: ExternalTable) -> list[str]:
@@ -47,16 +47,16 @@ def names(actor: Actor, table: ExternalTable) -> list[str]:
 def loaded(actor: Actor, table: ExternalTable, name: str) -> dict[str, Any]:
     """Raises NotFound."""
     there = Remote(**ask(actor, table.found, table.provider, "load_partition", **_where(table.found), partition=name))
-    return table.provider.shown_partition(table.definition, there.definition)
+    return table.provider.partitions.show(table.definition, there.definition)
 
 
 def add(actor: Actor, table: ExternalTable, asked: IdentityPartition) -> dict[str, Any]:
     require_values(asked.properties, kind=PARTITION)
-    definition = table.provider.new_partition(table.definition, asked)
+    definition = table.provider.partitions.draft(table.definition, asked)
     name, place = definition["name"], definition.get("location")
     ground.require_new(actor, table.found, table.provider, _locations_of(table), [place] if place else [])
     intent = _carry(actor, table, "add_partition", name, definition=definition)
-    return table.provider.shown_partition(table.definition, intent.steps[-1]["result"]["definition"])
+    return table.provider.partitions.show(table.definition, intent.steps[-1]["result"]["definition"])
 
 
 def _locations_of(table: ExternalTable) -> list[str]:

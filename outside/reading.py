@@ -19,7 +19,8 @@ from metalake.models import Securable
 from outside import mirror
 from outside.calls import load, system_actor
 from outside.tombstones import bury
-from providers.external import ExternalProvider, Remote
+from providers.answers import Remote
+from providers.base import Provider
 
 SKEW = timedelta(minutes=1)  # by which the clocks of two processes may differ
 LOOKS = 10  # at most in one request, for what a listing left out
@@ -32,7 +33,7 @@ def catalog_of(found: Located) -> Located:
     return found
 
 
-def listed_since(container_id: int, catalog_id: int, provider: ExternalProvider, force: bool) -> datetime | None:
+def listed_since(container_id: int, catalog_id: int, provider: Provider, force: bool) -> datetime | None:
     """When the names below were last asked for, if that is recent enough to answer from the rows."""
     if force or not provider.freshness:
         return None
@@ -42,7 +43,7 @@ def listed_since(container_id: int, catalog_id: int, provider: ExternalProvider,
     return max((moment for moment in moments if moment), default=None)
 
 
-def _oldest(catalog_id: int, provider: ExternalProvider) -> datetime:
+def _oldest(catalog_id: int, provider: Provider) -> datetime:
     """When an answer must have been asked for to count as fresh: before its catalog was altered, others may have said
     it.
     """
@@ -70,7 +71,7 @@ def _walked_since(catalog_id: int, oldest: datetime) -> datetime | None:
 
 
 def settled(
-    actor: Actor, container: Located, provider: ExternalProvider, listed: set[str], kind: Kind, taken_at: datetime
+    actor: Actor, container: Located, provider: Provider, listed: set[str], kind: Kind, taken_at: datetime
 ) -> set[str]:
     """The names that may be shown: what was listed, what the listing left out but is there, and what was just made.
 
@@ -101,7 +102,7 @@ def kept_of(found: Located) -> Mirror:
     return kept
 
 
-def current(actor: Actor, found: Located, provider: ExternalProvider, *, force: bool = False) -> Mirror:
+def current(actor: Actor, found: Located, provider: Provider, *, force: bool = False) -> Mirror:
     """What the system says of a schema or table, asked now unless its last answer is recent enough.
 
     Raises NotFound where it is gone there, having buried it here.
@@ -131,7 +132,7 @@ def current(actor: Actor, found: Located, provider: ExternalProvider, *, force: 
     return kept
 
 
-def fetch(actor: Actor, found: Located, provider: ExternalProvider, kept: Mirror) -> Remote:
+def fetch(actor: Actor, found: Located, provider: Provider, kept: Mirror) -> Remote:
     """The object as it is now. Raises NotFound where it is gone, having buried it here."""
     asked_at = timezone.now()
     try:
@@ -143,7 +144,7 @@ def fetch(actor: Actor, found: Located, provider: ExternalProvider, kept: Mirror
         raise found.missing() from None
 
 
-def _load_table(actor: Actor, found: Located, provider: ExternalProvider, schema_id: int, name: str) -> Remote:
+def _load_table(actor: Actor, found: Located, provider: Provider, schema_id: int, name: str) -> Remote:
     """Raises NotFound where it is gone, or what has its name is a view."""
     remote = load(actor, found, provider, mirror.levels_at(schema_id) or [], name)
     if remote.kind != Kind.TABLE:
@@ -152,7 +153,7 @@ def _load_table(actor: Actor, found: Located, provider: ExternalProvider, schema
 
 
 def _bury_missing(
-    actor: Actor, container: Located, provider: ExternalProvider, known: QuerySet[Mirror], names: set[str]
+    actor: Actor, container: Located, provider: Provider, known: QuerySet[Mirror], names: set[str]
 ) -> set[str]:
     """What a listing leaves out is asked for, one by one, before it is taken for dropped; what is there after all."""
     missing = [pk for pk, name in known.values_list("pk", "wire_name") if name not in names][:MANY]
@@ -161,7 +162,7 @@ def _bury_missing(
     return {row.wire_name for row in rows if not bury_if_gone(actor, container, provider, row)}
 
 
-def bury_if_gone(actor: Actor, container: Located, provider: ExternalProvider, row: Mirror) -> bool:
+def bury_if_gone(actor: Actor, container: Located, provider: Provider, row: Mirror) -> bool:
     """Whether the outside system itself says that a schema, or a table of the container, is no more."""
     asked_at = timezone.now()
     try:
@@ -174,7 +175,7 @@ def bury_if_gone(actor: Actor, container: Located, provider: ExternalProvider, r
     return False
 
 
-def _bury(row: Securable, provider: ExternalProvider, asked_at: datetime) -> bool:
+def _bury(row: Securable, provider: Provider, asked_at: datetime) -> bool:
     def act(actor: Actor) -> bool:
         if not Mirror.objects.filter(pk=row.pk, taken_at__lte=asked_at).exists():
             return False  # it was renamed, or seen, since the system was asked
@@ -183,6 +184,6 @@ def _bury(row: Securable, provider: ExternalProvider, asked_at: datetime) -> boo
             return False
         if Reservation.objects.filter(scope_id=here.parent_id, slot=here.slot, name=here.name).exists():
             return False  # a write of ours is on its way to this name
-        return bury(here.pk, steps_stay=provider.nests_here) > 0
+        return bury(here.pk, steps_stay=provider.names.nests_here) > 0
 
     return write(system_actor(), act, holds=None, kind=row.kind)

@@ -31,7 +31,7 @@ from outside.calls import PATIENCE, SYSTEM, is_external, pages, provider_at_exte
 from outside.mirror import Tally
 from outside.reading import bury_if_gone
 from providers import remote
-from providers.external import ExternalProvider
+from providers.base import Provider
 from providers.registry import provider_class
 
 log = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ def _running(catalog_id: int, accept_drops: bool) -> RefreshRun | None:
 
 
 def can_refresh(row: Catalog) -> bool:
-    return issubclass(provider_class(row.provider), ExternalProvider)
+    return provider_class(row.provider).is_outside(row.properties)
 
 
 def speed(run: RefreshRun) -> tuple[float, int | None]:
@@ -209,7 +209,7 @@ def _tables(
     run: RefreshRun,
     actor: Actor,
     schema: Located | None,
-    provider: ExternalProvider,
+    provider: Provider,
     told: Callable[[RefreshRun], None],
 ) -> None:
     """Nothing for a schema whose name cannot be one here, or that went away since it was listed."""
@@ -232,7 +232,7 @@ def _drop_missing(
     run: RefreshRun,
     actor: Actor,
     container: Located,
-    provider: ExternalProvider,
+    provider: Provider,
     known: QuerySet[Mirror],
     names: set[str],
 ) -> None:

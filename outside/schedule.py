@@ -18,7 +18,7 @@ from catalogs.models import Catalog
 from metalake.errors import NotFound
 from metalake.kinds import Kind
 from outside import refresh
-from providers.external import REFRESH_INTERVAL, seconds_of
+from providers.settings import REFRESH_INTERVAL, seconds_of
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from catalogs.services import chains, places
 from catalogs.services.chains import Chain
 from catalogs.services.changes import Alteration, row_of
 from catalogs.services.holding import hold_each
-from formats.iceberg import locations
+from formats.native import changes
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind, Slot
@@ -29,9 +29,8 @@ from outside.calls import pages, provider_at_external
 from outside.intents import Draft, Work, step
 from outside.reading import LOOKS, bury_if_gone, catalog_of, current, kept_of, listed_since, settled
 from outside.work import again, alteration_work, drop_work, files_kept, names_on, retried
-from providers.external import ExternalProvider, Remote
-
-ROOT_SCHEMA = "default"  # of a metastore: it lies where the folders of the others do
+from providers.answers import Remote
+from providers.base import Provider
 
 
 def take_list(actor: Actor, container: Located, *, force: bool = False) -> tuple[set[int], datetime]:
@@ -77,7 +76,7 @@ def loaded(
         return row, None
     provider = provider_at_external(found)
     kept = kept_of(found) if as_published else current(actor, found, provider, force=force)
-    shown = provider.shown_schema(kept.definition)
+    shown = provider.schemas.show(kept.definition)
     row.comment, row.properties = shown["comment"], shown["properties"]
     return row, kept.taken_at
 
@@ -88,9 +87,9 @@ def folder_of(found: Located) -> str | None:
     """
     provider, kept = provider_at_external(found), Mirror.objects.filter(pk=found.id).first()
     if kept is not None:
-        return provider.home_of(Remote(kept.wire_name, kept.definition, kind=Kind.SCHEMA))
-    name = mirror.wire_name(provider.levels_of(found.path))
-    return provider.home_of(Remote(name, provider.new_schema(None, {}), kind=Kind.SCHEMA))
+        return provider.pointers.home_of(Remote(kept.wire_name, kept.definition, kind=Kind.SCHEMA))
+    name = mirror.wire_name(provider.names.levels_of(found.path))
+    return provider.pointers.home_of(Remote(name, provider.schemas.draft(None, {}), kind=Kind.SCHEMA))
 
 
 def create(actor: Actor, ident: Address, comment: str | None, properties: dict[str, str]) -> Located:
@@ -123,7 +122,7 @@ def create(actor: Actor, ident: Address, comment: str | None, properties: dict[s
             full_name=f"{catalog.catalog.name}.{chain.path.logical()}",
             names=[(chain.parent.id, Slot.SCHEMA, chain.missing[0].leaf)],
             must_stay=names_on(chain.parent),
-            steps=_creations(provider, chain.missing, provider.new_schema(comment, properties), str(marker)),
+            steps=_creations(provider, chain.missing, provider.schemas.draft(comment, properties), str(marker)),
             arguments={"segments": chain.path.segments},  # the catalog may be renamed meanwhile
         )
 
@@ -149,11 +148,10 @@ def _require_unspelt(actor: Actor, ident: Address) -> None:
 def _require_place(actor: Actor, catalog: Located, location: str | None) -> None:
     """Raise Invalid where another schema's tables lie, if the system deletes the folders of tables that are dropped."""
     provider = provider_at_external(catalog)
-    if not (location and provider.deletes_folders):
+    if not (location and provider.schemas.deletes_folders):
         return
     for kept in mirror.of_schemas(catalog.id).select_related("securable"):
-        taken, within = kept.definition["location"], kept.wire_name != ROOT_SCHEMA
-        if not (taken and locations.overlap(location, taken, within=within)):
+        if not provider.schemas.overlaps(location, Remote(kept.wire_name, kept.definition, kind=Kind.SCHEMA)):
             continue
         if not bury_if_gone(actor, catalog, provider, kept):
             said = f"properties.location: {location} overlaps the place of another schema; choose another"
@@ -161,18 +159,16 @@ def _require_place(actor: Actor, catalog: Located, location: str | None) -> None
 
 
 def _creations(
-    provider: ExternalProvider, missing: list[HierarchicalSchema], definition: dict[str, Any], marker: str
+    provider: Provider, missing: list[HierarchicalSchema], definition: dict[str, Any], marker: str
 ) -> list[dict[str, Any]]:
     """A call for each missing level where the system nests, else one for the target alone."""
-    *parents, target = missing if provider.nests_there else missing[-1:]
-    plain = provider.marked(provider.new_schema(None, {}), marker)
+    *parents, target = missing if provider.names.nests_there else missing[-1:]
+    plain, levels_of = provider.schemas.draft(None, {}), provider.names.levels_of
     made = [
-        step("create_schema", may_adopt=True, schema=provider.levels_of(each), definition=plain) for each in parents
+        step("create_schema", may_adopt=True, schema=levels_of(each), definition=plain, marker=marker)
+        for each in parents
     ]
-    return [
-        *made,
-        step("create_schema", schema=provider.levels_of(target), definition=provider.marked(definition, marker)),
-    ]
+    return [*made, step("create_schema", schema=levels_of(target), definition=definition, marker=marker)]
 
 
 def _chain(actor: Actor, intent: Intent) -> Chain:
@@ -208,7 +204,7 @@ def _publish_creation(actor: Actor, intent: Intent) -> None:
         chain = _chain(actor, intent)
     answers = {mirror.wire_name(each["arguments"]["schema"]): each["result"] for each in intent.steps}
     for row in chains.insert(actor, chain, None, {}):
-        name = mirror.wire_name(provider.levels_of(row.path))
+        name = mirror.wire_name(provider.names.levels_of(row.path))
         if name in answers:
             mirror.keep(row.id, chain.catalog.id, name, Remote(**answers[name]), now)
 
@@ -227,16 +223,15 @@ def alter(actor: Actor, found: Located, alteration: Alteration) -> dict[str, str
                 f"Schema {found.path.logical()} only leads to others; it has no properties.", kind="schema"
             )
         kept = current(actor, found, provider, force=True)
-        row, shown = row_of(Schema, found), provider.shown_schema(kept.definition)
+        row, shown = row_of(Schema, found), provider.schemas.show(kept.definition)
         row.comment, row.properties = shown["comment"], dict(shown["properties"])
         before = dict(row.properties)
         fields = alteration.apply_to(row)
         places.require_choice(actor, found, before, row.properties)
         if fields:
-            wanted = provider.altered_schema(kept.definition, row.comment, row.properties)
-            draft = partial(
-                _alteration, found=found, provider=provider, kept=kept, wanted=wanted, fields=sorted(fields)
-            )
+            made = changes.of_schema(before, row.properties, (shown["comment"], row.comment))
+            expected = provider.schemas.altered(kept.definition, made)
+            draft = partial(_alteration, found=found, kept=kept, made=made, expected=expected, fields=sorted(fields))
             intents.carry(actor, draft, holds=partial(hold_each, [(found, Lock.CHANGES)]))
         return before
 
@@ -244,10 +239,14 @@ def alter(actor: Actor, found: Located, alteration: Alteration) -> dict[str, str
 
 
 def _alteration(
-    actor: Actor, found: Located, provider: ExternalProvider, kept: Mirror, wanted: dict[str, Any], fields: list[str]
+    actor: Actor,
+    found: Located,
+    kept: Mirror,
+    made: list[dict[str, Any]],
+    expected: dict[str, Any],
+    fields: list[str],
 ) -> Draft:
     fresh, marker = again(actor, found, operations.ALTER_SCHEMA), new_id()
-    definition = provider.marked(wanted, str(marker))
     return Draft(
         id=marker,
         verb="alter_schema",
@@ -255,7 +254,16 @@ def _alteration(
         full_name=".".join(fresh.full_name),
         names=names_on(fresh)[-1:],
         must_stay=names_on(fresh)[:-1],
-        steps=[step("alter_schema", schema=kept.levels, definition=definition, version=kept.version)],
+        steps=[
+            step(
+                "alter_schema",
+                schema=kept.levels,
+                changes=made,
+                version=kept.version,
+                expected=expected,
+                marker=str(marker),
+            )
+        ],
         arguments={"id": fresh.id, "details": {"changed": fields}},
     )
 
@@ -302,7 +310,7 @@ def drop(actor: Actor, found: Located, *, cascade: bool) -> str | None:
     return files_kept(intents.carry(actor, decide, holds=partial(hold_each, [(found, Lock.MOVES)])))
 
 
-def _bury_gone_schemas(actor: Actor, found: Located, provider: ExternalProvider) -> None:
+def _bury_gone_schemas(actor: Actor, found: Located, provider: Provider) -> None:
     """Raise NotEmpty where the schema leads to another that is there, or is known to us alone."""
     inside = Schema.objects.filter(parent_id=found.id)
     mirrors = {row.pk: row for row in Mirror.objects.select_related("securable").filter(pk__in=inside.values("pk"))}
@@ -311,7 +319,7 @@ def _bury_gone_schemas(actor: Actor, found: Located, provider: ExternalProvider)
             raise _not_empty(found)
 
 
-def _tables_gone(actor: Actor, found: Located, provider: ExternalProvider, levels: list[str]) -> list[int]:
+def _tables_gone(actor: Actor, found: Located, provider: Provider, levels: list[str]) -> list[int]:
     """The rows of tables of which the system has none; they go with the schema. Raises NotEmpty where it has any.
 
     A listing may not know yet what was just made, so the newest are asked for by name.

@@ -15,9 +15,10 @@ from catalogs import vault
 from catalogs.models import Intent
 from metalake.errors import AlreadyExists, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 from providers import outcomes, remote
-from providers.external import ExternalProvider
-from providers.outcomes import ALTERATIONS, CREATIONS, DROPS, SECOND_TRY, Outcome
+from providers.base import Provider
+from providers.outcomes import CannotTell, Outcome
 from providers.registry import provider_for
+from providers.verbs import VERBS
 
 LEASE = timedelta(seconds=remote.TOTAL + 5)
 READ_BACK = 8.0  # seconds to learn what a lost answer was
@@ -39,6 +40,10 @@ class Fenced(Exception):
 
 class Unsettled(Exception):
     """What the outside system did cannot be told now, or what it did cannot be published yet."""
+
+
+class Undecidable(Exception):
+    """What the outside system did it can never tell: somebody has to look there and decide."""
 
 
 def point(name: str) -> None:
@@ -73,7 +78,7 @@ def make(intent: Intent) -> None:
             _recognise(provider, intent, number)
 
 
-def _apply(provider: ExternalProvider, intent: Intent, number: int) -> None:
+def _apply(provider: Provider, intent: Intent, number: int) -> None:
     each = intent.steps[number]
     mark(intent, number, DOING)
     point(f"before {number}")
@@ -88,12 +93,8 @@ def _apply(provider: ExternalProvider, intent: Intent, number: int) -> None:
             raise AlreadyExists(f"{intent.full_name} already exists.", kind=lost.kind) from lost
     except MetalakeError as refusal:
         outcome = Outcome.NOT_DONE
-        if isinstance(refusal, SECOND_TRY.get(each["verb"], ())):  # the first may have done it
-            try:
-                outcome, each["result"] = _look(provider, each, intent)
-            except Unsettled:
-                if each["verb"] not in ALTERATIONS:
-                    raise
+        if isinstance(refusal, VERBS[each["verb"]].refusals):  # the first may have done it
+            outcome, each["result"] = _look_after(refusal, provider, each, intent)
         if outcome is Outcome.NOT_DONE or (outcome is Outcome.OTHERS and not each["may_adopt"]):
             each["result"] = None
             mark(intent, number, PLANNED)  # it certainly did nothing
@@ -103,7 +104,21 @@ def _apply(provider: ExternalProvider, intent: Intent, number: int) -> None:
     point(f"marked {number}")
 
 
-def _read_back(provider: ExternalProvider, intent: Intent, number: int) -> tuple[Outcome, Any]:
+def _look_after(
+    refusal: MetalakeError, provider: Provider, each: dict[str, Any], intent: Intent
+) -> tuple[Outcome, Any]:
+    """Whether a call that was refused was made all the same; where that is never told, the refusal is believed."""
+    try:
+        return _look(provider, each, intent)
+    except Undecidable:
+        return Outcome.NOT_DONE, None
+    except Unsettled:
+        if VERBS[each["verb"]].leaves_nothing:
+            return Outcome.NOT_DONE, None
+        raise
+
+
+def _read_back(provider: Provider, intent: Intent, number: int) -> tuple[Outcome, Any]:
     """What became of a call whose answer was lost.
 
     A creation that arrives later is found by its marker and undone. What cannot be undone is given time to arrive, and
@@ -119,7 +134,7 @@ def _read_back(provider: ExternalProvider, intent: Intent, number: int) -> tuple
             if is_late:
                 raise
         else:
-            if outcome is not Outcome.NOT_DONE or each["verb"] in CREATIONS:
+            if outcome is not Outcome.NOT_DONE or VERBS[each["verb"]].undone_by:
                 return outcome, found
             if is_late:
                 raise Unsettled(f"{provider.label} did not say what became of {each['verb']}.")
@@ -129,10 +144,10 @@ def _read_back(provider: ExternalProvider, intent: Intent, number: int) -> tuple
 
 def _ends_a_move(number: int, each: dict[str, Any]) -> bool:
     """The drop that follows a copy: once begun it may arrive at any time, so the copy is never taken back."""
-    return number > 0 and each["verb"] in DROPS
+    return number > 0 and VERBS[each["verb"]].may_repeat
 
 
-def _drop_again(provider: ExternalProvider, intent: Intent, number: int) -> None:
+def _drop_again(provider: Provider, intent: Intent, number: int) -> None:
     """A drop names the identity of what it drops, so it may be made twice."""
     each = intent.steps[number]
     mark(intent, number, DOING)
@@ -146,7 +161,7 @@ def _drop_again(provider: ExternalProvider, intent: Intent, number: int) -> None
     mark(intent, number, DONE)
 
 
-def _recognise(provider: ExternalProvider, intent: Intent, number: int) -> None:
+def _recognise(provider: Provider, intent: Intent, number: int) -> None:
     """After a crash: go on from a step only if it is there; nothing is created or altered a second time."""
     outcome, found = _look(provider, intent.steps[number], intent)
     if outcome is not Outcome.DONE:
@@ -156,9 +171,11 @@ def _recognise(provider: ExternalProvider, intent: Intent, number: int) -> None:
     point(f"recognised {number}")
 
 
-def _look(provider: ExternalProvider, each: dict[str, Any], intent: Intent) -> tuple[Outcome, Any]:
+def _look(provider: Provider, each: dict[str, Any], intent: Intent) -> tuple[Outcome, Any]:
     try:
         return outcomes.look(provider, each["verb"], each["arguments"], str(intent.pk))
+    except CannotTell as never:
+        raise Undecidable(str(never)) from never
     except MetalakeError as failure:  # what is not there is no failure to look
         raise Unsettled(failure.message) from failure
 
@@ -173,6 +190,8 @@ def take_back(intent: Intent) -> None:
         point(f"undoing {number}")
         try:
             is_gone = outcomes.undo(provider_of(intent), each, str(intent.pk))
+        except CannotTell as never:
+            raise Undecidable(str(never)) from never
         except MetalakeError as failure:
             raise Unsettled(failure.message) from failure
         point(f"undone {number}")
@@ -182,21 +201,19 @@ def take_back(intent: Intent) -> None:
 def may_still_arrive(intent: Intent) -> bool:
     """Whether a call is on its way, for all that is known, that could not be undone."""
     lost = [each for each in intent.steps if each["late"] or each["status"] in (DOING, UNKNOWN)]
-    return any(each["verb"] not in CREATIONS for each in lost)
+    return any(not VERBS[each["verb"]].undone_by for each in lost)
 
 
 def is_begun(intent: Intent) -> bool:
     return any(each["status"] != PLANNED for each in intent.steps)
 
 
-def provider_of(intent: Intent) -> ExternalProvider:
+def provider_of(intent: Intent) -> Provider:
     """Raises Unsettled where something was begun and there is no way to the outside system now."""
     catalog = intent.in_catalog
     try:
-        provider = provider_for(catalog.provider, catalog.pk, vault.properties_of(catalog.pk))
+        return provider_for(catalog.provider, catalog.pk, vault.properties_of(catalog.pk))
     except MetalakeError as failure:
         if is_begun(intent):
             raise Unsettled(failure.message) from failure
         raise
-    assert isinstance(provider, ExternalProvider)
-    return provider

@@ -25,9 +25,9 @@ from catalogs.stores import (
     TableRecord,
     TableStore,
 )
-from formats.hive.partitions import IdentityPartition
 from formats.iceberg import locations
 from formats.native.columns import type_text
+from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Unsupported
 from metalake.kinds import Kind
@@ -139,7 +139,7 @@ class OutsideTables(TableStore):
 
     def load(self, actor: Actor, table: Located, *, refresh: bool = False, as_published: bool = False) -> TableRecord:
         entry = tables.loaded(actor, table, force=refresh, as_published=as_published)
-        location = entry.provider.metadata_location(entry.definition)
+        location = entry.provider.pointers.location(entry.definition)
         return TableRecord(entry.found, location, taken_at=entry.taken_at, entry=entry)
 
     def require_there(self, actor: Actor, table: Located, *, iceberg: bool) -> None:

@@ -21,6 +21,7 @@ from catalogs.services import free_names as naming
 from catalogs.services.changes import keeping
 from catalogs.services.claims import require_unclaimed
 from catalogs.services.holding import hold_each
+from formats.native.changes import as_json
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Conflict, Invalid, NotFound, Unsupported
 from metalake.events import event_of, record, stands
@@ -34,7 +35,8 @@ from outside.calls import pages, provider_at_external
 from outside.intents import Draft, Name, Work, step
 from outside.reading import current, fetch, kept_of, listed_since, settled
 from outside.work import again, alteration_work, drop_work, files_kept, names_on, retried
-from providers.external import METADATA_FILE, ExternalProvider, Remote
+from providers.answers import METADATA_FILE, NewTable, Remote
+from providers.base import Provider
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class ExternalTable:
     """A table as its own system has it, and when that was asked."""
 
     found: Located
-    provider: ExternalProvider
+    provider: Provider
     definition: dict[str, Any]
     taken_at: datetime
 
@@ -52,7 +54,7 @@ class ExternalTable:
 
     def shown(self) -> dict[str, Any]:
         """The native wire's table without its name and audit."""
-        return self.provider.shown_table(self.definition)
+        return self.provider.tables.show(self.definition)
 
 
 def take_list(
@@ -71,15 +73,13 @@ def take_list(
     if taken_at is None:
         taken_at = timezone.now()
         names = _fetch_names(actor, schema, provider, levels, taken_at)
-    if iceberg or provider.hides_some:
+    if iceberg or provider.tables.hides_some:
         shown = _shown(schema, provider, iceberg)
         names = shown if names is None else names & shown
     return names, taken_at
 
 
-def _fetch_names(
-    actor: Actor, schema: Located, provider: ExternalProvider, levels: list[str], taken_at: datetime
-) -> set[str]:
+def _fetch_names(actor: Actor, schema: Located, provider: Provider, levels: list[str], taken_at: datetime) -> set[str]:
     names: set[str] = set()
     try:
         for page in pages(actor, schema, provider, "list_tables", schema=levels):
@@ -91,20 +91,18 @@ def _fetch_names(
     return settled(actor, schema, provider, names, Kind.TABLE, taken_at)
 
 
-def _shown(schema: Located, provider: ExternalProvider, iceberg: bool) -> set[str]:
+def _shown(schema: Located, provider: Provider, iceberg: bool) -> set[str]:
     """By what is known of them: a table that was only listed so far is shown, and found out when it is loaded."""
     rows = mirror.of_tables(schema.id)
     said, unsaid = rows.exclude(formats=""), rows.filter(formats="")
-    told = (Remote(name, {}, formats=formats) for name, formats in said.values_list("wire_name", "formats"))
-    shown = {table.name for table in told if (not iceberg or METADATA_FILE in table.formats) and provider.shows(table)}
+    shows = provider.tables.shows
+    listed = (Remote(name, {}, formats=formats) for name, formats in said.values_list("wire_name", "formats"))
+    shown = {table.name for table in listed if (not iceberg or METADATA_FILE in table.formats) and shows(table)}
     return shown | {
         name
         for name, definition in unsaid.values_list("wire_name", "definition").iterator()
         if not definition
-        or (
-            provider.shows(Remote(name, definition))
-            and not (iceberg and provider.metadata_location(definition) is None)
-        )
+        or (shows(Remote(name, definition)) and not (iceberg and provider.pointers.location(definition) is None))
     }
 
 
@@ -121,40 +119,38 @@ def loaded(
     return ExternalTable(found, provider, kept.definition, kept.taken_at)
 
 
-def _require_shown(found: Located, provider: ExternalProvider, kept: Mirror, iceberg: bool) -> None:
+def _require_shown(found: Located, provider: Provider, kept: Mirror, iceberg: bool) -> None:
     """Raise NotFound of a table that the catalog's settings hide or, with `iceberg`, that is in another format."""
-    is_shown = provider.shows(Remote(kept.wire_name, kept.definition))
-    if not is_shown or (iceberg and provider.metadata_location(kept.definition) is None):
+    is_shown = provider.tables.shows(Remote(kept.wire_name, kept.definition))
+    if not is_shown or (iceberg and provider.pointers.location(kept.definition) is None):
         raise found.missing()
 
 
 def create(actor: Actor, ident: Address, home: Located, asked: CreateTableRequest) -> Located:
     """Make a table as the native wire describes it."""
-    return make(actor, ident, home, lambda provider, schema: provider.new_table(schema, asked))
+    return make(actor, ident, home, lambda provider, schema: provider.tables.draft(schema, asked))
 
 
-def make(
-    actor: Actor, ident: Address, home: Located, defined: Callable[[ExternalProvider, Remote], dict[str, Any]]
-) -> Located:
+def make(actor: Actor, ident: Address, home: Located, defined: Callable[[Provider, Remote], NewTable]) -> Located:
     """Make a table outside as `defined` for its schema there, which is made first where it only led to others."""
     provider = provider_at_external(home)
-    name = provider.folded(ident.leaf or "")
+    name = provider.names.folded(ident.leaf or "")
     check_segment(name, Kind.TABLE)
     naming.require_free(home, name)
     place = _place_to_make(actor, home, provider)
     schema = place or _home_there(actor, home, provider)
     levels = mirror.provider_levels(schema)
-    definition = defined(provider, schema)
-    bound = ground.require_named(actor, home, schema, provider, provider.named_places(definition))
-    definition = ground.kept_to(bound, provider, definition)
-    require_unclaimed(provider, definition.get("location"), provider.metadata_location(definition))
+    new = defined(provider, schema)
+    named = provider.tables.named_places(new.definition, new.plan)
+    bound = ground.require_named(actor, home, schema, provider, named)
+    plan = ground.kept_to(bound, new.plan)
+    require_unclaimed(provider, new.definition.get("location"), provider.pointers.location(new.definition))
 
     def decide(actor: Actor) -> Draft:
         fresh = again(actor, home, operations.CREATE_TABLE)
         naming.require_free(fresh, name)
         marker = new_id()
-        first, on_the_way = _making(place, fresh, provider, marker)
-        marked = provider.marked(definition, str(marker))
+        first, on_the_way = _making(place, fresh, marker)
         return Draft(
             id=marker,
             verb="create_table",
@@ -168,7 +164,9 @@ def make(
                     "create_table",
                     schema=levels,
                     table=name,
-                    definition=marked,
+                    definition=new.definition,
+                    plan=plan,
+                    marker=str(marker),
                     by_owner=places.chooses(actor, fresh),
                 ),
             ],
@@ -179,30 +177,28 @@ def make(
     return lookup.find(actor, replace(ident, leaf=name))
 
 
-def _home_there(actor: Actor, home: Located, provider: ExternalProvider) -> Remote:
+def _home_there(actor: Actor, home: Located, provider: Provider) -> Remote:
     """A schema that has its place, asked now. Raises NotFound where it is gone, or another has its name there."""
     kept = current(actor, home, provider, force=True)
     return Remote(kept.wire_name, kept.definition, kept.identity, kept.version, kind=Kind.SCHEMA)
 
 
-def _place_to_make(actor: Actor, home: Located, provider: ExternalProvider) -> Remote | None:
+def _place_to_make(actor: Actor, home: Located, provider: Provider) -> Remote | None:
     """What a schema is to become there that only led to others so far; None for one that has its place."""
     if mirror.levels_at(home.id) is not None:
         return None
     if there := nesting.foreign_place(actor, home, provider, home.path):
         return there
-    levels = provider.levels_of(home.path)
-    return Remote(mirror.wire_name(levels), provider.new_schema(None, {}), kind=Kind.SCHEMA)
+    levels = provider.names.levels_of(home.path)
+    return Remote(mirror.wire_name(levels), provider.schemas.draft(None, {}), kind=Kind.SCHEMA)
 
 
-def _making(
-    place: Remote | None, home: Located, provider: ExternalProvider, marker: int
-) -> tuple[list[dict[str, Any]], list[Name]]:
+def _making(place: Remote | None, home: Located, marker: int) -> tuple[list[dict[str, Any]], list[Name]]:
     """The call that makes the place of a schema, and its name: held, so that nobody meets it before it is published."""
     if place is None:
         return [], []
-    levels, definition = mirror.provider_levels(place), provider.marked(place.definition, str(marker))
-    return [step("create_schema", may_adopt=True, schema=levels, definition=definition)], names_on(home)[-1:]
+    arguments = {"schema": mirror.provider_levels(place), "definition": place.definition, "marker": str(marker)}
+    return [step("create_schema", may_adopt=True, **arguments)], names_on(home)[-1:]
 
 
 def _publish_place(intent: Intent, home: Located) -> None:
@@ -240,12 +236,19 @@ def alter(actor: Actor, found: Located, updates: Sequence[Any]) -> None:
 
     def attempt() -> None:
         kept = current(actor, found, provider, force=True)
-        meant = keeping(updates, lambda: provider.shown_table(kept.definition)["properties"])
-        wanted = provider.altered_table(kept.definition, meant)
-        if wanted != kept.definition:
-            before, after = (provider.named_places(each) for each in (kept.definition, wanted))
+        meant = keeping(updates, lambda: provider.tables.show(kept.definition)["properties"])
+        expected = provider.tables.altered(kept.definition, meant)
+        if expected != kept.definition:
+            before, after = (provider.tables.named_places(each) for each in (kept.definition, expected))
             ground.require_new(actor, found, provider, before, after)
-            draft = partial(_alteration, found=found, provider=provider, kept=kept, wanted=wanted, updates=updates)
+            draft = partial(
+                _alteration,
+                found=found,
+                kept=kept,
+                changes=as_json(meant),
+                expected=expected,
+                actions=sorted({update.action for update in updates}),
+            )
             intents.carry(actor, draft, holds=_holding(found))
 
     retried(attempt)
@@ -259,10 +262,10 @@ def _holding(found: Located) -> Callable[[], None]:
 def _alteration(
     actor: Actor,
     found: Located,
-    provider: ExternalProvider,
     kept: Mirror,
-    wanted: dict[str, Any],
-    updates: Sequence[Any],
+    changes: list[dict[str, Any]],
+    expected: dict[str, Any],
+    actions: list[str],
 ) -> Draft:
     fresh, marker = again(actor, found, operations.ALTER_TABLE), new_id()
     return Draft(
@@ -277,12 +280,14 @@ def _alteration(
                 "alter_table",
                 schema=mirror.levels_at(fresh.nodes[-2].id),
                 table=kept.wire_name,
-                definition=provider.marked(wanted, str(marker)),
+                changes=changes,
                 version=kept.version,
+                expected=expected,
+                marker=str(marker),
                 by_owner=places.chooses(actor, fresh),
             )
         ],
-        arguments={"id": fresh.id, "details": {"changed": sorted({update.action for update in updates})}},
+        arguments={"id": fresh.id, "details": {"changed": actions}},
     )
 
 
@@ -307,7 +312,7 @@ def rename(actor: Actor, found: Located, target: Address, *, iceberg: bool = Fal
             _home_there(actor, home, provider)
     kept = current(actor, found, provider, force=True)
     _require_shown(found, provider, kept, iceberg)
-    name = provider.folded(target.leaf or "")
+    name = provider.names.folded(target.leaf or "")
     check_segment(name, Kind.TABLE)
     remote = Remote(kept.wire_name, kept.definition, kept.identity, kept.version)
 
@@ -325,8 +330,8 @@ def rename(actor: Actor, found: Located, target: Address, *, iceberg: bool = Fal
         if levels is None:
             raise Conflict(f"Schema {home.path.logical()} lost its place meanwhile; try again.", kind=Kind.SCHEMA)
         marker = new_id()
-        first, on_the_way = _making(place, home, provider, marker)
-        calls = provider.renaming(mirror.levels_at(fresh.nodes[-2].id) or [], levels, name, remote, str(marker))
+        first, on_the_way = _making(place, home, marker)
+        calls = provider.tables.renaming(mirror.levels_at(fresh.nodes[-2].id) or [], levels, name, remote, str(marker))
         return Draft(
             id=marker,
             verb="rename_table",

@@ -21,7 +21,7 @@ from metalake.lineage import Located
 from metalake.models import Securable
 from outside import mirror
 from outside.intents import Held, Name, Work
-from providers.external import KEPT, Remote
+from providers.answers import KEPT, Remote
 
 T = TypeVar("T")
 ATTEMPTS = 3

@@ -6,16 +6,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from functools import cached_property
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
+from pydantic import ValidationError
 
 from metalake.errors import Invalid, Unsupported
 from metalake.kinds import CatalogType, Kind
 from metalake.wire import complaint
-
-if TYPE_CHECKING:
-    from providers.metadata_files import MetadataFiles
+from providers.metadata_files import MetadataFiles
+from providers.schema_names import SchemaNames
+from providers.settings import CACHE_TTL, Settings, seconds_of
+from providers.stores import RemotePartitions, RemotePointers, RemoteSchemas, RemoteStore, RemoteTables
+from providers.verbs import VERBS, present
 
 # What begins so is a storage's property, however much it is like one of a catalog's own.
 SPELT_BY_GRAVITINO = frozenset(
@@ -39,25 +42,7 @@ class Offer:
     formats: frozenset[str] = frozenset()  # of its tables
     nested: bool = False  # schemas inside schemas, in the outside system itself where that keeps them
     folds_case: bool = False  # names are lower-cased before use
-
-
-class Settings(BaseModel):
-    """A catalog's declared properties, by the names the wire has; secrets are SecretStr. Unknown ones are kept."""
-
-    model_config = ConfigDict(extra="allow", populate_by_name=True)
-
-    @classmethod
-    def declared(cls) -> list[str]:
-        return [field.alias or name for name, field in cls.model_fields.items()]
-
-    @classmethod
-    def secrets(cls) -> frozenset[str]:
-        """The declared properties that are never shown."""
-        return frozenset(
-            field.alias or name
-            for name, field in cls.model_fields.items()
-            if SecretStr in (field.annotation, *get_args(field.annotation))
-        )
+    remote: type[RemoteStore] | None = None  # what keeps them outside
 
 
 class Provider:
@@ -68,6 +53,7 @@ class Provider:
     settings: ClassVar[type[Settings]] = Settings
     # Declared properties that cannot change once the catalog exists, with the reason.
     immutable: ClassVar[Mapping[str, str]] = {}
+    longest_name: ClassVar[int] = 255  # of a schema in the outside system, in bytes
     # Places that the catalog has already, in the spelling to compare: what is asked of new ones is not asked of them.
     kept: Collection[str] = ()
 
@@ -132,6 +118,24 @@ class Provider:
         """The metadata files of tables that are kept by us. Raises Unsupported where none are."""
         raise Unsupported(f"{self.label} catalogs keep no tables here.", kind=Kind.TABLE)
 
+    def locations(self) -> list[str]:
+        """The places that belong to this catalog alone, in the spelling to compare."""
+        return []
+
+    def check_locations(self) -> None:
+        """Raise Invalid for a place that the server does not allow now."""
+
+    def test_connection(self) -> None:
+        """One cheap real call. Raises Invalid or ProviderUnavailable, saying what is wrong in a sentence."""
+        raise NotImplementedError
+
+    # The outside system of a catalog that has one.
+
+    @property
+    def freshness(self) -> int:
+        """Seconds for which an answer of the system is good."""
+        return seconds_of(self.properties, CACHE_TTL) or 0
+
     def system_names(self) -> list[str]:
         """What the settings alone say of the system, as URLs; [] where nothing tells it from others.
 
@@ -143,13 +147,55 @@ class Provider:
         """The same, and what it leads to: hosts are looked up. Raises Invalid, ProviderUnavailable."""
         return self.system_names()
 
-    def locations(self) -> list[str]:
-        """The places that belong to this catalog alone, in the spelling to compare."""
-        return []
+    def is_named(self, location: str) -> bool:
+        """Whether a location lies where the catalog's properties say that its tables may."""
+        return False
 
-    def check_locations(self) -> None:
-        """Raise Invalid for a place that the server does not allow now."""
+    @property
+    def names(self) -> SchemaNames:
+        """What its schemas are called in the system."""
+        offer = self.offered[Kind.SCHEMA]
+        return SchemaNames(
+            label=self.label,
+            nests_there=offer.nested,
+            nests_here=self.properties.get("nested-namespaces") == "true" and not offer.nested,
+            folds_case=offer.folds_case,
+            longest=self.longest_name,
+            check=self.checked_name,
+        )
 
-    def test_connection(self) -> None:
-        """One cheap real call. Raises Invalid or ProviderUnavailable, saying what is wrong in a sentence."""
-        raise NotImplementedError
+    def checked_name(self, name: str) -> str:
+        """A schema's name as the system takes it. Raises Invalid."""
+        return name
+
+    @cached_property
+    def schemas(self) -> RemoteSchemas:
+        store = self._store(Kind.SCHEMA)
+        assert isinstance(store, RemoteSchemas)
+        return store
+
+    @cached_property
+    def tables(self) -> RemoteTables:
+        store = self._store(Kind.TABLE)
+        assert isinstance(store, RemoteTables)
+        return store
+
+    @cached_property
+    def partitions(self) -> RemotePartitions:
+        return self.tables.partitions(self)
+
+    @cached_property
+    def pointers(self) -> RemotePointers:
+        return self.tables.pointers(self)
+
+    def _store(self, kind: Kind) -> RemoteStore:
+        offer = self.offered.get(kind)
+        if offer is None or offer.remote is None:
+            raise Unsupported(f"{self.label} keeps no {kind}s outside.", kind=kind)
+        return offer.remote(self)
+
+    def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
+        """Make one call of the remote store that a verb belongs to; `providers.remote` does, with a deadline."""
+        declared = VERBS[verb]
+        store = getattr(self, declared.store)
+        return getattr(store, declared.method)(**present(verb, dict(arguments)))

@@ -13,9 +13,10 @@ from pydantic import Field
 from formats.iceberg import files, locations
 from formats.iceberg.folders import divided
 from metalake.errors import Invalid, at
-from providers.base import Provider, Settings
+from providers.base import Provider
 from providers.reaching.addresses import METADATA, METADATA_NAMES, kind_of, literal, parse_host
 from providers.reaching.storage import check_storage, parse_storage, reach_storage
+from providers.settings import Settings
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TookTooLong
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from prometheus_client import Counter, Histogram
 
@@ -23,12 +23,8 @@ from metalake.blocking import may_block
 from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
 from providers import deadline as time_limit
 from providers import nul
-from providers.base import Provider
 from providers.lines import Line, line_of, storage_line_of, trial_line_of
 from providers.verbs import READS
-
-if TYPE_CHECKING:
-    from providers.external import ExternalProvider
 
 T = TypeVar("T")
 
@@ -37,10 +33,32 @@ log = logging.getLogger(__name__)
 CONNECT, READ, TOTAL = 3.0, 10.0, 30.0  # seconds
 RETRIES = 2
 STORAGE = "The storage"
+DESCRIBING = ("definition", "plan", "changes", "expected")  # arguments that say what an object is to be
 READ_FILE = "read_file"  # of a storage; its other verbs write
 
 CALLS = Counter("metalake_remote_calls", "Calls to outside systems", ["catalog", "provider", "verb", "outcome"])
 SECONDS = Histogram("metalake_remote_seconds", "Seconds that a call took", ["catalog", "provider", "verb"])
+
+
+class Called(Protocol):
+    """A provider as far as its verbs are called."""
+
+    @property
+    def catalog_id(self) -> int: ...
+
+    @property
+    def label(self) -> str: ...
+
+    def call(self, verb: str, arguments: dict[str, Any], /) -> Any: ...
+
+
+class Tried(Protocol):
+    """A provider as far as its connection is tried."""
+
+    @property
+    def label(self) -> str: ...
+
+    def test_connection(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -49,13 +67,10 @@ class ByWorker:
 
     catalog_id: int
     label: str
-    send: Callable[[str, dict[str, Any]], Any]
-
-    def __getattr__(self, verb: str) -> Callable[..., Any]:
-        return lambda **arguments: self.send(verb, arguments)
+    call: Callable[[str, dict[str, Any]], Any]
 
 
-def run(provider: ExternalProvider | ByWorker, verb: str, arguments: dict[str, Any], *, total: float = TOTAL) -> Any:
+def run(provider: Called, verb: str, arguments: dict[str, Any], *, total: float = TOTAL) -> Any:
     """The verb's answer as JSON, within `total` seconds; reads are tried up to three times, by whoever makes them.
 
     Raises what the verb raises, ProviderBusy, and where time is up ProviderTimeout for a read and OutcomeUnknown for a
@@ -120,9 +135,7 @@ def reach(catalog_id: int, verb: str, act: Callable[[], T], *, waits: bool = Tru
             raise silence(said, kind="storage") from None
 
 
-def trial(
-    provider: Provider, act: Callable[[], Any] | None = None, seconds: float = 15.0, *, metalake_id: int = 0
-) -> Any:
+def trial(provider: Tried, act: Callable[[], Any] | None = None, seconds: float = 15.0, *, metalake_id: int = 0) -> Any:
     """Try the connection of a catalog that may not be registered yet, or what `act` does; returns what that does.
 
     Raises what is wrong with it, and ProviderBusy while what others of its metalake try holds its share of the threads.
@@ -157,7 +170,7 @@ def _pause(failure: ProviderUnavailable, attempt: int) -> float | None:
 def _once(
     line: Line,
     ticket: int,
-    provider: ExternalProvider | ByWorker,
+    provider: Called,
     verb: str,
     arguments: dict[str, Any],
     deadline: float,
@@ -165,7 +178,7 @@ def _once(
     def work() -> Any:
         try:
             with time_limit.until(deadline):
-                return getattr(provider, verb)(**_as_sent(arguments))
+                return provider.call(verb, _as_sent(arguments))
         except MetalakeError as failure:
             failure.message = failure.message.replace(nul.NUL, "")  # it is kept with the write that it ended
             raise
@@ -232,5 +245,5 @@ def _as_json(answer: Any) -> Any:
 
 
 def _as_sent(arguments: dict[str, Any]) -> dict[str, Any]:
-    definition = arguments.get("definition")
-    return arguments if definition is None else arguments | {"definition": nul.as_sent(definition)}
+    said = {name: nul.as_sent(arguments[name]) for name in DESCRIBING if arguments.get(name) is not None}
+    return arguments | said

@@ -20,8 +20,8 @@ if "METALAKE_TEST_HOME" not in os.environ:  # pytest-xdist's workers inherit it
     atexit.register(shutil.rmtree, os.environ["METALAKE_TEST_HOME"], ignore_errors=True)
 os.environ["METALAKE_HOME"] = os.environ["METALAKE_TEST_HOME"]
 os.environ["METALAKE_PROVIDERS"] = ",".join(
-    f"{name}=tests.providers.memory:{class_}"
-    for name, class_ in (("memory", "MemoryProvider"), ("memory-flat", "FlatMemoryProvider"))
+    f"{name}=tests.providers.{class_}"
+    for name, class_ in (("memory", "memory:MemoryProvider"), ("memory-flat", "flat:FlatMemoryProvider"))
 )
 os.environ["METALAKE_IDLE_TIMEOUT"] = "600"  # a test may be one transaction, and do much else meanwhile
 os.environ["METALAKE_DATABASE_URL"] = os.environ.get("METALAKE_TEST_DATABASE_URL", "")

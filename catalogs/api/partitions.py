@@ -9,7 +9,7 @@ from pydantic import Field
 from authz.policy import Actor
 from catalogs.replies import partition_reply
 from catalogs.services.tables import load_partitions
-from formats.hive.partitions import IdentityPartition
+from formats.native.partitions import IdentityPartition
 from metalake.errors import NotFound
 from metalake.lineage import Address
 from metalake.rest.views import Endpoint, answers

@@ -14,7 +14,7 @@ from formats.iceberg import locations
 from metalake.errors import Invalid
 from metalake.kinds import Kind
 from metalake.lineage import Located
-from providers.external import ExternalProvider
+from providers.base import Provider
 from providers.metadata_files import MetadataFiles
 
 MOST_FORMER = 16
@@ -76,7 +76,7 @@ def move(actor: Actor, store: MetadataFiles, table: Located, places: list[str]) 
         )
 
 
-def require_unclaimed(provider: ExternalProvider, *places: str | None) -> None:
+def require_unclaimed(provider: Provider, *places: str | None) -> None:
     """Raise Invalid where a catalog keeps a table here in one of these places, which only an outside system names."""
     for place in places:
         if not place or provider.is_named(place):

@@ -23,7 +23,6 @@ from metalake.errors import Conflict, Forbidden, MetalakeError
 from metalake.kinds import Kind
 from providers import remote
 from providers.base import Provider
-from providers.external import ExternalProvider
 from providers.reaching.metastores import systems_at, systems_named
 from providers.registry import provider_for
 
@@ -46,13 +45,13 @@ NOWHERE = System()
 
 
 def names_of(provider: Provider) -> frozenset[str]:
-    return frozenset(provider.system_names()) if isinstance(provider, ExternalProvider) else frozenset()
+    return frozenset(provider.system_names())
 
 
 def look_up(provider: Provider, metalake_id: int) -> System:
     """Not for use in a transaction. Raises Invalid, ProviderUnavailable."""
     names = names_of(provider)
-    if not isinstance(provider, ExternalProvider) or not names:
+    if not names:
         return NOWHERE
     older = _older(provider.catalog_id)
     words, shared, others = remote.trial(
@@ -83,19 +82,19 @@ def has_moved(row: Catalog, system: System) -> bool:
     return system.moved or (row.systems is not None and not system.names.issubset(row.systems))
 
 
-def _older(besides: int) -> list[ExternalProvider]:
+def _older(besides: int) -> list[Provider]:
     """The catalogs whose rows say nothing of their systems: they were made before rows did."""
     found = []
     rows = Catalog.objects.filter(systems__isnull=True).exclude(pk=besides)
     for catalog_id, name in rows.values_list("pk", "provider"):
         with suppress(MetalakeError):  # its provider is there no more, or its secrets do not open
             provider = provider_for(name, catalog_id, vault.properties_of(catalog_id))
-            if isinstance(provider, ExternalProvider):
+            if provider.is_outside(provider.properties):
                 found.append(provider)
     return found
 
 
-def _words_of(providers: Sequence[ExternalProvider]) -> dict[int, frozenset[str]]:
+def _words_of(providers: Sequence[Provider]) -> dict[int, frozenset[str]]:
     """Of those that can be looked up in time."""
     until = time.monotonic() + SECONDS
     found = {}

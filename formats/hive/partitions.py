@@ -9,16 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from formats.hive.tables import HiveColumn
 from formats.hive.types import native_type
-from formats.native.columns import FieldName, LiteralValue, is_null
-from formats.native.tables import Properties
+from formats.native.columns import LiteralValue, is_null
+from formats.native.partitions import IdentityPartition
 from metalake.errors import Invalid, Unsupported
-from metalake.wire import Body, quote
+from metalake.wire import quote
 
 NULL_VALUE = "__HIVE_DEFAULT_PARTITION__"
 # Hive's own list (Hive, class FileUtils); the brace and the bracket that close are as they are there.
@@ -26,16 +24,6 @@ _SPECIAL = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 _ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?")
-
-
-class IdentityPartition(Body):
-    """A partition that holds the rows with the given values, one for each partition column."""
-
-    type: Literal["identity"]
-    name: str | None = None
-    field_names: list[FieldName] = Field(min_length=1)
-    values: list[LiteralValue] = Field(min_length=1)
-    properties: Properties = {}
 
 
 def escape(text: str) -> str:

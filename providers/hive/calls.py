@@ -12,12 +12,13 @@ from hive_metastore.ttypes import EnvironmentContext, Table
 
 from formats.hive.partitions import partition_values
 from formats.hive.tables import MANAGED_TABLE, VIEW_TYPES, HiveColumn
-from metalake.errors import Conflict, MetalakeError, NotFound, OutcomeUnknown, Unsupported
+from metalake.errors import AlreadyExists, Conflict, MetalakeError, NotFound, OutcomeUnknown, Unsupported
 from metalake.kinds import Kind
-from providers.external import PARTITION, Remote
+from providers.answers import PARTITION, Json, Remote
 from providers.hive.client import Metastore
 from providers.hive.errors import About
 from providers.hive.objects import DDL_TIME, hive_table, partition_of, schema_of, table_of
+from providers.hive_like.meaning import marker_of
 
 KEEP_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 
@@ -56,6 +57,14 @@ def read_kinds(metastore: Metastore, database: str) -> list[tuple[str, str]]:
 
 def read_table(metastore: Metastore, database: str, table: str) -> Table:
     return metastore.call("get_table", database, table, about=About(Kind.TABLE, f"{database}.{table}"))
+
+
+def read_same(metastore: Metastore, database: str, table: str, identity: str) -> Table:
+    """The table as it is. Raises NotFound where it is another one by now."""
+    there = read_table(metastore, database, table)
+    if table_of(there).identity != identity:
+        raise NotFound(f"Table {database}.{table} does not exist: another has its name now.", kind=Kind.TABLE)
+    return there
 
 
 def is_there(metastore: Metastore, database: str, table: str) -> bool:
@@ -125,6 +134,14 @@ def drop(metastore: Metastore, database: str, table: str, *, with_files: bool = 
     context = EnvironmentContext({"ifPurge": "TRUE"} if purge else {})
     about = About(Kind.TABLE, f"{database}.{table}")
     metastore.call("drop_table_with_environment_context", database, table, with_files, context, about=about)
+
+
+def ours(there: Remote, made: Json) -> Remote:
+    """What is there already, if it is this very creation: a metastore repeats its own failed transactions."""
+    marker = marker_of(made)
+    if not marker or marker_of(there.definition) != marker:
+        raise AlreadyExists(f"{there.kind.capitalize()} {there.name} already exists.", kind=there.kind)
+    return there
 
 
 @contextmanager

@@ -7,24 +7,23 @@ looked at. Where that cannot be done, the catalog's owner answers for what lies 
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import Any
 
 from hive_metastore.ttypes import Table
 
 from formats.hive.tables import VIEW_TYPES
 from formats.iceberg import files, locations
-from metalake.errors import Invalid, MetalakeError, NotFound
+from metalake.errors import Invalid, MetalakeError, NotFound, Unsupported
 from metalake.kinds import Kind
 from metalake.protected import protected_files
+from providers.answers import Json
 from providers.hive import folders as hive_folders
+from providers.hive.calls import drop
+from providers.hive.catalog import HiveCatalog
 from providers.hive.client import Metastore
 from providers.hive.folders import Folders, Place, beside, places_of
-from providers.hive.meaning import HiveMeaning
 from providers.hive.objects import hive_table
-from providers.hive_like.iceberg_entries import written_for
+from providers.hive_like.pointers import written_for
 
 OWNER = "the owner of the catalog can have them deleted"
 OTHERS = "files of other tables or schemas lie among its own, so they stay"
@@ -36,13 +35,15 @@ FRESH = re.compile(r"-[0-9a-f]{32}")  # how `iceberg_place` ends the folder of a
 MOST = 16  # folders of one table that are looked at
 
 
-class HiveFiles(HiveMeaning):
-    @abstractmethod
-    def _metastore(self) -> AbstractContextManager[Metastore]: ...
+class TableFiles:
+    """The files of one catalog's tables."""
+
+    def __init__(self, catalog: HiveCatalog) -> None:
+        self.catalog = catalog
 
     def folders(self) -> Folders:
         """On a connection of its own, which a listing that takes too long would spoil for the write."""
-        with self._metastore() as metastore:
+        with self.catalog.metastore() as metastore:
             return hive_folders.listed(metastore)
 
     def is_empty(self, place: str) -> bool | None:
@@ -50,7 +51,7 @@ class HiveFiles(HiveMeaning):
         if place.partition("://")[0].lower() in locations.CLUSTERS:
             return None
         try:
-            return files.is_empty(self.io, self.metadata_files(place).allowed_place(place))
+            return files.is_empty(self.catalog.io, self.catalog.pointers.files(place).allowed_place(place))
         except NotFound:
             return False  # it is no folder
         except MetalakeError:
@@ -61,7 +62,8 @@ class HiveFiles(HiveMeaning):
     def has_files(self, table: Table) -> bool:
         """Whether a metastore is to delete a table's files with it: not those of an Iceberg table."""
         described = hive_table(table)
-        return not (described.is_view or described.is_external or self.metadata_location(described.as_json()))
+        is_iceberg = self.catalog.pointers.location(described.as_json()) is not None
+        return not (described.is_view or described.is_external or is_iceberg)
 
     def why_kept(self, folders: Folders, table: Table, places: Sequence[Place], by_owner: bool) -> str | None:
         """Why a metastore may not be told to delete what lies in these places of a table; None where it may."""
@@ -77,7 +79,22 @@ class HiveFiles(HiveMeaning):
         is_seen = len(places) <= MOST and all(self.is_empty(place.text) is not None for place in places)
         return None if is_seen else UNSEEN
 
-    def require_movable_files(self, table: Table, database: str, goal: str | None, name: str, by_owner: bool) -> None:
+    def drop(
+        self, metastore: Metastore, there: Table, folders: Folders | None, by_owner: bool, *, purge: bool = False
+    ) -> str | None:
+        """Why files stay that a metastore would have deleted with the table."""
+        with_files, why = False, None
+        if self.has_files(there) and folders is not None:
+            places = [*map(Place, places_of(there)[:1]), *folders.of(there)]
+            why = self.why_kept(folders, there, places, by_owner)
+            with_files = why is None
+        if why and purge:
+            said = f"Table {there.dbName}.{there.tableName} was not purged: {why}. A drop without purge is possible."
+            raise Unsupported(said, kind=Kind.TABLE)
+        drop(metastore, there.dbName, there.tableName, with_files=with_files, purge=purge and with_files)
+        return why
+
+    def require_movable(self, table: Table, database: str, goal: str | None, name: str, by_owner: bool) -> None:
         """Raise Invalid where a rename might take files of others along, or bring a table's own among them.
 
         `goal` is the folder of the database that the table goes to.
@@ -101,9 +118,9 @@ class HiveFiles(HiveMeaning):
 
     # What is put somewhere
 
-    def is_fresh(self, definition: dict[str, Any]) -> bool:
+    def is_fresh(self, definition: Json, plan: Json | None) -> bool:
         """Whether a new Iceberg table goes where nothing lies yet, into a folder that is named for it alone."""
-        pointer = written_for(definition)
+        pointer = written_for(definition, plan)
         place = (pointer or "").rpartition("/metadata/")[0]
         return bool(FRESH.search(place[-33:])) and self.is_empty(place) is True
 

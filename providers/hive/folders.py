@@ -22,7 +22,7 @@ from metalake.errors import NotFound, ProviderTimeout, ProviderUnavailable, Unsu
 from metalake.kinds import Kind
 from providers.hive.client import Metastore
 from providers.hive.errors import About, Refused
-from providers.hive_like.iceberg_entries import POINTER
+from providers.hive_like.meaning import POINTER
 
 LOOK_SECONDS = 8.0  # of a call's 30: a metastore that is larger than what is listed meanwhile is not looked through
 AT_ONCE = 500

@@ -21,6 +21,7 @@ from hive_metastore.ttypes import (
 
 from metalake.errors import MetalakeError, NotFound, ProviderBusy, ProviderUnavailable, Unsupported
 from metalake.kinds import Kind
+from providers.hive.catalog import HiveCatalog
 from providers.hive.client import Metastore, connection
 from providers.hive.errors import About, Refused
 from providers.reaching.endpoints import Endpoint
@@ -89,3 +90,10 @@ def _release(endpoints: Sequence[Endpoint], metastore: Metastore, lock: int, abo
 def _unlock(metastore: Metastore, lock: int, about: About) -> None:
     with suppress(NotFound):
         metastore.call("unlock", UnlockRequest(lock), about=about)
+
+
+@contextmanager
+def locked_table(catalog: HiveCatalog, database: str, table: str) -> Iterator[tuple[Metastore, bool]]:
+    """A connection under the table's lock, and whether there is one."""
+    with catalog.metastore() as metastore, locked(catalog.endpoints, metastore, database, table) as has_lock:
+        yield metastore, has_lock

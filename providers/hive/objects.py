@@ -24,7 +24,7 @@ from formats.hive.partitions import partition_name
 from formats.hive.tables import VIEW_TYPES, HiveColumn, HiveTable, SortColumn
 from metalake.errors import ProviderUnavailable
 from metalake.kinds import Kind
-from providers.external import PARTITION, Remote, digest
+from providers.answers import PARTITION, Remote, digest
 from providers.hive_like.meaning import formats_in
 
 DDL_TIME = "transient_lastDdlTime"  # moves with every touch, and says nothing of the table

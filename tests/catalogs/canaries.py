@@ -24,7 +24,7 @@ from pydantic import Field, SecretStr, create_model
 
 from providers.base import Settings
 from providers.glue.settings import GlueSettings
-from providers.hive.meaning import HiveSettings
+from providers.hive.settings import HiveSettings
 from providers.iceberg.provider import IcebergSettings
 from tests.catalogs.callers import PASSWORD
 

@@ -22,7 +22,7 @@ from formats.iceberg import builder, files
 from metalake import protected
 from metalake.errors import Invalid, ProviderUnavailable
 from metalake.lineage import Address
-from providers.hive.files import OURS
+from providers.hive.files import OURS, TableFiles
 from providers.hive.folders import Place
 from providers.hive.provider import HiveProvider
 from providers.iceberg.provider import IcebergProvider
@@ -245,7 +245,7 @@ def test_a_metastore_is_not_told_to_delete_the_servers_files(lake: Path, victims
     nobodys = SimpleNamespace(hold_others=lambda *_: False, is_whole=True)
     for place, why in ((lake, OURS), (lake / "own", OURS), (victims[0], OURS), (lake / "beside", None)):
         table = Table(dbName="d", tableName="t")
-        assert provider.why_kept(nobodys, table, [Place(f"file:{place}")], True) == why  # type: ignore[arg-type]
+        assert TableFiles(provider).why_kept(nobodys, table, [Place(f"file:{place}")], True) == why  # type: ignore[arg-type]
 
 
 def test_no_deletion_of_ours_takes_the_servers_files(lake: Path, victims: list[Path]) -> None:

@@ -16,7 +16,8 @@ from metalake.kinds import Kind
 from outside import nesting, refresh
 from providers import registry
 from tests.frontend.conftest import actor, add_outside, give, sign_in
-from tests.providers.memory import FlatMemoryProvider, MemorySettings
+from tests.providers.flat import FlatMemoryProvider
+from tests.providers.memory import MemorySettings
 from tests.providers.world import World
 
 pytestmark = pytest.mark.store

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.server
 PROVIDERS = ",".join(
-    f"{name}=tests.providers.memory:{class_}"
-    for name, class_ in (("memory", "MemoryProvider"), ("memory-flat", "FlatMemoryProvider"))
+    f"{name}=tests.providers.{class_}"
+    for name, class_ in (("memory", "memory:MemoryProvider"), ("memory-flat", "flat:FlatMemoryProvider"))
 )
 CANARY = "canary-52c1aa90"
 

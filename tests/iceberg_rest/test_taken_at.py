@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
@@ -16,7 +15,8 @@ from authz.models import User
 from catalogs.models import Listing, Mirror
 from catalogs.services import catalogs
 from tests.iceberg_rest.world import COLUMNS, Answer, Caller
-from tests.providers.memory import MemoryProvider
+from tests.providers.memory import MemoryTables
+from tests.providers.pointers import MemoryPointers
 from tests.providers.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -47,11 +47,9 @@ def world(tmp_path: Path) -> World:
 def outside(owner: Caller, world: World, monkeypatch: pytest.MonkeyPatch) -> Caller:
     """An outside catalog whose tables are Iceberg's, and whose answers are good for ten minutes."""
 
-    def location(self: MemoryProvider, definition: dict[str, Any]) -> str | None:
-        return definition["properties"].get("pointer")
-
-    monkeypatch.setattr(MemoryProvider, "metadata_location", location)
-    monkeypatch.setattr(MemoryProvider, "metadata_files", lambda self, *places: Files())
+    monkeypatch.setattr(MemoryPointers, "parameter", "pointer")
+    monkeypatch.setattr(MemoryPointers, "files", lambda self, *places: Files())
+    monkeypatch.setattr(MemoryTables, "pointers", MemoryPointers)
     admin = actor_of(User.objects.get(username="admin"))
     properties = {"world": str(world.path), "cache-ttl": "600"}
     catalogs.create_catalog(admin, "demo", "deep", "relational", "memory", None, properties)

@@ -27,7 +27,7 @@ from tests.servers import REPOSITORY, MetalakeServer, OwnRedis, prepare
 from tests.waiting import eventually
 
 CATALOGS = "/api/metalakes/demo/catalogs"
-PROVIDERS = "memory=tests.providers.memory:MemoryProvider,memory-flat=tests.providers.memory:FlatMemoryProvider"
+PROVIDERS = "memory=tests.providers.memory:MemoryProvider,memory-flat=tests.providers.flat:FlatMemoryProvider"
 THREADS = 8  # of the worker
 COLUMNS = [{"name": "carrier", "type": "string"}, {"name": "delay", "type": "integer"}]
 

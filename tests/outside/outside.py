@@ -22,9 +22,10 @@ from hive_metastore.ttypes import (
 )
 
 from formats.iceberg import builder, files
-from providers.external import MARKER, Remote, digest
+from providers.answers import Remote, digest
 from providers.hive.objects import DDL_TIME, partition_of, schema_of, table_of
 from providers.hive.objects import hive_table as hive_table_of
+from providers.hive_like.meaning import MARKER
 from tests.faults import Faults
 from tests.glue import Apply, Fault, Glue, Rule
 from tests.hms import HiveMetastore
@@ -277,9 +278,9 @@ class AwsGlue(Outside):
 
     def objects(self) -> dict[str, Remote]:
         found = {}
-        for schema in self._direct.list_schemas().items:
+        for schema in self._direct.schemas.list().items:
             found[schema.name] = schema
-            for table in self._direct.list_tables([schema.name]).items:
+            for table in self._direct.tables.list([schema.name]).items:
                 found[f"{schema.name}{LEVELS}{table.name}"] = table
         return found
 
@@ -289,7 +290,7 @@ class AwsGlue(Outside):
         for name, table in self.objects().items():
             schema, _, leaf = name.partition(LEVELS)
             for each in (
-                self._direct.list_partitions([schema], leaf).items if table.definition.get("partition_keys") else ()
+                self._direct.partitions.list([schema], leaf).items if table.definition.get("partition_keys") else ()
             ):
                 found.add((f"{schema}.{leaf}/{each.name}", self.plain(each.definition)))
         return found

@@ -23,11 +23,11 @@ from metalake.models import Securable
 from metalake.privileges import Privilege
 from outside import mirror, reading, refresh
 from providers import lines, remote
-from providers.external import Page, Remote
+from providers.answers import Page, Remote, digest
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give
-from tests.providers import memory
-from tests.providers.memory import MemoryProvider
+from tests.providers import world as world_module
+from tests.providers.memory import MemoryTables
 from tests.providers.world import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
@@ -64,19 +64,19 @@ def view(sales: int, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others dropped the table and made a view of its name, which the system lists among its tables."""
     world.drop("shop", "sales")
     world.put_table("shop", "sales", columns=("salary",), is_view="yes")
-    made, list_tables = memory._remote, MemoryProvider.list_tables
+    made, list_tables = world_module.remote_of, MemoryTables.list
 
     def with_kinds(name: str, kept: dict[str, Any], kind: str) -> Remote:
         is_view = "is_view" in kept["definition"]["properties"]
         return made(name, kept, Kind.VIEW if is_view else kind)
 
-    def list_with_kinds(self: MemoryProvider, schema: list[str], page: str | None = None, whole: bool = False) -> Page:
+    def list_with_kinds(self: MemoryTables, schema: list[str], page: str | None = None, whole: bool = False) -> Page:
         found = list_tables(self, schema, page, whole=True)
         items = found.items if whole else [Remote(one.name, {}, kind=one.kind) for one in found.items]
         return replace(found, items=items)
 
-    monkeypatch.setattr(memory, "_remote", with_kinds)
-    monkeypatch.setattr(MemoryProvider, "list_tables", list_with_kinds)
+    monkeypatch.setattr(world_module, "remote_of", with_kinds)
+    monkeypatch.setattr(MemoryTables, "list", list_with_kinds)
 
 
 def is_buried(table: int) -> bool:
@@ -114,7 +114,7 @@ def test_a_view_of_the_same_identity_and_definition_is_no_table_either(
     with world.open() as state:
         there = state["tables"]["shop\x1fsales"]
         there["identity"] = kept.identity
-        kept.version = memory.digest(there["definition"])
+        kept.version = digest(there["definition"])
         kept.save()
     assert mia.get(SALES).error[0] == 404
     assert is_buried(sales)
@@ -123,7 +123,7 @@ def test_a_view_of_the_same_identity_and_definition_is_no_table_either(
 def test_what_a_listing_left_out_and_is_a_view_is_buried(
     sales: int, view: None, admin: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MemoryProvider, "list_tables", lambda self, schema, page=None, whole=False: Page([]))
+    monkeypatch.setattr(MemoryTables, "list", lambda self, schema, page=None, whole=False: Page([]))
     Securable.objects.update(create_time=timezone.now() - timedelta(hours=1))
     assert names(admin.get(f"{SCHEMAS}/shop/tables")) == []
     assert is_buried(sales)

@@ -15,7 +15,8 @@ from tests.catalogs.callers import Answer, Caller, update
 from tests.catalogs.conftest import give
 from tests.catalogs.test_same_statements import about_a_table, assert_alike, below_a_schema, natively
 from tests.iceberg_rest.world import Caller as Engine
-from tests.providers.memory import MemoryProvider
+from tests.providers.memory import MemoryTables
+from tests.providers.pointers import MemoryPointers
 from tests.providers.world import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
@@ -117,10 +118,8 @@ def test_no_table_moves_to_a_namesake_of_the_schema(flights: None, admin: Caller
 def engine(flights: None, world: World, monkeypatch: pytest.MonkeyPatch) -> Engine:
     """The same owner on the Iceberg wire, where `delays` and `staff` are Hive tables and `routes` is Iceberg's."""
 
-    def location(self: MemoryProvider, definition: dict[str, Any]) -> str | None:
-        return definition["properties"].get("pointer")
-
-    monkeypatch.setattr(MemoryProvider, "metadata_location", location)
+    monkeypatch.setattr(MemoryPointers, "parameter", "pointer")
+    monkeypatch.setattr(MemoryTables, "pointers", MemoryPointers)
     world.put_table("flights", "routes", pointer="s3://lake/flights/routes/metadata/00001.json")
     return Engine("admin", catalog="deep")
 
@@ -163,8 +162,8 @@ def test_a_table_that_the_settings_hide_is_not_written(
     engine: Engine, admin: Caller, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hidden = ("delays", "routes")
-    monkeypatch.setattr(MemoryProvider, "hides_some", True)
-    monkeypatch.setattr(MemoryProvider, "shows", lambda self, table: table.name not in hidden)
+    monkeypatch.setattr(MemoryTables, "hides_some", True)
+    monkeypatch.setattr(MemoryTables, "shows", lambda self, table: table.name not in hidden)
     before = world.tables()
     for table in hidden:
         assert admin.get(f"{TABLES}/{table}").error[0] == 404

@@ -12,7 +12,8 @@ from metalake.errors import AlreadyExists, ProviderUnavailable
 from metalake.lineage import Address
 from metalake.models import Securable
 from tests.outside.crashes import killed_at, settle_all
-from tests.providers.memory import FlatMemoryProvider, MemoryProvider
+from tests.providers.flat import FlatMemoryTables
+from tests.providers.memory import MemoryTables
 from tests.providers.world import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
@@ -67,7 +68,7 @@ def test_a_place_that_is_there_is_taken(actor: Actor, delays: int, flat_world: W
 def test_where_the_system_itself_renames(
     actor: Actor, delays: int, flat_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(FlatMemoryProvider, "renaming", MemoryProvider.renaming)
+    monkeypatch.setattr(FlatMemoryTables, "renaming", MemoryTables.renaming)
     move(actor, "late")
     assert flat_world.tables() == {"archive.late"}
     assert has_place()

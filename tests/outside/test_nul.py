@@ -13,7 +13,7 @@ from providers import nul
 from tests.catalogs.callers import Caller, update
 from tests.outside.crashes import settle_all
 from tests.outside.writes import Bench
-from tests.providers.memory import MemoryProvider
+from tests.providers.memory import MemorySchemas
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 
@@ -89,10 +89,10 @@ def there_is(bench: Bench, schema: str) -> dict[str, str]:
 
 
 def test_a_refusal_that_quotes_it_ends_the_write(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: MemoryProvider, schema: list[str], definition: dict[str, Any]) -> None:
+    def refuse(self: MemorySchemas, schema: list[str], definition: dict[str, Any], marker: str) -> None:
         raise Invalid("The value '\0' is not taken.", kind="schema")
 
-    monkeypatch.setattr(MemoryProvider, "create_schema", refuse)
+    monkeypatch.setattr(MemorySchemas, "create", refuse)
     with pytest.raises(Invalid, match="The value '' is not taken"):
         bench.make_schema("sales")
     assert Intent.objects.get().state == Intent.State.ABORTED

@@ -15,10 +15,10 @@ from metalake.errors import ProviderUnavailable
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Securable
-from providers.external import Page
+from providers.answers import Page
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give
-from tests.providers.memory import MemoryProvider
+from tests.providers.memory import MemoryTables
 from tests.providers.world import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
@@ -166,7 +166,7 @@ def test_a_listing_that_does_not_know_yet_is_not_believed(
     admin.post(f"{DEEP}/schemas", {"name": "flights"})
     column = {"name": "carrier", "type": "string"}
     admin.post(f"{DEEP}/schemas/flights/tables", {"name": "delays", "columns": [column]})
-    monkeypatch.setattr(MemoryProvider, "list_tables", lambda self, *args, **arguments: Page([]))
+    monkeypatch.setattr(MemoryTables, "list", lambda self, *args, **arguments: Page([]))
     assert admin.delete(f"{DEEP}/schemas/flights").error == (409, 1005, "NonEmptySchemaException")
     assert (world.tables(), world.calls("drop_schema")) == ({"flights.delays"}, 0)
     assert Securable.objects.filter(name="delays").exists()

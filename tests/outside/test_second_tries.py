@@ -25,12 +25,12 @@ from metalake.errors import (
 )
 from metalake.kinds import Kind
 from outside import intents, steps
-from providers.external import Remote
-from providers.metadata_files import MetadataFiles
+from providers.answers import Remote
 from tests.catalogs.conftest import give
 from tests.outside.crashes import settle_all
 from tests.outside.writes import Bench
-from tests.providers.memory import MemoryProvider
+from tests.providers.memory import MemorySchemas, MemoryTables
+from tests.providers.pointers import MemoryPointers
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 
@@ -66,28 +66,8 @@ def root(tmp_path: Path) -> Path:
 def iceberg_table(bench: Bench, root: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """`flights.delays` of others, whose pointer the memory keeps."""
 
-    def commit_table(
-        self: MemoryProvider, schema: list[str], table: str, location: str, previous: str, by_owner: bool = False
-    ) -> Remote:
-        def act(state: dict[str, Any]) -> None:
-            kept = state["tables"].get(PLACE)
-            if kept is None:
-                raise NotFound("Table delays does not exist.", kind="table")
-            if kept["definition"]["properties"][POINTER] != previous:
-                raise Conflict("The table has been modified.", kind="table")
-            kept["definition"]["properties"][POINTER] = location
-
-        self._call("commit_table", act)
-        return self.load_table(schema, table)
-
-    def metadata_files(self: MemoryProvider, *places: str) -> MetadataFiles:
-        return MetadataFiles(self.catalog_id, lambda: files.file_io({}), [root.as_uri()], [str(root)], places=places)
-
-    monkeypatch.setattr(MemoryProvider, "commit_table", commit_table)
-    monkeypatch.setattr(MemoryProvider, "metadata_files", metadata_files)
-    monkeypatch.setattr(
-        MemoryProvider, "metadata_location", lambda self, definition: definition["properties"].get(POINTER)
-    )
+    monkeypatch.setattr(MemoryPointers, "folder", root)
+    monkeypatch.setattr(MemoryTables, "pointers", MemoryPointers)
     metadata = builder.new_table_metadata(
         table_uuid="7d3e2f60-5a1b-4c8d-9e0f-1a2b3c4d5e6f",
         location=f"{root.as_uri()}/delays",
@@ -129,15 +109,15 @@ def test_a_commit_that_was_tried_twice(iceberg_table: Bench) -> None:
 def test_no_refusal_of_a_commit_is_believed(
     iceberg_table: Bench, refusal: type[MetalakeError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = MemoryProvider.commit_table
+    real = MemoryPointers.commit
 
     def refused(
-        self: MemoryProvider, schema: list[str], table: str, location: str, previous: str, by_owner: bool = False
+        self: MemoryPointers, schema: list[str], table: str, location: str, previous: str, by_owner: bool = False
     ) -> Remote:
         real(self, schema, table, location, previous)
         raise refusal("Refused, the second time.", kind="table")
 
-    monkeypatch.setattr(MemoryProvider, "commit_table", refused)
+    monkeypatch.setattr(MemoryPointers, "commit", refused)
     commit(iceberg_table, team="ops")
     assert is_there(pointer_of(iceberg_table))
     assert said(iceberg_table) == {"team": "ops"}
@@ -146,10 +126,10 @@ def test_no_refusal_of_a_commit_is_believed(
 def test_others_committed_on_top_of_a_commit_that_was_tried_twice(
     iceberg_table: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = MemoryProvider.commit_table
+    real = MemoryPointers.commit
 
     def refused(
-        self: MemoryProvider, schema: list[str], table: str, location: str, previous: str, by_owner: bool = False
+        self: MemoryPointers, schema: list[str], table: str, location: str, previous: str, by_owner: bool = False
     ) -> Remote:
         real(self, schema, table, location, previous)
         ours = metadata_at(location)
@@ -158,7 +138,7 @@ def test_others_committed_on_top_of_a_commit_that_was_tried_twice(
         point_to(iceberg_table, files.write_metadata(files.file_io({}), theirs, version=2)[0])
         raise Conflict("The table has been modified.", kind="table")
 
-    monkeypatch.setattr(MemoryProvider, "commit_table", refused)
+    monkeypatch.setattr(MemoryPointers, "commit", refused)
     commit(iceberg_table, team="ops")
     assert said(iceberg_table) == {"team": "ops", "by": "others"}
     log = Intent.objects.get(verb="commit_table").steps[0]["arguments"]["location"]
@@ -168,10 +148,10 @@ def test_others_committed_on_top_of_a_commit_that_was_tried_twice(
 def test_a_lost_race_is_run_again_and_leaves_no_file(
     iceberg_table: Bench, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, raced = MemoryProvider.commit_table, list[str]()
+    real, raced = MemoryPointers.commit, list[str]()
 
     def racing(
-        self: MemoryProvider, schema: list[str], table: str, location: str, previous: str, by_owner: bool = False
+        self: MemoryPointers, schema: list[str], table: str, location: str, previous: str, by_owner: bool = False
     ) -> Remote:
         if not raced:
             raced.append(location)
@@ -181,7 +161,7 @@ def test_a_lost_race_is_run_again_and_leaves_no_file(
             point_to(iceberg_table, files.write_metadata(files.file_io({}), theirs, version=1)[0])
         return real(self, schema, table, location, previous)
 
-    monkeypatch.setattr(MemoryProvider, "commit_table", racing)
+    monkeypatch.setattr(MemoryPointers, "commit", racing)
     commit(iceberg_table, team="ops")
     assert said(iceberg_table) == {"team": "ops", "by": "others"}
     assert not is_there(raced[0])
@@ -272,7 +252,7 @@ def test_an_alteration_is_refused_at_once_where_nobody_can_say_more(
         bench.world.fail("load_schema", *["denied"] * 9)
         raise Conflict("Schema flights was changed meanwhile.", kind=Kind.SCHEMA)
 
-    monkeypatch.setattr(MemoryProvider, "alter_schema", refused)
+    monkeypatch.setattr(MemorySchemas, "alter", refused)
     with pytest.raises(ProviderUnavailable):  # the Conflict led to one more try, which asks for the schema
         alter_a_schema(bench)
     assert Intent.objects.latest("created_at").state == Intent.State.ABORTED

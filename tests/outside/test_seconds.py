@@ -12,9 +12,9 @@ from metalake.errors import Invalid
 from metalake.models import Outbox
 from outside import schedule
 from providers.base import Provider
-from providers.external import CACHE_TTL, REFRESH_INTERVAL, seconds_of
 from providers.glue.provider import GlueProvider
 from providers.hive.provider import HiveProvider
+from providers.settings import CACHE_TTL, REFRESH_INTERVAL, seconds_of
 from tests.catalogs.callers import Caller
 from tests.providers.world import World
 

@@ -19,7 +19,7 @@ from metalake.models import Securable
 from outside import mirror
 from outside import tables as external
 from outside.calls import provider_at_external
-from providers.external import Remote
+from providers.answers import Remote
 from providers.hive_like.meaning import formats_in
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give

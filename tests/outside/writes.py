@@ -17,7 +17,7 @@ from catalogs.lookup import by_id, find
 from catalogs.models import Intent, Mirror, Schema
 from catalogs.services import commits, schemas, tables
 from catalogs.services.changes import Alteration, remove
-from formats.hive.partitions import IdentityPartition
+from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest, SetProperty
 from metalake.kinds import Kind
 from metalake.lineage import Address

@@ -16,10 +16,13 @@ from uuid import uuid4
 
 import pytest
 
+from formats.native.changes import as_json, of_schema
 from formats.native.tables import CreateTableRequest, SetProperty, UpdateComment
 from metalake.errors import AlreadyExists, Conflict, NotEmpty, NotFound, Unsupported
 from metalake.kinds import Kind
-from providers.external import ExternalProvider, Levels, Page, Remote
+from providers.answers import Levels, NewTable, Page, Remote
+from providers.base import Provider
+from providers.stores import CannotTell, Outcome
 from tests.parts import not_offered
 
 COLUMNS = [{"name": "carrier", "type": "string"}, {"name": "delay", "type": "integer"}]
@@ -31,33 +34,52 @@ def asked(name: str, **properties: str) -> CreateTableRequest:
     )
 
 
-def everything(provider: ExternalProvider, verb: str, **arguments: Any) -> list[Remote]:
+def everything(provider: Provider, verb: str, **arguments: Any) -> list[Remote]:
     """A listing's pages put together."""
     found: list[Remote] = []
-    page: Page = getattr(provider, verb)(**arguments)
+    page: Page = provider.call(verb, arguments)
     found += page.items
     while page.next is not None:
-        page = getattr(provider, verb)(**arguments, page=page.next)
+        page = provider.call(verb, arguments | {"page": page.next})
         found += page.items
     return found
 
 
-def rename(provider: ExternalProvider, schema: Levels, table: Remote, name: str) -> None:
+def rename(provider: Provider, schema: Levels, table: Remote, name: str) -> None:
     """Make the calls that rename a table in its schema."""
     try:
-        calls = provider.renaming(schema, schema, name, table, "41")
+        calls = provider.tables.renaming(schema, schema, name, table, "41")
     except Unsupported as refusal:
         not_offered(refusal.message)
     for verb, arguments in calls:
-        getattr(provider, verb)(**arguments)
+        provider.call(verb, arguments)
 
 
-def altered(provider: ExternalProvider, table: Remote, *changes: Any) -> dict[str, Any]:
-    """The definition of a table after changes, where those are made to definitions."""
+def create(provider: Provider, schema: Levels, name: str, new: NewTable, **more: Any) -> Remote:
+    return provider.tables.create(schema, name, new.definition, new.plan, **more)
+
+
+def alter(provider: Provider, schema: Levels, table: Remote, *updates: Any, marker: str = "") -> Remote:
+    """A table after updates, where its definition can be changed at all."""
     try:
-        return provider.altered_table(table.definition, changes)
+        expected = provider.tables.altered(table.definition, updates)
     except Unsupported as refusal:
         not_offered(refusal.message)
+    after = provider.tables.alter(schema, table.name, as_json(updates), table.version, expected, marker)
+    shown, wanted = (provider.tables.show(each) for each in (after.definition, expected))
+    assert (shown["comment"], shown["columns"]) == (wanted["comment"], wanted["columns"]), "as it was expected"
+    return after
+
+
+def alter_schema(provider: Provider, schema: Remote, properties: dict[str, str], marker: str = "") -> Remote:
+    """A schema with these properties."""
+    changes = changes_to(provider, schema, properties)
+    return provider.schemas.alter([schema.name], changes, schema.version, marker=marker)
+
+
+def changes_to(provider: Provider, schema: Remote, properties: dict[str, str]) -> list[dict[str, Any]]:
+    shown = provider.schemas.show(schema.definition)
+    return of_schema(shown["properties"], properties, (shown["comment"], shown["comment"]))
 
 
 def set_property(name: str, value: str) -> SetProperty:
@@ -70,156 +92,151 @@ class Behaviours:
     tick = 0.0  # seconds after which what is made again under an old name is told from the old one
 
     @pytest.fixture
-    def schema(self, provider: ExternalProvider) -> Iterator[Levels]:
+    def schema(self, provider: Provider) -> Iterator[Levels]:
         """An empty schema of the test's own."""
         where = [f"flights_{uuid4().hex[:8]}"]
-        provider.create_schema(where, provider.new_schema("of 2013", {"owner_team": "ops"}))
+        provider.schemas.create(where, provider.schemas.draft("of 2013", {"owner_team": "ops"}))
         yield where
-        provider.drop_schema(where, provider.load_schema(where).identity, cascade=True)
+        provider.schemas.drop(where, provider.schemas.load(where).identity, cascade=True)
 
     @staticmethod
-    def make(provider: ExternalProvider, schema: Levels, name: str, **properties: str) -> Remote:
-        definition = provider.new_table(provider.load_schema(schema), asked(name, **properties))
-        return provider.create_table(schema, name, definition)
+    def make(provider: Provider, schema: Levels, name: str, **properties: str) -> Remote:
+        return create(
+            provider, schema, name, provider.tables.draft(provider.schemas.load(schema), asked(name, **properties))
+        )
 
     # Schemas
 
-    def test_a_schema_is_made_loaded_altered_and_dropped(self, provider: ExternalProvider) -> None:
+    def test_a_schema_is_made_loaded_altered_and_dropped(self, provider: Provider) -> None:
         where = [f"sales_{uuid4().hex[:8]}"]
-        made = provider.create_schema(where, provider.new_schema("of 2013", {"owner_team": "ops"}))
+        made = provider.schemas.create(where, provider.schemas.draft("of 2013", {"owner_team": "ops"}))
         assert (made.name, made.kind) == (where[0], Kind.SCHEMA)
-        assert provider.load_schema(where) == made
-        shown = provider.shown_schema(made.definition)
+        assert provider.schemas.load(where) == made
+        shown = provider.schemas.show(made.definition)
         assert shown["comment"] == "of 2013" and shown["properties"]["owner_team"] == "ops"
-        wanted = provider.altered_schema(
-            made.definition, shown["comment"], {**shown["properties"], "owner_team": "bi", "region": "emea"}
-        )
-        altered = provider.alter_schema(where, wanted, made.version)
-        shown = provider.shown_schema(altered.definition)["properties"]
+        altered = alter_schema(provider, made, {**shown["properties"], "owner_team": "bi", "region": "emea"})
+        shown = provider.schemas.show(altered.definition)["properties"]
         assert (shown["owner_team"], shown["region"]) == ("bi", "emea")
         assert altered.version != made.version and altered.identity == made.identity
         del shown["owner_team"]
-        fewer = provider.altered_schema(altered.definition, "of 2013", shown)
-        last = provider.alter_schema(where, fewer, altered.version)
-        assert "owner_team" not in provider.shown_schema(last.definition)["properties"]
-        assert provider.load_schema(where) == last
-        provider.drop_schema(where, made.identity)
+        last = alter_schema(provider, altered, shown)
+        assert "owner_team" not in provider.schemas.show(last.definition)["properties"]
+        assert provider.schemas.load(where) == last
+        provider.schemas.drop(where, made.identity)
         with pytest.raises(NotFound) as missing:
-            provider.load_schema(where)
+            provider.schemas.load(where)
         assert missing.value.kind == Kind.SCHEMA
 
-    def test_what_is_missing_or_there_already_is_said(self, provider: ExternalProvider, schema: Levels) -> None:
+    def test_what_is_missing_or_there_already_is_said(self, provider: Provider, schema: Levels) -> None:
         nowhere = [f"none_{uuid4().hex[:8]}"]
-        plain = provider.new_schema(None, {})
+        plain = provider.schemas.draft(None, {})
         with pytest.raises(NotFound) as missing:
-            provider.load_table(schema, "delays")
+            provider.tables.load(schema, "delays")
         assert missing.value.kind == Kind.TABLE
         calls: list[tuple[str, dict[str, Any]]] = [
             ("load_schema", {}),
-            ("alter_schema", {"definition": plain, "version": "1"}),
+            ("alter_schema", {"changes": [], "version": "1"}),
             ("drop_schema", {"identity": ""}),
             ("list_tables", {}),
             ("list_tables", {"whole": True}),
         ]
         for verb, arguments in calls:
             with pytest.raises(NotFound) as missing:
-                getattr(provider, verb)(schema=nowhere, **arguments)
+                provider.call(verb, {"schema": nowhere, **arguments})
             assert missing.value.kind == Kind.SCHEMA, verb
         with pytest.raises(AlreadyExists) as taken:
-            provider.create_schema(schema, plain)
+            provider.schemas.create(schema, plain)
         assert taken.value.kind == Kind.SCHEMA
 
-    def test_every_schema_is_listed_once(self, provider: ExternalProvider, schema: Levels) -> None:
+    def test_every_schema_is_listed_once(self, provider: Provider, schema: Levels) -> None:
         others = [[f"{schema[0]}_{number}"] for number in range(4)]
         for each in others:
-            provider.create_schema(each, provider.new_schema(None, {}))
+            provider.schemas.create(each, provider.schemas.draft(None, {}))
         listed = [one.name for one in everything(provider, "list_schemas")]
         assert len(listed) == len(set(listed)) and {schema[0], *(each[0] for each in others)} <= set(listed)
         one = next(one for one in everything(provider, "list_schemas") if one.name == schema[0])
-        assert one == provider.load_schema(schema), "a listing says what a load says"
+        assert one == provider.schemas.load(schema), "a listing says what a load says"
         for each in others:
-            provider.drop_schema(each, provider.load_schema(each).identity)
+            provider.schemas.drop(each, provider.schemas.load(each).identity)
 
-    def test_a_schema_that_changed_meanwhile_is_not_altered(self, provider: ExternalProvider, schema: Levels) -> None:
-        before = provider.load_schema(schema)
-        mine = provider.altered_schema(before.definition, "of 2013", {"owner_team": "mine"})
-        theirs = provider.altered_schema(before.definition, "of 2013", {"owner_team": "theirs"})
-        now = provider.alter_schema(schema, theirs, before.version)
+    def test_a_schema_that_changed_meanwhile_is_not_altered(self, provider: Provider, schema: Levels) -> None:
+        before = provider.schemas.load(schema)
+        shown = provider.schemas.show(before.definition)["properties"]
+        now = alter_schema(provider, before, shown | {"owner_team": "theirs"})
         with pytest.raises(Conflict):
-            provider.alter_schema(schema, mine, before.version)
-        assert provider.load_schema(schema) == now
+            alter_schema(provider, before, shown | {"owner_team": "mine"})
+        assert provider.schemas.load(schema) == now
 
-    def test_a_schema_with_tables_is_dropped_only_with_them(self, provider: ExternalProvider, schema: Levels) -> None:
+    def test_a_schema_with_tables_is_dropped_only_with_them(self, provider: Provider, schema: Levels) -> None:
         where = [f"{schema[0]}_full"]
-        provider.create_schema(where, provider.new_schema(None, {}))
+        provider.schemas.create(where, provider.schemas.draft(None, {}))
         self.make(provider, where, "delays")
         self.make(provider, where, "airlines")
-        identity = provider.load_schema(where).identity
+        identity = provider.schemas.load(where).identity
         with pytest.raises(NotEmpty):
-            provider.drop_schema(where, identity)
-        assert provider.load_table(where, "delays").name == "delays"
-        provider.drop_schema(where, identity, cascade=True)
+            provider.schemas.drop(where, identity)
+        assert provider.tables.load(where, "delays").name == "delays"
+        provider.schemas.drop(where, identity, cascade=True)
         with pytest.raises(NotFound):
-            provider.load_schema(where)
+            provider.schemas.load(where)
 
     # Tables
 
-    def test_a_table_is_made_loaded_and_dropped(self, provider: ExternalProvider, schema: Levels) -> None:
+    def test_a_table_is_made_loaded_and_dropped(self, provider: Provider, schema: Levels) -> None:
         made = self.make(provider, schema, "delays", owner_team="ops")
         assert (made.name, made.kind) == ("delays", Kind.TABLE) and made.version
-        assert provider.load_table(schema, "delays") == made
-        shown = provider.shown_table(made.definition)
+        assert provider.tables.load(schema, "delays") == made
+        shown = provider.tables.show(made.definition)
         assert [(column["name"], column["type"]) for column in shown["columns"]] == [
             ("carrier", "string"),
             ("delay", "integer"),
         ]
         assert shown["comment"] == "how late" and shown["properties"]["owner_team"] == "ops"
-        provider.drop_table(schema, "delays", made.identity)
+        provider.tables.drop(schema, "delays", made.identity)
         with pytest.raises(NotFound):
-            provider.load_table(schema, "delays")
+            provider.tables.load(schema, "delays")
 
-    def test_a_table_is_altered(self, provider: ExternalProvider, schema: Levels) -> None:
+    def test_a_table_is_altered(self, provider: Provider, schema: Levels) -> None:
         made = self.make(provider, schema, "delays", owner_team="ops")
         say = UpdateComment.model_validate({"@type": "updateComment", "newComment": "in minutes"})
-        wanted = altered(provider, made, set_property("region", "emea"), say)
-        last = provider.alter_table(schema, "delays", wanted, made.version)
-        shown = provider.shown_table(last.definition)
+        last = alter(provider, schema, made, set_property("region", "emea"), say)
+        shown = provider.tables.show(last.definition)
         assert shown["comment"] == "in minutes"
         assert (shown["properties"]["owner_team"], shown["properties"]["region"]) == ("ops", "emea")
         assert last.identity == made.identity and last.version != made.version
-        assert provider.load_table(schema, "delays") == last
+        assert provider.tables.load(schema, "delays") == last
 
-    def test_a_table_that_changed_meanwhile_is_not_altered(self, provider: ExternalProvider, schema: Levels) -> None:
+    def test_a_table_that_changed_meanwhile_is_not_altered(self, provider: Provider, schema: Levels) -> None:
         before = self.make(provider, schema, "delays")
-        now = provider.alter_table(schema, "delays", provider.marked(before.definition, "41"), before.version)
+        now = alter(provider, schema, before, set_property("region", "emea"))
         with pytest.raises(Conflict):
-            provider.alter_table(schema, "delays", provider.marked(before.definition, "42"), before.version)
-        assert provider.load_table(schema, "delays") == now
+            alter(provider, schema, before, set_property("region", "apac"))
+        assert provider.tables.load(schema, "delays") == now
 
-    def test_writes_to_what_is_missing_or_taken_are_refused(self, provider: ExternalProvider, schema: Levels) -> None:
+    def test_writes_to_what_is_missing_or_taken_are_refused(self, provider: Provider, schema: Levels) -> None:
         made = self.make(provider, schema, "delays")
         with pytest.raises(AlreadyExists) as taken:
             self.make(provider, schema, "delays")
         assert taken.value.kind == Kind.TABLE
         with pytest.raises(NotFound):
-            provider.create_table([f"{schema[0]}_none"], "delays", made.definition)
+            provider.tables.create([f"{schema[0]}_none"], "delays", made.definition)
         with pytest.raises(NotFound):
-            provider.alter_table(schema, "airlines", made.definition, made.version)
+            provider.tables.alter(schema, "airlines", [], made.version)
         with pytest.raises(NotFound):
-            provider.drop_table(schema, "airlines", made.identity)
-        assert provider.load_table(schema, "delays") == made
+            provider.tables.drop(schema, "airlines", made.identity)
+        assert provider.tables.load(schema, "delays") == made
 
-    def test_what_is_made_again_is_another_table(self, provider: ExternalProvider, schema: Levels) -> None:
+    def test_what_is_made_again_is_another_table(self, provider: Provider, schema: Levels) -> None:
         first = self.make(provider, schema, "delays")
-        provider.drop_table(schema, "delays", first.identity)
+        provider.tables.drop(schema, "delays", first.identity)
         time.sleep(self.tick)
         second = self.make(provider, schema, "delays")
         assert first.identity != second.identity
         with pytest.raises(NotFound):
-            provider.drop_table(schema, "delays", first.identity)
-        assert provider.load_table(schema, "delays") == second
+            provider.tables.drop(schema, "delays", first.identity)
+        assert provider.tables.load(schema, "delays") == second
 
-    def test_every_table_is_listed_once(self, provider: ExternalProvider, schema: Levels) -> None:
+    def test_every_table_is_listed_once(self, provider: Provider, schema: Levels) -> None:
         made = {f"t{number}": self.make(provider, schema, f"t{number}") for number in range(7)}
         for whole in (False, True):
             listed = everything(provider, "list_tables", schema=schema, whole=whole)
@@ -228,32 +245,62 @@ class Behaviours:
         for one in everything(provider, "list_tables", schema=schema, whole=True):
             assert one == made[one.name], "a whole listing says what a load says"
 
-    def test_a_table_is_renamed(self, provider: ExternalProvider, schema: Levels) -> None:
+    def test_a_table_is_renamed(self, provider: Provider, schema: Levels) -> None:
         made = self.make(provider, schema, "delays", owner_team="ops")
         self.make(provider, schema, "airlines")
         with pytest.raises(AlreadyExists):
             rename(provider, schema, made, "airlines")
         rename(provider, schema, made, "late")
-        renamed = provider.load_table(schema, "late")
+        renamed = provider.tables.load(schema, "late")
         assert renamed.name == "late"
-        assert provider.shown_table(renamed.definition)["properties"]["owner_team"] == "ops"
+        assert provider.tables.show(renamed.definition)["properties"]["owner_team"] == "ops"
         with pytest.raises(NotFound):
-            provider.load_table(schema, "delays")
+            provider.tables.load(schema, "delays")
         with pytest.raises(NotFound):
             rename(provider, schema, made, "later")
-        assert provider.load_table(schema, "late") == renamed
+        assert provider.tables.load(schema, "late") == renamed
 
     # Markers
 
-    def test_a_marker_is_kept_and_not_shown(self, provider: ExternalProvider, schema: Levels) -> None:
-        plain = provider.load_schema(schema)
-        assert provider.marker_of(plain.definition) == ""
-        ours = provider.alter_schema(schema, provider.marked(plain.definition, "41"), plain.version)
-        assert provider.marker_of(provider.load_schema(schema).definition) == "41"
-        assert provider.shown_schema(ours.definition) == provider.shown_schema(plain.definition)
-        definition = provider.new_table(ours, asked("delays"))
-        made = provider.create_table(schema, "delays", provider.marked(definition, "42"))
-        assert provider.marker_of(provider.load_table(schema, "delays").definition) == "42"
-        assert not any("intent" in name for name in provider.shown_table(made.definition)["properties"])
-        again = provider.alter_table(schema, "delays", provider.marked(made.definition, "43"), made.version)
-        assert provider.marker_of(again.definition) == "43"
+    def test_a_marker_is_kept_and_not_shown(self, provider: Provider, schema: Levels) -> None:
+        plain = provider.schemas.load(schema)
+        try:
+            assert not provider.schemas.is_marked(plain, "41")
+        except CannotTell as reason:
+            not_offered(str(reason))
+        shown = provider.schemas.show(plain.definition)
+        ours = alter_schema(provider, plain, shown["properties"], marker="41")
+        assert provider.schemas.is_marked(provider.schemas.load(schema), "41")
+        assert provider.schemas.show(ours.definition) == shown
+        made = create(provider, schema, "delays", provider.tables.draft(ours, asked("delays")), marker="42")
+        assert provider.tables.is_marked(provider.tables.load(schema, "delays"), "42")
+        assert not any("intent" in name for name in provider.tables.show(made.definition)["properties"])
+        again = alter(provider, schema, made, set_property("region", "emea"), marker="43")
+        assert provider.tables.is_marked(again, "43") and not provider.tables.is_marked(again, "42")
+
+    def test_a_lost_answer_is_told_by_what_is_there(self, provider: Provider, schema: Levels) -> None:
+        """A creation and an alteration by the marker, a drop by the identity; a namesake of others is not ours."""
+
+        def read(verb: str, **arguments: Any) -> Remote | None:
+            try:
+                answer: Remote = provider.call(verb, arguments)
+            except NotFound:
+                return None
+            return answer
+
+        def told(verb: str, marker: str, **arguments: Any) -> Outcome:
+            where = {"schema": schema, "table": "delays", **arguments}
+            return provider.tables.outcome(verb, where, marker, read)[0]
+
+        assert told("create_table", "42") is Outcome.NOT_DONE
+        new = provider.tables.draft(provider.schemas.load(schema), asked("delays"))
+        made = create(provider, schema, "delays", new, marker="42")
+        try:
+            assert told("create_table", "42") is Outcome.DONE
+        except CannotTell as reason:
+            not_offered(str(reason))
+        assert told("create_table", "43") is Outcome.OTHERS
+        assert told("alter_table", "43") is Outcome.NOT_DONE
+        assert told("drop_table", "44", identity=made.identity) is Outcome.NOT_DONE
+        provider.tables.drop(schema, "delays", made.identity)
+        assert told("drop_table", "44", identity=made.identity) is Outcome.DONE

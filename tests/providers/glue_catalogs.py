@@ -43,7 +43,7 @@ def provider(glue: Glue) -> GlueProvider:
     """A catalog whose one database `flights` has no location of its own."""
     glue.create_bucket("lake")
     made = provider_on(glue)
-    made.create_schema(FLIGHTS, made.new_schema(None, {}))
+    made.schemas.create(FLIGHTS, made.schemas.draft(None, {}))
     return made
 
 

@@ -19,7 +19,7 @@ from hive_metastore.ttypes import (
 )
 
 from formats.native.tables import SetProperty
-from providers.external import Levels
+from providers.answers import Levels
 from providers.hive.provider import HiveProvider
 from tests.hms import HiveMetastore
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from formats.hive.partitions import IdentityPartition
+from formats.native.changes import of_schema
+from formats.native.partitions import IdentityPartition
 from formats.native.tables import AddColumn
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound, Unsupported
 from metalake.kinds import Kind
 from providers.glue.client import GlueClient
 from providers.glue.provider import GlueProvider
 from tests.glue import Glue
-from tests.providers.behaviours import Behaviours, everything, set_property
+from tests.providers.behaviours import Behaviours, alter, everything, set_property
 from tests.providers.glue_catalogs import FLIGHTS, entry, files, provider, provider_on, storage, tables_of_engines  # noqa: F401 (fixtures)
 
 
@@ -63,7 +64,7 @@ def test_a_page_is_a_page_of_glue(provider: GlueProvider, glue: Glue) -> None:
     assert len(calls(glue, "GetTables")) == 3
     assert sorted(one.name for one in everything(provider, "list_schemas")) == [*names[:105], "flights"]
     assert len(calls(glue, "GetDatabases")) == 2
-    assert len(provider.list_tables(FLIGHTS).items) == 100
+    assert len(provider.tables.list(FLIGHTS).items) == 100
 
 
 def test_tables_of_all_formats_are_in_one_list(provider: GlueProvider, mixed: dict[str, dict[str, Any]]) -> None:
@@ -71,10 +72,10 @@ def test_tables_of_all_formats_are_in_one_list(provider: GlueProvider, mixed: di
     kinds = {name: one.kind for name, one in listed.items()}
     assert kinds == dict.fromkeys(mixed, Kind.TABLE) | {"late_flights": Kind.VIEW}
     for name, given in mixed.items():
-        assert listed[name] == provider.load_table(FLIGHTS, name)
-        shown = provider.shown_table(listed[name].definition)
+        assert listed[name] == provider.tables.load(FLIGHTS, name)
+        shown = provider.tables.show(listed[name].definition)
         assert shown["properties"].items() >= given["Parameters"].items(), name
-    delays = provider.shown_table(listed["delays"].definition)
+    delays = provider.tables.show(listed["delays"].definition)
     route = {
         "type": "struct",
         "fields": [
@@ -92,7 +93,7 @@ def test_tables_of_all_formats_are_in_one_list(provider: GlueProvider, mixed: di
     assert delays["comment"] == "minutes late"
     assert delays["properties"]["location"] == "s3://lake/delays"
     assert (delays["properties"]["format"], delays["properties"]["table-type"]) == ("PARQUET", "EXTERNAL_TABLE")
-    weather = provider.shown_table(listed["weather"].definition)
+    weather = provider.tables.show(listed["weather"].definition)
     assert weather["columns"][1]["type"] == {"type": "external", "catalogString": "sparkline<int>"}
 
 
@@ -111,17 +112,17 @@ def test_a_filter_hides_formats(
     for name in ("table_type_filter", "table_format_filter"):
         filtered = provider_on(glue, **{name: words})
         tables = everything(filtered, "list_tables", schema=FLIGHTS)
-        assert {one.name for one in tables if filtered.shows(one)} == shown
+        assert {one.name for one in tables if filtered.tables.shows(one)} == shown
 
 
 def test_catalogs_of_one_account_are_apart(provider: GlueProvider, glue: Glue) -> None:
     other = provider_on(glue, aws_glue_catalog_id="210987654321")
-    assert other.list_schemas().items == []
-    other.create_schema(["sales"], other.new_schema(None, {}))
-    assert [one.name for one in other.list_schemas().items] == ["sales"]
-    assert [one.name for one in provider.list_schemas().items] == ["flights"]
+    assert other.schemas.list().items == []
+    other.schemas.create(["sales"], other.schemas.draft(None, {}))
+    assert [one.name for one in other.schemas.list().items] == ["sales"]
+    assert [one.name for one in provider.schemas.list().items] == ["flights"]
     blank = provider_on(glue, aws_glue_catalog_id=" ")
-    assert [one.name for one in blank.list_schemas().items] == ["flights"]
+    assert [one.name for one in blank.schemas.list().items] == ["flights"]
 
 
 # Altering
@@ -147,14 +148,13 @@ def test_an_alteration_changes_nothing_else(provider: GlueProvider, glue: Glue) 
         "TargetTable": {"CatalogId": "123456789012", "DatabaseName": "sales", "Name": "delays"},
     }
     glue.client().create_table(DatabaseName="flights", TableInput=given)
-    before, loaded = entry(glue, "delays"), provider.load_table(FLIGHTS, "delays")
-    wanted = provider.altered_table(loaded.definition, [set_property("owner_team", "ops")])
-    altered = provider.alter_table(FLIGHTS, "delays", provider.marked(wanted, "42"), loaded.version)
+    before, loaded = entry(glue, "delays"), provider.tables.load(FLIGHTS, "delays")
+    altered = alter(provider, FLIGHTS, loaded, set_property("owner_team", "ops"), marker="42")
     after = entry(glue, "delays")
     assert after["Parameters"] == before["Parameters"] | {"owner_team": "ops", "metalake.intent": "42"}
     moving = {"Parameters", "VersionId", "UpdateTime"}
     assert {k: v for k, v in after.items() if k not in moving} == {k: v for k, v in before.items() if k not in moving}
-    assert altered == provider.load_table(FLIGHTS, "delays")
+    assert altered == provider.tables.load(FLIGHTS, "delays")
     sent = calls(glue, "UpdateTable")[-1]
     assert (sent["VersionId"], sent["SkipArchive"]) == (before["VersionId"], True)
 
@@ -163,11 +163,11 @@ def test_a_database_keeps_what_is_not_changed(provider: GlueProvider, glue: Glue
     permissions = [{"Principal": {"DataLakePrincipalIdentifier": "IAM_ALLOWED_PRINCIPALS"}, "Permissions": ["ALL"]}]
     given = {"Name": "sales", "LocationUri": "s3://lake/sales", "CreateTableDefaultPermissions": permissions}
     glue.client().create_database(DatabaseInput=given | {"Parameters": {"owner_team": "bi"}})
-    before = provider.load_schema(["sales"])
-    shown = provider.shown_schema(before.definition)
+    before = provider.schemas.load(["sales"])
+    shown = provider.schemas.show(before.definition)
     assert shown == {"comment": None, "properties": {"owner_team": "bi", "location": "s3://lake/sales"}}
-    wanted = provider.altered_schema(before.definition, "of 2013", shown["properties"] | {"region": "emea"})
-    provider.alter_schema(["sales"], wanted, before.version)
+    changes = of_schema(shown["properties"], shown["properties"] | {"region": "emea"}, (None, "of 2013"))
+    provider.schemas.alter(["sales"], changes, before.version)
     after = glue.client().get_database(Name="sales")["Database"]
     assert after["CreateTableDefaultPermissions"] == permissions
     assert (after["LocationUri"], after["Description"]) == ("s3://lake/sales", "of 2013")
@@ -178,7 +178,7 @@ def test_who_comes_second_in_a_race_is_refused(
     provider: GlueProvider, glue: Glue, mixed: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Glue itself refuses what was prepared on an older version, however late the other one came."""
-    loaded = provider.load_table(FLIGHTS, "weather")
+    loaded = provider.tables.load(FLIGHTS, "weather")
     ask = GlueClient.call
 
     def overtaken(self: GlueClient, operation: str, *args: Any, **parameters: Any) -> dict[str, Any]:
@@ -187,24 +187,23 @@ def test_who_comes_second_in_a_race_is_refused(
         return ask(self, operation, *args, **parameters)
 
     monkeypatch.setattr(GlueClient, "call", overtaken)
-    wanted = provider.altered_table(loaded.definition, [set_property("owner_team", "ops")])
     with pytest.raises(Conflict):
-        provider.alter_table(FLIGHTS, "weather", wanted, loaded.version)
+        alter(provider, FLIGHTS, loaded, set_property("owner_team", "ops"))
     assert entry(glue, "weather")["Owner"] == "crawler"
     assert "owner_team" not in entry(glue, "weather").get("Parameters", {})
 
 
 def test_columns_are_added_to_hive_tables_alone(provider: GlueProvider, mixed: dict[str, dict[str, Any]]) -> None:
     add = AddColumn.model_validate({"@type": "addColumn", "fieldName": ["tail"], "type": "string"})
-    delays = provider.load_table(FLIGHTS, "delays")
-    altered = provider.alter_table(FLIGHTS, "delays", provider.altered_table(delays.definition, [add]), delays.version)
-    names = [column["name"] for column in provider.shown_table(altered.definition)["columns"]]
+    delays = provider.tables.load(FLIGHTS, "delays")
+    altered = alter(provider, FLIGHTS, delays, add)
+    names = [column["name"] for column in provider.tables.show(altered.definition)["columns"]]
     assert names == ["carrier", "delay", "route", "tail", "day"]
     for name, said in {"airports": "commits to its metadata", "planes": "changed by engines"}.items():
         with pytest.raises(Unsupported, match=said):
-            provider.altered_table(provider.load_table(FLIGHTS, name).definition, [add])
+            provider.tables.altered(provider.tables.load(FLIGHTS, name).definition, [add])
     with pytest.raises(Invalid, match="not under a location this catalog allows"):
-        provider.altered_table(delays.definition, [set_property("location", "s3://elsewhere/delays")])
+        provider.tables.altered(delays.definition, [set_property("location", "s3://elsewhere/delays")])
 
 
 # Renaming
@@ -212,24 +211,24 @@ def test_columns_are_added_to_hive_tables_alone(provider: GlueProvider, mixed: d
 
 def test_a_hive_table_is_not_renamed(provider: GlueProvider, mixed: dict[str, dict[str, Any]]) -> None:
     with pytest.raises(Unsupported, match="cannot rename"):
-        provider.renaming(FLIGHTS, FLIGHTS, "late", provider.load_table(FLIGHTS, "delays"), "42")
+        provider.tables.renaming(FLIGHTS, FLIGHTS, "late", provider.tables.load(FLIGHTS, "delays"), "42")
     with pytest.raises(Invalid, match="letters a to z"):
-        provider.renaming(FLIGHTS, FLIGHTS, "my-airports", provider.load_table(FLIGHTS, "airports"), "42")
+        provider.tables.renaming(FLIGHTS, FLIGHTS, "my-airports", provider.tables.load(FLIGHTS, "airports"), "42")
 
 
 def test_a_table_that_is_written_to_keeps_its_name(
     provider: GlueProvider, glue: Glue, mixed: dict[str, dict[str, Any]]
 ) -> None:
     """Else the commit of an engine between the two calls would be lost."""
-    seen = provider.load_table(FLIGHTS, "airports")
-    (create, made), (drop, gone) = provider.renaming(FLIGHTS, FLIGHTS, "fields", seen, "42")
-    renamed = getattr(provider, create)(**made)
-    assert provider.marker_of(renamed.definition) == "42"
-    assert provider.metadata_location(renamed.definition) == provider.metadata_location(seen.definition)
+    seen = provider.tables.load(FLIGHTS, "airports")
+    (create, made), (drop, gone) = provider.tables.renaming(FLIGHTS, FLIGHTS, "fields", seen, "42")
+    renamed = provider.call(create, made)
+    assert provider.tables.is_marked(renamed, "42")
+    assert provider.pointers.location(renamed.definition) == provider.pointers.location(seen.definition)
     glue.client().update_table(DatabaseName="flights", TableInput=mixed["airports"])
     with pytest.raises(Conflict):
-        getattr(provider, drop)(**gone)
-    assert provider.load_table(FLIGHTS, "airports").identity == seen.identity
+        provider.call(drop, gone)
+    assert provider.tables.load(FLIGHTS, "airports").identity == seen.identity
 
 
 # Dropping
@@ -243,10 +242,10 @@ def test_files_stay_whatever_is_dropped(
     before = files(glue)
     assert before
     for name in list(mixed)[:2]:
-        found = provider.load_table(FLIGHTS, name)
-        provider.drop_table(FLIGHTS, name, found.identity, purge=True, by_owner=by_owner)
-    identity = provider.load_schema(FLIGHTS).identity
-    provider.drop_schema(FLIGHTS, identity, cascade=True, by_owner=by_owner)
+        found = provider.tables.load(FLIGHTS, name)
+        provider.tables.drop(FLIGHTS, name, found.identity, purge=True, by_owner=by_owner)
+    identity = provider.schemas.load(FLIGHTS).identity
+    provider.schemas.drop(FLIGHTS, identity, cascade=True, by_owner=by_owner)
     assert files(glue) == before
 
 
@@ -256,53 +255,53 @@ def test_files_stay_whatever_is_dropped(
 def test_partitions_are_listed_loaded_added_and_dropped(
     provider: GlueProvider, glue: Glue, mixed: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = provider.load_table(FLIGHTS, "delays").definition
+    table = provider.tables.load(FLIGHTS, "delays").definition
 
     def on(day: str, **properties: str) -> dict[str, Any]:
         value = {"type": "literal", "dataType": "date", "value": day}
         said = {"type": "identity", "fieldNames": [["day"]], "values": [value], "properties": properties}
-        return provider.new_partition(table, IdentityPartition.model_validate(said))
+        return provider.partitions.draft(table, IdentityPartition.model_validate(said))
 
-    made = provider.add_partition(FLIGHTS, "delays", on("2026-11-21", rows="12"))
+    made = provider.partitions.add(FLIGHTS, "delays", on("2026-11-21", rows="12"))
     assert made.name == "day=2026-11-21"
-    assert provider.load_partition(FLIGHTS, "delays", made.name) == made
-    shown = provider.shown_partition(table, made.definition)
+    assert provider.partitions.load(FLIGHTS, "delays", made.name) == made
+    shown = provider.partitions.show(table, made.definition)
     assert shown["values"] == [{"type": "literal", "dataType": "date", "value": "2026-11-21"}]
     assert shown["properties"] == {"rows": "12", "location": "s3://lake/delays/day=2026-11-21"}
     kept = glue.client().get_partition(DatabaseName="flights", TableName="delays", PartitionValues=["2026-11-21"])
     descriptor = kept["Partition"]["StorageDescriptor"]
     assert descriptor["SerdeInfo"]["SerializationLibrary"].endswith("ParquetHiveSerDe")
     with pytest.raises(AlreadyExists):
-        provider.add_partition(FLIGHTS, "delays", on("2026-11-21"))
+        provider.partitions.add(FLIGHTS, "delays", on("2026-11-21"))
     client = glue.client()
     for day in range(1, 5):
         values = {"Values": [f"2026-01-0{day}"]}
         client.create_partition(DatabaseName="flights", TableName="delays", PartitionInput=values)
-    monkeypatch.setattr("providers.glue.provider.PARTITIONS_PAGE", 2)
+    monkeypatch.setattr("providers.glue.partitions.PAGE", 2)
     listed = everything(provider, "list_partitions", schema=FLIGHTS, table="delays")
     assert len(listed) == 5 and made in listed
     assert len(calls(glue, "GetPartitions")) == 3
-    provider.drop_partition(FLIGHTS, "delays", made.name)
-    for lookup in (provider.load_partition, provider.drop_partition):
+    provider.partitions.drop(FLIGHTS, "delays", made.name)
+    for lookup in (provider.partitions.load, provider.partitions.drop):
         with pytest.raises(NotFound) as missing:
             lookup(FLIGHTS, "delays", made.name)
         assert missing.value.kind == "partition"
     with pytest.raises(Invalid, match="not under a location"):
         on("2026-11-22", location="s3://elsewhere")
     with pytest.raises(Unsupported):
-        provider.list_partitions(FLIGHTS, "weather")
+        provider.partitions.list(FLIGHTS, "weather")
     with pytest.raises(Invalid, match="names no partition"):
-        provider.load_partition(FLIGHTS, "delays", "carrier=AA")
+        provider.partitions.load(FLIGHTS, "delays", "carrier=AA")
 
 
 def test_an_identity_is_the_same_on_every_machine(
     provider: GlueProvider, mixed: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = provider.load_table(FLIGHTS, "delays").identity
+    here = provider.tables.load(FLIGHTS, "delays").identity
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
-        assert provider.load_table(FLIGHTS, "delays").identity == here
+        assert provider.tables.load(FLIGHTS, "delays").identity == here
     finally:
         monkeypatch.undo()
         time.tzset()

@@ -26,7 +26,7 @@ from metalake.errors import (
     from_json,
 )
 from metalake.kinds import Kind
-from providers.external import Remote
+from providers.answers import Remote
 from providers.glue import client as glue_client
 from providers.glue.provider import GlueProvider
 from tests.glue import ANY, Fault, Glue
@@ -44,7 +44,7 @@ def provider(glue: Glue) -> GlueProvider:
 
 
 def create(provider: GlueProvider) -> Remote:
-    return provider.create_schema(["flights"], provider.new_schema(None, {}))
+    return provider.schemas.create(["flights"], provider.schemas.draft(None, {}))
 
 
 def names(glue: Glue) -> list[str]:
@@ -128,8 +128,8 @@ def test_a_role_is_assumed(provider: GlueProvider, glue: Glue) -> None:
     create(provider)
     given = {"aws_role_arn": ROLE, "aws_external_id": "x-12", "aws_role_session_name": "nightly"}
     reader = provider_on(glue, aws_sts_endpoint=glue.endpoint, **given)
-    assert reader.list_schemas().items == [], "the role is of another account"
-    assert provider.list_schemas().items != []
+    assert reader.schemas.list().items == [], "the role is of another account"
+    assert provider.schemas.list().items != []
     asked = [parameters for operation, parameters in glue.calls if operation == "AssumeRole"]
     assert len(asked) == 1
     assert asked[0]["RoleArn"] == ROLE
@@ -191,7 +191,7 @@ def test_what_a_failure_leaves_open(
 ) -> None:
     provider.test_connection()
     glue.fail(ANY, fault)
-    refused = refusal(provider.list_schemas)
+    refused = refusal(provider.schemas.list)
     assert type(refused) is read
     assert isinstance(refused, ProviderUnavailable) and refused.retryable is (fault is not Fault.EXPIRED)
     glue.fail("CreateDatabase", fault)
@@ -204,13 +204,13 @@ def test_an_answer_that_is_late_is_none(glue: Glue, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(glue_client, "aws_client", partial(glue_client.aws_client, read_timeout=1))
     hasty = provider_on(glue)
     glue.fail("GetDatabases", Fault.REPLY_LATE)
-    assert type(refusal(hasty.list_schemas)) is ProviderTimeout
+    assert type(refusal(hasty.schemas.list)) is ProviderTimeout
     glue.fail("CreateDatabase", Fault.REPLY_LATE)
     assert type(refusal(create, hasty)) is OutcomeUnknown
     assert eventually(lambda: names(glue) == ["flights"])
     glue.fail("DeleteDatabase", Fault.REQUEST_LATE)
-    identity = provider_on(glue).load_schema(["flights"]).identity
-    assert type(refusal(hasty.drop_schema, ["flights"], identity)) is OutcomeUnknown
+    identity = provider_on(glue).schemas.load(["flights"]).identity
+    assert type(refusal(hasty.schemas.drop, ["flights"], identity)) is OutcomeUnknown
     assert names(glue) == ["flights"]
     glue.let_through()
     assert eventually(lambda: names(glue) == [])
@@ -219,7 +219,7 @@ def test_an_answer_that_is_late_is_none(glue: Glue, monkeypatch: pytest.MonkeyPa
 
 def test_a_refused_connection_wrote_nothing(glue: Glue) -> None:
     nowhere = provider_on(glue, aws_glue_endpoint=f"http://127.0.0.1:{free_port()}")
-    for act in (nowhere.list_schemas, nowhere.test_connection, partial(create, nowhere)):
+    for act in (nowhere.schemas.list, nowhere.test_connection, partial(create, nowhere)):
         refused = refusal(act)
         assert type(refused) is ProviderUnavailable and refused.retryable
         assert "the connection was refused" in refused.message
@@ -292,7 +292,7 @@ def test_what_a_refusal_means(
 ) -> None:
     monkeypatch.setattr(glue_client, "_client", lambda *_: Refusing(code, message, status))
     provider = provider_on(glue)
-    for act, wanted in ((partial(provider.glue.call, "GetDatabase", ["flights"]), read), (provider.list_schemas, read)):
+    for act, wanted in ((partial(provider.glue.call, "GetDatabase", ["flights"]), read), (provider.schemas.list, read)):
         refused = refusal(act)
         assert type(refused) is wanted and said in refused.message and len(refused.message) < 400
     refused = refusal(partial(provider.glue.call, "CreateTable", ["flights", "delays"]))

@@ -10,9 +10,10 @@ import pytest
 
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Invalid, Unsupported
-from providers.external import Remote
+from providers.answers import Remote
 from providers.glue.provider import GlueProvider
 from tests.glue import Glue
+from tests.providers.behaviours import create
 from tests.providers.glue_catalogs import FLIGHTS, entry, provider, provider_on  # noqa: F401 (fixtures)
 
 
@@ -26,7 +27,7 @@ def test_a_hive_table_has_what_engines_look_for(provider: GlueProvider, glue: Gl
     by_day = [{"strategy": "identity", "fieldName": ["day"]}]
     wanted = {"table_type": "HIVE", "format": "PARQUET", "owner_team": "ops"}
     request = asked("Delays", columns, comment="late", partitioning=by_day, properties=wanted)
-    provider.create_table(FLIGHTS, "delays", provider.new_table(provider.load_schema(FLIGHTS), request))
+    create(provider, FLIGHTS, "delays", provider.tables.draft(provider.schemas.load(FLIGHTS), request))
     made = entry(glue, "delays")
     assert made["TableType"] == "EXTERNAL_TABLE" and made["Description"] == "late"
     assert made["Parameters"] == {"EXTERNAL": "TRUE", "owner_team": "ops"}
@@ -38,12 +39,14 @@ def test_a_hive_table_has_what_engines_look_for(provider: GlueProvider, glue: Gl
 
 
 def test_a_table_goes_where_it_may(provider: GlueProvider, glue: Glue) -> None:
-    plain = provider.load_schema(FLIGHTS)
-    placed = provider.create_schema(["sales"], provider.new_schema(None, {"location": "s3://lake/warehouse/eu/sales"}))
+    plain = provider.schemas.load(FLIGHTS)
+    placed = provider.schemas.create(
+        ["sales"], provider.schemas.draft(None, {"location": "s3://lake/warehouse/eu/sales"})
+    )
 
     def place(schema: Remote, properties: dict[str, str], by: GlueProvider = provider) -> str:
-        found: str = by.new_table(schema, asked("orders", properties=properties))["location"]
-        return found
+        new = by.tables.draft(schema, asked("orders", properties=properties))
+        return str(new.definition["location"])
 
     for format in ("iceberg", "hive"):
         plainly = {"table_type": format}
@@ -60,7 +63,7 @@ def test_a_table_goes_where_it_may(provider: GlueProvider, glue: Glue) -> None:
             place(plain, plainly, homeless)
         assert place(placed, plainly, homeless).startswith("s3://lake/warehouse/eu/sales/orders")
     with pytest.raises(Invalid, match="not under a location this catalog allows"):
-        provider.new_schema(None, {"location": "s3://elsewhere"})
+        provider.schemas.draft(None, {"location": "s3://elsewhere"})
 
 
 @pytest.mark.parametrize(
@@ -90,19 +93,19 @@ def test_a_table_goes_where_it_may(provider: GlueProvider, glue: Glue) -> None:
 def test_what_cannot_be_made_is_refused_before_any_call(
     provider: GlueProvider, glue: Glue, request_: CreateTableRequest, said: str
 ) -> None:
-    schema = provider.load_schema(FLIGHTS)
+    schema = provider.schemas.load(FLIGHTS)
     glue.calls.clear()
     with pytest.raises((Invalid, Unsupported)) as refused:
-        provider.new_table(schema, request_)
+        provider.tables.draft(schema, request_)
     assert said in refused.value.message
     assert glue.calls == []
 
 
 def test_two_thousand_columns(provider: GlueProvider, glue: Glue) -> None:
     columns = [{"name": f"c{number}", "type": "decimal(20,2)", "comment": "x" * 300} for number in range(2000)]
-    schema = provider.load_schema(FLIGHTS)
+    schema = provider.schemas.load(FLIGHTS)
     for format in ("iceberg", "hive"):
-        definition = provider.new_table(schema, asked(f"wide_{format}", columns, properties={"table_type": format}))
-        made = provider.create_table(FLIGHTS, f"wide_{format}", definition)
-        shown = provider.shown_table(made.definition)["columns"]
+        new = provider.tables.draft(schema, asked(f"wide_{format}", columns, properties={"table_type": format}))
+        made = create(provider, FLIGHTS, f"wide_{format}", new)
+        shown = provider.tables.show(made.definition)["columns"]
         assert len(shown) == 2000 and shown[-1]["type"] == "decimal(20,2)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,10 +13,11 @@ from pyiceberg.types import TimestamptzType
 
 from formats.native.tables import CreateTableRequest
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound, OutcomeUnknown, ProviderUnavailable
-from providers.external import Remote
+from providers.answers import NewTable, Remote
+from providers.glue.pointers import GluePointers
 from providers.glue.provider import GlueProvider
 from tests.glue import Fault, Glue
-from tests.providers.behaviours import rename
+from tests.providers.behaviours import create, rename
 from tests.providers.glue_catalogs import FLIGHTS, files, provider  # noqa: F401 (fixtures)
 
 COLUMNS = [
@@ -35,15 +35,15 @@ def outsider(glue: Glue) -> GlueCatalog:
     return GlueCatalog("outside", **settings, **{"glue.endpoint": glue.endpoint, "s3.endpoint": glue.endpoint})
 
 
-def planned(provider: GlueProvider, name: str = "delays", **properties: str) -> dict[str, Any]:
+def planned(provider: GlueProvider, name: str = "delays", **properties: str) -> NewTable:
     by = [{"strategy": "identity", "fieldName": ["carrier"]}]
     asked = {"name": name, "comment": "how late", "columns": COLUMNS, "partitioning": by, "properties": properties}
-    schema = provider.load_schema(FLIGHTS)
-    return provider.marked(provider.new_table(schema, CreateTableRequest.model_validate(asked)), "42")
+    schema = provider.schemas.load(FLIGHTS)
+    return provider.tables.draft(schema, CreateTableRequest.model_validate(asked))
 
 
 def make(provider: GlueProvider, name: str = "delays", **properties: str) -> Remote:
-    return provider.create_table(FLIGHTS, name, planned(provider, name, **properties))
+    return create(provider, FLIGHTS, name, planned(provider, name, **properties), marker="42")
 
 
 def some_rows() -> pa.Table:
@@ -55,7 +55,7 @@ def some_rows() -> pa.Table:
 
 def test_a_new_table_is_one_to_others(provider: GlueProvider, glue: Glue, outsider: GlueCatalog) -> None:
     made = make(provider, owner_team="ops")
-    pointer = provider.metadata_location(made.definition)
+    pointer = provider.pointers.location(made.definition)
     assert pointer and files(glue) == {pointer}
     assert re.match("s3://lake/warehouse/flights/delays-[0-9a-f]{32}/metadata/00000-", pointer)
     table = outsider.load_table("flights.delays")
@@ -78,7 +78,7 @@ def test_a_new_table_is_one_to_others(provider: GlueProvider, glue: Glue, outsid
     ]
     said = {"iceberg.field.id": "1", "iceberg.field.optional": "false", "iceberg.field.current": "true"}
     assert columns[0]["Parameters"] == said
-    shown = provider.shown_table(made.definition)
+    shown = provider.tables.show(made.definition)
     assert [column["nullable"] for column in shown["columns"]] == [False, True, True]
 
 
@@ -88,17 +88,17 @@ def test_others_go_on_with_it_and_we_see_that(provider: GlueProvider, outsider: 
     table.append(some_rows())
     with table.update_schema() as update:
         update.delete_column("delay")
-    found = provider.load_table(FLIGHTS, "delays")
+    found = provider.tables.load(FLIGHTS, "delays")
     assert found.version != made.version and found.identity == made.identity
-    assert provider.metadata_location(found.definition) == outsider.load_table("flights.delays").metadata_location
-    assert [column["name"] for column in provider.shown_table(found.definition)["columns"]] == ["carrier", "at"]
-    assert provider.marker_of(found.definition) == "42"
+    assert provider.pointers.location(found.definition) == outsider.load_table("flights.delays").metadata_location
+    assert [column["name"] for column in provider.tables.show(found.definition)["columns"]] == ["carrier", "at"]
+    assert provider.tables.is_marked(found, "42")
 
 
 def test_a_renamed_table_keeps_its_rows(provider: GlueProvider, outsider: GlueCatalog) -> None:
     make(provider)
     outsider.load_table("flights.delays").append(some_rows())
-    rename(provider, FLIGHTS, provider.load_table(FLIGHTS, "delays"), "late")
+    rename(provider, FLIGHTS, provider.tables.load(FLIGHTS, "delays"), "late")
     assert outsider.load_table("flights.late").scan().to_arrow().num_rows == 1
     assert outsider.list_tables("flights") == [("flights", "late")]
 
@@ -108,7 +108,7 @@ def test_a_renamed_table_keeps_its_rows(provider: GlueProvider, outsider: GlueCa
 
 def written(provider: GlueProvider, glue: Glue, made: Remote) -> tuple[str, str]:
     """Where the table's metadata is, and where a next state of it is written."""
-    pointer = str(provider.metadata_location(made.definition))
+    pointer = str(provider.pointers.location(made.definition))
     key = pointer.removeprefix("s3://lake/")
     metadata = json.loads(glue.client("s3").get_object(Bucket="lake", Key=key)["Body"].read())
     metadata["schemas"][0]["fields"][1]["type"] = "long"
@@ -121,22 +121,22 @@ def written(provider: GlueProvider, glue: Glue, made: Remote) -> tuple[str, str]
 def test_a_commit_moves_the_pointer(provider: GlueProvider, glue: Glue, outsider: GlueCatalog) -> None:
     made = make(provider)
     pointer, fresh = written(provider, glue, made)
-    done = provider.commit_table(FLIGHTS, "delays", fresh, pointer)
-    assert provider.metadata_location(done.definition) == fresh
-    shown = provider.shown_table(done.definition)
+    done = provider.pointers.commit(FLIGHTS, "delays", fresh, pointer)
+    assert provider.pointers.location(done.definition) == fresh
+    shown = provider.tables.show(done.definition)
     assert shown["columns"][1]["type"] == "long" and shown["comment"] == "how late"
     assert shown["properties"]["previous_metadata_location"] == pointer and shown["properties"]["commit"] == "2"
     assert outsider.load_table("flights.delays").metadata_location == fresh
     with pytest.raises(Conflict):
-        provider.commit_table(FLIGHTS, "delays", fresh, pointer)
+        provider.pointers.commit(FLIGHTS, "delays", fresh, pointer)
 
 
 def test_a_commit_to_nowhere_changes_nothing(provider: GlueProvider, glue: Glue) -> None:
     made = make(provider)
-    pointer = str(provider.metadata_location(made.definition))
+    pointer = str(provider.pointers.location(made.definition))
     with pytest.raises(Invalid):
-        provider.commit_table(FLIGHTS, "delays", pointer + "x", pointer)
-    assert provider.load_table(FLIGHTS, "delays") == made
+        provider.pointers.commit(FLIGHTS, "delays", pointer + "x", pointer)
+    assert provider.tables.load(FLIGHTS, "delays") == made
 
 
 # Registering
@@ -144,17 +144,16 @@ def test_a_commit_to_nowhere_changes_nothing(provider: GlueProvider, glue: Glue)
 
 def register(provider: GlueProvider, pointer: str, name: str = "again") -> Remote:
     asked = {"name": name, "columns": [], "properties": {"metadata_location": pointer, "owner_team": "bi"}}
-    schema = provider.load_schema(FLIGHTS)
-    definition = provider.new_table(schema, CreateTableRequest.model_validate(asked))
-    return provider.create_table(FLIGHTS, name, definition)
+    schema = provider.schemas.load(FLIGHTS)
+    return create(provider, FLIGHTS, name, provider.tables.draft(schema, CreateTableRequest.model_validate(asked)))
 
 
 def test_a_metadata_file_is_registered(provider: GlueProvider, glue: Glue, outsider: GlueCatalog) -> None:
-    pointer = str(provider.metadata_location(make(provider).definition))
+    pointer = str(provider.pointers.location(make(provider).definition))
     before = files(glue)
     made = register(provider, pointer)
-    assert provider.metadata_location(made.definition) == pointer
-    shown = provider.shown_table(made.definition)
+    assert provider.pointers.location(made.definition) == pointer
+    shown = provider.tables.show(made.definition)
     assert [column["name"] for column in shown["columns"]] == ["carrier", "delay", "at"]
     assert shown["properties"]["owner_team"] == "bi" and shown["comment"] == "how late"
     assert outsider.load_table("flights.again").metadata_location == pointer
@@ -165,7 +164,7 @@ def test_a_metadata_file_is_registered(provider: GlueProvider, glue: Glue, outsi
 
 def test_what_is_no_table_is_not_registered(provider: GlueProvider, glue: Glue) -> None:
     bucket = glue.client("s3")
-    pointer = str(provider.metadata_location(make(provider).definition))
+    pointer = str(provider.pointers.location(make(provider).definition))
     content = bucket.get_object(Bucket="lake", Key=pointer.removeprefix("s3://lake/"))["Body"].read()
     moved = json.loads(content) | {"location": "s3://elsewhere/delays"}
     for name, body in {"moved": json.dumps(moved), "text": "none"}.items():
@@ -173,7 +172,7 @@ def test_what_is_no_table_is_not_registered(provider: GlueProvider, glue: Glue) 
     for name, said in {"moved": "not under a location", "text": "not JSON", "missing": "Failed to open"}.items():
         with pytest.raises(Invalid, match=said):
             register(provider, f"s3://lake/warehouse/{name}.metadata.json")
-    assert [one.name for one in provider.list_tables(FLIGHTS).items] == ["delays"]
+    assert [one.name for one in provider.tables.list(FLIGHTS).items] == ["delays"]
 
 
 # What came to nothing leaves nothing
@@ -181,11 +180,11 @@ def test_what_is_no_table_is_not_registered(provider: GlueProvider, glue: Glue) 
 
 def test_a_refused_creation_leaves_no_file(provider: GlueProvider, glue: Glue, monkeypatch: pytest.MonkeyPatch) -> None:
     made = make(provider)
-    kept = {provider.metadata_location(made.definition)}
+    kept = {provider.pointers.location(made.definition)}
     assert files(glue) == kept
     with pytest.raises(AlreadyExists):
         make(provider)
-    monkeypatch.setattr(GlueProvider, "require_free", lambda *_: None)  # the other came right after
+    monkeypatch.setattr(GluePointers, "require_free", lambda *_: None)  # the other came right after
     with pytest.raises(AlreadyExists):
         make(provider)
     for fault in (Fault.THROTTLED, Fault.EXPIRED):
@@ -193,31 +192,31 @@ def test_a_refused_creation_leaves_no_file(provider: GlueProvider, glue: Glue, m
         with pytest.raises(ProviderUnavailable):
             make(provider, "late")
     with pytest.raises(NotFound):
-        provider.create_table(["nowhere"], "late", planned(provider, "late"))
+        create(provider, ["nowhere"], "late", planned(provider, "late"))
     assert files(glue) == kept
 
 
 def test_a_file_that_cannot_be_written_makes_no_table(provider: GlueProvider, glue: Glue) -> None:
-    definition = planned(provider)
-    definition["parameters"]["metadata_location"] = "s3://no-such-bucket/m.json"
+    new = planned(provider)
+    new.definition["parameters"]["metadata_location"] = "s3://no-such-bucket/m.json"
     with pytest.raises(ProviderUnavailable):
-        provider.create_table(FLIGHTS, "delays", definition)
-    assert provider.list_tables(FLIGHTS).items == []
+        create(provider, FLIGHTS, "delays", new)
+    assert provider.tables.list(FLIGHTS).items == []
 
 
 @pytest.mark.parametrize("fault", [Fault.REPLY_LOST, Fault.REQUEST_LOST])
 def test_a_lost_answer_keeps_the_file_until_it_is_known(provider: GlueProvider, glue: Glue, fault: Fault) -> None:
-    definition = planned(provider)
-    pointer = definition["parameters"]["metadata_location"]
+    new = planned(provider)
+    pointer = new.definition["parameters"]["metadata_location"]
     glue.fail("CreateTable", fault)
     with pytest.raises(OutcomeUnknown):
-        provider.create_table(FLIGHTS, "delays", definition)
+        create(provider, FLIGHTS, "delays", new)
     assert files(glue) == {pointer}
-    provider.discard(definition)
+    provider.tables.discard(new.definition, new.plan)
     was_applied = fault is Fault.REPLY_LOST
     assert (files(glue) == {pointer}) is was_applied, "a file stays as long as a table points to it"
     if not was_applied:
-        provider.create_table(FLIGHTS, "delays", definition)
+        create(provider, FLIGHTS, "delays", new)
         assert files(glue) == {pointer}, "a repeat writes the same file"
 
 
@@ -225,4 +224,4 @@ def test_what_was_made_and_not_read_back_is_not_refused(provider: GlueProvider, 
     glue.fail("GetTable", Fault.ERROR, after=1)
     with pytest.raises(OutcomeUnknown):
         make(provider)
-    assert provider.load_table(FLIGHTS, "delays").name == "delays"
+    assert provider.tables.load(FLIGHTS, "delays").name == "delays"

@@ -21,15 +21,16 @@ from hive_metastore.ttypes import (
     UnlockRequest,
 )
 
+from formats.native.changes import of_schema
 from metalake.errors import Conflict, Invalid, ProviderBusy, Unsupported
-from providers.external import Levels
+from providers.answers import Levels
 from providers.hive import locks as hive_locks
-from providers.hive import provider as hive
+from providers.hive import tables as hive
 from providers.hive.client import Metastore
 from providers.hive.errors import Refused
 from providers.hive.provider import HiveProvider
 from tests.hms import NEW, HiveMetastore
-from tests.providers.behaviours import Behaviours, asked
+from tests.providers.behaviours import Behaviours, alter, alter_schema, asked, changes_to, create
 from tests.providers.hive_catalogs import files, provider, provider_on, put_file, put_table, schema, set_property  # noqa: F401 (fixtures)
 
 
@@ -48,8 +49,8 @@ def test_an_alteration_keeps_all_that_it_does_not_say(
     provider: HiveProvider, schema: Levels, any_hms: HiveMetastore
 ) -> None:
     before = put_table(any_hms, schema[0], "delays")
-    found = provider.load_table(schema, "delays")
-    shown = provider.shown_table(found.definition)
+    found = provider.tables.load(schema, "delays")
+    shown = provider.tables.show(found.definition)
     assert shown["comment"] == "how late" and shown["properties"]["my.own"] == "kept"
     assert [(column["name"], column["type"]) for column in shown["columns"]] == [
         ("carrier", "string"),
@@ -57,8 +58,7 @@ def test_an_alteration_keeps_all_that_it_does_not_say(
         ("year", "integer"),
     ]
     time.sleep(1.1)
-    wanted = provider.altered_table(found.definition, [set_property("owner_team", "ops")])
-    altered = provider.alter_table(schema, "delays", wanted, found.version)
+    altered = alter(provider, schema, found, set_property("owner_team", "ops"))
     with any_hms.client() as client:
         after = client.get_table(schema[0], "delays")
     assert after.parameters.pop("owner_team") == "ops"
@@ -70,7 +70,7 @@ def test_an_alteration_keeps_all_that_it_does_not_say(
 def test_an_alteration_does_not_count_files_anew(
     provider: HiveProvider, schema: Levels, any_hms: HiveMetastore
 ) -> None:
-    made = provider.create_table(schema, "delays", provider.new_table(provider.load_schema(schema), asked("delays")))
+    made = create(provider, schema, "delays", provider.tables.draft(provider.schemas.load(schema), asked("delays")))
     put_file(made.definition["location"])
     for statistics in ({}, {"numFiles": "7", "totalSize": "700"}):
         with any_hms.client() as client:
@@ -80,9 +80,9 @@ def test_an_alteration_does_not_count_files_anew(
             table.parameters |= statistics
             context = EnvironmentContext({"DO_NOT_UPDATE_STATS": "true"})
             client.alter_table_with_environment_context(schema[0], "delays", table, context)
-        found = provider.load_table(schema, "delays")
-        wanted = provider.altered_table(found.definition, [set_property("owner_team", str(len(statistics)))])
-        after = provider.alter_table(schema, "delays", wanted, found.version).definition["parameters"]
+        found = provider.tables.load(schema, "delays")
+        altered = alter(provider, schema, found, set_property("owner_team", str(len(statistics))))
+        after = altered.definition["parameters"]
         assert {key: after[key] for key in ("numFiles", "totalSize") if key in after} == statistics
 
 
@@ -93,33 +93,32 @@ def test_a_database_keeps_its_owner_and_says_what_cannot_change(
         database = client.get_database(schema[0])
         database.ownerName, database.ownerType = "crew", PrincipalType.ROLE
         client.alter_database(schema[0], database)
-    found = provider.load_schema(schema)
-    shown = provider.shown_schema(found.definition)
+    found = provider.schemas.load(schema)
+    shown = provider.schemas.show(found.definition)
     assert shown["properties"] == {"location": database.locationUri}
-    wanted = provider.altered_schema(found.definition, shown["comment"], shown["properties"] | {"a": "1"})
-    provider.alter_schema(schema, wanted, found.version)
+    alter_schema(provider, found, shown["properties"] | {"a": "1"})
     with any_hms.client() as client:
         after = client.get_database(schema[0])
     assert (after.ownerName, after.ownerType, after.parameters) == ("crew", PrincipalType.ROLE, {"a": "1"})
     with pytest.raises(Unsupported, match="comment"):
-        provider.altered_schema(found.definition, "another", {})
+        provider.schemas.altered(found.definition, of_schema({}, {}, (None, "another")))
     with pytest.raises(Invalid, match="location"):
-        provider.altered_schema(found.definition, shown["comment"], {"location": "file:///elsewhere"})
+        provider.schemas.altered(found.definition, changes_to(provider, found, {"location": "file:///elsewhere"}))
     with pytest.raises(Invalid, match=r"metalake\.intent"):
-        provider.altered_schema(found.definition, shown["comment"], {"metalake.intent": "7"})
+        provider.schemas.altered(found.definition, changes_to(provider, found, {"metalake.intent": "7"}))
 
 
 def test_a_touch_alone_is_no_new_version_and_statistics_are(
     provider: HiveProvider, schema: Levels, any_hms: HiveMetastore
 ) -> None:
     table = put_table(any_hms, schema[0], "delays")
-    before = provider.load_table(schema, "delays")
+    before = provider.tables.load(schema, "delays")
 
     def say(**parameters: str) -> str:
         with any_hms.client() as client:
             table.parameters |= parameters
             client.alter_table_with_environment_context(schema[0], "delays", table, EnvironmentContext({}))
-        return provider.load_table(schema, "delays").version
+        return provider.tables.load(schema, "delays").version
 
     assert say(transient_lastDdlTime="1900000000") == before.version
     assert say(numRows="336777") != before.version
@@ -140,10 +139,10 @@ def test_files_of_managed_tables_go_and_those_of_external_ones_stay(
         client.create_table(within)
     put_file(inside.as_uri())
     with pytest.raises(Unsupported, match="external"):
-        provider.drop_table(where, "airlines", provider.load_table(where, "airlines").identity, purge=True)
-    provider.drop_table(where, "delays", provider.load_table(where, "delays").identity, purge=True, by_owner=True)
+        provider.tables.drop(where, "airlines", provider.tables.load(where, "airlines").identity, purge=True)
+    provider.tables.drop(where, "delays", provider.tables.load(where, "delays").identity, purge=True, by_owner=True)
     assert files(places["delays"]) == []
-    assert provider.drop_schema(where, "", cascade=True, by_owner=True) is None
+    assert provider.schemas.drop(where, "", cascade=True, by_owner=True) is None
     assert files(places["late"]) == []
     assert files(places["airlines"]) == files(inside.as_uri()) == ["part-0"]
 
@@ -161,24 +160,22 @@ def test_an_alteration_waits_for_the_lock_and_leaves_none_behind(
     provider: HiveProvider, schema: Levels, any_hms: HiveMetastore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_table(any_hms, schema[0], "delays")
-    found = provider.load_table(schema, "delays")
+    found = provider.tables.load(schema, "delays")
     held = lock(any_hms, schema[0], "delays")
     monkeypatch.setattr(hive_locks, "WAIT", 0.3)
     with pytest.raises(ProviderBusy, match="locked by somebody else"):
-        provider.alter_table(schema, "delays", found.definition, found.version)
+        provider.tables.alter(schema, "delays", [], found.version)
     monkeypatch.setattr(hive_locks, "WAIT", 30.0)
-    wanted = provider.altered_table(found.definition, [set_property("owner_team", "ops")])
     done: list[str] = []
-    waiting = threading.Thread(
-        target=lambda: done.append(provider.alter_table(schema, "delays", wanted, found.version).version)
-    )
+    ops = set_property("owner_team", "ops")
+    waiting = threading.Thread(target=lambda: done.append(alter(provider, schema, found, ops).version))
     waiting.start()
     time.sleep(0.3)
-    assert not done and provider.load_table(schema, "delays") == found
+    assert not done and provider.tables.load(schema, "delays") == found
     with any_hms.client() as client:
         client.unlock(UnlockRequest(held.lockid))
     waiting.join()
-    assert done == [provider.load_table(schema, "delays").version] != [found.version]
+    assert done == [provider.tables.load(schema, "delays").version] != [found.version]
     last = lock(any_hms, schema[0], "delays")
     assert last.state == LockState.ACQUIRED, "neither who gave up waiting nor who altered keeps a lock"
     with any_hms.client() as client:
@@ -190,7 +187,7 @@ def test_a_writer_without_locks_is_noticed_by_2_3_10_only(
 ) -> None:
     """Between our look and our alteration; this is why the lock matters on older ones."""
     theirs = put_table(any_hms, schema[0], "delays")
-    found = provider.load_table(schema, "delays")
+    found = provider.tables.load(schema, "delays")
     written = hive.written
 
     def late(*arguments: Any, **named: Any) -> Table:
@@ -199,14 +196,14 @@ def test_a_writer_without_locks_is_noticed_by_2_3_10_only(
             client.alter_table_with_environment_context(schema[0], "delays", theirs, EnvironmentContext({}))
         return written(*arguments, **named)
 
-    wanted = provider.altered_table(found.definition, [set_property("owner_team", "ops")])
+    ops = set_property("owner_team", "ops")
     with patch.object(hive, "written", late):
         if any_hms.version == NEW:
             with pytest.raises(Conflict):
-                provider.alter_table(schema, "delays", wanted, found.version)
+                alter(provider, schema, found, ops)
         else:
-            provider.alter_table(schema, "delays", wanted, found.version)
-    kept = provider.load_table(schema, "delays").definition["parameters"]
+            alter(provider, schema, found, ops)
+    kept = provider.tables.load(schema, "delays").definition["parameters"]
     assert ("theirs" in kept, "owner_team" in kept) == ((True, False) if any_hms.version == NEW else (False, True))
 
 
@@ -229,16 +226,16 @@ def test_without_locks_tables_are_altered_but_no_commit_is_made(
 ) -> None:
     put_table(any_hms, schema[0], "delays", table_type="ICEBERG", metadata_location="file:///v1")
     put_table(any_hms, schema[0], "airlines")
-    found = provider.load_table(schema, "airlines")
-    wanted = provider.altered_table(found.definition, [set_property("owner_team", "ops")])
-    assert provider.alter_table(schema, "airlines", wanted, found.version).version != found.version
+    found = provider.tables.load(schema, "airlines")
+    ops = set_property("owner_team", "ops")
+    assert alter(provider, schema, found, ops).version != found.version
     with pytest.raises(Conflict):
-        provider.alter_table(schema, "airlines", wanted, found.version)
+        alter(provider, schema, found, ops)
     with pytest.raises(Unsupported, match="keeps no locks"):
-        provider.commit_table(schema, "delays", "file:///v2", "file:///v1")
+        provider.pointers.commit(schema, "delays", "file:///v2", "file:///v1")
     hive_locks._lockers.add(f"{any_hms.host}:{any_hms.port}")
     with pytest.raises(Refused, match="could not do lock"):  # it has given locks before: it is in trouble
-        provider.commit_table(schema, "delays", "file:///v2", "file:///v1")
+        provider.pointers.commit(schema, "delays", "file:///v2", "file:///v1")
 
 
 # Tables of other formats
@@ -251,5 +248,5 @@ def test_other_formats_are_hidden_where_the_catalog_says_so(
     put_table(any_hms, schema[0], "airlines")
     only_hive = provider_on(any_hms, **{"list-all-tables": "false"})
     for each, seen in [(provider, ["airlines", "delays"]), (only_hive, ["airlines"])]:
-        listed = each.list_tables(schema, whole=each is provider).items
-        assert [one.name for one in listed if each.shows(one)] == seen
+        listed = each.tables.list(schema, whole=each is provider).items
+        assert [one.name for one in listed if each.tables.shows(one)] == seen

@@ -23,14 +23,14 @@ from metalake.errors import (
     ProviderUnavailable,
     Unsupported,
 )
+from providers.answers import Levels
 from providers.base import Provider
-from providers.external import Levels
 from providers.hive import client as hive_client
 from providers.hive.provider import HiveProvider
 from providers.registry import provider_class
 from tests.hms import HiveMetastore
 from tests.ports import free_port
-from tests.providers.behaviours import asked
+from tests.providers.behaviours import asked, create
 
 HOST = "127.0.0.1"
 
@@ -159,7 +159,7 @@ def test_what_is_no_metastore_is_named_as_such(content: bytes) -> None:
     with serving(says(content)) as port:
         provider = provider_at(port)
         with pytest.raises(ProviderUnavailable) as failure:
-            provider.load_schema(["flights"])
+            provider.schemas.load(["flights"])
         assert f"{HOST}:{port}" in failure.value.message or "The metastore" in failure.value.message
         with pytest.raises(MetalakeError):
             provider.test_connection()
@@ -190,9 +190,9 @@ def test_the_connection_test_says_what_is_wrong(any_hms: HiveMetastore, monkeypa
 
 def test_the_next_metastore_is_tried(hms: HiveMetastore) -> None:
     nobody, neither = free_port(), free_port()
-    assert provider_at(nobody, hms.port).load_schema(["default"]).name == "default"
+    assert provider_at(nobody, hms.port).schemas.load(["default"]).name == "default"
     with pytest.raises(ProviderUnavailable) as failure:
-        provider_at(nobody, neither).load_schema(["default"])
+        provider_at(nobody, neither).schemas.load(["default"])
     assert str(nobody) in failure.value.message and str(neither) in failure.value.message
 
 
@@ -213,24 +213,24 @@ def test_one_answer_may_take_only_so_long_and_be_only_so_large(monkeypatch: pyte
     monkeypatch.setattr(hive_client, "ANSWER_SECONDS", 0.5)
     started = time.monotonic()
     with serving(drips) as port, pytest.raises(ProviderTimeout):
-        provider_at(port).load_schema(["flights"])
+        provider_at(port).schemas.load(["flights"])
     assert time.monotonic() - started < 15
     monkeypatch.setattr(hive_client, "ANSWER_SECONDS", 20)
     monkeypatch.setattr(hive_client, "ANSWER_BYTES", 2**20)
     with serving(floods) as port, pytest.raises(ProviderUnavailable, match="larger answer"):
-        provider_at(port).load_schema(["flights"])
+        provider_at(port).schemas.load(["flights"])
 
 
 def test_a_refusal_does_not_end_the_connection_and_a_failure_does(hms: HiveMetastore) -> None:
     provider = provider_at(hms.port)
     with pytest.raises(NotFound):
-        provider.load_schema(["nowhere"])
+        provider.schemas.load(["nowhere"])
     assert [len(kept) for kept in hive_client._idle.values()] == [1]
     first = next(iter(hive_client._idle.values()))[0]
-    provider.load_schema(["default"])
+    provider.schemas.load(["default"])
     assert next(iter(hive_client._idle.values()))[0] is first
     first._socket.handle.shutdown(socket.SHUT_RD)
-    provider.load_schema(["default"])
+    provider.schemas.load(["default"])
     assert next(iter(hive_client._idle.values()))[0] is not first
 
 
@@ -252,11 +252,11 @@ def test_an_answer_that_comes_too_late_is_nobody_s(monkeypatch: pytest.MonkeyPat
     with serving(late_at_first) as port:
         provider = provider_at(port)
         with pytest.raises(ProviderTimeout):
-            provider.load_schema(["first"])
+            provider.schemas.load(["first"])
         was_left.set()
         monkeypatch.setattr(hive_client, "READ_SECONDS", 20.0)
-        assert provider.load_schema(["second"]).name == "second"
-        assert provider.load_schema(["second"]).name == "second"
+        assert provider.schemas.load(["second"]).name == "second"
+        assert provider.schemas.load(["second"]).name == "second"
         assert len(connections) == 2, "a good one is used again"
 
 
@@ -295,62 +295,64 @@ def schema(any_hms: HiveMetastore) -> Iterator[Levels]:
 @pytest.mark.parametrize("applied", [False, True], ids=["not applied", "applied"])
 def test_a_write_whose_answer_is_lost_is_unknown(any_hms: HiveMetastore, schema: Levels, applied: bool) -> None:
     plain = provider_at(any_hms.port)
-    definition = plain.new_table(plain.load_schema(schema), asked("delays"))
-    made = plain.create_table(schema, "delays", definition)
+    definition = plain.tables.draft(plain.schemas.load(schema), asked("delays")).definition
+    made = plain.tables.create(schema, "delays", definition)
     part: dict[str, Any] = {"name": "year=2013", "values": ["2013"], "location": None, "parameters": {}}
     between = Between(any_hms)
     between.after = applied
 
-    def lost(method: str, verb: str, *arguments: Any, error: type[MetalakeError] = OutcomeUnknown) -> None:
+    def lost(
+        method: str, act: Callable[..., Any], *arguments: Any, error: type[MetalakeError] = OutcomeUnknown
+    ) -> None:
         between.loses = method.encode()
         with pytest.raises(error):
-            getattr(provider, verb)(*arguments)
+            act(*arguments)
         between.loses = b""
 
     with serving(between) as port:
         provider = provider_at(port)
-        lost("create_table", "create_table", schema, "airlines", definition)
-        assert {one.name for one in plain.list_tables(schema).items} == {"delays"} | (
+        tables = provider.tables
+        lost("create_table", tables.create, schema, "airlines", definition)
+        assert {one.name for one in plain.tables.list(schema).items} == {"delays"} | (
             {"airlines"} if applied else set()
         )
-        wanted = plain.marked(definition | {"location": made.definition["location"]}, "7")
-        lost("alter_table", "alter_table", schema, "delays", wanted, made.version)
-        now = plain.load_table(schema, "delays")
-        assert plain.marker_of(now.definition) == ("7" if applied else "")
-        again = plain.alter_table(schema, "delays", plain.marked(now.definition, "8"), now.version)
-        lost("alter_table", "rename_table", schema, "delays", schema, "late", made.identity)
+        lost("alter_table", tables.alter, schema, "delays", [], made.version, None, "7")
+        now = plain.tables.load(schema, "delays")
+        assert plain.tables.is_marked(now, "7") is applied
+        again = plain.tables.alter(schema, "delays", [], now.version, marker="8")
+        lost("alter_table", tables.rename, schema, "delays", schema, "late", made.identity)
         there = "late" if applied else "delays"
-        assert plain.load_table(schema, there).version
-        lost("drop_table", "drop_table", schema, there, again.identity)
-        assert [one.name for one in plain.list_tables(schema).items if one.name == there] == (
+        assert plain.tables.load(schema, there).version
+        lost("drop_table", tables.drop, schema, there, again.identity)
+        assert [one.name for one in plain.tables.list(schema).items if one.name == there] == (
             [] if applied else [there]
         )
-        lost("get_table", "create_table", schema, "weather", definition)
-        assert plain.load_table(schema, "weather").name == "weather", "made, though it could not be read back"
-        lost("get_table", "alter_table", schema, "weather", definition, "1", error=ProviderUnavailable)
-        lost("get_database", "create_table", schema, "planes", definition, error=ProviderUnavailable)
-        lost("get_all_tables", "list_tables", schema, error=ProviderUnavailable)
-        lost("get_table", "add_partition", schema, "weather", part, error=ProviderUnavailable)
+        lost("get_table", tables.create, schema, "weather", definition)
+        assert plain.tables.load(schema, "weather").name == "weather", "made, though it could not be read back"
+        lost("get_table", tables.alter, schema, "weather", [], "1", error=ProviderUnavailable)
+        lost("get_database", tables.create, schema, "planes", definition, error=ProviderUnavailable)
+        lost("get_all_tables", tables.list, schema, error=ProviderUnavailable)
+        lost("get_table", provider.partitions.add, schema, "weather", part, error=ProviderUnavailable)
 
 
 @pytest.mark.long
 def test_a_killed_metastore_is_unavailable_until_it_is_back(start_hms: Callable[..., HiveMetastore]) -> None:
     hms = start_hms()
     provider = provider_at(hms.port)
-    provider.create_schema(["flights"], provider.new_schema(None, {}))
-    found = provider.create_table(
-        ["flights"], "delays", provider.new_table(provider.load_schema(["flights"]), asked("delays"))
-    )
+    provider.schemas.create(["flights"], provider.schemas.draft(None, {}))
+    new = provider.tables.draft(provider.schemas.load(["flights"]), asked("delays"))
+    found = create(provider, ["flights"], "delays", new)
     hms.kill()
-    for verb, arguments in [
-        ("load_table", (["flights"], "delays")),
-        ("alter_table", (["flights"], "delays", found.definition, found.version)),
-        ("drop_table", (["flights"], "delays", found.identity)),
-        ("create_schema", (["sales"], provider.new_schema(None, {}))),
-    ]:
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("load_table", {"table": "delays"}),
+        ("alter_table", {"table": "delays", "changes": [], "version": found.version}),
+        ("drop_table", {"table": "delays", "identity": found.identity}),
+        ("create_schema", {"schema": ["sales"], "definition": provider.schemas.draft(None, {})}),
+    ]
+    for verb, arguments in calls:
         with pytest.raises(ProviderUnavailable, match="refused"):
-            getattr(provider, verb)(*arguments)
+            provider.call(verb, {"schema": ["flights"]} | arguments)
     hms.start()
-    assert provider.load_table(["flights"], "delays") == found
+    assert provider.tables.load(["flights"], "delays") == found
     with pytest.raises(NotFound):
-        provider.load_schema(["sales"])
+        provider.schemas.load(["sales"])

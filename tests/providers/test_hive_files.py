@@ -27,7 +27,7 @@ from tests.providers.hive_catalogs import TEXT, provider_on
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-HIVE = "metalakes/demo/formats/hive"
+HIVE = "metalakes/demo/catalogs/hive"
 COLUMNS = [{"name": "carrier", "type": "string"}]
 BY_YEAR = [{"strategy": "identity", "fieldName": ["year"]}]
 MANAGED, EXTERNAL = "MANAGED_TABLE", "EXTERNAL_TABLE"
@@ -344,7 +344,7 @@ def test_where_nobody_can_look_only_the_owner_has_files_deleted(
     for name, caller in (("mine", world.mia), ("theirs", world.owner)):
         assert world.make(name, caller).status == 200
     if blind == "storage":
-        monkeypatch.setattr(hive_files.HiveFiles, "is_empty", lambda self, place: None)
+        monkeypatch.setattr(hive_files.TableFiles, "is_empty", lambda self, place: None)
     else:
         monkeypatch.setattr(hive_folders, "LOOK_SECONDS", -1.0)
         refused = world.mia.put(f"{world.tables}/mine", update("rename", newName="late"))
@@ -360,7 +360,7 @@ def test_where_nobody_can_look_only_the_owner_has_files_deleted(
 def test_what_cannot_be_looked_at_is_neither_empty_nor_full(world: World, place: str) -> None:
     """A cluster, a bucket without keys, a folder that this server does not open."""
     without_keys = {"s3.endpoint": "http://127.0.0.1:9", "s3.region": "us-east-1"}
-    assert provider_on(world.hms, **without_keys).is_empty(place) is None
+    assert hive_files.TableFiles(provider_on(world.hms, **without_keys)).is_empty(place) is None
 
 
 # How places are spelled

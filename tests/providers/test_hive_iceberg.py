@@ -8,6 +8,8 @@ import json
 import re
 import threading
 import time
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -18,12 +20,16 @@ from pyiceberg.catalog.hive import HiveCatalog
 
 from formats.native.tables import CreateTableRequest
 from metalake.errors import AlreadyExists, Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown, Unsupported
-from providers.external import Levels, Remote
-from providers.hive import provider as hive
+from metalake.kinds import Kind
+from providers.answers import Levels, NewTable, Remote
+from providers.base import Offer
+from providers.hive import pointers as hive
 from providers.hive.client import Metastore
+from providers.hive.pointers import HivePointers
 from providers.hive.provider import HiveProvider
+from providers.hive.tables import HiveTables
 from tests.hms import HiveMetastore
-from tests.providers.behaviours import Behaviours, rename, set_property
+from tests.providers.behaviours import Behaviours, create, rename, set_property
 from tests.providers.hive_catalogs import provider, put_file, put_table, schema  # noqa: F401 (fixtures)
 from tests.spark import Spark, iceberg_catalog
 
@@ -41,12 +47,19 @@ def warehouse(any_hms: HiveMetastore, settings: Any) -> None:
     settings.METALAKE_FILE_LOCATIONS = [str(any_hms.warehouse)]
 
 
-class OfIceberg(HiveProvider):
-    """Whose new tables are Iceberg's unless they say otherwise."""
-
+class IcebergFirst(HiveTables):
     @property
     def default_format(self) -> str:
         return "iceberg"
+
+
+class OfIceberg(HiveProvider):
+    """Whose new tables are Iceberg's unless they say otherwise."""
+
+    @classmethod
+    def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
+        offers = super().offers(properties)
+        return {**offers, Kind.TABLE: replace(offers[Kind.TABLE], remote=IcebergFirst)}
 
 
 class TestIcebergInHive(Behaviours):
@@ -64,26 +77,26 @@ def outsider(any_hms: HiveMetastore) -> HiveCatalog:
     return HiveCatalog("outside", **where, **{"hive.hive2-compatible": "true"})
 
 
-def planned(provider: HiveProvider, schema: Levels, name: str = "delays", **properties: str) -> dict[str, Any]:
+def planned(provider: HiveProvider, schema: Levels, name: str = "delays", **properties: str) -> NewTable:
     by = [{"strategy": "identity", "fieldName": ["carrier"]}]
     wanted = {"table_type": "iceberg", **properties}
     asked = {"name": name, "comment": "how late", "columns": COLUMNS, "partitioning": by, "properties": wanted}
-    return provider.new_table(provider.load_schema(schema), CreateTableRequest.model_validate(asked))
+    return provider.tables.draft(provider.schemas.load(schema), CreateTableRequest.model_validate(asked))
 
 
 def make(provider: HiveProvider, schema: Levels, name: str = "delays", **properties: str) -> Remote:
-    return provider.create_table(schema, name, planned(provider, schema, name, **properties))
+    return create(provider, schema, name, planned(provider, schema, name, **properties))
 
 
 def register(provider: HiveProvider, schema: Levels, pointer: str, name: str = "again") -> Remote:
     """As the catalog's owner, who may lay it over a table that is there."""
     wanted = {"table-format": "ICEBERG", "metadata_location": pointer, "owner_team": "bi"}
     asked = CreateTableRequest.model_validate({"name": name, "columns": [], "properties": wanted})
-    return provider.create_table(schema, name, provider.new_table(provider.load_schema(schema), asked), by_owner=True)
+    return create(provider, schema, name, provider.tables.draft(provider.schemas.load(schema), asked), by_owner=True)
 
 
 def pointer_of(provider: HiveProvider, table: Remote) -> str:
-    pointer = provider.metadata_location(table.definition)
+    pointer = provider.pointers.location(table.definition)
     assert pointer is not None
     return pointer
 
@@ -150,7 +163,7 @@ def test_a_new_table_is_one_to_others(
         ("at", False, None),
     ]
     table.append(some_rows())
-    found = provider.load_table(schema, "delays")
+    found = provider.tables.load(schema, "delays")
     assert pointer_of(provider, found) == outsider.load_table((schema[0], "delays")).metadata_location != pointer
     assert found.identity == made.identity and found.version != made.version
 
@@ -161,13 +174,13 @@ def test_a_renamed_or_dropped_table_keeps_its_files(
     make(provider, schema)
     outsider.load_table((schema[0], "delays")).append(some_rows())
     kept = files(any_hms, schema)
-    rename(provider, schema, provider.load_table(schema, "delays"), "late")
+    rename(provider, schema, provider.tables.load(schema, "delays"), "late")
     assert outsider.load_table((schema[0], "late")).scan().to_arrow().num_rows == 1
     for purge in (False, True):
-        renamed = provider.load_table(schema, "late")
-        provider.drop_table(schema, "late", renamed.identity, purge=purge)
+        renamed = provider.tables.load(schema, "late")
+        provider.tables.drop(schema, "late", renamed.identity, purge=purge)
         with pytest.raises(NotFound):
-            provider.load_table(schema, "late")
+            provider.tables.load(schema, "late")
         assert files(any_hms, schema) == kept
         register(provider, schema, pointer_of(provider, renamed), "late")
     assert outsider.load_table((schema[0], "late")).scan().to_arrow().num_rows == 1
@@ -181,7 +194,7 @@ def test_files_of_an_iceberg_table_stay_though_it_is_called_managed(
             any_hms, schema[0], "delays", table_type="ICEBERG", metadata_location="file:///v1"
         ).sd.location
         put_file(place)
-        provider.drop_table(schema, "delays", provider.load_table(schema, "delays").identity, purge=purge)
+        provider.tables.drop(schema, "delays", provider.tables.load(schema, "delays").identity, purge=purge)
         assert [Path(file).name for file in files(any_hms, schema)] == ["part-0"]
 
 
@@ -191,7 +204,7 @@ def test_a_metadata_file_is_registered(
     pointer = pointer_of(provider, make(provider, schema))
     made = register(provider, schema, pointer)
     assert pointer_of(provider, made) == pointer
-    shown = provider.shown_table(made.definition)
+    shown = provider.tables.show(made.definition)
     assert [column["name"] for column in shown["columns"]] == ["carrier", "delay", "at"]
     assert shown["properties"]["owner_team"] == "bi" and shown["comment"] == "how late"
     assert outsider.load_table((schema[0], "again")).metadata_location == pointer
@@ -207,7 +220,7 @@ def test_a_metadata_file_is_registered(
             register(provider, schema, (folder / f"{name}.metadata.json").as_uri(), "other")
     with pytest.raises(Invalid, match="local files are not allowed"):
         register(provider, schema, "file:///etc/passwd", "other")
-    assert sorted(one.name for one in provider.list_tables(schema).items) == ["again", "delays"]
+    assert sorted(one.name for one in provider.tables.list(schema).items) == ["again", "delays"]
 
 
 # What came to nothing leaves nothing
@@ -219,13 +232,13 @@ def test_a_refused_creation_leaves_no_file(
     kept = {pointer_of(provider, make(provider, schema))}
     with pytest.raises(AlreadyExists):
         make(provider, schema)
-    monkeypatch.setattr(HiveProvider, "require_free", lambda *_: None)  # the other came right after
+    monkeypatch.setattr(HivePointers, "require_free", lambda *_: None)  # the other came right after
     with pytest.raises(AlreadyExists):
         make(provider, schema)
     with pytest.raises(NotFound):
-        provider.create_table([f"{schema[0]}_none"], "late", planned(provider, schema, "late"))
+        create(provider, [f"{schema[0]}_none"], "late", planned(provider, schema, "late"))
     with pytest.raises(Invalid, match="Hive refused"):
-        provider.create_table(schema, "bad-name", planned(provider, schema, "late"))
+        create(provider, schema, "bad-name", planned(provider, schema, "late"))
     assert files(any_hms, schema) == kept
 
 
@@ -237,7 +250,7 @@ def test_a_lost_answer_keeps_the_file_until_it_is_known(
     monkeypatch: pytest.MonkeyPatch,
     applied: bool,
 ) -> None:
-    definition, call = planned(provider, schema), Metastore.call
+    new, call = planned(provider, schema), Metastore.call
 
     def losing(self: Metastore, method: str, *arguments: Any, about: Any) -> Any:
         if method != "create_table":
@@ -249,13 +262,13 @@ def test_a_lost_answer_keeps_the_file_until_it_is_known(
     with monkeypatch.context() as patch:
         patch.setattr(Metastore, "call", losing)
         with pytest.raises(OutcomeUnknown):
-            provider.create_table(schema, "delays", definition)
-    pointer = definition["parameters"]["metadata_location"]
+            create(provider, schema, "delays", new)
+    pointer = new.definition["parameters"]["metadata_location"]
     assert files(any_hms, schema) == {pointer}
-    provider.discard(definition)
+    provider.tables.discard(new.definition, new.plan)
     assert (files(any_hms, schema) == {pointer}) is applied, "a file stays as long as a table points to it"
     if not applied:
-        provider.create_table(schema, "delays", definition)
+        create(provider, schema, "delays", new)
         assert files(any_hms, schema) == {pointer}, "a repeat writes the same file"
 
 
@@ -273,8 +286,8 @@ def test_iceberg_s_commits_and_ours_follow_each_other(any_hms: HiveMetastore, ic
         settings=lake,
     )
     provider = HiveProvider(1, {"metastore.uris": any_hms.uri})
-    found = provider.load_table([database], "delays")
-    shown = provider.shown_table(found.definition)
+    found = provider.tables.load([database], "delays")
+    shown = provider.tables.show(found.definition)
     assert [(column["name"], column["type"]) for column in shown["columns"]] == [
         ("carrier", "string"),
         ("delay", "decimal(9,2)"),
@@ -282,9 +295,9 @@ def test_iceberg_s_commits_and_ours_follow_each_other(any_hms: HiveMetastore, ic
     assert shown["comment"] == "how late"
     before = pointer_of(provider, found)
     ours = next_metadata(before, owner_team="ops")
-    committed = provider.commit_table([database], "delays", ours, before)
+    committed = provider.pointers.commit([database], "delays", ours, before)
     with pytest.raises(Conflict):
-        provider.commit_table([database], "delays", ours, before)
+        provider.pointers.commit([database], "delays", ours, before)
     kept, now = found.definition["parameters"], committed.definition["parameters"]
     assert (now["numRows"], now["numFiles"], now["uuid"]) == (kept["numRows"], kept["numFiles"], kept["uuid"])
     assert kept["numRows"] == "1" and "current-schema" in kept and "current-schema" not in now
@@ -296,7 +309,7 @@ def test_iceberg_s_commits_and_ours_follow_each_other(any_hms: HiveMetastore, ic
     )
     assert {"key": "owner_team", "value": "ops"} in properties
     assert rows == [{"carrier": "DL"}, {"carrier": "UA"}]
-    last = provider.load_table([database], "delays")
+    last = provider.tables.load([database], "delays")
     assert last.identity == found.identity
     assert last.definition["parameters"]["previous_metadata_location"] == ours
 
@@ -310,17 +323,17 @@ def test_an_iceberg_table_is_committed_from_where_it_was(
         table.parameters["my.own"] = "kept"
         client.alter_table(schema[0], "delays", table)
     put_table(any_hms, schema[0], "airlines")
-    found, before = provider.load_table(schema, "delays"), pointer_of(provider, made)
+    found, before = provider.tables.load(schema, "delays"), pointer_of(provider, made)
     with pytest.raises(Unsupported, match="commits to its metadata"):
-        provider.altered_table(found.definition, [set_property("a", "1")])
+        provider.tables.altered(found.definition, [set_property("a", "1")])
     fresh = next_metadata(before, comment="in minutes", region="emea")
-    committed = provider.commit_table(schema, "delays", fresh, before)
+    committed = provider.pointers.commit(schema, "delays", fresh, before)
     assert pointer_of(provider, committed) == fresh
     parameters = committed.definition["parameters"]
     assert parameters["previous_metadata_location"] == before
     assert (parameters["my.own"], parameters["owner_team"], parameters["region"]) == ("kept", "ops", "emea")
     assert committed.definition["comment"] == "in minutes"
-    assert committed == provider.load_table(schema, "delays") and committed.identity == found.identity
+    assert committed == provider.tables.load(schema, "delays") and committed.identity == found.identity
     refusals: list[tuple[str, str, str, type[MetalakeError], str]] = [
         ("delays", fresh, before, Conflict, "by now"),
         ("delays", fresh + "x", fresh, Invalid, "Failed to open"),
@@ -329,8 +342,8 @@ def test_an_iceberg_table_is_committed_from_where_it_was(
     ]
     for name, to, previous, error, said in refusals:
         with pytest.raises(error, match=said):
-            provider.commit_table(schema, name, to, previous)
-    assert provider.load_table(schema, "delays") == committed
+            provider.pointers.commit(schema, name, to, previous)
+    assert provider.tables.load(schema, "delays") == committed
 
 
 def test_one_of_many_commits_at_once_wins(
@@ -349,7 +362,7 @@ def test_one_of_many_commits_at_once_wins(
 
     def commit(location: str) -> None:
         try:
-            provider.commit_table(schema, "delays", location, before)
+            provider.pointers.commit(schema, "delays", location, before)
             ended.append(location)
         except Conflict:
             ended.append("conflict")
@@ -361,4 +374,4 @@ def test_one_of_many_commits_at_once_wins(
         writer.join()
     won = [each for each in ended if each != "conflict"]
     assert len(ended) == 6 and len(won) == 1
-    assert pointer_of(provider, provider.load_table(schema, "delays")) == won[0]
+    assert pointer_of(provider, provider.tables.load(schema, "delays")) == won[0]

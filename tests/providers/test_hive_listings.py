@@ -13,16 +13,18 @@ from hive_metastore.ttypes import (
     Table,
 )
 
-from formats.hive.partitions import IdentityPartition
+from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
 from metalake.errors import AlreadyExists, Invalid, NotFound, Unsupported
 from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
-from providers.external import PARTITION, Levels, Page
-from providers.hive import provider as hive
+from providers.answers import PARTITION, Levels, Page
+from providers.hive import partitions as hive_partitions
+from providers.hive import schemas as hive_schemas
+from providers.hive import tables as hive
 from providers.hive.provider import HiveProvider
 from tests.hms import HiveMetastore
-from tests.providers.behaviours import asked, everything
+from tests.providers.behaviours import asked, create, everything
 from tests.providers.hive_catalogs import files, provider, provider_on, put_file, put_table, schema  # noqa: F401 (fixtures)
 
 # Names and listings
@@ -32,9 +34,9 @@ def test_views_are_told_from_tables(provider: HiveProvider, schema: Levels, any_
     put_table(any_hms, schema[0], "delays")
     put_table(any_hms, schema[0], "late", "VIRTUAL_VIEW")
     for whole in (False, True):
-        listed = {one.name: one.kind for one in provider.list_tables(schema, whole=whole).items}
+        listed = {one.name: one.kind for one in provider.tables.list(schema, whole=whole).items}
         assert listed == {"delays": Kind.TABLE, "late": Kind.VIEW}
-    assert provider.load_table(schema, "late").kind == Kind.VIEW
+    assert provider.tables.load(schema, "late").kind == Kind.VIEW
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -46,9 +48,9 @@ def test_a_listing_goes_on_where_it_was(hms: HiveMetastore, monkeypatch: pytest.
     monkeypatch.setattr(hive, "TABLES", 3)
 
     def next_page(page: Page) -> Page:
-        return provider.list_tables(where, page=page.next, whole=whole)
+        return provider.tables.list(where, page=page.next, whole=whole)
 
-    first = provider.list_tables(where, whole=whole)
+    first = provider.tables.list(where, whole=whole)
     assert [one.name for one in first.items] == ["t0", "t1", "t2"]
     with hms.client() as client:
         client.drop_table(where[0], "t0", True)
@@ -60,8 +62,8 @@ def test_a_listing_goes_on_where_it_was(hms: HiveMetastore, monkeypatch: pytest.
     assert [one.name for one in next_page(first).items] == ["t3", "t5", "t6"], "another process has not seen them"
     again = everything(provider, "list_tables", schema=where, whole=whole)
     assert [one.name for one in again] == ["t1", "t1b", "t2", "t3", "t5", "t6"]
-    again_first = provider.list_tables(where, whole=whole)
-    provider.drop_schema(where, "", cascade=True)
+    again_first = provider.tables.list(where, whole=whole)
+    provider.schemas.drop(where, "", cascade=True)
     if whole:
         with pytest.raises(NotFound):
             next_page(again_first)
@@ -69,11 +71,11 @@ def test_a_listing_goes_on_where_it_was(hms: HiveMetastore, monkeypatch: pytest.
 
 def test_schemas_come_in_pages(hms: HiveMetastore, monkeypatch: pytest.MonkeyPatch) -> None:
     provider, names = provider_on(hms), sorted(hms.create_database() for _ in range(3))
-    monkeypatch.setattr(hive, "SCHEMAS", 2)
+    monkeypatch.setattr(hive_schemas, "PAGE", 2)
     listed = [one.name for one in everything(provider, "list_schemas")]
     assert listed == sorted(listed) and set(names) <= set(listed) and len(set(listed)) == len(listed)
     for name in names:
-        provider.drop_schema([name], "")
+        provider.schemas.drop([name], "")
 
 
 @pytest.mark.long
@@ -86,9 +88,9 @@ def test_five_hundred_tables_are_listed(hms: HiveMetastore) -> None:
             table.tableType, storage.location = "EXTERNAL_TABLE", (hms.warehouse / "shared").as_uri()
             client.create_table(table)
     assert len(everything(provider, "list_tables", schema=where)) == 500
-    pages = [provider.list_tables(where, whole=True)]
+    pages = [provider.tables.list(where, whole=True)]
     while pages[-1].next:
-        pages.append(provider.list_tables(where, page=pages[-1].next, whole=True))
+        pages.append(provider.tables.list(where, page=pages[-1].next, whole=True))
     assert [len(page.items) for page in pages] == [200, 200, 100]
     assert len({one.name for page in pages for one in page.items}) == 500
     with hms.client() as client:
@@ -99,11 +101,11 @@ def test_five_hundred_tables_are_listed(hms: HiveMetastore) -> None:
 def test_names_that_hive_does_not_keep_are_refused(hms: HiveMetastore, name: str) -> None:
     provider = provider_on(hms)
     with pytest.raises(Invalid):
-        provider.levels_of(HierarchicalSchema.flat(name))
+        provider.names.levels_of(HierarchicalSchema.flat(name))
     with pytest.raises(Invalid):
-        provider.create_schema([name], provider.new_schema(None, {}))
+        provider.schemas.create([name], provider.schemas.draft(None, {}))
     with pytest.raises(Invalid):
-        provider.new_table(provider.load_schema(["default"]), asked(name))
+        provider.tables.draft(provider.schemas.load(["default"]), asked(name))
 
 
 def test_a_table_is_renamed_to_another_schema_with_its_files(
@@ -112,33 +114,34 @@ def test_a_table_is_renamed_to_another_schema_with_its_files(
     target = [any_hms.create_database()]
     before = put_table(any_hms, schema[0], "delays")
     put_file(before.sd.location)
-    found = provider.load_table(schema, "delays")
+    found = provider.tables.load(schema, "delays")
     with pytest.raises(NotFound) as missing:
-        provider.rename_table(schema, "delays", [f"{target[0]}_none"], "late", found.identity)
+        provider.tables.rename(schema, "delays", [f"{target[0]}_none"], "late", found.identity)
     assert missing.value.kind == Kind.SCHEMA
     with pytest.raises(NotFound):
-        provider.rename_table(schema, "delays", target, "late", "1")
-    moved = provider.rename_table(schema, "delays", target, "late", found.identity)
-    assert moved == provider.load_table(target, "late") and moved.identity == found.identity
+        provider.tables.rename(schema, "delays", target, "late", "1")
+    moved = provider.tables.rename(schema, "delays", target, "late", found.identity)
+    assert moved == provider.tables.load(target, "late") and moved.identity == found.identity
     assert files(before.sd.location) == [] and files(moved.definition["location"]) == ["part-0"]
     with any_hms.client() as client:
         after = client.get_table(target[0], "late")
     assert (after.owner, after.retention, after.sd.skewedInfo) == ("crew", 7, before.sd.skewedInfo)
-    provider.drop_schema(target, "", cascade=True)
+    provider.schemas.drop(target, "", cascade=True)
 
 
 def test_what_a_metastore_repeats_by_itself_is_taken_for_ours(provider: HiveProvider, schema: Levels) -> None:
-    definition = provider.marked(provider.new_table(provider.load_schema(schema), asked("delays")), "7")
-    made = provider.create_table(schema, "delays", definition)
-    assert provider.create_table(schema, "delays", definition) == made
-    with pytest.raises(AlreadyExists):
-        provider.create_table(schema, "delays", provider.marked(definition, "8"))
-    place = provider.marked(provider.new_schema(None, {}), "7")
+    new = provider.tables.draft(provider.schemas.load(schema), asked("delays"))
+    made = create(provider, schema, "delays", new, marker="7")
+    assert create(provider, schema, "delays", new, marker="7") == made
+    for other in ("8", ""):
+        with pytest.raises(AlreadyExists):
+            create(provider, schema, "delays", new, marker=other)
+    place = provider.schemas.draft(None, {})
     another = [f"flights_{uuid4().hex[:8]}"]
-    assert provider.create_schema(another, place) == provider.create_schema(another, place)
+    assert provider.schemas.create(another, place, "7") == provider.schemas.create(another, place, "7")
     with pytest.raises(AlreadyExists):
-        provider.create_schema(another, provider.marked(place, "8"))
-    provider.drop_schema(another, "")
+        provider.schemas.create(another, place, "8")
+    provider.schemas.drop(another, "")
 
 
 # Partitions
@@ -166,43 +169,43 @@ def test_partitions_are_added_listed_loaded_and_dropped(
             "partitioning": [{"strategy": "identity", "fieldName": [name]} for name in names[1:]],
         }
     )
-    table = provider.create_table(schema, "delays", provider.new_table(provider.load_schema(schema), request))
+    table = create(provider, schema, "delays", provider.tables.draft(provider.schemas.load(schema), request))
     made = [
-        provider.add_partition(schema, "delays", provider.new_partition(table.definition, each))
+        provider.partitions.add(schema, "delays", provider.partitions.draft(table.definition, each))
         for each in (partition("2013", "A/B", numRows="7"), partition("2013", None), partition("2014", "Jan"))
     ]
     with pytest.raises(AlreadyExists) as taken:
-        provider.add_partition(schema, "delays", made[0].definition)
+        provider.partitions.add(schema, "delays", made[0].definition)
     assert taken.value.kind == PARTITION
     assert made[0].name == "year=2013/month=A%2FB" and made[0].kind == PARTITION
-    monkeypatch.setattr(hive, "PARTITIONS", 2)
+    monkeypatch.setattr(hive_partitions, "PAGE", 2)
     listed = everything(provider, "list_partitions", schema=schema, table="delays")
     assert sorted(listed, key=lambda one: one.name) == sorted(made, key=lambda one: one.name)
-    assert provider.load_partition(schema, "delays", made[1].name) == made[1]
-    shown = provider.shown_partition(table.definition, made[0].definition)
+    assert provider.partitions.load(schema, "delays", made[1].name) == made[1]
+    shown = provider.partitions.show(table.definition, made[0].definition)
     assert shown["values"][1] == {"type": "literal", "dataType": "string", "value": "A/B"}
     assert shown["properties"]["numRows"] == "7"
     place = shown["properties"]["location"]
     assert place.startswith(table.definition["location"]) and files(place) == []
     put_file(place)
-    provider.drop_partition(schema, "delays", made[0].name, by_owner=True)
+    provider.partitions.drop(schema, "delays", made[0].name, by_owner=True)
     assert files(place) == [], "as the table is managed"
-    for verb in (provider.load_partition, provider.drop_partition):
+    for verb in (provider.partitions.load, provider.partitions.drop):
         with pytest.raises(NotFound) as missing:
             verb(schema, "delays", made[0].name)
         assert missing.value.kind == PARTITION
         with pytest.raises(Invalid, match="year="):
             verb(schema, "delays", "carrier=UA")
     with pytest.raises(NotFound) as missing:
-        provider.list_partitions(schema, "none")
+        provider.partitions.list(schema, "none")
     assert missing.value.kind == Kind.TABLE
 
 
 def test_a_table_without_partitions_says_so(provider: HiveProvider, schema: Levels) -> None:
-    table = provider.create_table(schema, "delays", provider.new_table(provider.load_schema(schema), asked("delays")))
+    table = create(provider, schema, "delays", provider.tables.draft(provider.schemas.load(schema), asked("delays")))
     with pytest.raises(Unsupported, match="not partitioned"):
-        provider.new_partition(table.definition, partition("2013", "Jan"))
+        provider.partitions.draft(table.definition, partition("2013", "Jan"))
     with pytest.raises(Unsupported, match="not partitioned"):
-        provider.list_partitions(schema, "delays")
+        provider.partitions.list(schema, "delays")
     with pytest.raises(Unsupported, match="not partitioned"):
-        provider.load_partition(schema, "delays", "year=2013")
+        provider.partitions.load(schema, "delays", "year=2013")

@@ -17,7 +17,7 @@ from tests.spark import Rows, Spark, SparkError
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SCHEMAS = "metalakes/demo/formats/hive/schemas"
+SCHEMAS = "metalakes/demo/catalogs/hive/schemas"
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.providers.behaviours import Behaviours
-from tests.providers.memory import FlatMemoryProvider, MemoryProvider
+from tests.providers.flat import FlatMemoryProvider
+from tests.providers.memory import MemoryProvider
 
 
 class TestMemory(Behaviours):

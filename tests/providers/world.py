@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Timer
 from typing import Any
 from uuid import uuid4
 
 import orjson
 
+from metalake.errors import (
+    AlreadyExists,
+    Conflict,
+    MetalakeError,
+    NotFound,
+    OutcomeUnknown,
+    ProviderBusy,
+    ProviderUnavailable,
+)
+from metalake.kinds import Kind
+from providers.answers import Page, Remote, digest
 from tests.faults import Faults
 
 LEVELS = "\x1f"
+MARKER = "metalake.intent"  # the property that tells what is ours from a namesake
+PAGE = 3
 _faults: defaultdict[str, Faults] = defaultdict(Faults)  # of this process, by the world's file
 
 
@@ -42,6 +58,62 @@ class World:
                 file.seek(0)
                 file.write(orjson.dumps(state))
                 file.truncate()
+
+    def call(self, verb: str, act: Callable[[dict[str, Any]], Any]) -> Any:
+        """What `act` makes of the world, with the fault that waits for the verb."""
+        with self.open() as state:
+            state["calls"][verb] = state["calls"].get(verb, 0) + 1
+            state["pids"] = sorted({*state.get("pids", ()), os.getpid()})
+            faults = state["faults"].get(verb) or []
+            fault = faults.pop(0) if faults else ""
+        fault = fault or self.faults.next(verb)
+        name, _, value = fault.partition(":")
+        self._refuse(verb, name)
+        if name == "late":
+            self._delay(act, float(value) if value else None)
+            raise silence(verb)
+        if name == "slow, dropped":
+            with self.faults.delayed():
+                return self._apply(act)
+        if name == "slow" and value:
+            time.sleep(float(value))
+        answer = self._apply(act)
+        if fault == "slow":
+            with self.faults.delayed():
+                return answer
+        if name == "twice":
+            answer = self._apply(act)
+        if name == "lost":
+            raise silence(verb)
+        if name == "bug":
+            raise KeyError("CreateTime")
+        return answer
+
+    @staticmethod
+    def _refuse(verb: str, fault: str) -> None:
+        if fault == "down":
+            raise ProviderUnavailable("Memory refused the connection.", kind="catalog")
+        if fault == "busy":
+            raise ProviderBusy("Memory is busy.", kind="catalog")
+        if fault == "denied":
+            raise ProviderUnavailable("Memory knows no such key.", kind="catalog", retryable=False)
+        if fault == "dropped":
+            raise silence(verb)
+
+    def _delay(self, act: Callable[[dict[str, Any]], Any], seconds: float | None) -> None:
+        """Applied after these seconds, or when all is healed; nobody hears of it."""
+        if seconds is None:
+            self.faults.arrive_late(lambda: self._apply(act))
+        else:
+            Timer(seconds, self._apply_late, [act]).start()
+
+    def _apply_late(self, act: Callable[[dict[str, Any]], Any]) -> None:
+        with suppress(MetalakeError):
+            self._apply(act)
+
+    def _apply(self, act: Callable[[dict[str, Any]], Any]) -> Any:
+        with self.open() as state:
+            return act(state)
 
     def fail(self, verb: str, *faults: str) -> None:
         """The next calls of a verb: "down", "busy", "lost" (applied), "dropped" (not applied), "slow:0.5", "denied".
@@ -89,3 +161,65 @@ class World:
 
 def fresh(definition: dict[str, Any]) -> dict[str, Any]:
     return {"identity": uuid4().hex, "definition": definition}
+
+
+def silence(verb: str) -> MetalakeError:
+    """No answer came: of a read nothing is lost, of a write the outcome is not known."""
+    message = "Memory did not answer."
+    is_read = verb.startswith(("list", "load"))
+    return ProviderUnavailable(message, kind="catalog") if is_read else OutcomeUnknown(message, kind="catalog")
+
+
+# Objects of the world as a provider's answers have them
+
+
+def remote_of(name: str, there: dict[str, Any], kind: str) -> Remote:
+    return Remote(name, there["definition"], there["identity"], digest(there["definition"]), kind)
+
+
+def page_of(objects: dict[str, Any], kind: str, after: str | None) -> Page:
+    names = sorted(name for name in objects if after is None or name > after)
+    items = [remote_of(name, objects[name], kind) for name in names[:PAGE]]
+    return Page(items, names[PAGE - 1] if len(names) > PAGE else None)
+
+
+def found(objects: dict[str, Any], levels: Sequence[str], kind: str) -> dict[str, Any]:
+    """Raises NotFound."""
+    try:
+        return objects[LEVELS.join(levels)]
+    except KeyError:
+        raise NotFound(f"{kind.capitalize()} {'.'.join(levels)} does not exist.", kind=kind) from None
+
+
+def unchanged(objects: dict[str, Any], levels: Sequence[str], version: str, kind: str) -> dict[str, Any]:
+    """Raises NotFound, Conflict."""
+    there = found(objects, levels, kind)
+    if digest(there["definition"]) != version:
+        raise Conflict(f"{kind.capitalize()} {'.'.join(levels)} was changed meanwhile.", kind=kind)
+    return there
+
+
+def identical(objects: dict[str, Any], levels: Sequence[str], identity: str, kind: str) -> dict[str, Any]:
+    """Raises NotFound, of another that has taken the name, too."""
+    there = found(objects, levels, kind)
+    if there["identity"] != identity:
+        raise NotFound(f"{kind.capitalize()} {'.'.join(levels)} does not exist.", kind=kind)
+    return there
+
+
+def put(objects: dict[str, Any], levels: Sequence[str], made: dict[str, Any], kind: str) -> Remote:
+    """Raises AlreadyExists."""
+    name = LEVELS.join(levels)
+    if name in objects:
+        raise AlreadyExists(f"{kind.capitalize()} {'.'.join(levels)} already exists.", kind=kind)
+    objects[name] = made
+    return remote_of(name if kind == Kind.SCHEMA else levels[-1], made, kind)
+
+
+def marked(definition: dict[str, Any], marker: str) -> dict[str, Any]:
+    """The definition as that of a write of ours; without a marker as it is."""
+    return definition | {"properties": definition["properties"] | {MARKER: marker}} if marker else definition
+
+
+def unmarked(properties: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in properties.items() if key != MARKER}

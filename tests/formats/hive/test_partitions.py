@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from formats.hive.partitions import (
     NULL_VALUE,
-    IdentityPartition,
     escape,
     kept_values,
     native_partition,
@@ -20,6 +19,7 @@ from formats.hive.partitions import (
     unescape,
 )
 from formats.hive.tables import HiveColumn
+from formats.native.partitions import IdentityPartition
 from metalake.errors import Invalid, MetalakeError, Unsupported
 from metalake.wire import read
 from tests.catalogs.native import literal

@@ -6,18 +6,17 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
-from formats.hive.names import NameRule, folded_name
-from formats.hive.partitions import escape
+from formats.hive.names import folded_name
 from formats.hive.properties import PLACES, SERDE_PARAMETER
 from formats.hive.tables import EXTERNAL_TABLE, HiveTable
 from formats.iceberg import builder, files, guard, locations
-from formats.iceberg.folders import Ground, divided
+from formats.iceberg.folders import Ground
 from formats.iceberg.translate import current_schema, to_iceberg
 from formats.native.tables import CreateTableRequest
 from metalake.errors import (
@@ -28,102 +27,59 @@ from metalake.errors import (
     NotFound,
     OutcomeUnknown,
     ProviderUnavailable,
+    Unsupported,
 )
 from metalake.kinds import Kind
+from providers.answers import Levels, NewTable, Remote
 from providers.deadline import require_time
-from providers.external import MARKER, ExternalProvider, Levels, Remote
+from providers.hive_like.catalog import HiveLikeCatalog
+from providers.hive_like.meaning import MARKER, POINTER, PREVIOUS
 from providers.metadata_files import MetadataFiles
-from providers.places import Placed
+from providers.stores import RemotePointers
 
 Json = dict[str, Any]
 
-POINTER, PREVIOUS = "metadata_location", "previous_metadata_location"
 MARK = {"table_type": "ICEBERG"}
-PLANNED = "metalake.planned"  # in the rest of a definition: what is to be done before the entry is made
+OLD_PLAN = "metalake.planned"  # in the rest of a definition, where older versions put the plan
 OF_HIVE_TABLES = {*PLACES} - {"location", "table-type"}
 # What an entry never takes from a table's properties: its comment has a place of its own, and a drop leaves the files.
 NOT_REPEATED = frozenset({"comment", "EXTERNAL", "external.table.purge", MARKER, POINTER, PREVIOUS, *MARK})
 LONGEST_COMMENT = 255  # of a column; the metadata file has all of it
 
 
-class IcebergEntries(Placed, ExternalProvider):
-    """Definitions are HiveTables as JSON; a schema's have a `location`, which is its own place or None."""
+class HiveLikePointers(RemotePointers):
+    """Where the metadata file of a table is, its entry says in a parameter."""
 
-    iceberg_names: ClassVar[NameRule]
+    provider: HiveLikeCatalog
 
     @abstractmethod
     def described(self, entry: HiveTable, metadata: Json) -> HiveTable:
         """The entry with the columns of the metadata, and what else the system's own Iceberg catalog says of it."""
 
-    @abstractmethod
-    def home_of(self, schema: Remote) -> str | None:
-        """Where a schema's tables go that name no place."""
-
-    def metadata_location(self, definition: dict[str, Any]) -> str | None:
+    def location(self, definition: Json) -> str | None:
         parameters = definition["parameters"]
         return parameters.get(POINTER) if parameters.get("table_type", "").upper() == "ICEBERG" else None
 
-    def metadata_files(self, *places: str) -> MetadataFiles:
-        others = [place for place in places if self.is_open_place(place)]
-        return MetadataFiles(self.catalog_id, lambda: self.io, self.allowed, self.file_roots, places=others)
+    def files(self, *places: str) -> MetadataFiles:
+        catalog = self.provider
+        others = [place for place in places if catalog.is_open_place(place)]
+        return MetadataFiles(catalog.catalog_id, lambda: catalog.io, catalog.allowed, catalog.file_roots, places=others)
 
-    # Where tables go
+    def home_of(self, schema: Remote) -> str | None:
+        return self.provider.places.home_of(schema)
 
-    def named_places(self, definition: Json) -> list[str]:
-        planned = (definition.get("rest") or {}).get(PLANNED) or {}
-        if "write" in planned:
-            return locations.effective_locations(planned["write"])
-        pointer = self.metadata_location(definition)
-        spark = (definition.get("serde_parameters") or {}).get("path")  # where Spark looks for its own tables' files
-        return [place for place in (definition.get("location"), pointer, spark) if place]
-
-    def ground(self, schema: Remote) -> Ground:
-        """Below its own place or where its tables go by default, and in what its owner opened."""
-        own, home = schema.definition["location"], self.home_of(schema)
-        opened = divided(schema.definition["parameters"].get("allowed-locations"))
-        folders = tuple(dict.fromkeys(place for place in (own, home) if place))
-        return Ground(own=folders, opened=tuple(place for place in opened if self.is_named(place)))
-
-    def kept_to(self, definition: Json, ground: Ground) -> Json:
-        rest = definition["rest"]
-        if PLANNED not in rest:
-            return definition
-        return definition | {"rest": rest | {PLANNED: rest[PLANNED] | {"ground": asdict(ground)}}}
-
-    def iceberg_place(self, schema: Remote, name: str, asked: str | None) -> str:
+    def place(self, schema: Remote, name: str, asked: str | None) -> str:
         """A new table's folder is its own: one that was renamed still lies where its first name led."""
         self._check_names(schema, name)
-        return self.place_of(schema, name, asked, ending=f"-{uuid4().hex}")
+        return self.provider.places.place_of(schema, name, asked, ending=f"-{uuid4().hex}")
 
     def _check_names(self, schema: Remote, name: str) -> None:
-        folded_name(schema.name, self.iceberg_names, Kind.SCHEMA)
-        folded_name(name, self.iceberg_names, Kind.TABLE)
-
-    def place_of(self, schema: Remote, name: str, asked: str | None, ending: str = "") -> str:
-        """Where a table goes: where it asks to, else into a folder of its name where the tables of its schema go."""
-        own = schema.definition["location"]
-        if asked:
-            return self.allowed_place(asked, own)
-        below = self.home_of(schema)
-        if below is None:
-            raise Invalid(
-                f"properties.location: say where table {name} goes; neither its schema has a location nor the "
-                "catalog a warehouse",
-                kind=Kind.TABLE,
-            )
-        by_default = locations.normalise(f"{below.removesuffix('/')}/{escape(name)}{ending}")
-        return self.allowed_place(by_default, own)
-
-    def allowed_place(self, location: str, *own: str | None) -> str:
-        """The location as it was sent. Raises Invalid unless it is in a place of the catalog, or in an `own` one."""
-        if self.is_named(location):
-            return locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
-        others = [place for place in own if place and self.is_open_place(place)]
-        return locations.check_allowed(location, others, file_roots=self.outside_roots)
+        folded_name(schema.name, self.provider.iceberg_rule, Kind.SCHEMA)
+        folded_name(name, self.provider.iceberg_rule, Kind.TABLE)
 
     # New tables
 
-    def new_iceberg_table(self, schema: Remote, asked: CreateTableRequest) -> HiveTable:
+    def new_table(self, schema: Remote, asked: CreateTableRequest) -> NewTable:
         """A table to be made of a native request, or with the property `metadata_location` one to be registered."""
         self._check_names(schema, asked.name)
         if POINTER in asked.properties:
@@ -138,7 +94,7 @@ class IcebergEntries(Placed, ExternalProvider):
         columns, spec, order, wanted = to_iceberg(asked.model_copy(update={"properties": properties}))
         metadata = builder.new_table_metadata(
             table_uuid=str(uuid4()),
-            location=self.iceberg_place(schema, asked.name, asked.properties.get("location")),
+            location=self.place(schema, asked.name, asked.properties.get("location")),
             schema=columns,
             partition_spec=spec,
             sort_order=order,
@@ -147,23 +103,23 @@ class IcebergEntries(Placed, ExternalProvider):
         )
         return self._planned(schema, asked.name, asked.comment, metadata)
 
-    def iceberg_table(self, schema: Remote, name: str, metadata: Json, location: str | None = None) -> Json:
+    def draft(self, schema: Remote, name: str, metadata: Json, location: str | None = None) -> NewTable:
         self._check_names(schema, name)
         if location is None:
-            return self._planned(schema, name, None, metadata).as_json()
-        asked = CreateTableRequest(name=name, columns=[], properties={POINTER: location})
-        return self._registered(schema, asked).as_json()
+            return self._planned(schema, name, None, metadata)
+        return self._registered(schema, CreateTableRequest(name=name, columns=[], properties={POINTER: location}))
 
-    def _planned(self, schema: Remote, name: str, comment: str | None, metadata: Json) -> HiveTable:
+    def _planned(self, schema: Remote, name: str, comment: str | None, metadata: Json) -> NewTable:
         """The entry of a table whose metadata is to be written. Raises Invalid for what it must not hold."""
         place = metadata["location"]
-        self.metadata_files(place).check_metadata(metadata)
+        self.files(place).check_metadata(metadata)
         self._check_columns(metadata)
         pointer = files.new_location(metadata, version=0)
-        planned = {"schema": schema.name, "places": [place], "write": metadata}
-        return self._entry(HiveTable(name=name, comment=comment, rest={PLANNED: planned}), metadata, pointer)
+        entry = self._entry(HiveTable(name=name, comment=comment), metadata, pointer)
+        self.require_shown(entry)
+        return NewTable(entry.as_json(), {"schema": schema.name, "places": [place], "write": metadata})
 
-    def _registered(self, schema: Remote, asked: CreateTableRequest) -> HiveTable:
+    def _registered(self, schema: Remote, asked: CreateTableRequest) -> NewTable:
         """The entry of a table whose metadata file is there; what it says is read when the entry is made."""
         if asked.columns or asked.partitioning or asked.sort_orders or asked.distribution or asked.indexes:
             raise Invalid(
@@ -178,10 +134,15 @@ class IcebergEntries(Placed, ExternalProvider):
         pointer = asked.properties[POINTER]
         own = schema.definition["location"]
         places = [own] if own else []
-        self.metadata_files(*places).allowed_place(pointer)
-        planned = {"schema": schema.name, "places": places}
-        parameters |= MARK | {POINTER: pointer}
-        return HiveTable(name=asked.name, comment=asked.comment, parameters=parameters, rest={PLANNED: planned})
+        self.files(*places).allowed_place(pointer)
+        entry = HiveTable(name=asked.name, comment=asked.comment, parameters=parameters | MARK | {POINTER: pointer})
+        self.require_shown(entry)
+        return NewTable(entry.as_json(), {"schema": schema.name, "places": places})
+
+    def require_shown(self, table: HiveTable) -> None:
+        """Raise Unsupported for a new table that nobody would see."""
+        if not self.provider.tables.shows(Remote(table.name, table.as_json())):
+            raise Unsupported("The catalog's properties hide tables of this format, so none is made.", kind=Kind.TABLE)
 
     def _check_columns(self, metadata: Json) -> None:
         """Raise Invalid for columns that the entry would take for one."""
@@ -195,24 +156,26 @@ class IcebergEntries(Placed, ExternalProvider):
     # Making them
 
     @contextmanager
-    def prepared(self, schema: Levels, definition: Json) -> Iterator[HiveTable]:
+    def prepared(self, schema: Levels, definition: Json, plan: Json | None) -> Iterator[HiveTable]:
         """A table as it is to be made: of Iceberg with its metadata file written or, to be registered, read.
 
         What was written is removed again where the table is refused. Raises AlreadyExists, Invalid, TooLarge,
         ProviderUnavailable.
         """
+        definition, plan = with_plan(definition, plan)
         table = HiveTable.from_json(definition)
-        if PLANNED not in table.rest:
+        if plan is None:
             yield table
             return
         self.require_free(schema, table.name)
         try:
-            yield self._with_file(table)
+            yield self._with_file(table, plan)
         except OutcomeUnknown:
             raise
         except MetalakeError as refusal:
+            remove = self.discard if isinstance(refusal, AlreadyExists) else self._delete_file
             try:
-                self.discard(definition) if isinstance(refusal, AlreadyExists) else self._delete_file(definition)
+                remove(definition, plan)
             except MetalakeError:  # the file is looked for again by whoever undoes what is not known to be undone
                 raise OutcomeUnknown(refusal.message, kind=refusal.kind) from refusal
             raise
@@ -220,43 +183,43 @@ class IcebergEntries(Placed, ExternalProvider):
     def require_free(self, schema: Levels, table: str) -> None:
         """Raise AlreadyExists before a file is written for nothing; who comes between is refused by the system."""
         with suppress(NotFound):
-            self.load_table(schema, table)
+            self.provider.tables.load(schema, table)
             raise AlreadyExists(f"Table {schema[0]}.{table} already exists in {self.label}.", kind=Kind.TABLE)
 
-    def _with_file(self, table: HiveTable) -> HiveTable:
-        pointer, planned = table.parameters[POINTER], table.rest[PLANNED]
-        store = self.metadata_files(*planned["places"])
-        plain = replace(table, rest={name: value for name, value in table.rest.items() if name != PLANNED})
-        if "write" in planned:
+    def _with_file(self, table: HiveTable, plan: Json) -> HiveTable:
+        pointer, store = table.parameters[POINTER], self.files(*plan["places"])
+        if "write" in plan:
             require_time()
             try:
-                files.write_metadata_at(store.io, pointer, planned["write"])
+                files.write_metadata_at(store.io, pointer, plan["write"])
             except ProviderUnavailable as silence:
                 if not silence.retryable or locations.is_local(pointer):
                     raise
                 raise OutcomeUnknown(silence.message, kind=silence.kind) from silence  # the file may arrive yet
-            return plain
+            return table
         metadata = files.parse_metadata(store.read_foreign(pointer))
         store.check_metadata(metadata)
-        _require_ground(planned, metadata)
-        return self._entry(plain, metadata, pointer)
+        _require_ground(plan, metadata)
+        return self._entry(table, metadata, pointer)
 
-    def discard(self, definition: dict[str, Any]) -> None:
-        written = written_for(definition)
-        if written is None:
+    def discard(self, definition: Json, plan: Json | None) -> None:
+        """Remove the metadata file of a table that was not made; a file that the table points to stays."""
+        written = written_for(definition, plan)
+        definition, plan = with_plan(definition, plan)
+        if written is None or plan is None:
             return
         try:
-            there = self.load_table([definition["rest"][PLANNED]["schema"]], definition["name"])
+            there = self.provider.tables.load([plan["schema"]], definition["name"])
         except NotFound:
             there = None
-        if there is None or self.metadata_location(there.definition) != written:
-            self.metadata_files().discard(written)
+        if there is None or self.location(there.definition) != written:
+            self.files().discard(written)
 
-    def _delete_file(self, definition: Json) -> None:
+    def _delete_file(self, definition: Json, plan: Json | None) -> None:
         """Raises ProviderUnavailable where the storage may do it later."""
-        if written := written_for(definition):
+        if written := written_for(definition, plan):
             try:
-                self.metadata_files().remove(written)
+                self.files().remove(written)
             except ProviderUnavailable as failure:
                 if failure.retryable:
                     raise
@@ -265,7 +228,7 @@ class IcebergEntries(Placed, ExternalProvider):
 
     def committed(self, entry: HiveTable, pointer: str) -> HiveTable:
         """The entry after a commit whose metadata file is written. Raises Invalid, TooLarge, ProviderUnavailable."""
-        store, was = self.metadata_files(), entry.parameters[POINTER]
+        store, was = self.files(), entry.parameters[POINTER]
         try:
             metadata, before = (files.parse_metadata(store.read(place)) for place in (pointer, was))
         except NotFound as missing:
@@ -289,11 +252,11 @@ class IcebergEntries(Placed, ExternalProvider):
         return self.described(entry, metadata)
 
 
-def _require_ground(planned: Json, metadata: Json) -> None:
+def _require_ground(plan: Json, metadata: Json) -> None:
     """Raise Forbidden where a table that is registered lies off the ground that its maker is kept to."""
-    if "ground" not in planned:
+    if "ground" not in plan:
         return
-    ground = Ground(**{name: tuple(places) for name, places in planned["ground"].items()})
+    ground = Ground(**{name: tuple(places) for name, places in plan["ground"].items()})
     for place in locations.effective_locations(metadata):
         if not ground.holds(place):
             raise Forbidden(
@@ -303,10 +266,18 @@ def _require_ground(planned: Json, metadata: Json) -> None:
             )
 
 
-def written_for(definition: Mapping[str, Any]) -> str | None:
+def with_plan(definition: Json, plan: Json | None) -> tuple[Json, Json | None]:
+    """A definition and its plan apart: intents of older versions have the plan in the definition."""
+    rest = definition.get("rest") or {}
+    if OLD_PLAN not in rest:
+        return definition, plan
+    return definition | {"rest": {name: rest[name] for name in rest if name != OLD_PLAN}}, rest[OLD_PLAN]
+
+
+def written_for(definition: Json, plan: Json | None) -> str | None:
     """The metadata file that is written when a definition is made a table."""
-    planned = definition["rest"].get(PLANNED) or {}
-    return definition["parameters"][POINTER] if "write" in planned else None
+    definition, plan = with_plan(definition, plan)
+    return definition["parameters"][POINTER] if plan and "write" in plan else None
 
 
 def comment_of(field: Json) -> str | None:

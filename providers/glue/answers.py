@@ -1,0 +1,70 @@
+"""What Glue says of its objects as answers of ours, and when one of them is another than was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from formats.hive.partitions import partition_name
+from formats.hive.tables import VIEW_TYPES, HiveTable
+from metalake.errors import Conflict, NotFound, OutcomeUnknown, ProviderUnavailable
+from metalake.kinds import Kind
+from providers.answers import PARTITION, Levels, Remote, digest
+from providers.glue.client import GlueClient
+from providers.glue.mapping import database_definition, hive_table, moment
+from providers.hive_like.meaning import formats_in
+
+
+def page_after(page: str | None) -> dict[str, str]:
+    return {"NextToken": page} if page else {}
+
+
+def database_of(database: Mapping[str, Any]) -> Remote:
+    definition = database_definition(database)
+    return Remote(
+        database["Name"], definition, moment(database.get("CreateTime")), digest(definition), kind=Kind.SCHEMA
+    )
+
+
+def table_of(table: Mapping[str, Any]) -> Remote:
+    described = hive_table(table)
+    definition = described.as_json()
+    version = table.get("VersionId") or digest(definition)
+    kind = Kind.VIEW if table.get("TableType") in VIEW_TYPES else Kind.TABLE
+    return Remote(table["Name"], definition, moment(table.get("CreateTime")), version, kind, formats_in(described))
+
+
+def partition_of(of: HiveTable, partition: Mapping[str, Any]) -> Remote:
+    values = partition["Values"]
+    definition = {
+        "name": partition_name(of.partition_keys, values),
+        "values": values,
+        "location": (partition.get("StorageDescriptor") or {}).get("Location"),
+        "parameters": dict(partition.get("Parameters") or {}),
+    }
+    identity = moment(partition.get("CreationTime"))
+    return Remote(definition["name"], definition, identity, digest(definition), PARTITION)
+
+
+def require_same(found: Remote, identity: str) -> None:
+    """Raise NotFound for another object that has taken the name."""
+    if identity and found.identity and found.identity != identity:
+        raise NotFound(f"{found.kind.capitalize()} {found.name} was made anew in AWS Glue.", kind=found.kind)
+
+
+def changed(schema: Levels, table: str) -> Conflict:
+    return Conflict(f"Table {schema[0]}.{table} was changed meanwhile; load it and try again.", kind=Kind.TABLE)
+
+
+def after_write(read: Callable[[], Remote]) -> Remote:
+    """What a write has made. Raises OutcomeUnknown where that is not told, since something was made."""
+    try:
+        return read()
+    except ProviderUnavailable as failure:
+        raise OutcomeUnknown(f"{failure.message} What was written is not read back.", kind="catalog") from None
+
+
+def writable(glue: GlueClient, fields: Mapping[str, Any], shape: str) -> dict[str, Any]:
+    """Those of the fields that a request's structure takes."""
+    taken = glue.writable(shape) - {"ViewDefinition"}  # which is written in another form than it is read
+    return {name: value for name, value in fields.items() if name in taken}

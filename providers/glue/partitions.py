@@ -1,0 +1,62 @@
+"""Partitions of Glue's tables."""
+
+from __future__ import annotations
+
+from formats.hive.partitions import partition_values
+from formats.hive.tables import HiveTable
+from metalake.errors import Unsupported
+from providers.answers import PARTITION, Json, Levels, Page, Remote
+from providers.glue.answers import after_write, page_after, partition_of
+from providers.glue.catalog import GlueCatalog
+from providers.glue.entries import read_table
+from providers.glue.mapping import hive_table
+from providers.hive_like.partitions import HiveLikePartitions
+
+PAGE = 1000  # what Glue gives at most
+
+
+class GluePartitions(HiveLikePartitions):
+    provider: GlueCatalog
+
+    def list(self, schema: Levels, table: str, page: str | None = None) -> Page:
+        of = self._partitioned(schema, table)
+        where = {"DatabaseName": schema[0], "TableName": table, "MaxResults": PAGE}
+        answer = self.provider.glue.call("GetPartitions", [*schema, table], **where, **page_after(page))
+        fitting = [each for each in answer["Partitions"] if len(each["Values"]) == len(of.partition_keys)]
+        return Page([partition_of(of, each) for each in fitting], answer.get("NextToken"))
+
+    def load(self, schema: Levels, table: str, partition: str) -> Remote:
+        of = self._partitioned(schema, table)
+        values = partition_values(of.partition_keys, partition)
+        where = {"DatabaseName": schema[0], "TableName": table, "PartitionValues": values}
+        return partition_of(
+            of, self.provider.glue.call("GetPartition", [*schema, table, partition], **where)["Partition"]
+        )
+
+    def add(self, schema: Levels, table: str, definition: Json, by_owner: bool = False) -> Remote:
+        """Its files are read as the table's are."""
+        kept = read_table(self.provider.glue, schema, table)
+        name, descriptor = definition["name"], kept.get("StorageDescriptor") or {}
+        below = descriptor.get("Location")
+        location = definition["location"] or (f"{below.removesuffix('/')}/{name}" if below else None)
+        wanted = {
+            "Values": definition["values"],
+            "Parameters": definition["parameters"],
+            "StorageDescriptor": descriptor | ({"Location": location} if location else {}),
+        }
+        where = {"DatabaseName": schema[0], "TableName": table}
+        self.provider.glue.call("CreatePartition", [*schema, table, name], **where, PartitionInput=wanted)
+        return after_write(lambda: self.load(schema, table, name))
+
+    def drop(self, schema: Levels, table: str, partition: str, by_owner: bool = False) -> None:
+        """The entry goes, the files stay."""
+        of = self._partitioned(schema, table)
+        values = partition_values(of.partition_keys, partition)
+        where = {"DatabaseName": schema[0], "TableName": table, "PartitionValues": values}
+        self.provider.glue.call("DeletePartition", [*schema, table, partition], **where)
+
+    def _partitioned(self, schema: Levels, table: str) -> HiveTable:
+        of = hive_table(read_table(self.provider.glue, schema, table))
+        if not of.partition_keys:
+            raise Unsupported(f"Table {schema[0]}.{table} has no partitions in AWS Glue.", kind=PARTITION)
+        return of

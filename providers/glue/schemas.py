@@ -1,0 +1,73 @@
+"""Glue's databases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from metalake.errors import Conflict, NotEmpty
+from metalake.kinds import Kind
+from providers.answers import Json, Levels, Page, Remote
+from providers.glue.answers import after_write, database_of, page_after, require_same, writable
+from providers.glue.catalog import GlueCatalog
+from providers.glue.mapping import database_input, merged
+from providers.hive_like.meaning import marked
+from providers.hive_like.schemas import HiveLikeSchemas
+
+PAGE = 100  # what Glue gives at most
+
+
+class GlueSchemas(HiveLikeSchemas):
+    provider: GlueCatalog
+
+    def list(self, page: str | None = None) -> Page:
+        answer = self.provider.glue.call("GetDatabases", MaxResults=PAGE, **page_after(page))
+        return Page([database_of(each) for each in answer["DatabaseList"]], answer.get("NextToken"))
+
+    def load(self, schema: Levels) -> Remote:
+        return database_of(self._database(schema))
+
+    def _database(self, schema: Levels) -> dict[str, Any]:
+        database: dict[str, Any] = self.provider.glue.call("GetDatabase", schema, Name=schema[0])["Database"]
+        return database
+
+    def create(self, schema: Levels, definition: Json, marker: str = "") -> Remote:
+        glue = self.provider.glue
+        wanted = writable(glue, database_input(schema[0], marked(definition, marker)), "DatabaseInput")
+        glue.call("CreateDatabase", schema, DatabaseInput=wanted)
+        return after_write(lambda: self.load(schema))
+
+    def alter(
+        self,
+        schema: Levels,
+        changes: Sequence[Json] | None,
+        version: str,
+        expected: Json | None = None,
+        marker: str = "",
+    ) -> Remote:
+        database = self._database(schema)
+        now = database_of(database)
+        if now.version != version:
+            raise Conflict(f"Schema {schema[0]} was changed meanwhile; load it and try again.", kind=Kind.SCHEMA)
+        definition = marked(self.wanted(now.definition, changes, expected), marker)
+        before, after = (database_input(schema[0], each) for each in (now.definition, definition))
+        wanted = writable(self.provider.glue, merged(database, before, after), "DatabaseInput")
+        self.provider.glue.call("UpdateDatabase", schema, Name=schema[0], DatabaseInput=wanted)
+        return after_write(lambda: self.load(schema))
+
+    def drop(self, schema: Levels, identity: str, cascade: bool = False, by_owner: bool = False) -> None:
+        """Glue itself deletes the tables of a database that it deletes, and no files."""
+        require_same(self.load(schema), identity)
+        glue = self.provider.glue
+        if not cascade and glue.call("GetTables", schema, DatabaseName=schema[0], MaxResults=1)["TableList"]:
+            raise NotEmpty(f"Schema {schema[0]} is not empty.", kind=Kind.SCHEMA)
+        glue.call("DeleteDatabase", schema, Name=schema[0])
+
+    def draft(self, comment: str | None, properties: dict[str, str]) -> Json:
+        return self.become({"location": None, "parameters": {}, "rest": {}}, comment, properties)
+
+    def become(self, definition: Json, comment: str | None, properties: dict[str, str]) -> Json:
+        location, parameters = self.taken_apart(definition, properties)
+        if location is not None and location != definition["location"]:
+            self.provider.places.hive_place(location)
+        return {**definition, "comment": comment, "location": location, "parameters": parameters}

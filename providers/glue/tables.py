@@ -1,0 +1,131 @@
+"""Glue's tables of every format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from formats.hive.names import ICEBERG_IN_GLUE, folded_name
+from formats.hive.tables import EXTERNAL_TABLE, HiveTable, formats_of, passes
+from formats.native.tables import CreateTableRequest
+from metalake.errors import Unsupported
+from metalake.kinds import Kind
+from providers.answers import Json, Levels, Page, Remote
+from providers.glue import iceberg
+from providers.glue.answers import after_write, changed, page_after, require_same, table_of, writable
+from providers.glue.catalog import GlueCatalog
+from providers.glue.entries import read_table, update
+from providers.glue.mapping import hive_table, table_input
+from providers.glue.partitions import GluePartitions
+from providers.glue.pointers import GluePointers
+from providers.hive_like.meaning import formats_of_remote, marked
+from providers.hive_like.tables import HiveLikeTables
+
+PAGE = 100  # what Glue gives at most
+
+
+class GlueTables(HiveLikeTables):
+    provider: GlueCatalog
+    partitions, pointers = GluePartitions, GluePointers
+
+    def list(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
+        answer = self.provider.glue.call(
+            "GetTables", schema, DatabaseName=schema[0], MaxResults=PAGE, **page_after(page)
+        )
+        return Page([table_of(each) for each in answer["TableList"]], answer.get("NextToken"))
+
+    def load(self, schema: Levels, table: str) -> Remote:
+        return table_of(read_table(self.provider.glue, schema, table))
+
+    def create(
+        self,
+        schema: Levels,
+        table: str,
+        definition: Json,
+        plan: Json | None = None,
+        marker: str = "",
+        by_owner: bool = False,
+    ) -> Remote:
+        glue = self.provider.glue
+        with self.pointed.prepared(schema, marked(definition, marker) | {"name": table}, plan) as made:
+            wanted = writable(glue, table_input(made), "TableInput")
+            glue.call("CreateTable", [*schema, table], DatabaseName=schema[0], TableInput=wanted)
+        return after_write(lambda: self.load(schema, table))
+
+    def alter(
+        self,
+        schema: Levels,
+        table: str,
+        changes: Sequence[Json] | None,
+        version: str,
+        expected: Json | None = None,
+        marker: str = "",
+        by_owner: bool = False,
+    ) -> Remote:
+        entry = read_table(self.provider.glue, schema, table)
+        if table_of(entry).version != version:
+            raise changed(schema, table)
+        wanted = self.wanted(hive_table(entry), changes, expected, marker)
+        return update(self.provider.glue, schema, entry, wanted)
+
+    def rename(
+        self, schema: Levels, table: str, to_schema: Levels, to_table: str, identity: str, by_owner: bool = False
+    ) -> Remote:
+        raise Unsupported("AWS Glue cannot rename a table.", kind=Kind.TABLE)
+
+    def drop(
+        self,
+        schema: Levels,
+        table: str,
+        identity: str,
+        purge: bool = False,
+        by_owner: bool = False,
+        version: str | None = None,
+    ) -> None:
+        """The entry goes, the files stay, also with `purge`. With a version, only the table as it was then."""
+        there = self.load(schema, table)
+        require_same(there, identity)
+        if version is not None and there.version != version:
+            raise changed(schema, table)
+        self.provider.glue.call("DeleteTable", [*schema, table], DatabaseName=schema[0], Name=table)
+
+    # What they mean
+
+    @property
+    def default_format(self) -> str:
+        return self.provider.given.default_table_format
+
+    def placed(self, schema: Remote, asked: CreateTableRequest) -> dict[str, str]:
+        """Glue decides nothing."""
+        place = self.provider.places.place_of(schema, asked.name, asked.properties.get("location"))
+        return {"table-type": EXTERNAL_TABLE} | asked.properties | {"location": place}
+
+    def show(self, definition: Json) -> Json:
+        shown, table = super().show(definition), HiveTable.from_json(definition)
+        if "iceberg" in formats_of(table):
+            shown["columns"] = iceberg.shown_columns(table, shown["columns"])
+        return shown
+
+    @property
+    def hides_some(self) -> bool:
+        return "all" not in self.provider.given.shown_formats
+
+    def shows(self, table: Remote) -> bool:
+        return not self.hides_some or passes(self.provider.given.shown_formats, formats_of_remote(table))
+
+    def renaming(
+        self, schema: Levels, to_schema: Levels, to_table: str, table: Remote, marker: str
+    ) -> Sequence[tuple[str, Json]]:
+        """A second entry for the same metadata file, then the first one goes, unless it was changed meanwhile."""
+        if self.pointed.location(table.definition) is None:
+            raise Unsupported(
+                "AWS Glue cannot rename a table, and only an Iceberg table can be entered under another name without "
+                "losing what belongs to it.",
+                kind=Kind.TABLE,
+            )
+        folded_name(to_table, ICEBERG_IN_GLUE, Kind.TABLE)
+        renamed = {**table.definition, "name": to_table}
+        old = {"identity": table.identity, "version": table.version}
+        return [
+            ("create_table", {"schema": to_schema, "table": to_table, "definition": renamed, "marker": marker}),
+            ("drop_table", {"schema": schema, "table": table.name, **old}),
+        ]

@@ -1,0 +1,41 @@
+"""A catalog of a system in Hive's terms, as far as its stores need it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from typing import ClassVar
+
+from formats.hive.names import NameRule, folded_name
+from metalake.kinds import Kind
+from providers.base import Offer, Storage
+from providers.hive_like.meaning import MADE_HERE
+from providers.hive_like.places import HiveLikePlaces
+from providers.places import Placed
+
+
+class HiveLikeCatalog(Placed, ABC):
+    """Definitions of tables are HiveTables as JSON; those of schemas have `comment`, `location` and `parameters`."""
+
+    rule: ClassVar[NameRule]  # what schemas and tables may be called
+    iceberg_rule: ClassVar[NameRule]  # and Iceberg tables
+
+    @cached_property
+    @abstractmethod
+    def places(self) -> HiveLikePlaces: ...
+
+    @classmethod
+    def shown_formats(cls, properties: Mapping[str, str]) -> frozenset[str]:
+        """The formats of tables that the properties let be seen, of those that are made here."""
+        return MADE_HERE
+
+    @classmethod
+    def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
+        return {
+            Kind.SCHEMA: Offer(storage=Storage.EXTERNAL, folds_case=True),
+            Kind.TABLE: Offer(storage=Storage.EXTERNAL, folds_case=True, formats=cls.shown_formats(properties)),
+        }
+
+    def checked_name(self, name: str) -> str:
+        return folded_name(name, self.rule, Kind.SCHEMA)

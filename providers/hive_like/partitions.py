@@ -1,0 +1,36 @@
+"""What partitions in Hive's terms mean: `name`, `values`, `location` and `parameters`."""
+
+from __future__ import annotations
+
+from formats.hive.partitions import kept_values, native_partition, partition_name
+from formats.hive.tables import HiveTable, formats_of
+from formats.native.partitions import IdentityPartition
+from metalake.errors import Unsupported
+from providers.answers import PARTITION, Json
+from providers.hive_like.catalog import HiveLikeCatalog
+from providers.hive_like.meaning import checked
+from providers.stores import RemotePartitions
+
+
+class HiveLikePartitions(RemotePartitions):
+    provider: HiveLikeCatalog
+
+    def require_place(self, table: HiveTable, place: str) -> None:
+        """Raise Invalid for a place where a partition of the table may not lie."""
+
+    def draft(self, table: Json, asked: IdentityPartition) -> Json:
+        of = HiveTable.from_json(table)
+        if "iceberg" in formats_of(of):
+            raise Unsupported("The partitions of an Iceberg table are in its metadata.", kind=PARTITION)
+        parameters = checked(asked.properties)
+        values = kept_values(of.partition_keys, asked)
+        location = parameters.pop("location", None)
+        if location is not None:
+            self.require_place(of, self.provider.places.hive_place(location, of.location))
+        name = partition_name(of.partition_keys, values)
+        return {"name": name, "values": values, "location": location, "parameters": parameters}
+
+    def show(self, table: Json, definition: Json) -> Json:
+        keys = HiveTable.from_json(table).partition_keys
+        place = {"location": definition["location"]} if definition["location"] else {}
+        return native_partition(keys, definition["values"], place | definition["parameters"])

@@ -1,0 +1,45 @@
+"""What definitions of schemas in Hive's terms mean: `comment`, `location`, `parameters`, and what else one says."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from formats.native.changes import changed_schema
+from providers.answers import Json, Remote
+from providers.hive_like.catalog import HiveLikeCatalog
+from providers.hive_like.meaning import checked, marker_of, without_marker
+from providers.stores import RemoteSchemas
+
+
+class HiveLikeSchemas(RemoteSchemas):
+    provider: HiveLikeCatalog
+
+    @abstractmethod
+    def become(self, definition: Json, comment: str | None, properties: dict[str, str]) -> Json:
+        """The definition with this comment and these properties. Raises Invalid, Unsupported."""
+
+    def altered(self, definition: Json, changes: Sequence[Json]) -> Json:
+        shown = self.show(definition)
+        return self.become(definition, *changed_schema(shown["comment"], shown["properties"], changes))
+
+    def wanted(self, now: Json, changes: Sequence[Json] | None, expected: Json | None) -> Json:
+        """What changes make of the schema as it is now; without changes, what is expected."""
+        return (expected or {}) if changes is None else self.altered(now, changes)
+
+    def show(self, definition: Json) -> Json:
+        place = {"location": definition["location"]} if definition["location"] else {}
+        return {"comment": definition["comment"], "properties": place | without_marker(definition["parameters"])}
+
+    def is_marked(self, schema: Remote, marker: str) -> bool:
+        return marker_of(schema.definition) == marker
+
+    def taken_apart(
+        self, definition: Mapping[str, Any], properties: dict[str, str]
+    ) -> tuple[str | None, dict[str, str]]:
+        """Where a schema is to lie, and its parameters; one called `location` hides the place of that name."""
+        parameters = checked(properties)
+        if "location" in definition["parameters"]:
+            return definition["location"], parameters
+        return parameters.pop("location", None), parameters

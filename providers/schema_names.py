@@ -1,0 +1,71 @@
+"""What schemas are called in an outside system: a flat one has one name for what may be a path here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from metalake.errors import Invalid
+from metalake.hierarchy import HierarchicalSchema
+from metalake.kinds import Kind
+from providers.answers import Levels
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaNames:
+    """How one catalog's schemas are named there."""
+
+    label: str  # of the system
+    nests_there: bool  # whether schemas lie inside schemas in the system itself
+    nests_here: bool  # whether they do so in this catalog though its system is flat
+    folds_case: bool
+    longest: int  # bytes of UTF-8
+    check: Callable[[str], str] = str  # gives the name as the system takes it; raises Invalid
+
+    def levels_of(self, path: HierarchicalSchema) -> Levels:
+        """Where a new schema goes. Raises Invalid for a name that is too long there, or not taken."""
+        if self.nests_there:
+            return list(path.segments)
+        name = encode_path(path.segments) if self.nests_here else path.leaf
+        if len(name.encode()) > self.longest:
+            raise Invalid(
+                f"Schema {path.logical()} would be called {name!r} in {self.label}, where a name may take "
+                f"{self.longest} characters.",
+                kind=Kind.SCHEMA,
+            )
+        return [self.check(name)]
+
+    def path_of(self, levels: Levels) -> HierarchicalSchema:
+        """The schema that an object of these levels is here. Raises Invalid where its name cannot be one."""
+        if self.nests_there:
+            return HierarchicalSchema.of(levels)
+        if self.nests_here:
+            return HierarchicalSchema.of(decode_path(levels[0]))
+        return HierarchicalSchema.flat(levels[0])
+
+    def folded(self, name: str) -> str:
+        """A name of a schema or of what lies in one, as the system keeps it."""
+        return name.lower() if self.folds_case else name
+
+
+# Flat systems take lower-case letters, digits and the underscore; XML's convention for names spells all else out.
+_SPELT = re.compile(r"_x([0-9a-f]{4,6})_")
+_ODD = re.compile(r"[^a-z0-9_]|_(?=x[0-9a-f]{4,6}_)")
+_LEVEL = "\x1f"
+
+
+def encode_path(segments: Sequence[str]) -> str:
+    """One name for a path: `sales`, `emea` is `sales_x001f_emea`. Different paths have different names."""
+    return _ODD.sub(lambda odd: f"_x{ord(odd[0]):04x}_", _LEVEL.join(segments))
+
+
+def decode_path(name: str) -> list[str]:
+    """The path of a name; one that no path has is its own only level."""
+
+    def spelt(found: re.Match[str]) -> str:
+        code = int(found[1], 16)
+        return chr(code) if code <= 0x10FFFF else found[0]
+
+    segments = _SPELT.sub(spelt, name).split(_LEVEL)
+    return segments if encode_path(segments) == name else [name]

@@ -1,0 +1,71 @@
+"""The declared properties of catalogs, and those that every catalog of an outside system has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+
+CACHE_TTL, REFRESH_INTERVAL = "cache-ttl", "refresh-interval"  # both in seconds
+DIGITS = re.compile(r"[0-9]+")
+
+
+class Settings(BaseModel):
+    """A catalog's declared properties, by the names the wire has; secrets are SecretStr. Unknown ones are kept."""
+
+    model_config = ConfigDict(extra="allow", populate_by_name=True)
+
+    @classmethod
+    def declared(cls) -> list[str]:
+        return [field.alias or name for name, field in cls.model_fields.items()]
+
+    @classmethod
+    def secrets(cls) -> frozenset[str]:
+        """The declared properties that are never shown."""
+        return frozenset(
+            field.alias or name
+            for name, field in cls.model_fields.items()
+            if SecretStr in (field.annotation, *get_args(field.annotation))
+        )
+
+
+class ExternalSettings(Settings):
+    """What every outside catalog can be told."""
+
+    cache_ttl: int = Field(
+        0,
+        alias=CACHE_TTL,
+        ge=0,
+        le=86_400,
+        description="For how many seconds an answer of the outside system is good; 0 asks it every time.",
+    )
+    refresh_interval: int | None = Field(
+        None,
+        alias=REFRESH_INTERVAL,
+        ge=60,
+        le=31_536_000,
+        description="Every how many seconds the whole catalog is walked and compared; left out, only on demand.",
+    )
+    nested_namespaces: Literal["true", "false"] = Field(
+        "false", alias="nested-namespaces", description="Whether schemas may lie inside schemas."
+    )
+
+    @field_validator("cache_ttl", "refresh_interval", mode="before")
+    @classmethod
+    def _in_digits(cls, given: Any) -> Any:
+        """Accept ASCII digits only, so that every reader parses the same number."""
+        if isinstance(given, str) and not DIGITS.fullmatch(given):
+            raise ValueError("must be a whole number of seconds, in digits alone, such as 60")
+        return given
+
+
+def seconds_of(properties: Mapping[str, str], name: str) -> int | None:
+    """What CACHE_TTL or REFRESH_INTERVAL says; unset, or unfit as an older row may hold it, is the default."""
+    given = {name: properties[name]} if name in properties else {}
+    try:
+        read = ExternalSettings.model_validate(given)
+    except ValidationError:
+        read = ExternalSettings()
+    return read.cache_ttl if name == CACHE_TTL else read.refresh_interval
