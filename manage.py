@@ -1,19 +1,7 @@
 #!/usr/bin/env python
 """Django's command line; `serve`, `worker` and `bootstrap` are ours."""
 
-import os
-import sys
+from metalake.__main__ import main
 
 if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "metalake.settings")
-    if sys.argv[1:2] == ["serve"]:  # its processes count together, which is for whoever counts to know from the start
-        from metalake import meters
-
-        meters.share()
-    from django.core.exceptions import ImproperlyConfigured
-    from django.core.management import execute_from_command_line
-
-    try:
-        execute_from_command_line(sys.argv)
-    except ImproperlyConfigured as wrong:
-        sys.exit(f"{wrong}")
+    main()
