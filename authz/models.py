@@ -17,6 +17,7 @@ from guardian.models import GroupObjectPermissionBase
 
 from authz.guarding.managers import RAW, GrantManager, refuse
 from metalake.events import Event, record
+from metalake.kinds import Kind
 from metalake.models import AuditInfo, Metalake, Securable
 from metalake.privileges import Effect, Privilege
 
@@ -127,6 +128,7 @@ class Member(AuditInfo):
 class Role(Securable):
     """A named set of grants in a metalake; `group` is what guardian grants to and users belong to."""
 
+    row_kind = Kind.ROLE
     group = models.OneToOneField(GuardianGroup, models.PROTECT, related_name="role")
 
 

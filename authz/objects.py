@@ -59,7 +59,7 @@ NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")
 
 def address_of(metalake: str, kind: Kind, full_name: str) -> Address:
     """Where a dotted full name points; a column's points to its table. Raises Invalid for the wrong number of parts."""
-    names = tuple(undotted(full_name))
+    kind, names = Kind(kind), tuple(undotted(full_name))
     if kind is Kind.COLUMN and len(names) > 3:
         kind, names = Kind.TABLE, names[:3]
     if kind is Kind.COLUMN or len(names) != max(KINDS[kind].names, 1) or not all(names) or "\x00" in full_name:

@@ -136,7 +136,7 @@ def children(parent: Securable, names: Iterable[str], kind: Kind, owner: User) -
                 )
             else:
                 cursor.executemany(
-                    "INSERT INTO catalogs_table (securable_ptr_id, metadata_location, table_uuid) VALUES (%s, %s, %s)",
+                    "INSERT INTO catalogs_table (securable_ptr_id, metadata_location, uuid) VALUES (%s, %s, %s)",
                     [(row.id, "", _uuid()) for row in rows],
                 )
             made += [row.id for row in rows]
@@ -160,7 +160,7 @@ def fill(parent: Securable, count: int) -> None:
         )
         fresh_uuid = "gen_random_uuid()" if connection.vendor == "postgresql" else "lower(hex(randomblob(16)))"
         cursor.execute(
-            "INSERT INTO catalogs_table (securable_ptr_id, metadata_location, table_uuid) "
+            "INSERT INTO catalogs_table (securable_ptr_id, metadata_location, uuid) "
             f"SELECT id, '', {fresh_uuid} FROM metalake_securable WHERE id >= %s AND kind = 'table'",
             [first],
         )

@@ -74,17 +74,17 @@ class SchemaAdmin(CatalogObjectAdmin):
 @admin.register(Table)
 class TableAdmin(CatalogObjectAdmin):
     list_display = ("name", "parent", "owner", "metadata_location", "creator", "create_time")
-    search_fields = (*CatalogObjectAdmin.search_fields, "table_uuid__exact")
-    fields = (*CatalogObjectAdmin.fields, "metadata_location", "table_uuid")
+    search_fields = (*CatalogObjectAdmin.search_fields, "uuid__exact")
+    fields = (*CatalogObjectAdmin.fields, "metadata_location", "uuid")
 
 
 @admin.register(LocationClaim)
 class LocationClaimAdmin(ReadOnlyAdmin):
-    """Which table a place belongs to, and since when it is a former one."""
+    """What a place belongs to, and since when it is a former one."""
 
-    list_display = ("location", "table", "former_since")
-    list_select_related = ("table",)
-    search_fields = ("location", "table__name")
+    list_display = ("location", "securable", "former_since")
+    list_select_related = ("securable",)
+    search_fields = ("location", "securable__name")
 
 
 @admin.register(ReservedPlace)

@@ -6,7 +6,7 @@ from django.db import models
 from django.utils import timezone
 
 from metalake.hierarchy import HierarchicalSchema
-from metalake.kinds import CatalogType
+from metalake.kinds import CatalogType, Kind
 from metalake.models import Securable, new_id
 
 LEVELS = "\x1f"
@@ -15,6 +15,7 @@ LEVELS = "\x1f"
 class Catalog(Securable):
     """A registered catalog: its provider says what keeps its schemas and tables."""
 
+    row_kind = Kind.CATALOG
     type = models.CharField(max_length=16, choices=[(type_.value, type_.value) for type_ in CatalogType])
     provider = models.CharField(max_length=64)
     enabled = models.BooleanField(default=True)
@@ -41,6 +42,7 @@ class CatalogSecrets(models.Model):
 class Schema(Securable):
     """One level of a catalog's schemas; `name` is its last segment, `physical_name` the whole path."""
 
+    row_kind = Kind.SCHEMA
     in_catalog = models.ForeignKey(Catalog, models.PROTECT, related_name="schemas", db_column="catalog_id")
     physical_name = models.CharField(max_length=1024)
 
@@ -55,38 +57,42 @@ class Schema(Securable):
 
 
 class Tabular(Securable):
-    """A table or a view: both are named in one space below a schema."""
+    """What is named in one space with the tables of its schema, and whose truth is a metadata file.
+
+    The row keeps the pointer to the current file; `catalogs.lookup` reads it with the lineage.
+    """
+
+    metadata_location = models.TextField()
+    uuid = models.UUIDField(unique=True)
 
     class Meta:
         abstract = True
 
 
 class Table(Tabular):
-    """A table whose truth is a metadata file: the row keeps the pointer to the current one."""
-
-    metadata_location = models.TextField()
-    table_uuid = models.UUIDField(unique=True)
+    row_kind = Kind.TABLE
 
 
 class LocationClaim(models.Model):
-    """A place that one table writes to, or wrote to before; no other table may have it, or a part of it."""
+    """A place that one object writes to, or wrote to before; nothing else may have it, or a part of it."""
 
-    table = models.ForeignKey(Table, models.CASCADE, related_name="claims")
+    securable = models.ForeignKey(Securable, models.CASCADE, related_name="claims")
     location = models.CharField(max_length=2048, unique=True)
-    former_since = models.DateTimeField(null=True)  # None while the table writes there
+    former_since = models.DateTimeField(null=True)  # None while the object writes there
 
     def __str__(self) -> str:
         return self.location
 
 
 class ReservedPlace(models.Model):
-    """A place of a table, or a catalog, that was dropped and not purged: its former owner's and the catalog's owner's.
+    """A place of what was dropped and not purged, in a catalog or a catalog itself: its former owner's and the
+    catalog's owner's.
 
     What it was is told as of the drop; nothing that goes away later takes it along.
     """
 
     location = models.CharField(max_length=2048, db_index=True)
-    kind = models.CharField(max_length=16)  # "table", or "catalog" with what lay in it outside our tables
+    kind = models.CharField(max_length=16)  # of what was dropped; "catalog" is what lay in it outside our tables
     full_name = models.CharField(max_length=2048)
     metalake_name = models.CharField(max_length=255)
     of_metalake = models.BigIntegerField(db_index=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from secrets import randbits
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from django.conf import settings
 from django.db import models
@@ -54,9 +54,10 @@ class Securable(AuditInfo):
     """Anything a privilege is granted on or that has an owner; catalogs, schemas, tables and roles extend it.
 
     `lineage` is the path of ids from the metalake to the object itself, "/1/5/9", so that everything below an object
-    is one range of an index.
+    is one range of an index. `row_kind` is the kind of what a model that extends it keeps, which is of one kind alone.
     """
 
+    row_kind: ClassVar[Kind | None] = None
     id = models.BigIntegerField(primary_key=True, default=new_id, editable=False)
     kind = models.CharField(max_length=16, choices=kind_choices)
     slot = models.CharField(max_length=16, choices=slot_choices, editable=False)
@@ -129,6 +130,7 @@ def below(lineage: str, field: str = "lineage") -> Q:
 class Metalake(Securable):
     """The top of everything one organisation registers; `enabled` is the wire's `in-use`."""
 
+    row_kind = Kind.METALAKE
     enabled = models.BooleanField(default=True)
 
 

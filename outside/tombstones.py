@@ -11,7 +11,7 @@ from django.utils import timezone
 from authz.models import Grant
 from catalogs.lookup import by_id
 from catalogs.models import Mirror, Tombstone
-from catalogs.services.changes import remove
+from catalogs.services.removal import remove
 from metalake.events import Event, event_of, gone, record
 from metalake.kinds import Kind, Slot
 from metalake.lineage import Located, Node

@@ -13,7 +13,8 @@ from authz.policy import Actor
 from catalogs.lookup import by_id
 from catalogs.models import Intent, Mirror
 from catalogs.services import reserved
-from catalogs.services.changes import event, remove, require_enabled, row_of, save
+from catalogs.services.changes import event, require_enabled, row_of, save
+from catalogs.services.removal import remove
 from metalake.errors import Conflict, NotFound
 from metalake.events import gone, record
 from metalake.kinds import slot_of

@@ -11,9 +11,10 @@ from catalogs import lookup
 from catalogs.models import Schema
 from catalogs.services import chains, places
 from catalogs.services.chains import Chain
-from catalogs.services.changes import Alteration, event, remove, require_enabled, row_of, save
+from catalogs.services.changes import Alteration, event, require_enabled, row_of, save
 from catalogs.services.holding import Held, write_to
 from catalogs.services.opening import store_of
+from catalogs.services.removal import remove
 from catalogs.stores import SchemaListing, SchemaRecord, SchemaStore
 from metalake.errors import NotEmpty
 from metalake.events import gone, record

@@ -14,10 +14,11 @@ from catalogs.lookup import find
 from catalogs.managed.pointers import ManagedPointers
 from catalogs.models import Table
 from catalogs.services import commits, purging, shared_folders
-from catalogs.services.changes import event, remove, require_enabled
+from catalogs.services.changes import event, require_enabled
 from catalogs.services.free_names import require_free_for_rename
 from catalogs.services.holding import Held, write_to
 from catalogs.services.pointers import as_called_now, current_record, find_table
+from catalogs.services.removal import remove
 from catalogs.stores import PartitionStore, TableDescription, TableDraft, TableListing, TableRecord, TableStore
 from formats.iceberg.translate import from_iceberg, to_iceberg
 from formats.native.tables import CreateTableRequest
@@ -118,7 +119,7 @@ class ManagedTables(TableStore):
             return [(fresh, Lock.MOVES)]
 
         def act(actor: Actor, fresh: Located) -> None:
-            uuid = Table.objects.values_list("table_uuid", flat=True).get(pk=fresh.id)
+            uuid = Table.objects.values_list("uuid", flat=True).get(pk=fresh.id)
             kept = remove(fresh)
             record(event(actor, "table.dropped", fresh, [gone(fresh.id)], purge=purge))
             if purge:

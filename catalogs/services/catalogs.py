@@ -17,18 +17,10 @@ from catalogs.lookup import find
 from catalogs.models import Catalog, Schema
 from catalogs.secrets import MASK, mask, require_values
 from catalogs.services import reserved, systems
-from catalogs.services.changes import (
-    Alteration,
-    event,
-    named,
-    remove,
-    require_enabled,
-    require_settled,
-    row_of,
-    save,
-)
+from catalogs.services.changes import Alteration, event, named, require_enabled, require_settled, row_of, save
 from catalogs.services.holding import Held, write_to
 from catalogs.services.opening import kept_provider
+from catalogs.services.removal import remove
 from catalogs.services.systems import System
 from formats.iceberg.guard import check_limits
 from formats.iceberg.locations import canonical, is_under, may_meet, real_path

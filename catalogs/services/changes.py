@@ -1,4 +1,4 @@
-"""What the services share: the events of changes, property updates, version checks, removal."""
+"""What the services share: the events of changes, property updates, version checks."""
 
 from __future__ import annotations
 
@@ -6,37 +6,20 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q
 from django.utils import timezone
 
-from authz import services as authz
-from authz.locks import hold_below
-from authz.models import Role
 from authz.policy import Actor
 from authz.writing import Stale
-from catalogs.models import (
-    Catalog,
-    CatalogSecrets,
-    Intent,
-    Listing,
-    LocationClaim,
-    Mirror,
-    RefreshRun,
-    Reservation,
-    ReservedPlace,
-    Schema,
-    Table,
-    Tombstone,
-)
+from catalogs.models import Catalog, Intent
 from catalogs.secrets import MASK, keeps
-from catalogs.services import reserved
 from formats.iceberg.guard import check_limits
 from formats.native.tables import KeepProperty, RemoveProperty, SetProperty
 from metalake.errors import InUse, NotInUse
 from metalake.events import Event, event_of, stands
 from metalake.kinds import Kind
 from metalake.lineage import Located
-from metalake.models import Metalake, Securable, below
+from metalake.models import Securable
 
 Row = TypeVar("Row", bound=Securable)
 Facts = Sequence[list[Any]]
@@ -146,38 +129,3 @@ def require_settled(found: Located) -> None:
             f"{intent.full_name} {how}. Try again once it has ended.",
             kind=found.kind,
         )
-
-
-def remove(found: Located) -> list[ReservedPlace]:
-    """Delete an object and all below it, with every grant on them, in the caller's transaction.
-
-    It is held by the caller. The places of its tables stay reserved; they are returned.
-    """
-    if found.kind != Kind.TABLE:
-        hold_below(found.lineage)
-    places = reserved.keep(found)
-    authz.forget_grants_under(found.lineage)
-    gone = Securable.objects.filter(Q(pk=found.id) | below(found.lineage))
-    ids = gone.values("pk")
-    for of in (Mirror.objects.filter(pk__in=ids), Listing.objects.filter(pk__in=ids)):
-        _raw_delete(of)
-    if places:
-        _raw_delete(LocationClaim.objects.filter(table_id__in=ids))
-    if found.kind in (Kind.METALAKE, Kind.CATALOG):
-        _raw_delete(CatalogSecrets.objects.filter(pk__in=ids))
-        _raw_delete(Reservation.objects.filter(intent__in=Intent.objects.filter(in_catalog_id__in=ids)))
-        for kept in (Intent, Tombstone, RefreshRun):
-            _raw_delete(kept.objects.filter(in_catalog_id__in=ids))
-    for model in (Table, Schema, Catalog):
-        _raw_delete(model.objects.filter(pk__in=ids))
-    if found.kind == "metalake":
-        authz.drop_people_of(found.id)
-        _raw_delete(Role.objects.filter(pk__in=ids))
-        _raw_delete(Metalake.objects.filter(pk__in=ids))
-    _raw_delete(gone)
-    return places
-
-
-def _raw_delete(rows: QuerySet) -> None:
-    """One statement on the rows' own table, which Django's delete is not; references are checked at commit."""
-    rows.order_by()._raw_delete("default")

@@ -61,7 +61,7 @@ def check_tables(catalog: Catalog) -> Iterator[Checked]:
     provider = provider_of(catalog)
     assert isinstance(provider, IcebergProvider)
     tables = Table.objects.filter(below(catalog.lineage)).order_by("pk")
-    for pk, uuid, location in tables.values_list("pk", "table_uuid", "metadata_location").iterator(BATCH):
+    for pk, uuid, location in tables.values_list("pk", "uuid", "metadata_location").iterator(BATCH):
         try:
             metadata = files.parse_metadata(files.read_metadata(provider.io, location))
             wrong = None if metadata.get("table-uuid") == str(uuid) else f"{location} is another table's."

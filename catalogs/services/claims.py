@@ -28,16 +28,18 @@ def take_turn(catalog_id: int) -> None:
     list(Catalog.objects.select_for_update(no_key=True).filter(pk=catalog_id).values_list("pk"))
 
 
-def claim(actor: Actor, store: MetadataFiles, table_id: int, places: list[str], *, fresh: Collection[str] = ()) -> None:
-    """Give a table these places. Raises Invalid where another table has one or a part of it, Forbidden for a reserved
+def claim(
+    actor: Actor, store: MetadataFiles, securable_id: int, places: list[str], *, fresh: Collection[str] = ()
+) -> None:
+    """Give an object these places. Raises Invalid where another has one or a part of it, Forbidden for a reserved
     one; what is reserved around a `fresh` folder, which nobody had before, is not asked about.
     """
     take_turn(store.catalog_id)
-    _require_apart(places, overlapping(places).exclude(table_id=table_id))
+    _require_apart(places, overlapping(places).exclude(securable_id=securable_id))
     # After the claims: what is dropped in between is reserved by the time that it is not claimed any more.
     if named := [place for place in places if place not in fresh]:
         reserved.take(actor, named, Kind.TABLE)
-    LocationClaim.objects.bulk_create(LocationClaim(table_id=table_id, location=place) for place in places)
+    LocationClaim.objects.bulk_create(LocationClaim(securable_id=securable_id, location=place) for place in places)
 
 
 def require_claimable(actor: Actor, places: Collection[str], *, fresh: Collection[str] = ()) -> None:
@@ -57,10 +59,10 @@ def move(actor: Actor, store: MetadataFiles, table: Located, places: list[str]) 
 
     Raises Invalid where it would leave one too many, and as `claim`. One statement where nothing changes.
     """
-    held = dict(LocationClaim.objects.filter(table_id=table.id).values_list("location", "former_since"))
+    held = dict(LocationClaim.objects.filter(securable_id=table.id).values_list("location", "former_since"))
     if sorted(place for place, since in held.items() if since is None) == places:
         return
-    mine = LocationClaim.objects.filter(table_id=table.id)
+    mine = LocationClaim.objects.filter(securable_id=table.id)
     if new := [place for place in places if place not in held]:
         claim(actor, store, table.id, new)
     mine.filter(location__in=places).update(former_since=None)
@@ -85,7 +87,7 @@ def require_unclaimed(provider: Provider, *places: str | None) -> None:
             place = locations.canonical(place)
         except Invalid:
             continue  # a place that nobody could name opens nothing
-        above = overlapping([place]).values_list("table__lineage", flat=True)
+        above = overlapping([place]).values_list("securable__lineage", flat=True)
         owners = Catalog.objects.filter(
             pk__in={int(level) for lineage in above for level in lineage.split("/") if level}
         )
@@ -113,7 +115,9 @@ def of_others(places: Collection[str], reservations: Collection[int]) -> list[st
     """What others have in these places of a table that is gone, whose own `reservations` are: claims, and reservations
     that do not hold a place as a whole.
     """
-    kept = ReservedPlace.objects.filter(reserved.overlaps(places), kind=Kind.TABLE).exclude(pk__in=reservations)
+    kept = (
+        ReservedPlace.objects.filter(reserved.overlaps(places)).exclude(kind=Kind.CATALOG).exclude(pk__in=reservations)
+    )
     inside = (row for row in kept.values_list("location", flat=True) if not _hold(row, places))
     return [*overlapping(places).values_list("location", flat=True), *inside]
 

@@ -13,8 +13,9 @@ from authz.writing import write
 from catalogs.lookup import find
 from catalogs.models import Catalog
 from catalogs.secrets import require_values
-from catalogs.services.changes import Alteration, event, named, remove, require_settled, row_of, save
+from catalogs.services.changes import Alteration, event, named, require_settled, row_of, save
 from catalogs.services.holding import Held, write_to
+from catalogs.services.removal import remove
 from formats.iceberg.guard import check_limits
 from metalake.errors import AlreadyExists, Forbidden, InUse, Invalid, NotEmpty, NotFound
 from metalake.events import event_of, gone, record, stands

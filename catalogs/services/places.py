@@ -137,7 +137,7 @@ def unfit(place: str, default: str, store: MetadataFiles) -> str | None:
 
 def require_ground_of(actor: Actor, table: Located, store: MetadataFiles, places: Iterable[str]) -> None:
     """`require_ground` for places that are new to a table, but for those that it had before."""
-    had = list(LocationClaim.objects.filter(table_id=table.id).values_list("location", flat=True))
+    had = list(LocationClaim.objects.filter(securable_id=table.id).values_list("location", flat=True))
     new = [place for place in places if not any(locations.is_under(place, other) for other in had)]
     if new:
         schema = table.above()

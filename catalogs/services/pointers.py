@@ -122,9 +122,9 @@ def publish_table(
             owner_user_id=account_of(actor),
             creator=actor.name,
             metadata_location=metadata_location,
-            table_uuid=_uuid_of(metadata),
+            uuid=_uuid_of(metadata),
         )
-        if Table.objects.filter(table_uuid=row.table_uuid).exists():
+        if Table.objects.filter(uuid=row.uuid).exists():
             raise Invalid("A table with this uuid is registered already.", kind=Kind.TABLE)
         row.save(force_insert=True)
         claim(actor, store, row.id, store.claims(metadata), fresh=fresh)

@@ -48,7 +48,7 @@ def purge_table(payload: dict[str, Any]) -> int:
     secrets, ProviderUnavailable where nobody reaches the bucket.
     """
     catalog = Catalog.objects.filter(pk=payload["catalog_id"]).first()
-    if catalog is None or Table.objects.filter(table_uuid=payload["table_uuid"]).exists():
+    if catalog is None or Table.objects.filter(uuid=payload["table_uuid"]).exists():
         return 0
     if reason := vault.lacks_key_of(catalog.pk):
         raise NotHere(reason)

@@ -34,7 +34,7 @@ PLACE = "place"
 def places_of(actor: Actor, ident: Address) -> list[LocationClaim]:
     """The places of a table, those that it writes to first, then those that it had before."""
     found = _table(actor, ident)
-    rows = LocationClaim.objects.filter(table_id=found.id).order_by("former_since", "location")
+    rows = LocationClaim.objects.filter(securable_id=found.id).order_by("former_since", "location")
     return sorted(rows, key=lambda row: row.former_since is not None)
 
 
@@ -59,7 +59,7 @@ def release_former(actor: Actor, ident: Address, place_id: str) -> None:
 
 def _release_as_read(actor: Actor, ident: Address, place_id: str) -> bool:
     found = _table(actor, ident)
-    rows = LocationClaim.objects.filter(table_id=found.id)
+    rows = LocationClaim.objects.filter(securable_id=found.id)
     place = next((row for row in rows if str(row.pk) == place_id), None)
     if place is None:
         raise NotFound(f"Place {place_id} of the table does not exist.", kind=PLACE)

@@ -24,9 +24,9 @@ from metalake.names import dotted
 
 
 def keep(found: Located) -> list[ReservedPlace]:
-    """Reserve the places of what is about to be removed, in the transaction that does; returns those of tables."""
+    """Reserve the places of what is about to be removed, in its transaction; returns those of what lies in catalogs."""
     gone = Q(pk=found.id) | below(found.lineage)
-    of_tables = list(_places_of_tables(found, Securable.objects.filter(gone).values("pk")))
+    of_objects = list(_places_in_catalogs(found, Securable.objects.filter(gone).values("pk")))
     of_catalogs: list[ReservedPlace] = []
     if found.kind in (Kind.METALAKE, Kind.CATALOG):
         catalogs = Catalog.objects.filter(gone)
@@ -36,21 +36,22 @@ def keep(found: Located) -> list[ReservedPlace]:
             catalog_user_id=Subquery(owners.values("owner_user_id")),
             catalog_group_id=Subquery(owners.values("owner_group_id")),
         )
-    ReservedPlace.objects.bulk_create([*of_tables, *of_catalogs])
-    return of_tables
+    ReservedPlace.objects.bulk_create([*of_objects, *of_catalogs])
+    return of_objects
 
 
-def _places_of_tables(found: Located, ids: QuerySet) -> Iterator[ReservedPlace]:
-    held = LocationClaim.objects.filter(table_id__in=ids).values_list(
+def _places_in_catalogs(found: Located, ids: QuerySet) -> Iterator[ReservedPlace]:
+    held = LocationClaim.objects.filter(securable_id__in=ids).values_list(
         "location",
-        "table__name",
-        "table__lineage",
-        "table__owner_user_id",
-        "table__owner_group_id",
-        "table__parent__schema__physical_name",
+        "securable__kind",
+        "securable__name",
+        "securable__lineage",
+        "securable__owner_user_id",
+        "securable__owner_group_id",
+        "securable__parent__schema__physical_name",
     )
     catalogs: dict[int, Catalog] = {}
-    for location, name, lineage, user_id, group_id, physical in held:
+    for location, kind, name, lineage, user_id, group_id, physical in held:
         metalake_id, catalog_id = (int(part) for part in lineage.split("/")[1:3])
         if catalog_id not in catalogs:
             catalogs[catalog_id] = Catalog.objects.get(pk=catalog_id)
@@ -60,7 +61,7 @@ def _places_of_tables(found: Located, ids: QuerySet) -> Iterator[ReservedPlace]:
         is_gone = found.kind in (Kind.METALAKE, Kind.CATALOG)
         yield ReservedPlace(
             location=location,
-            kind=Kind.TABLE,
+            kind=kind,
             full_name=dotted([called, path.logical(), name])[:2048],
             metalake_name=found.metalake.name,
             of_metalake=metalake_id,
@@ -167,12 +168,13 @@ def up_to(place: str) -> list[str]:
 def take(actor: Actor, places: Collection[str], kind: Kind, *, but_of: int = 0) -> None:
     """Use places for a new table or catalog: what is reserved in them is not any more.
 
-    A table meets what tables left, a catalog all that was, but for what the catalog `but_of` itself left.
+    What lies in a catalog meets what such objects left, a catalog all that was but what the catalog `but_of` left.
     Raises Forbidden where the actor may not, in words that name nobody.
     """
     rows = list(_met(places, kind).exclude(of_catalog=but_of))
     _require(actor, rows, places, kind)
-    whole = [row.pk for row in rows if row.kind == kind and any(locations.is_under(row.location, p) for p in places)]
+    alike = [row for row in rows if (row.kind == Kind.CATALOG) == (kind is Kind.CATALOG)]
+    whole = [row.pk for row in alike if any(locations.is_under(row.location, p) for p in places)]
     if whole:
         ReservedPlace.objects.filter(pk__in=whole).delete()
 
@@ -184,7 +186,7 @@ def require_open(actor: Actor, places: Collection[str]) -> None:
 
 def _met(places: Collection[str], kind: Kind) -> QuerySet[ReservedPlace]:
     met = ReservedPlace.objects.filter(overlaps(places))
-    return met.filter(kind=kind) if kind == Kind.TABLE else met
+    return met if kind is Kind.CATALOG else met.exclude(kind=Kind.CATALOG)
 
 
 def _require(actor: Actor, rows: Iterable[ReservedPlace], places: Collection[str], kind: Kind) -> None:
@@ -200,7 +202,8 @@ def _require(actor: Actor, rows: Iterable[ReservedPlace], places: Collection[str
 def is_left_to(actor: Actor, place: str) -> bool:
     """Whether a place is in one that is reserved for the actor as its former owner."""
     mine = Q(owner_user_id=actor.id) | Q(owner_group_id__in=actor.groups)
-    return ReservedPlace.objects.filter(mine, location__in=up_to(locations.canonical(place)), kind=Kind.TABLE).exists()
+    left = ReservedPlace.objects.filter(mine, location__in=up_to(locations.canonical(place)))
+    return left.exclude(kind=Kind.CATALOG).exists()
 
 
 def may_use(actor: Actor, row: ReservedPlace, catalog: Located | None = None) -> bool:

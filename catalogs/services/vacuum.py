@@ -124,7 +124,7 @@ class Vacuum:
             found = by_id(pk)
             if found is None:
                 continue
-            places = LocationClaim.objects.filter(table_id=pk).values_list("location", flat=True)
+            places = LocationClaim.objects.filter(securable_id=pk).values_list("location", flat=True)
             local = [place for place in places if locations.is_local(place)]
             remote += not local
             try:
@@ -187,7 +187,7 @@ class Vacuum:
     def _remove_file(self, orphan: Orphan) -> bool:
         with transaction.atomic():
             rows = Table.objects.select_for_update().filter(pk=orphan.table_id).values_list("metadata_location")
-            claimed = LocationClaim.objects.filter(table_id=orphan.table_id, location=orphan.place)
+            claimed = LocationClaim.objects.filter(securable_id=orphan.table_id, location=orphan.place)
             if not list(rows) or not claimed.exists():
                 return False
             found = by_id(orphan.table_id)

@@ -60,7 +60,7 @@ class World:
         return self._save(row, parent or self.lake)
 
     def table(self, name: str, schema: Schema | None = None) -> Table:
-        row = Table(kind=Kind.TABLE, name=name, metadata_location="m", table_uuid=uuid4())
+        row = Table(kind=Kind.TABLE, name=name, metadata_location="m", uuid=uuid4())
         return self._save(row, schema or self.ab)
 
     def metalake(self, name: str, owner: str) -> Metalake:

@@ -13,7 +13,7 @@ from tests.catalogs.callers import Caller
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 
-BEFORE, NOW = "0005_what_was_said", "0008_more_secrets"
+BEFORE, NOW = "0005_what_was_said", "0009_claims_of_any_object"
 TABLES = "metalakes/demo/catalogs/lake/schemas/nycflights13/tables"
 
 
@@ -33,11 +33,11 @@ def test_claims_of_before_are_claims(admin: Caller, again: None) -> None:
     columns = [{"name": "tailnum", "type": "string"}]
     for name in ("flights", "planes"):
         assert admin.post(TABLES, {"name": name, "columns": columns}).status == 200
-    held = sorted(LocationClaim.objects.values_list("table_id", "location"))
+    held = sorted(LocationClaim.objects.values_list("securable_id", "location"))
     assert len(held) == 2
     migrate(BEFORE)
     migrate(NOW)
-    assert sorted(LocationClaim.objects.filter(former_since=None).values_list("table_id", "location")) == held
+    assert sorted(LocationClaim.objects.filter(former_since=None).values_list("securable_id", "location")) == held
     assert not ReservedPlace.objects.exists()
     place = admin.get(f"{TABLES}/flights")["table"]["properties"]["location"]
     taken = admin.post(TABLES, {"name": "mine", "columns": columns, "properties": {"location": place}})

@@ -106,7 +106,7 @@ def test_a_former_reader_does_not_adopt_a_dropped_table(ola: IcebergCaller) -> N
     assert mia.make_table("own", "t"), "default folders are fresh"
     assert register(ola, pointer).status == 200
     assert left() == []
-    assert LocationClaim.objects.filter(location=place, table__name="again").exists()
+    assert LocationClaim.objects.filter(location=place, securable__name="again").exists()
 
 
 def test_the_catalogs_owner_may_use_what_was_left(owner: IcebergCaller, ola: IcebergCaller) -> None:

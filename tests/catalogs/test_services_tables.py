@@ -47,7 +47,7 @@ def warehouse() -> str:
 
 def claims(name: str) -> list[str]:
     table = Table.objects.get(name=name)
-    present = LocationClaim.objects.filter(table=table, former_since=None)
+    present = LocationClaim.objects.filter(securable=table, former_since=None)
     return sorted(present.values_list("location", flat=True))
 
 

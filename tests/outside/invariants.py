@@ -72,5 +72,5 @@ def _of_references() -> list[str]:
     there = set(Securable.objects.values_list("pk", flat=True))
     lost = set(Grant.objects.values_list("content_object_id", flat=True)) - there
     wrong = [f"I9: a grant on {id} that is gone" for id in lost]
-    claimed = set(LocationClaim.objects.values_list("table_id", flat=True))
+    claimed = set(LocationClaim.objects.values_list("securable_id", flat=True))
     return wrong + [f"I10: {id} is claimed" for id in claimed ^ set(Table.objects.values_list("pk", flat=True))]

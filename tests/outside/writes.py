@@ -16,7 +16,8 @@ from authz.policy import Actor
 from catalogs.lookup import by_id, find
 from catalogs.models import Intent, Mirror, Schema
 from catalogs.services import commits, schemas, tables
-from catalogs.services.changes import Alteration, remove
+from catalogs.services.changes import Alteration
+from catalogs.services.removal import remove
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest, SetProperty
 from metalake.kinds import Kind

@@ -87,7 +87,7 @@ def assert_rows_stay(sample: dict[str, Any]) -> None:
     for model in (Securable, Grant, ReservedPlace, Tombstone, Listing, Reservation):
         assert_kept(model, sample)
     claims = {(row["table_id"], row["location"], row["former_since"]) for row in kept_rows(LocationClaim, sample)}
-    assert claims == set(LocationClaim.objects.values_list("table_id", "location", "former_since"))
+    assert claims == set(LocationClaim.objects.values_list("securable_id", "location", "former_since"))
     assert sum(former is not None for *_, former in claims) == 1, "a former place is in the sample"
     pointers = {row["securable_ptr_id"]: row["metadata_location"] for row in kept_rows(Table, sample)}
     assert pointers == dict(Table.objects.values_list("pk", "metadata_location"))
