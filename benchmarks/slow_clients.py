@@ -100,7 +100,7 @@ def fill_more(storage: str, rounds: int) -> tuple[Callable[[int], dict[str, Ask]
     from authz.models import User
     from benchmarks.population import CATALOG, METALAKE, children, schema
     from catalogs.services import catalogs, schemas, tables
-    from catalogs.stores import TableDraft
+    from catalogs.table_stores import TableDraft
     from metalake.kinds import Kind
     from metalake.lineage import Address
 

@@ -8,6 +8,7 @@ class CatalogsConfig(AppConfig):
         from authz.objects import register_finder
         from authz.services.owners import hand_over_with
         from catalogs import securables, stores, vault
+        from catalogs.managed.catalogs import ManagedCatalogs
         from catalogs.managed.schemas import ManagedSchemas
         from catalogs.managed.tables import ManagedTables
         from catalogs.services import purging, reserved, shared_folders
@@ -20,5 +21,6 @@ class CatalogsConfig(AppConfig):
         outbox.handles(purging.PURGE, purging.purge_table)
         sharing.compare_with(shared_folders.compare)
         sharing.compare_with(vault.compare)
+        stores.register(Storage.MANAGED, Kind.CATALOG, ManagedCatalogs())
         stores.register(Storage.MANAGED, Kind.SCHEMA, ManagedSchemas())
         stores.register(Storage.MANAGED, Kind.TABLE, ManagedTables())

@@ -14,13 +14,12 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from authz import operations
 from authz.policy import Actor
-from catalogs.services import browsing, catalogs
+from catalogs.services import browsing, catalogs, nesting
 from frontend.catalog_forms import PROPERTY, STALE, CatalogForm, choices
 from frontend.guarding import is_partial, require, signed_in
 from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Located
-from outside import nesting
 from providers.registry import PROVIDERS, provider_class
 
 NESTED = "nested-namespaces"

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 
 from authz import operations
 from catalogs.services import commits, tables
-from catalogs.stores import TableDraft, TableRecord
+from catalogs.table_stores import TableDraft, TableRecord
 from iceberg_rest.names import checked_levels, checked_name, dotted
 from iceberg_rest.pages import page
 from iceberg_rest.routes import Call, done, reply, route

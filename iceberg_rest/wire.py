@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from catalogs.stores import TableRecord
+from catalogs.table_stores import TableRecord
 
 
 class Body(BaseModel):

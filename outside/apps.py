@@ -10,9 +10,10 @@ class OutsideConfig(AppConfig):
         from metalake.kinds import Kind
         from metalake.meters import LOOKED_UP
         from outside import metrics, tasks
-        from outside.stores import OutsideSchemas, OutsideTables
+        from outside.stores import OutsideCatalogs, OutsideSchemas, OutsideTables
         from providers.base import Storage
 
+        stores.register(Storage.EXTERNAL, Kind.CATALOG, OutsideCatalogs())
         stores.register(Storage.EXTERNAL, Kind.SCHEMA, OutsideSchemas())
         stores.register(Storage.EXTERNAL, Kind.TABLE, OutsideTables())
         tasks.register()

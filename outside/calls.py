@@ -15,13 +15,13 @@ from authz.policy import NOBODY, Actor, actor_from
 from catalogs.lookup import by_id
 from catalogs.services.changes import require_enabled
 from catalogs.services.opening import provider_at
+from catalogs.stores import storage_of
 from metalake.errors import Forbidden, NotFound, ProviderBusy
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from providers import remote
 from providers.answers import Remote
-from providers.base import Provider
-from providers.registry import PROVIDERS, provider_class
+from providers.base import Provider, Storage
 from providers.verbs import READS
 
 Send = Callable[[Located, Actor, str, dict[str, Any]], Any]
@@ -45,10 +45,9 @@ def system_actor() -> Actor:
     return Actor(NOBODY, SYSTEM, snapshot.latest())
 
 
-def is_external(found: Located) -> bool:
-    """Whether what lies below this catalog is kept by another system. Not so where its provider is there no more."""
-    name = found.provider or ""
-    return name in PROVIDERS and provider_class(name).is_outside({})
+def is_external(catalog: Located) -> bool:
+    """Whether anything in this catalog is kept by another system."""
+    return storage_of(catalog, Kind.CATALOG) == Storage.EXTERNAL
 
 
 def provider_at_external(found: Located) -> Provider:

@@ -17,7 +17,7 @@ from catalogs.services import places
 from catalogs.services.claims import require_unclaimed
 from catalogs.services.holding import hold_each
 from catalogs.services.pointers import now_ms
-from catalogs.stores import TableDraft, TableRecord
+from catalogs.table_stores import TableDraft, TableRecord
 from formats.iceberg import builder, files, locations
 from formats.iceberg.translate import from_iceberg
 from metalake.errors import Conflict, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable

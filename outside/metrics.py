@@ -11,9 +11,11 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from catalogs.models import Catalog, Intent, RefreshRun
+from catalogs.stores import storage_in
+from metalake.kinds import Kind
 from outside.intents import looking
 from providers import lines
-from providers.registry import PROVIDERS, provider_class
+from providers.base import Storage
 
 LABELS = ["catalog"]
 
@@ -62,8 +64,9 @@ class OutsideNames(Collector):
 
 
 def _outside() -> QuerySet[Catalog]:
-    outside = [name for name in PROVIDERS if provider_class(name).is_outside({})]
-    return Catalog.objects.filter(provider__in=outside)
+    rows = Catalog.objects.values_list("pk", "provider", "properties")
+    outside = [pk for pk, name, properties in rows if storage_in(name, properties, Kind.CATALOG) == Storage.EXTERNAL]
+    return Catalog.objects.filter(pk__in=outside)
 
 
 def _walks() -> Iterator[GaugeMetricFamily]:

@@ -2,58 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
 
 from django.db.models import F
 
-from authz import operations, policy
 from authz.policy import Actor
-from catalogs.models import Schema
+from catalogs.services.nesting import PROPERTY, SHOWN, divided_conflicts
 from metalake.errors import Invalid, MetalakeError, NotFound, ProviderUnavailable
 from metalake.hierarchy import HierarchicalSchema, configured_separator
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import mirror
-from outside.calls import is_external, load, pages, provider_at_external
+from outside.calls import load, pages, provider_at_external
 from providers import remote
 from providers.answers import Levels, Remote
 from providers.base import Provider
 from providers.schema_names import encode_path
 
-PROPERTY = "nested-namespaces"
 MOST = 5_000  # schemas that are asked for
-SHOWN = 20
 
 
-@dataclass(frozen=True)
-class Check:
-    """Each conflict in a sentence, up to SHOWN of them; `note` says what could not be looked at."""
-
-    conflicts: list[str]
-    note: str = ""
-
-
-def check(actor: Actor, found: Located) -> Check:
-    """What it would lead to if the catalog became nested; nothing where it is. Raises NotFound, Forbidden."""
-    policy.require(actor, operations.ALTER_CATALOG, found)
-    if found.nested:
-        return Check([])
-    held = set(divided(found.id))
-    provider = provider_at_external(found) if is_external(found) else None
-    if provider is None or provider.names.nests_there:
-        return Check(_divided(held)[:SHOWN])
-    names, note = _names(actor, found, provider)
-    held |= {name for name in names if configured_separator() in name}
+def conflicts(actor: Actor, catalog: Located, divided: Collection[str]) -> tuple[list[str], str]:
+    """What keeps a flat catalog from becoming nested, a sentence each; and what could not be looked at."""
+    provider = provider_at_external(catalog)
+    if provider.names.nests_there:
+        return divided_conflicts(divided), ""
+    names, note = _names(actor, catalog, provider)
+    odd = {*divided, *(name for name in names if configured_separator() in name)}
     provider.properties[PROPERTY] = "true"
-    conflicts = [*_divided(held), *_read_otherwise(provider, set(names) - held), *_made_one(provider, names)]
-    return Check(conflicts[:SHOWN], note)
-
-
-def require_nestable(actor: Actor, found: Located) -> None:
-    """Raise Invalid where an outside catalog cannot become nested; nothing where it is. Not for a transaction."""
-    if is_external(found) and (conflicts := check(actor, found).conflicts):
-        raise Invalid(f"{PROPERTY!r} cannot be switched on: {' '.join(conflicts)}", kind=Kind.CATALOG)
+    return [*divided_conflicts(odd), *_read_otherwise(provider, set(names) - odd), *_made_one(provider, names)], note
 
 
 def require_no_clash(provider: Provider, metalake_id: int) -> None:
@@ -67,14 +44,8 @@ def require_no_clash(provider: Provider, metalake_id: int) -> None:
         names = remote.trial(provider, lambda: list(_there(provider)), metalake_id=metalake_id)
     except MetalakeError:
         return
-    if conflicts := _made_one(provider, names):
-        raise Invalid(f"{PROPERTY!r} cannot be switched on: {' '.join(conflicts[:SHOWN])}", kind=Kind.CATALOG)
-
-
-def divided(catalog_id: int) -> list[str]:
-    """Top-level schema names that hold the separator as plain text, so that the catalog cannot become nested."""
-    names = Schema.objects.filter(parent_id=catalog_id, name__contains=configured_separator())
-    return list(names.order_by("name").values_list("name", flat=True)[:SHOWN])
+    if clashes := _made_one(provider, names):
+        raise Invalid(f"{PROPERTY!r} cannot be switched on: {' '.join(clashes[:SHOWN])}", kind=Kind.CATALOG)
 
 
 def spelt_otherwise(catalog_id: int) -> list[str]:
@@ -107,11 +78,6 @@ def foreign_place(actor: Actor, catalog: Located, provider: Provider, path: Hier
 
 
 # Names that cannot stay apart
-
-
-def _divided(names: Iterable[str]) -> list[str]:
-    mark = configured_separator()
-    return [f"Schema {name} holds {mark!r}, which would divide it into levels." for name in sorted(names)]
 
 
 def _names(actor: Actor, found: Located, provider: Provider) -> tuple[list[str], str]:

@@ -98,6 +98,7 @@ def _running(catalog_id: int, accept_drops: bool) -> RefreshRun | None:
 
 
 def can_refresh(row: Catalog) -> bool:
+    """Raises Unsupported where its provider is here no more."""
     return provider_class(row.provider).is_outside(row.properties)
 
 

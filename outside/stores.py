@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,13 +12,11 @@ from catalogs.services import commits
 from catalogs.services.changes import Alteration
 from catalogs.services.holding import Held
 from catalogs.services.pointers import as_called_now
-from catalogs.stores import (
+from catalogs.stores import CatalogStore, SchemaListing, SchemaRecord, SchemaStore
+from catalogs.table_stores import (
     NewState,
     PartitionStore,
     PointerStore,
-    SchemaListing,
-    SchemaRecord,
-    SchemaStore,
     TableDescription,
     TableDraft,
     TableListing,
@@ -32,11 +30,28 @@ from formats.native.tables import CreateTableRequest
 from metalake.errors import Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, SchemaName
-from outside import finding, ground, iceberg, partitions, schemas, tables
+from outside import finding, ground, iceberg, nesting, partitions, reading, schemas, tables
 from outside.work import again
+from providers.base import Provider
 from providers.metadata_files import MetadataFiles
 
 FACTS = (("Kind", "table-type"), ("Format", "format"), ("Location", "location"))  # shown beside all properties
+
+
+class OutsideCatalogs(CatalogStore):
+    """Catalogs of which at least one kind of object lies in another system."""
+
+    def require_no_clash(self, provider: Provider, metalake_id: int) -> None:
+        nesting.require_no_clash(provider, metalake_id)
+
+    def nesting_conflicts(self, actor: Actor, catalog: Located, divided: Collection[str]) -> tuple[list[str], str]:
+        return nesting.conflicts(actor, catalog, divided)
+
+    def flattening_conflicts(self, catalog_id: int) -> list[str]:
+        return nesting.spelt_otherwise(catalog_id)
+
+    def forget_answers(self, catalog_id: int, reason: str) -> None:
+        reading.forget_answers(catalog_id, reason)
 
 
 class OutsideSchemas(SchemaStore):

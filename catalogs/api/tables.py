@@ -8,7 +8,7 @@ from typing import Any
 from authz.policy import Actor
 from catalogs.replies import Identifier, TableReply, as_sent, identifiers, table_reply
 from catalogs.services import tables
-from catalogs.stores import TableRecord
+from catalogs.table_stores import TableRecord
 from formats.native.tables import CreateTableRequest, RenameTable, TableUpdatesRequest
 from metalake.errors import Invalid, NotFound
 from metalake.kinds import Kind

@@ -17,7 +17,7 @@ from catalogs.services.changes import event, require_enabled
 from catalogs.services.free_names import require_free
 from catalogs.services.opening import store_of
 from catalogs.services.pointers import find_table, insert_table, now_ms, or_discard, publish_table
-from catalogs.stores import NewState, PointerStore, TableDraft, TableRecord
+from catalogs.table_stores import NewState, PointerStore, TableDraft, TableRecord
 from formats.iceberg import builder, files, locations
 from formats.iceberg.locations import canonical, effective_locations
 from metalake.errors import Invalid

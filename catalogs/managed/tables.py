@@ -19,7 +19,7 @@ from catalogs.services.free_names import require_free_for_rename
 from catalogs.services.holding import Held, write_to
 from catalogs.services.pointers import as_called_now, current_record, find_table
 from catalogs.services.removal import remove
-from catalogs.stores import PartitionStore, TableDescription, TableDraft, TableListing, TableRecord, TableStore
+from catalogs.table_stores import PartitionStore, TableDescription, TableDraft, TableListing, TableRecord, TableStore
 from formats.iceberg.translate import from_iceberg, to_iceberg
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Unsupported

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from django.db import transaction
@@ -16,23 +16,20 @@ from catalogs import vault
 from catalogs.lookup import find
 from catalogs.models import Catalog, Schema
 from catalogs.secrets import MASK, mask, require_values
-from catalogs.services import reserved, systems
+from catalogs.services import catalog_places, nesting, systems
 from catalogs.services.changes import Alteration, event, named, require_enabled, require_settled, row_of, save
 from catalogs.services.holding import Held, write_to
 from catalogs.services.opening import kept_provider
 from catalogs.services.removal import remove
 from catalogs.services.systems import System
+from catalogs.stores import catalog_store_by, store_for
 from formats.iceberg.guard import check_limits
-from formats.iceberg.locations import canonical, is_under, may_meet, real_path
 from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.events import event_of, gone, record, stands
 from metalake.hierarchy import check_strict, configured_separator
 from metalake.kinds import CatalogType, Kind
 from metalake.lineage import Address, Located
 from metalake.models import Metalake, new_id
-from outside import nesting
-from outside.calls import is_external
-from outside.reading import forget_answers
 from providers import lines, remote
 from providers.base import Provider
 from providers.registry import PROVIDERS, provider_class, provider_for
@@ -66,7 +63,7 @@ def create_catalog(
     registered = checked(catalog_id, opened)
     _try(registered, metalake_id, registered.check_locations)
     system = systems.look_up(registered, metalake_id)
-    nesting.require_no_clash(registered, metalake_id)
+    catalog_store_by(registered).require_no_clash(registered, metalake_id)
 
     def look(actor: Actor) -> Held:
         return [(_creating(actor, metalake), Lock.HANGS)]
@@ -90,7 +87,7 @@ def create_catalog(
         schemas = registered.offered.get(Kind.SCHEMA)
         row.folds_case = schemas is not None and schemas.folds_case
         row.systems = sorted(system.words)
-        _claim_locations(actor, row, registered, system)
+        catalog_places.claim(actor, row, registered, system)
         systems.require_alone(actor, row.id, found.id, system)
         row.save(force_insert=True)
         if secrets := _masked(row.properties, opened):
@@ -183,7 +180,7 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
         if elsewhere := _leads_elsewhere(before, row.properties):
             require_settled(found)
         if opened is not None:
-            _claim_anew(actor, row, before, opened, system)
+            catalog_places.claim_anew(actor, row, before, opened, system)
             _keep_system(actor, row, opened, system)
         if fields:
             save(row, actor, fields)
@@ -193,8 +190,8 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
             record(event(actor, "catalog.altered", found, named(row, fields), changed=sorted(fields)))
         if elsewhere:
             transaction.on_commit(partial(lines.forget, row.pk))
-        if elsewhere and is_external(found):
-            forget_answers(row.pk, f"{actor.name} altered where the catalog leads; start the refresh again.")
+            reason = f"{actor.name} altered where the catalog leads; start the refresh again."
+            store_for(found, Kind.CATALOG).forget_answers(row.pk, reason)
         return row
 
     return write_to(actor, look, act, kind=Kind.CATALOG)
@@ -243,7 +240,7 @@ def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: 
     system = systems.look_up_again(altered, metalake_id)
     with transaction.atomic():
         row = row_of(Catalog, find(actor, Address(metalake=metalake, catalog=name)))
-        _claim_anew(actor, row, row.properties, altered.properties, system)
+        catalog_places.claim_anew(actor, row, row.properties, altered.properties, system)
         transaction.set_rollback(True)  # what is reserved for the actor is used by the alteration itself
 
 
@@ -356,55 +353,6 @@ def _check_new_properties(row: Catalog, before: dict[str, str]) -> dict[str, str
     opened = chosen.completed(row.pk, opened)
     row.properties = mask(opened, chosen.settings.secrets() | kept)
     nested = row.properties.get(nesting.PROPERTY) == "true"
-    _check_nesting(row, nested)
+    nesting.require_changeable(row, nested)
     row.nested = nested
     return opened
-
-
-def _check_nesting(row: Catalog, nested: bool) -> None:
-    """Raise Invalid where the names of its schemas keep the catalog from becoming nested, or flat."""
-    if nested and not row.nested and (held := nesting.divided(row.pk)):
-        mark = configured_separator()
-        raise Invalid(
-            f"{nesting.PROPERTY!r} cannot be switched on: {mark!r} is part of {', '.join(held)}. Drop these schemas or "
-            "choose another separator.",
-            kind=Kind.CATALOG,
-        )
-    if row.nested and not nested:
-        if Schema.objects.filter(in_catalog_id=row.pk, parent__kind=Kind.SCHEMA).exists():
-            raise Invalid("The catalog cannot become flat: it has schemas inside schemas.", kind=Kind.CATALOG)
-        if spelt := nesting.spelt_otherwise(row.pk):
-            raise Invalid(f"{nesting.PROPERTY!r} cannot be switched off: {' '.join(spelt)}", kind=Kind.CATALOG)
-
-
-def _claim_anew(
-    actor: Actor, row: Catalog, before: Mapping[str, str], opened: Mapping[str, str], system: System
-) -> None:
-    """After an alteration of what keeps the catalog apart from others."""
-    former, altered = kept_provider(row.pk, row.provider, before), provider_for(row.provider, row.pk, opened)
-    claimed, claims = ((of.locations(), of.only_formats) for of in (former, altered))
-    if claimed != claims or systems.has_moved(row, system):
-        _claim_locations(actor, row, altered, system, former.locations())
-
-
-def _claim_locations(
-    actor: Actor, row: Catalog, provider: Provider, system: System, before: Sequence[str] = ()
-) -> None:
-    """Raise Invalid where another catalog has one of these places, or a part of it (docs/authorization.md, rule 13).
-
-    Raises Forbidden for a place beside those of `before` that is reserved for somebody else.
-    """
-    mine = provider.locations()
-    systems.one_at_a_time()
-    for other in Catalog.objects.exclude(pk=provider.catalog_id):
-        kept = kept_provider(other.pk, other.provider, other.properties)
-        for theirs in kept.locations():
-            for location in mine:
-                if not may_meet(location, theirs):
-                    continue
-                if not systems.may_share_places(system, row, provider, other, kept):
-                    raise Invalid(f"{location} overlaps a location of another catalog.", kind=Kind.CATALOG)
-    # After the catalogs: what is dropped in between is reserved by the time that it is not another's any more.
-    added = [location for location in mine if not any(is_under(location, place) for place in before)]
-    meant = [canonical(real_path(location)) for location in added]
-    reserved.take(actor, list(dict.fromkeys([*added, *meant])), Kind.CATALOG, but_of=row.pk)

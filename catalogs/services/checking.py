@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 from catalogs.lookup import by_id
 from catalogs.models import Catalog, Table
-from catalogs.services.opening import provider_of
+from catalogs.services.opening import files_in
+from catalogs.stores import keeps_tables_here
 from formats.iceberg import files
 from formats.iceberg.locations import is_local, real_path
-from metalake.errors import MetalakeError, Unsupported
+from metalake.errors import MetalakeError
 from metalake.models import below
 from metalake.names import dotted
-from providers.iceberg.provider import IcebergProvider
-from providers.registry import provider_class
 
 BATCH = 500
 
@@ -45,25 +44,17 @@ def managed_catalogs(metalake: str | None = None, name: str | None = None) -> It
     """
     wanted = {key: value for key, value in (("parent__name", metalake), ("name", name)) if value}
     for row in Catalog.objects.filter(**wanted).select_related("parent").order_by("parent__name", "name"):
-        if _keeps_tables_here(row.provider):
+        if keeps_tables_here(row):
             yield row
-
-
-def _keeps_tables_here(provider: str) -> bool:
-    try:
-        return issubclass(provider_class(provider), IcebergProvider)
-    except Unsupported:
-        return False
 
 
 def check_tables(catalog: Catalog) -> Iterator[Checked]:
     """Each table of a catalog, its metadata file read from the storage and not from memory."""
-    provider = provider_of(catalog)
-    assert isinstance(provider, IcebergProvider)
+    own_files = files_in(catalog)
     tables = Table.objects.filter(below(catalog.lineage)).order_by("pk")
     for pk, uuid, location in tables.values_list("pk", "uuid", "metadata_location").iterator(BATCH):
         try:
-            metadata = files.parse_metadata(files.read_metadata(provider.io, location))
+            metadata = files.parse_metadata(files.read_metadata(own_files.io, location))
             wrong = None if metadata.get("table-uuid") == str(uuid) else f"{location} is another table's."
         except MetalakeError as failure:
             wrong = failure.message

@@ -11,7 +11,8 @@ from catalogs.lookup import nearest
 from catalogs.services.changes import keeping, require_enabled
 from catalogs.services.finding import find
 from catalogs.services.pointers import a_table, meet_home, now_ms
-from catalogs.stores import NewState, PointerStore, TableRecord, store_for
+from catalogs.stores import store_for
+from catalogs.table_stores import NewState, PointerStore, TableRecord
 from formats.iceberg import builder
 from formats.iceberg.alterations import updates_for
 from formats.iceberg.requirements import check_requirements

@@ -22,7 +22,7 @@ from catalogs.services.claims import claim, take_turn
 from catalogs.services.free_names import require_free
 from catalogs.services.holding import Held, write_to
 from catalogs.services.opening import store_of
-from catalogs.stores import TableRecord
+from catalogs.table_stores import TableRecord
 from metalake.errors import Invalid, OutcomeUnknown
 from metalake.events import event_of, record, stands
 from metalake.kinds import Kind

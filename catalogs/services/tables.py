@@ -13,7 +13,8 @@ from catalogs.secrets import require_values
 from catalogs.services.changes import require_enabled
 from catalogs.services.finding import find, or_namesake
 from catalogs.services.pointers import a_table, meet_home
-from catalogs.stores import PartitionStore, TableDescription, TableDraft, TableRecord, store_for
+from catalogs.stores import store_for
+from catalogs.table_stores import PartitionStore, TableDescription, TableDraft, TableRecord
 from formats.native.tables import CreateTableRequest
 from metalake.blocking import all_of
 from metalake.errors import Unsupported

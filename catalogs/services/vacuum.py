@@ -25,7 +25,8 @@ from authz.models import AuditEntry
 from catalogs.lookup import by_id
 from catalogs.models import Catalog, LocationClaim, ReservedPlace, Table
 from catalogs.services import claims
-from catalogs.services.opening import kept_provider, provider_of
+from catalogs.services.opening import files_in, kept_provider, provider_of
+from catalogs.stores import keeps_tables_here
 from formats.iceberg import files, locations
 from metalake.errors import Invalid, MetalakeError, NotFound, TooLarge
 from metalake.events import event_of, record
@@ -33,8 +34,7 @@ from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import below
 from metalake.names import dotted
-from providers.base import Provider
-from providers.iceberg.provider import IcebergProvider
+from providers.metadata_files import MetadataFiles
 
 DAY = 86_400.0
 MADE_FOR_A_TABLE = frozenset({"data", "metadata"})
@@ -105,9 +105,9 @@ class Vacuum:
             except MetalakeError as failure:
                 yield Left(f"catalog {row.name}", failure.message)
                 continue
-            if isinstance(provider, IcebergProvider):
-                yield from self._in_tables(row, provider)
-                yield from self._beside_tables(row, provider)
+            if keeps_tables_here(row):
+                yield from self._in_tables(row, provider.files)
+                yield from self._beside_tables(row, provider.files)
 
     def remove(self, found: Orphan | EmptyFolder) -> bool:
         """Whether it was removed: it is looked at once more, and stays where anything changed.
@@ -118,7 +118,7 @@ class Vacuum:
 
     # Files
 
-    def _in_tables(self, row: Catalog, provider: IcebergProvider) -> Iterator[Finding]:
+    def _in_tables(self, row: Catalog, own_files: MetadataFiles) -> Iterator[Finding]:
         remote = 0
         for pk in list(_tables_of(row).values_list("pk", flat=True)):
             found = by_id(pk)
@@ -128,34 +128,34 @@ class Vacuum:
             local = [place for place in places if locations.is_local(place)]
             remote += not local
             try:
-                yield from self._in_table(found, provider, local)
+                yield from self._in_table(found, own_files, local)
             except MetalakeError as failure:
                 yield Left(f"table {_name(found)}", failure.message)
         if remote:
             why = "they lie in a storage, which no commit asks again whether its file is there."
             yield Left(f"{remote} tables of catalog {row.name}", why)
 
-    def _in_table(self, found: Located, provider: IcebergProvider, places: Iterable[str]) -> Iterator[Finding]:
+    def _in_table(self, found: Located, own_files: MetadataFiles, places: Iterable[str]) -> Iterator[Finding]:
         table: _Table | None = None
         for place in places:
-            if why := self._why_not(place, provider):
+            if why := self._why_not(place, own_files):
                 yield Left(f"place {place} of table {_name(found)}", why)
                 continue
             for path, status in _written_here(_path(place)):
                 orphan = Orphan(path, status.st_size, now() - status.st_mtime, found.id, _name(found), place)
                 if orphan.age < self.age:
                     continue
-                table = table or _Table(found, provider)
+                table = table or _Table(found, own_files)
                 if not table.knows(path) and table.wrote(path) and os.path.basename(path) not in self._named_anywhere:
                     yield orphan
 
-    def _why_not(self, place: str, provider: IcebergProvider) -> str:
+    def _why_not(self, place: str, own_files: MetadataFiles) -> str:
         """Why nothing is removed in a place; "" where it may be."""
         try:
-            locations.check_allowed(place, provider.allowed, file_roots=provider.file_roots)
+            locations.check_allowed(place, own_files.allowed, file_roots=own_files.file_roots)
         except Invalid as refusal:
             return refusal.message
-        if not any(_lies_straight(place, folder) for folder in provider.allowed):
+        if not any(_lies_straight(place, folder) for folder in own_files.allowed):
             return "a link leads there."
         if any(locations.overlap(place, other) for other in self._outside):
             return "an outside catalog has it, too."
@@ -168,7 +168,7 @@ class Vacuum:
         for row in Catalog.objects.all():
             with suppress(MetalakeError):
                 provider = kept_provider(row.pk, row.provider, row.properties)
-                if not isinstance(provider, IcebergProvider):
+                if not keeps_tables_here(row):
                     found += provider.locations()
         return found
 
@@ -181,7 +181,7 @@ class Vacuum:
                 named.add(os.path.basename(pointer))
                 if locations.is_local(pointer):
                     with suppress(MetalakeError):
-                        named |= _logged(_metadata(provider_of(row), pointer))
+                        named |= _logged(_metadata(files_in(row), pointer))
         return named
 
     def _remove_file(self, orphan: Orphan) -> bool:
@@ -192,10 +192,13 @@ class Vacuum:
                 return False
             found = by_id(orphan.table_id)
             assert found is not None
-            provider = provider_of(Catalog.objects.get(pk=found.catalog.id))
-            if not isinstance(provider, IcebergProvider) or self._why_not(orphan.place, provider):
+            catalog = Catalog.objects.get(pk=found.catalog.id)
+            if not keeps_tables_here(catalog):
                 return False
-            table = _Table(found, provider)
+            own_files = files_in(catalog)
+            if self._why_not(orphan.place, own_files):
+                return False
+            table = _Table(found, own_files)
             if table.knows(orphan.path) or not table.wrote(orphan.path):
                 return False
             locations.require_deletable(orphan.path)
@@ -224,10 +227,10 @@ class Vacuum:
 
     # Folders
 
-    def _beside_tables(self, row: Catalog, provider: IcebergProvider) -> Iterator[Finding]:
+    def _beside_tables(self, row: Catalog, own_files: MetadataFiles) -> Iterator[Finding]:
         kept = self._kept()
-        for root in provider.allowed:
-            if not locations.is_local(root) or self._why_not(root, provider):
+        for root in own_files.allowed:
+            if not locations.is_local(root) or self._why_not(root, own_files):
                 continue
             for path, age in _empty(os.path.realpath(_path(root)), kept):
                 if age >= self.age:
@@ -267,10 +270,10 @@ class Vacuum:
 class _Table:
     """What one table knows of its metadata files. Raises MetalakeError where its metadata cannot be read."""
 
-    def __init__(self, found: Located, provider: IcebergProvider) -> None:
-        self.id, self.provider = found.id, provider
+    def __init__(self, found: Located, own_files: MetadataFiles) -> None:
+        self.id, self.files = found.id, own_files
         self.pointer = found.metadata_location or ""
-        self.metadata = _metadata(provider, self.pointer)
+        self.metadata = _metadata(own_files, self.pointer)
         self.audit = AuditEntry.objects.filter(object_id=found.id)
 
     def knows(self, path: str) -> bool:
@@ -289,7 +292,7 @@ class _Table:
         except Invalid:
             return False  # we write to no such place
         try:
-            metadata = orjson.loads(files.read_metadata(self.provider.io, path))
+            metadata = orjson.loads(files.read_metadata(self.files.io, path))
         except (NotFound, TooLarge):
             return False
         except (Invalid, orjson.JSONDecodeError):
@@ -317,9 +320,8 @@ def _uuid(metadata: Json) -> str:
     return str(metadata.get("table-uuid")).lower()
 
 
-def _metadata(provider: Provider, location: str) -> Json:
-    assert isinstance(provider, IcebergProvider)
-    return files.parse_metadata(files.read_metadata(provider.io, location))
+def _metadata(own_files: MetadataFiles, location: str) -> Json:
+    return files.parse_metadata(files.read_metadata(own_files.io, location))
 
 
 def _logged(metadata: Json) -> set[str]:

@@ -17,7 +17,7 @@ from authz.services import owners, people, roles
 from authz.services.entries import Ask
 from catalogs.lookup import nearest
 from catalogs.services import catalogs, metalakes, schemas, tables
-from catalogs.stores import TableDraft
+from catalogs.table_stores import TableDraft
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.privileges import Privilege

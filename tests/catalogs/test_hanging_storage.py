@@ -23,7 +23,7 @@ from authz.models import User
 from authz.policy import Actor
 from catalogs.services import catalogs, purging, schemas, tables
 from catalogs.services.changes import Alteration
-from catalogs.stores import TableDraft
+from catalogs.table_stores import TableDraft
 from formats.iceberg import files
 from metalake.errors import Invalid, ProviderBusy, ProviderTimeout, ProviderUnavailable
 from metalake.lineage import Address

@@ -18,7 +18,7 @@ from authz.services.entries import Ask
 from catalogs.models import Catalog, Schema, Table
 from catalogs.services import catalogs, commits, metalakes, schemas, tables
 from catalogs.services.changes import Alteration
-from catalogs.stores import TableDraft
+from catalogs.table_stores import TableDraft
 from metalake.errors import Forbidden, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Address

@@ -17,7 +17,7 @@ from authz.policy import Actor
 from catalogs.models import Catalog
 from catalogs.services import catalogs, commits, purging, schemas, shared_folders, tables
 from catalogs.services.changes import Alteration
-from catalogs.stores import TableDraft, TableRecord
+from catalogs.table_stores import TableDraft, TableRecord
 from formats.iceberg import builder, files
 from metalake import protected
 from metalake.errors import Invalid, ProviderUnavailable

@@ -17,7 +17,7 @@ from authz.callers.identity import actor_of
 from authz.models import User
 from authz.policy import Actor
 from catalogs.services import commits, schemas, tables
-from catalogs.stores import TableDraft
+from catalogs.table_stores import TableDraft
 from formats.iceberg import disk
 from formats.iceberg.files import parse_metadata
 from metalake.lineage import Address

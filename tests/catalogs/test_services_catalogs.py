@@ -17,7 +17,7 @@ from catalogs import vault
 from catalogs.models import Catalog, Schema
 from catalogs.services import catalogs, metalakes, schemas, tables
 from catalogs.services.changes import Alteration
-from catalogs.stores import TableDraft
+from catalogs.table_stores import TableDraft
 from metalake.errors import Forbidden, Invalid, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Address

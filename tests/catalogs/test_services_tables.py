@@ -15,7 +15,7 @@ from authz.models import AuditEntry, User
 from authz.policy import Actor
 from catalogs.models import Catalog, LocationClaim, Table
 from catalogs.services import catalogs, commits, pointers, purging, schemas, tables
-from catalogs.stores import TableDraft, TableRecord
+from catalogs.table_stores import TableDraft, TableRecord
 from metalake.errors import Conflict, Invalid, NotFound
 from metalake.lineage import Address
 from providers.metadata_files import METADATA, MetadataFiles

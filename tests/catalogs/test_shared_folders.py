@@ -14,7 +14,7 @@ from authz.models import AuditEntry, User
 from authz.policy import Actor
 from catalogs.models import ReservedPlace
 from catalogs.services import catalogs, purging, schemas, shared_folders, tables
-from catalogs.stores import TableDraft
+from catalogs.table_stores import TableDraft
 from metalake import outbox, sharing
 from metalake.lineage import Address
 from metalake.models import Outbox, Shared

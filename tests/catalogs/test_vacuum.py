@@ -26,7 +26,7 @@ from catalogs.models import Catalog, Table
 from catalogs.services import commits, schemas, tables, vacuum
 from catalogs.services.pointers import current_record
 from catalogs.services.tables import TableDraft
-from catalogs.stores import TableRecord
+from catalogs.table_stores import TableRecord
 from metalake.lineage import Address
 from providers.metadata_files import METADATA, MetadataFiles
 from tests.catalogs.callers import Caller

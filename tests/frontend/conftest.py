@@ -20,7 +20,7 @@ from authz.services.entries import Ask
 from catalogs.lookup import nearest
 from catalogs.models import Intent, Reservation
 from catalogs.services import catalogs, metalakes, schemas, tables
-from catalogs.stores import TableDraft
+from catalogs.table_stores import TableDraft
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from outside.steps import step

@@ -12,8 +12,9 @@ from pydantic import Field, SecretStr
 from catalogs import vault
 from catalogs.models import Catalog
 from catalogs.secrets import MASK
+from catalogs.services import nesting
 from metalake.kinds import Kind
-from outside import nesting, refresh
+from outside import refresh
 from providers import registry
 from tests.frontend.conftest import actor, add_outside, give, sign_in
 from tests.providers.flat import FlatMemoryProvider

@@ -1,0 +1,72 @@
+"""Whether schemas may lie inside schemas of a catalog, and what stands in the way of changing that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from authz import operations, policy
+from authz.policy import Actor
+from catalogs.models import Catalog, Schema
+from catalogs.stores import catalog_store_of, store_for
+from metalake.errors import Invalid
+from metalake.hierarchy import configured_separator
+from metalake.kinds import Kind
+from metalake.lineage import Located
+
+PROPERTY = "nested-namespaces"
+SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Check:
+    """Each conflict in a sentence, up to SHOWN of them; `note` says what could not be looked at."""
+
+    conflicts: list[str]
+    note: str = ""
+
+
+def check(actor: Actor, catalog: Located) -> Check:
+    """What it would lead to if the catalog became nested; nothing where it is. Raises NotFound, Forbidden."""
+    policy.require(actor, operations.ALTER_CATALOG, catalog)
+    if catalog.nested:
+        return Check([])
+    names = divided(catalog.id)
+    conflicts, note = store_for(catalog, Kind.CATALOG).nesting_conflicts(actor, catalog, names)
+    return Check((conflicts or divided_conflicts(names))[:SHOWN], note)
+
+
+def require_nestable(actor: Actor, catalog: Located) -> None:
+    """Raise Invalid where names in its system keep a catalog from becoming nested. Not for use in a transaction."""
+    if catalog.nested:
+        return
+    conflicts, _ = store_for(catalog, Kind.CATALOG).nesting_conflicts(actor, catalog, divided(catalog.id))
+    if conflicts:
+        raise Invalid(f"{PROPERTY!r} cannot be switched on: {' '.join(conflicts[:SHOWN])}", kind=Kind.CATALOG)
+
+
+def require_changeable(row: Catalog, nested: bool) -> None:
+    """Raise Invalid where the names of its schemas keep the catalog from becoming nested, or flat."""
+    if nested and not row.nested and (names := divided(row.pk)):
+        raise Invalid(
+            f"{PROPERTY!r} cannot be switched on: {configured_separator()!r} is part of {', '.join(names)}. Drop these "
+            "schemas or choose another separator.",
+            kind=Kind.CATALOG,
+        )
+    if row.nested and not nested:
+        if Schema.objects.filter(in_catalog_id=row.pk, parent__kind=Kind.SCHEMA).exists():
+            raise Invalid("The catalog cannot become flat: it has schemas inside schemas.", kind=Kind.CATALOG)
+        if conflicts := catalog_store_of(row).flattening_conflicts(row.pk):
+            raise Invalid(f"{PROPERTY!r} cannot be switched off: {' '.join(conflicts[:SHOWN])}", kind=Kind.CATALOG)
+
+
+def divided(catalog_id: int) -> list[str]:
+    """Top-level schema names that hold the separator as plain text, so that the catalog cannot become nested."""
+    names = Schema.objects.filter(parent_id=catalog_id, name__contains=configured_separator())
+    return list(names.order_by("name").values_list("name", flat=True)[:SHOWN])
+
+
+def divided_conflicts(names: Iterable[str]) -> list[str]:
+    """The same as sentences."""
+    mark = configured_separator()
+    return [f"Schema {name} holds {mark!r}, which would divide it into levels." for name in sorted(names)]
