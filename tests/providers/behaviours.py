@@ -264,8 +264,9 @@ class Behaviours:
 
     def test_a_marker_is_kept_and_not_shown(self, provider: Provider, schema: Levels) -> None:
         plain = provider.schemas.load(schema)
+        unmarked = self.make(provider, schema, "airlines")
         try:
-            assert not provider.schemas.is_marked(plain, "41")
+            assert not provider.schemas.is_marked(plain, "41") and not provider.tables.is_marked(unmarked, "41")
         except CannotTell as reason:
             not_offered(str(reason))
         shown = provider.schemas.show(plain.definition)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.providers.bare import BareProvider
 from tests.providers.behaviours import Behaviours
 from tests.providers.flat import FlatMemoryProvider
 from tests.providers.memory import MemoryProvider
@@ -21,3 +22,9 @@ class TestFlatMemory(Behaviours):
     @pytest.fixture
     def provider(self, tmp_path: Path) -> FlatMemoryProvider:
         return FlatMemoryProvider(1, {"world": str(tmp_path / "world.json")})
+
+
+class TestBareMemory(Behaviours):
+    @pytest.fixture
+    def provider(self, tmp_path: Path) -> BareProvider:
+        return BareProvider(1, {"world": str(tmp_path / "world.json")})
