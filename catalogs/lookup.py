@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from django.db import connection
 
 from authz import policy
 from authz.policy import Actor
+from catalogs.models import Tabular
 from metalake.errors import NotFound
 from metalake.hierarchy import HierarchicalSchema, encode_segment, split_logical
 from metalake.kinds import CONTAINERS, KINDS, Kind
@@ -40,13 +43,21 @@ _UP = """
                         WHEN 'catalog' THEN (SELECT enabled FROM catalogs_catalog WHERE securable_ptr_id = up.id) END,
            CASE up.kind WHEN 'catalog' THEN (SELECT nested FROM catalogs_catalog WHERE securable_ptr_id = up.id) END,
            CASE up.kind WHEN 'catalog' THEN (SELECT provider FROM catalogs_catalog WHERE securable_ptr_id = up.id) END,
-           CASE up.kind WHEN 'table'
-                        THEN (SELECT metadata_location FROM catalogs_table WHERE securable_ptr_id = up.id) END
+           CASE up.kind {pointers} END
     FROM up
     ORDER BY up.height DESC
 """
-# On one line each: Django reads the whole text of a statement each time.
-_BY_NAMES, _BY_ID = (" ".join(_UP.format(deepest=deepest).split()) for deepest in (_DEEPEST, "%s"))
+
+
+@cache
+def _statement(deepest: str) -> str:
+    """On one line: Django reads the whole text of a statement each time."""
+    pointers = " ".join(
+        f"WHEN '{model.row_kind}' "  # noqa: S608
+        f"THEN (SELECT metadata_location FROM {model._meta.db_table} WHERE securable_ptr_id = up.id)"
+        for model in Tabular.__subclasses__()
+    )
+    return " ".join(_UP.format(deepest=deepest, pointers=pointers).split())
 
 
 def nearest(address: Address) -> Located | None:
@@ -57,7 +68,7 @@ def nearest(address: Address) -> Located | None:
     nested, flat = schema_keys(address.schema)
     schema = [_folded(nested), nested, _folded(flat), flat]
     leaf = [KINDS[address.leaf_kind].slot, _folded(address.leaf), address.leaf]
-    located = _fetch(_BY_NAMES, [address.catalog, *schema, *leaf, address.metalake])
+    located = _fetch(_DEEPEST, [address.catalog, *schema, *leaf, address.metalake])
     return located if located and located.metalake.name == address.metalake else None
 
 
@@ -91,12 +102,12 @@ def miss(actor: Actor, address: Address, nearest: Located | None) -> NotFound:
 
 
 def by_id(securable_id: int) -> Located | None:
-    return _fetch(_BY_ID, [securable_id])
+    return _fetch("%s", [securable_id])
 
 
-def _fetch(sql: str, parameters: list) -> Located | None:
+def _fetch(deepest: str, parameters: list) -> Located | None:
     with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
+        cursor.execute(_statement(deepest), parameters)
         rows = cursor.fetchall()
     if not rows:
         return None
