@@ -25,6 +25,10 @@ class FlatMemoryProvider(MemoryProvider):
     longest_name = 128
 
     @classmethod
+    def completed(cls, catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:
+        return dict(properties)
+
+    @classmethod
     def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
         flat = {
             kind: replace(offer, nested=False, folds_case=True) for kind, offer in super().offers(properties).items()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pydantic import Field
@@ -44,16 +43,14 @@ class MemoryProvider(Provider):
 
     @classmethod
     def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
-        formats = frozenset({"memory"})
         return {
             Kind.SCHEMA: Offer(storage=Storage.EXTERNAL, nested=True, remote=MemorySchemas),
-            Kind.TABLE: Offer(storage=Storage.EXTERNAL, formats=formats, remote=MemoryTables),
+            Kind.TABLE: Offer(storage=Storage.EXTERNAL, formats=frozenset({"memory"}), remote=MemoryTables),
         }
 
     @classmethod
     def completed(cls, catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:
-        nested = {"nested-namespaces": "true"} if cls.offers(properties)[Kind.SCHEMA].nested else {}
-        return nested | dict(properties)
+        return {"nested-namespaces": "true"} | dict(properties)
 
 
 class MemorySchemas(RemoteSchemas):
@@ -64,9 +61,8 @@ class MemorySchemas(RemoteSchemas):
 
     def load(self, schema: Levels) -> Remote:
         def act(state: Json) -> Remote:
-            return world.remote_of(
-                world.LEVELS.join(schema), world.found(state["schemas"], schema, Kind.SCHEMA), Kind.SCHEMA
-            )
+            there = world.found(state["schemas"], schema, Kind.SCHEMA)
+            return world.remote_of(world.LEVELS.join(schema), there, Kind.SCHEMA)
 
         return self.provider.ask("load_schema", act)
 
@@ -93,9 +89,8 @@ class MemorySchemas(RemoteSchemas):
         def act(state: Json) -> None:
             name = world.LEVELS.join(schema)
             world.identical(state["schemas"], schema, identity, Kind.SCHEMA)
-            inside = [
-                each for each in (*state["schemas"], *state["tables"]) if each.startswith(f"{name}{world.LEVELS}")
-            ]
+            everything = (*state["schemas"], *state["tables"])
+            inside = [each for each in everything if each.startswith(f"{name}{world.LEVELS}")]
             if inside and not cascade:
                 raise NotEmpty(f"Schema {name} is not empty.", kind=Kind.SCHEMA)
             for gone in (name, *inside):
@@ -108,8 +103,8 @@ class MemorySchemas(RemoteSchemas):
         return {"comment": comment, "properties": dict(properties)}
 
     def altered(self, definition: Json, changes: Sequence[Json]) -> Json:
-        shown = self.show(definition)
-        comment, properties = changed_schema(shown["comment"], shown["properties"], changes)
+        comment, properties = definition["comment"], self.show(definition)["properties"]
+        comment, properties = changed_schema(comment, properties, changes)
         return {**definition, "comment": comment, "properties": properties}
 
     def show(self, definition: Json) -> Json:
@@ -129,8 +124,7 @@ class MemoryTables(RemoteTables):
             world.found(state["schemas"], schema, Kind.SCHEMA)
             inside = {name: one for name, one in state["tables"].items() if name.rpartition(world.LEVELS)[0] == above}
             listed = world.page_of(inside, Kind.TABLE, page)
-            names = [replace(one, name=one.name.rpartition(world.LEVELS)[2]) for one in listed.items]
-            return Page(names if whole else [Remote(one.name, {}) for one in names], listed.next)
+            return listed if whole else Page([Remote(one.name, {}) for one in listed.items], listed.next)
 
         return self.provider.ask("list_tables", act)
 
@@ -145,9 +139,8 @@ class MemoryTables(RemoteTables):
     ) -> Remote:
         def act(state: Json) -> Remote:
             world.found(state["schemas"], schema, Kind.SCHEMA)
-            return world.put(
-                state["tables"], [*schema, table], world.fresh(world.marked(definition, marker)), Kind.TABLE
-            )
+            made = world.fresh(world.marked(definition, marker))
+            return world.put(state["tables"], [*schema, table], made, Kind.TABLE)
 
         return self.provider.ask("create_table", act)
 
@@ -161,8 +154,6 @@ class MemoryTables(RemoteTables):
         marker: str = "",
         by_owner: bool = False,
     ) -> Remote:
-        """A column keeps its number where it is renamed, and loses it with a wanted definition that names it anew."""
-
         def act(state: Json) -> Remote:
             there = world.unchanged(state["tables"], [*schema, table], version, Kind.TABLE)
             updates = read_changes(changes or ())
@@ -202,9 +193,7 @@ class MemoryTables(RemoteTables):
         return altered(definition, updates)
 
     def show(self, definition: Json) -> Json:
-        spread = {"strategy": "none", "number": 0, "funcArgs": []}
-        layout = {"partitioning": [], "sortOrders": [], "indexes": [], "distribution": spread}
-        return {**definition, "properties": world.unmarked(definition["properties"]), **layout}
+        return {**definition, "properties": world.unmarked(definition["properties"]), **world.LAYOUT}
 
     def is_marked(self, table: Remote, marker: str) -> bool:
         return bool(table.definition["properties"].get(world.MARKER) == marker)

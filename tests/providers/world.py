@@ -31,6 +31,12 @@ from tests.faults import Faults
 LEVELS = "\x1f"
 MARKER = "metalake.intent"  # the property that tells what is ours from a namesake
 PAGE = 3
+LAYOUT = {  # of every table, as the native wire has it
+    "partitioning": [],
+    "sortOrders": [],
+    "indexes": [],
+    "distribution": {"strategy": "none", "number": 0, "funcArgs": []},
+}
 _faults: defaultdict[str, Faults] = defaultdict(Faults)  # of this process, by the world's file
 
 
@@ -179,7 +185,8 @@ def remote_of(name: str, there: dict[str, Any], kind: str) -> Remote:
 
 def page_of(objects: dict[str, Any], kind: str, after: str | None) -> Page:
     names = sorted(name for name in objects if after is None or name > after)
-    items = [remote_of(name, objects[name], kind) for name in names[:PAGE]]
+    called = (lambda name: name) if kind == Kind.SCHEMA else (lambda name: name.rpartition(LEVELS)[2])
+    items = [remote_of(called(name), objects[name], kind) for name in names[:PAGE]]
     return Page(items, names[PAGE - 1] if len(names) > PAGE else None)
 
 

@@ -1,0 +1,89 @@
+"""Providers are composed of small stores, whole ones; what is one system's own stays in its folder."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from metalake.surface import LARGEST
+from providers.registry import PROVIDERS, provider_class
+from providers.stores import RemotePartitions, RemotePointers, RemoteSchemas, RemoteStore, RemoteTables
+from providers.verbs import VERBS, Verb
+
+ROOT = Path(__file__).parents[2]
+SYSTEMS = ("providers.glue", "providers.hive", "providers.hive_like")
+INTERFACES = {
+    "schemas": RemoteSchemas,
+    "tables": RemoteTables,
+    "partitions": RemotePartitions,
+    "pointers": RemotePointers,
+}
+ROOMS = ("metalake", "formats", "providers", "authz", "catalogs", "outside", "views_mgmt", "iceberg_rest", "frontend")
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def lies_in(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
+
+
+def stores() -> list[type[RemoteStore]]:
+    """Of every provider that this server knows, those of the tests too."""
+    found = set[type[RemoteStore]]()
+    for name in PROVIDERS:
+        for offer in provider_class(name).offers({}).values():
+            if offer.remote is not None:
+                found.add(offer.remote)
+                if issubclass(offer.remote, RemoteTables):
+                    found |= {offer.remote.partitions, offer.remote.pointers}
+    return sorted(found, key=lambda store: store.__qualname__)
+
+
+@pytest.mark.parametrize("interface", INTERFACES.values())
+def test_an_interface_is_small(interface: type[RemoteStore]) -> None:
+    assert 5 <= len(interface.__abstractmethods__) <= LARGEST
+
+
+@pytest.mark.parametrize("store", stores(), ids=lambda store: store.__qualname__)
+def test_a_store_lacks_nothing(store: type[RemoteStore]) -> None:
+    assert not inspect.isabstract(store), store.__abstractmethods__
+
+
+def test_a_store_that_lacks_a_member_cannot_be_made() -> None:
+    class Half(RemotePartitions):
+        pass
+
+    with pytest.raises(TypeError, match="abstract"):
+        Half(None)  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=lambda verb: verb.name)
+def test_a_verb_is_a_member_of_its_store(verb: Verb) -> None:
+    assert callable(getattr(INTERFACES[verb.store], verb.method))
+    assert not verb.undone_by or verb.undone_by in VERBS
+
+
+def test_no_other_code_knows_a_system() -> None:
+    """But for the registry, where a provider is one line."""
+    for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        if any(lies_in(module, system) for system in SYSTEMS):
+            continue
+        known = [name for name in imports(path) if any(lies_in(name, system) for system in SYSTEMS)]
+        assert not known, f"{module} imports {known}"
+
+
+def test_the_general_interface_knows_no_format_of_one_system() -> None:
+    for name in ("answers", "base", "stores", "absent", "verbs", "outcomes", "remote", "schema_names", "settings"):
+        known = [each for each in imports(ROOT / "providers" / f"{name}.py") if lies_in(each, "formats.hive")]
+        assert not known, f"providers/{name}.py imports {known}"
