@@ -378,8 +378,9 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/api",
 }
 
-CELERY_BROKER_URL = METALAKE_BROKER_URL or "memory://"
+CELERY_BROKER_URL = METALAKE_BROKER_URL or "memory://localhost"
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 3}  # silent is gone
+CELERY_TASK_ALWAYS_EAGER = CELERY_TASK_EAGER_PROPAGATES = not METALAKE_BROKER_URL  # who asks for a task runs it
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True
@@ -406,6 +407,7 @@ LOGGING = {
     "loggers": {
         "django.request": {"level": "ERROR", "filters": ["unforeseen"]},
         "django.security": {"level": "ERROR"},
+        "celery.app.trace": {"level": "INFO" if METALAKE_BROKER_URL else "WARNING"},  # what a request runs
         "pyiceberg": {"level": "WARNING"},
         "botocore": {"level": "WARNING"},
         "botocore.credentials": {"level": "CRITICAL"},  # what it says with a traceback the failed call says, too

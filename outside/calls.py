@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from typing import Any
-
-from django.conf import settings
 
 from authz import policy, snapshot
 from authz.policy import NOBODY, Actor, actor_from
@@ -19,25 +18,15 @@ from catalogs.stores import storage_of
 from metalake.errors import Forbidden, NotFound, ProviderBusy
 from metalake.kinds import Kind
 from metalake.lineage import Located
+from outside import workers
 from providers import remote
 from providers.answers import Remote
 from providers.base import Provider, Storage
 from providers.verbs import READS
 
-Send = Callable[[Located, Actor, str, dict[str, Any]], Any]
-_send: list[Send] = []
 SYSTEM = "metalake"
+BY_WORKER = remote.TOTAL + 5  # seconds that a worker may take with a call
 PATIENCE = 90  # seconds that a walk waits for an outside system that throttles, or for its turn
-
-
-def send_with(send: Send) -> None:
-    """Set what has a worker make a call and waits for its answer; the tasks do at start."""
-    _send[:] = [send]
-
-
-def send_no_more() -> None:
-    """This is the worker: if it waited for one, there might be none that is free."""
-    _send.clear()
 
 
 def system_actor() -> Actor:
@@ -70,12 +59,10 @@ def ask(actor: Actor, found: Located, provider: Provider, verb: str, **arguments
 
 
 def _ask_once(actor: Actor, found: Located, provider: Provider, verb: str, arguments: dict[str, Any]) -> Any:
-    if settings.METALAKE_BROKER_URL and _send:
-        passed_on = remote.ByWorker(
-            provider.catalog_id, provider.label, lambda verb, arguments: _send[0](found, actor, verb, arguments)
-        )
-        return remote.run(passed_on, verb, arguments, total=remote.TOTAL + 5)
-    return remote.run(provider, verb, arguments)
+    if not workers.make_calls():
+        return remote.run(provider, verb, arguments)
+    call = partial(workers.call, found.catalog.id, actor)
+    return remote.run(remote.ByWorker(provider.catalog_id, provider.label, call), verb, arguments, total=BY_WORKER)
 
 
 def load(actor: Actor, found: Located, provider: Provider, schema: list[str], table: str | None = None) -> Remote:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
@@ -30,7 +29,7 @@ from metalake.context import for_request, request_id
 from metalake.errors import Conflict, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 from metalake.events import Event, record
 from metalake.kinds import Kind
-from outside import steps
+from outside import steps, workers
 from outside.steps import ADOPTED as ADOPTED
 from outside.steps import LEASE, Fenced, Undecidable, Unsettled, save
 from outside.steps import step as step
@@ -153,21 +152,9 @@ def _promise(actor: Actor, decide: Callable[[Actor], Draft], holds: Callable[[],
         time.sleep(0.05)
 
 
-Send = Callable[[Intent], None]
-_send: list[Send] = []
-
-
-def send_with(send: Send) -> None:
-    """Set what hands an intent to a worker and waits for it; the tasks do at start."""
-    _send[:] = [send]
-
-
 def _hand_over(intent: Intent) -> None:
-    if not settings.METALAKE_BROKER_URL:
-        settle(intent.pk, intent.fence)
-        return
     try:
-        _send[0](intent)
+        workers.settle(intent)
     except OutcomeUnknown:
         pass  # the row says how far it came
     except ProviderUnavailable as failure:  # it was not sent

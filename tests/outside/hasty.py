@@ -16,8 +16,8 @@ class Hasty(AppConfig):
     name = "tests.outside.hasty"
 
     def ready(self) -> None:
-        from outside import intents, refresh, steps, tasks
+        from outside import intents, refresh, steps, workers
 
-        tasks.PATIENCE = PATIENCE
+        workers.PATIENCE = PATIENCE
         intents.LEASE = steps.LEASE = timedelta(seconds=PATIENCE + 3)
         refresh.LEASE = timedelta(seconds=6)
