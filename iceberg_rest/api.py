@@ -87,10 +87,9 @@ def _names_below(call: Call, levels: Levels, after: str | None, limit: int | Non
     return [path.leaf for path in listed.paths]
 
 
-@route("POST /v1/{prefix}/namespaces", operations.CREATE_SCHEMA)
-def create_namespace(call: Call) -> HttpResponse:
+@route("POST /v1/{prefix}/namespaces", operations.CREATE_SCHEMA, body=CreateNamespace)
+def create_namespace(call: Call, body: CreateNamespace) -> HttpResponse:
     """Missing parents are made with it."""
-    body = call.body(CreateNamespace)
     levels = checked_levels(body.namespace)
     try:
         made = schemas.create_schema(call.actor, call.ident(levels), None, body.properties or {})
@@ -129,9 +128,8 @@ def drop_namespace(call: Call) -> HttpResponse:
     return done()
 
 
-@route("POST /v1/{prefix}/namespaces/{namespace}/properties", operations.ALTER_SCHEMA)
-def update_namespace_properties(call: Call) -> HttpResponse:
-    body = call.body(UpdateNamespaceProperties)
+@route("POST /v1/{prefix}/namespaces/{namespace}/properties", operations.ALTER_SCHEMA, body=UpdateNamespaceProperties)
+def update_namespace_properties(call: Call, body: UpdateNamespaceProperties) -> HttpResponse:
     updates = body.updates or {}
     removals = list(dict.fromkeys(body.removals or ()))
     if both := sorted(updates.keys() & set(removals)):

@@ -41,10 +41,9 @@ def list_tables(call: Call) -> HttpResponse:
     return reply({"identifiers": identifiers, "next-page-token": token})
 
 
-@route("POST /v1/{prefix}/namespaces/{namespace}/tables", operations.CREATE_TABLE, needs=Kind.TABLE)
-def create_table(call: Call) -> HttpResponse:
+@route("POST /v1/{prefix}/namespaces/{namespace}/tables", operations.CREATE_TABLE, body=CreateTable, needs=Kind.TABLE)
+def create_table(call: Call, body: CreateTable) -> HttpResponse:
     """A staged table is described and not kept; its commit with assert-create makes it."""
-    body = call.body(CreateTable)
     draft = TableDraft(
         schema=body.columns,
         partition_spec=body.partition_spec,
@@ -90,10 +89,13 @@ def table_exists(call: Call) -> HttpResponse:
 
 
 @route(
-    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}", operations.COMMIT_TABLE, needs=Kind.TABLE, commits=True
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    operations.COMMIT_TABLE,
+    body=CommitTable,
+    needs=Kind.TABLE,
+    commits=True,
 )
-def commit_table(call: Call) -> HttpResponse:
-    body = call.body(CommitTable)
+def commit_table(call: Call, body: CommitTable) -> HttpResponse:
     if body.identifier:
         _check_identifier(call, body.identifier)
     requirements, updates = body.requirements or [], body.updates or []
@@ -116,17 +118,17 @@ def drop_table(call: Call) -> HttpResponse:
     return done()
 
 
-@route("POST /v1/{prefix}/namespaces/{namespace}/register", operations.REGISTER_TABLE, needs=Kind.TABLE)
-def register_table(call: Call) -> HttpResponse:
-    body = call.body(RegisterTable)
+@route(
+    "POST /v1/{prefix}/namespaces/{namespace}/register", operations.REGISTER_TABLE, body=RegisterTable, needs=Kind.TABLE
+)
+def register_table(call: Call, body: RegisterTable) -> HttpResponse:
     ident = call.ident(call.levels, body.name)
     return _table(tables.register_table(call.actor, ident, body.metadata_location, overwrite=bool(body.overwrite)))
 
 
-@route("POST /v1/{prefix}/tables/rename", operations.ALTER_TABLE, needs=Kind.TABLE)
-def rename_table(call: Call) -> HttpResponse:
+@route("POST /v1/{prefix}/tables/rename", operations.ALTER_TABLE, body=RenameTable, needs=Kind.TABLE)
+def rename_table(call: Call, body: RenameTable) -> HttpResponse:
     """To another namespace it is its owner's, who may create there."""
-    body = call.body(RenameTable)
     source, target = checked_levels(body.source.namespace), checked_levels(body.destination.namespace)
     moved = call.ident(source, checked_name(body.source.name, Kind.TABLE))
     call.subject = call.about_table(source, body.source.name)

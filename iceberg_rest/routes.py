@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeVar
 
 import orjson
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -23,9 +22,8 @@ from metalake.errors import Forbidden, Invalid, Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.refusals import refused
+from metalake.rest.declarations import Declaration
 from metalake.rest.replies import with_age
-
-T = TypeVar("T", bound=BaseModel)
 
 
 @dataclass
@@ -64,10 +62,6 @@ class Call:
             )
         return Address(metalake=self.metalake, catalog=self.catalog, schema=levels, leaf=table)
 
-    def body(self, model: type[T]) -> T:
-        """Raises Invalid naming the field."""
-        return parse(self.request, model)
-
     def choice(self, parameter: str, *choices: str) -> str:
         """A query parameter that is one of these words in any case, the first where it is absent."""
         if not self.request.META.get("QUERY_STRING"):
@@ -92,23 +86,19 @@ class Call:
         return Subject(Kind.TABLE, dotted((*levels, table)))
 
 
-Endpoint = Callable[[Call], HttpResponse]
+Endpoint = Callable[..., HttpResponse]
+"""Of a call, and of its body where one is declared."""
 
 
-@dataclass(frozen=True)
-class Route:
-    """`operation` is what its service asks first; `needs` is the kind of object the catalog's provider must offer."""
+@dataclass(frozen=True, kw_only=True)
+class Route(Declaration):
+    """What is declared, and the endpoint that answers."""
 
-    verb: str
-    path: str
-    operation: Operation
     endpoint: Endpoint
-    needs: Kind | None
-    commits: bool
 
     def __str__(self) -> str:
         """As `endpoints` of /v1/config lists it."""
-        return f"{self.verb} {self.path}"
+        return f"{self.method} {self.path}"
 
 
 ROUTES: list[Route] = []
@@ -116,20 +106,34 @@ ROUTES: list[Route] = []
 
 
 def route(
-    asked: str, operation: Operation, *, needs: Kind | None = Kind.SCHEMA, commits: bool = False
+    asked: str,
+    operation: Operation,
+    *,
+    body: type[BaseModel] | None = None,
+    needs: Kind | None = Kind.SCHEMA,
+    commits: bool = False,
 ) -> Callable[[Endpoint], Endpoint]:
-    """Serve `asked`, a verb and a path of the specification, by this endpoint."""
-    verb, path = asked.split(" ")
+    """Serve `asked`, a method and a path of the specification, by this endpoint."""
+    method, path = asked.split(" ")
 
     def add(endpoint: Endpoint) -> Endpoint:
-        ROUTES.append(Route(verb, path, operation, endpoint, needs, commits))
+        declared = Route(
+            method=method,
+            path=path,
+            operation=operation.name,
+            endpoint=endpoint,
+            body=body,
+            needs=needs,
+            commits=commits,
+        )
+        ROUTES.append(declared)
         return endpoint
 
     return add
 
 
 def view_of(routes: Mapping[str, Route]) -> Callable[..., HttpResponse]:
-    """The Django view of one path: `routes` are those of its verbs."""
+    """The Django view of one path: `routes` are those of its methods."""
 
     def view(request: HttpRequest, **raw: str) -> HttpResponse:
         asked = routes.get(request.method or "")
@@ -142,10 +146,11 @@ def _answer(asked: Route, request: HttpRequest, raw: dict[str, str]) -> HttpResp
     call: Call | None = None
     try:
         call = _read(request, **raw)
-        if asked.verb == "POST":
+        if asked.method == "POST":
             with before_reading(request):
-                admit_to(call.actor, asked.operation.name, call.ident())
-        response = asked.endpoint(call)
+                admit_to(call.actor, asked.operation, call.ident())
+        body = () if asked.body is None else (parse(request, asked.body),)
+        response = asked.endpoint(call, *body)
         with_age(response, call.taken_at)
         return response
     except Exception as error:
@@ -170,10 +175,10 @@ def _read(request: HttpRequest, metalake: str, prefix: str = "", namespace: str 
     )
 
 
-def _not_allowed(request: HttpRequest, verbs: list[str]) -> HttpResponse:
-    message = f"{request.method} is not supported here; {', '.join(verbs)} is."
+def _not_allowed(request: HttpRequest, methods: list[str]) -> HttpResponse:
+    message = f"{request.method} is not supported here; {', '.join(methods)} is."
     response = error_response(405, "UnsupportedOperationException", message)
-    response["Allow"] = ", ".join(verbs)
+    response["Allow"] = ", ".join(methods)
     return response
 
 

@@ -20,7 +20,7 @@ def _pattern(path: str) -> str:
 
 _by_path: defaultdict[str, dict[str, Route]] = defaultdict(dict)
 for _route in ROUTES:
-    _by_path[_route.path][_route.verb] = _route
+    _by_path[_route.path][_route.method] = _route
 
 # The hot read first. Our own matching, since Django's would cost as much as the rest of a load.
 DOORS = [

@@ -23,7 +23,7 @@ def specification() -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("route", [route for route in ROUTES if route.verb != "HEAD"], ids=str)
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.method != "HEAD"], ids=str)
 def test_made_up_requests(specification: Any, owner: Caller, route: Route) -> None:
     owner.make_namespace("a")
     owner.make_table("a", "t")
@@ -36,7 +36,7 @@ def test_made_up_requests(specification: Any, owner: Caller, route: Route) -> No
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(specification[route.path][route.verb].as_strategy())
+    @given(specification[route.path][route.method].as_strategy())
     def ask(case: Any) -> None:
         names = {name: quote(str(value), safe="") for name, value in (case.path_parameters or {}).items()}
         # Half of the requests meet what is there.
@@ -45,7 +45,7 @@ def test_made_up_requests(specification: Any, owner: Caller, route: Route) -> No
         path = route.path.format(**(names | {"prefix": "lake"}))
         query = urlencode(case.query or {}, doseq=True)
         body = b"" if isinstance(case.body, NotSet) else json.dumps(case.body).encode()
-        answer = owner.ask(route.verb, f"/iceberg/demo{path}?{query}", body)
+        answer = owner.ask(route.method, f"/iceberg/demo{path}?{query}", body)
         assert answer.status < 500, answer.content
         if answer.status >= 400:
             assert answer.error

@@ -69,7 +69,7 @@ def check(specification: dict[str, Any]) -> Check:
 
 def test_every_route_is_in_the_specification(specification: dict[str, Any]) -> None:
     for route in ROUTES:
-        assert route.verb.lower() in specification["paths"][route.path]
+        assert route.method.lower() in specification["paths"][route.path]
 
 
 def test_configuration(check: Check, owner: Caller, member: Caller) -> None:
