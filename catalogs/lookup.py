@@ -43,7 +43,8 @@ _UP = """
                         WHEN 'catalog' THEN (SELECT enabled FROM catalogs_catalog WHERE securable_ptr_id = up.id) END,
            CASE up.kind WHEN 'catalog' THEN (SELECT nested FROM catalogs_catalog WHERE securable_ptr_id = up.id) END,
            CASE up.kind WHEN 'catalog' THEN (SELECT provider FROM catalogs_catalog WHERE securable_ptr_id = up.id) END,
-           CASE up.kind {pointers} END
+           CASE up.kind {pointers} END,
+           CASE up.kind WHEN 'catalog' THEN (SELECT properties FROM metalake_securable WHERE id = up.id) END
     FROM up
     ORDER BY up.height DESC
 """
@@ -111,12 +112,13 @@ def _fetch(deepest: str, parameters: list) -> Located | None:
         rows = cursor.fetchall()
     if not rows:
         return None
-    nested, provider = rows[1][6:8] if len(rows) > 1 else (False, None)
+    catalog = rows[1] if len(rows) > 1 else (None,) * 10
     return Located(
         nodes=tuple(Node(*row[:5]) for row in rows),
         disabled=next((row[1] for row in rows if row[5] is not None and not row[5]), None),
-        nested=bool(nested),
-        provider=provider,
+        nested=bool(catalog[6]),
+        provider=catalog[7],
+        properties=catalog[9],
         metadata_location=rows[-1][8],
     )
 

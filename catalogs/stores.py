@@ -10,7 +10,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, overload
+
+import orjson
 
 from authz.policy import Actor
 from catalogs.models import Catalog, Schema
@@ -22,7 +25,7 @@ from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, SchemaName
 from metalake.surface import Surface
-from providers.base import Provider, Storage
+from providers.base import Offer, Provider, Storage
 from providers.registry import PROVIDERS, provider_class
 
 # Schemas
@@ -178,21 +181,32 @@ def _store(storage: Storage, kind: Kind) -> Any:
 
 def storage_of(located: Located, kind: Kind) -> Storage:
     """Who keeps the objects of this kind in the catalog on a lineage; of a catalog, whether any of it lies outside."""
-    return storage_in(located.provider or "", {}, kind)
+    return _storage(offers_of(located), kind)
 
 
 def storage_in(provider: str, properties: Mapping[str, str], kind: Kind) -> Storage:
-    """The same for a catalog by what it was registered with.
+    """The same for a catalog by what it was registered with."""
+    return _storage(provider_class(provider).offers(properties) if provider in PROVIDERS else {}, kind)
 
-    Our own where the provider is here no more, or does not offer the kind: what is asked of it then says so.
-    """
-    if provider not in PROVIDERS:
-        return Storage.MANAGED
-    chosen = provider_class(provider)
+
+def _storage(offers: Mapping[Kind, Offer], kind: Kind) -> Storage:
+    """Our own where the kind is not offered, as where the provider is here no more: what is asked then says so."""
     if kind == Kind.CATALOG:
-        return Storage.EXTERNAL if chosen.is_outside(properties) else Storage.MANAGED
-    offer = chosen.offers(properties).get(kind)
-    return Storage.MANAGED if offer is None else offer.storage
+        is_outside = any(offer.storage == Storage.EXTERNAL for offer in offers.values())
+        return Storage.EXTERNAL if is_outside else Storage.MANAGED
+    return offers[kind].storage if kind in offers else Storage.MANAGED
+
+
+def offers_of(located: Located) -> Mapping[Kind, Offer]:
+    """What the catalog on a lineage offers, by kind; nothing where its provider is here no more."""
+    name = located.provider or ""
+    return _offers(name, located.properties or "{}") if name in PROVIDERS else {}
+
+
+@lru_cache(maxsize=512)
+def _offers(provider: str, properties: str) -> Mapping[Kind, Offer]:
+    """They follow from these two alone; hot reads would parse the properties each time."""
+    return provider_class(provider).offers(orjson.loads(properties))
 
 
 def keeps_tables_here(row: Catalog) -> bool:

@@ -82,14 +82,16 @@ class Address:
 class Located:
     """An object that is there, with all above it: the metalake first, itself last.
 
-    What its catalog's row says of it (`nested`, `provider`), whether something above or itself is `disabled` (the kind
-    of it), and a table's `metadata_location` are known where `catalogs.lookup` located it, and nowhere else.
+    What its catalog's row says of it (`nested`, `provider`, `properties` as JSON with secrets masked), whether anything
+    above or itself is `disabled` (the kind of it), and a table's `metadata_location` are known where `catalogs.lookup`
+    located it, and nowhere else.
     """
 
     nodes: tuple[Node, ...]
     disabled: str | None = None
     nested: bool = False
     provider: str | None = None
+    properties: str | None = None
     metadata_location: str | None = None
 
     @property

@@ -14,13 +14,13 @@ from authz.policy import Actor
 from catalogs.lookup import find
 from catalogs.models import Schema
 from catalogs.services.changes import require_enabled
+from catalogs.stores import offers_of
 from metalake.errors import AlreadyExists, Forbidden, Invalid, Unsupported
 from metalake.events import Event, event_of, record, stands
 from metalake.hierarchy import HierarchicalSchema, SeparatorPolicy, check_strict, configured_separator
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, Node, SchemaName
 from metalake.models import Securable
-from providers.registry import PROVIDERS, provider_class
 
 FLAT = "This catalog has no schemas inside schemas."
 
@@ -72,8 +72,7 @@ def check_cascade(found: Located, cascade: bool) -> None:
 
 def folds_case(found: Located) -> bool:
     """Whether the catalog keeps names in lower case only."""
-    name = found.provider or ""
-    offered = provider_class(name).offers({}).get(Kind.SCHEMA) if name in PROVIDERS else None
+    offered = offers_of(found).get(Kind.SCHEMA)
     return offered is not None and offered.folds_case
 
 
