@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 from django.db import InterfaceError, OperationalError
 from django.http import UnreadablePostError
+from django.test import Client
+from rest_framework.exceptions import MethodNotAllowed, NotAuthenticated, ParseError, PermissionDenied
+from rest_framework.settings import api_settings
 
+from authz.callers import identity
 from metalake.bodies import read_json
 from metalake.errors import Invalid, OutcomeUnknown
 from metalake.rest.exceptions import error_response, render_error
@@ -97,3 +102,35 @@ def test_a_failure_from_below_tells_nothing_of_it(failure: Exception, status: in
 def test_a_message_holds_no_percent_sign() -> None:
     """The wire's Python client formats messages with it."""
     assert b"%" not in error_response(Invalid("100% of %s")).content
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status", "code"),
+    [
+        (NotAuthenticated(), 401, 1011),
+        (PermissionDenied(), 403, 1008),
+        (MethodNotAllowed("PUT"), 405, 1006),
+        (ParseError(), 400, 1001),
+    ],
+)
+def test_a_refusal_of_the_framework_has_the_shape_of_the_wire(refusal: Exception, status: int, code: int) -> None:
+    answer = render_error(refusal)
+    assert (answer.status_code, orjson.loads(answer.content)["code"]) == (status, code)
+    assert ("WWW-Authenticate" in answer) == (status == 401)
+
+
+def test_both_wires_name_callers_by_the_same_ways_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    ways = ("by_issuer", "by_token", "by_believing", "by_password")
+    assert [way.__name__ for way in identity.WAYS] == list(ways)
+    for name in ways:
+        monkeypatch.setattr(identity, name, lambda credential, name=name: asked.append(name))
+    for authentication in api_settings.DEFAULT_AUTHENTICATION_CLASSES:
+        authentication().actor(identity.credential_in("Basic x"))
+    assert asked == list(ways)
+
+
+@pytest.mark.parametrize("method", ["DECLARATION", "NAMES", "RESPOND", "OPTIONS", "TRACE"])
+def test_a_method_that_is_called_like_a_part_of_the_view_is_not_served(method: str) -> None:
+    answer = Client().generic(method, "/api/version")
+    assert (answer.status_code, answer.json()["code"]) == (405, 1006)
