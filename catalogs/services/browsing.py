@@ -17,13 +17,13 @@ from catalogs.services.metalakes import list_metalakes, load_metalake
 from catalogs.services.schemas import list_schemas, load_schema
 from catalogs.services.tables import describe_table, list_tables, load_table
 from metalake.errors import NotFound, ProviderUnavailable, Unsupported
-from metalake.kinds import Kind, Slot
+from metalake.kinds import CONTAINERS, Kind, Slot
 from metalake.lineage import Address, Located, Node
 from metalake.models import Metalake, Securable
 
 LEVEL_LIMIT = 200
 _LARGEST_ID = 2**63 - 1
-_KINDS = frozenset({Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA, Kind.TABLE})
+_SHOWN = frozenset({*CONTAINERS, Kind.TABLE})
 _NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")
 
 
@@ -40,7 +40,7 @@ class Child:
     @property
     def opens(self) -> bool:
         """Whether it can hold others."""
-        return self.kind != Kind.TABLE
+        return self.kind in CONTAINERS
 
 
 class Next(NamedTuple):
@@ -79,7 +79,7 @@ class Description:
 def locate(actor: Actor, securable_id: int) -> Located:
     """The metalake, catalog, schema or table of this id. Raises NotFound, the same for a hidden one as for none."""
     found = by_id(securable_id) if securable_id <= _LARGEST_ID else None
-    if found is None or found.kind not in _KINDS or not policy.sees(actor, found):
+    if found is None or found.kind not in _SHOWN or not policy.sees(actor, found):
         raise NotFound("There is no such object.")
     return found
 
@@ -93,7 +93,7 @@ def level_below(actor: Actor, found: Located, slot: str | None = None, after: st
     """What the actor sees directly below an object; a level that goes on is asked for again with its `next`."""
     if found.kind == Kind.METALAKE:
         return _level(list_catalogs(actor, found.metalake.name), Slot.CATALOG, after)
-    if found.kind == Kind.TABLE:
+    if found.kind not in CONTAINERS:
         return Level(())
     schemas: list[Child] = []
     if slot != Slot.TABULAR and (found.kind == Kind.CATALOG or found.nested):
@@ -145,7 +145,7 @@ def _may_load(actor: Actor, parent: Located, node: Node) -> bool:
 def _ident(found: Located) -> Address:
     if found.kind == Kind.METALAKE:
         return Address(metalake=found.metalake.name)
-    leaf = found.nodes[-1].name if found.kind == Kind.TABLE else None
+    leaf = None if found.kind in CONTAINERS else found.name
     return Address(
         metalake=found.metalake.name, catalog=found.catalog.name, schema=found.path.segments or None, leaf=leaf
     )
