@@ -26,9 +26,10 @@ from metalake.lineage import Address, Located
 from metalake.models import new_id
 from metalake.names import dotted
 from outside import ground, intents, mirror
+from outside.creating import make
 from outside.intents import Draft
 from outside.steps import step
-from outside.tables import ExternalTable, loaded, make
+from outside.tables import ExternalTable, loaded
 from outside.work import again, alteration_work, names_on
 from providers.answers import NewTable, Remote
 from providers.base import Provider

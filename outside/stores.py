@@ -30,7 +30,7 @@ from formats.native.tables import CreateTableRequest
 from metalake.errors import Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, SchemaName
-from outside import finding, ground, iceberg, nesting, partitions, reading, schemas, tables
+from outside import creating, finding, ground, iceberg, nesting, partitions, reading, renaming, schemas, tables
 from outside.work import again
 from providers.base import Provider
 from providers.metadata_files import MetadataFiles
@@ -174,7 +174,7 @@ class OutsideTables(TableStore):
         )
 
     def create(self, actor: Actor, address: Address, home: Located, asked: CreateTableRequest) -> TableRecord:
-        return self.load(actor, tables.create(actor, address, home, asked), as_published=True)
+        return self.load(actor, creating.create(actor, address, home, asked), as_published=True)
 
     def alter(self, actor: Actor, address: Address, table: Located, updates: Sequence[Any]) -> TableRecord:
         """The truth of an Iceberg table is its metadata, wherever its pointer is kept."""
@@ -187,7 +187,7 @@ class OutsideTables(TableStore):
         return self.load(actor, table, as_published=True)
 
     def rename(self, actor: Actor, source: Address, table: Located, target: Address, *, iceberg: bool) -> Located:
-        tables.rename(actor, table, target, iceberg=iceberg)
+        renaming.rename(actor, table, target, iceberg=iceberg)
         return as_called_now(table)
 
     def drop(self, actor: Actor, address: Address, table: Located, *, purge: bool, iceberg: bool) -> str | None:

@@ -1,0 +1,138 @@
+"""Tables that get another name, or another schema, in an outside system."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.utils import timezone
+
+from authz import operations, policy
+from authz.locks import Lock
+from authz.policy import Actor
+from catalogs import lookup
+from catalogs.lookup import by_id
+from catalogs.models import Intent
+from catalogs.services import chains, finding, places
+from catalogs.services import free_names as naming
+from catalogs.services.holding import hold_each
+from metalake.errors import Conflict, Invalid, NotFound, Unsupported
+from metalake.events import event_of, record, stands
+from metalake.hierarchy import check_segment
+from metalake.kinds import Kind, Slot
+from metalake.lineage import Address, Located
+from metalake.models import Securable, new_id
+from metalake.names import dotted
+from outside import intents, mirror
+from outside.calls import provider_at_external
+from outside.intents import Draft, Work, step
+from outside.reading import current
+from outside.schema_places import asked_now, making, place_to_make, publish_place
+from outside.tables import require_shown
+from outside.work import again, names_on
+from providers.answers import Remote
+from providers.base import Provider
+
+
+def rename(actor: Actor, found: Located, target: Address, *, iceberg: bool = False) -> None:
+    """To another name, or another schema of the catalog, as far as the system can.
+
+    The other schema's place is made first where it only led to others. Raises NotFound of a table that `loaded` hides.
+    """
+    # Before the target is looked for, so that whether it exists is told only to who may move the table.
+    elsewhere = _is_elsewhere(found, target)
+    again(actor, found, operations.MOVE_TABLE if elsewhere else operations.ALTER_TABLE)
+    finding.find_schema(actor, target)
+    provider, place, meant = provider_at_external(found), None, found.above()
+    if elsewhere:
+        meant = home = lookup.find(actor, target.of_schema())
+        policy.require(actor, operations.CREATE_TABLE, home)
+        place = place_to_make(actor, home, provider)
+        if place is None:
+            asked_now(actor, home, provider)
+    kept = current(actor, found, provider, force=True)
+    require_shown(found, provider, kept, iceberg)
+    name = provider.names.folded(target.leaf or "")
+    check_segment(name, Kind.TABLE)
+    remote = Remote(kept.wire_name, kept.definition, kept.identity, kept.version)
+
+    def decide(actor: Actor) -> Draft:
+        home = lookup.find(actor, target.of_schema())
+        if home.id != meant.id:
+            raise home.missing()
+        fresh = _allowed_again(actor, found, home)
+        naming.require_free_for_rename(fresh, home, name)
+        return _renaming(actor, provider, fresh, remote, home, place, name)
+
+    held = [(meant, Lock.MOVES), (found.above(), Lock.MOVES), (found, Lock.CHANGES)]
+    intents.carry(actor, decide, holds=partial(hold_each, held))
+
+
+def _allowed_again(actor: Actor, table: Located, home: Located) -> Located:
+    """The table as it is now. Raises Forbidden where the actor may not rename it, or move it to this schema."""
+    if home.id == table.nodes[-2].id:
+        return again(actor, table, operations.ALTER_TABLE)
+    fresh = again(actor, table, operations.MOVE_TABLE)
+    policy.require(actor, operations.CREATE_TABLE, home)
+    policy.require_no_escape(actor, fresh, home)
+    return fresh
+
+
+def _renaming(
+    actor: Actor, provider: Provider, table: Located, remote: Remote, home: Located, place: Remote | None, name: str
+) -> Draft:
+    """The intent to rename a table, and before it to make the other schema's `place` where that has none."""
+    levels = mirror.levels_at(home.id) if place is None else mirror.provider_levels(place)
+    if levels is None:
+        raise Conflict(f"Schema {home.path.logical()} lost its place meanwhile; try again.", kind=Kind.SCHEMA)
+    marker, above, by_owner = new_id(), table.nodes[-2].id, places.chooses(actor, table)
+    first, on_the_way = making(place, home, marker)
+    calls = provider.tables.renaming(mirror.levels_at(above) or [], levels, name, remote, str(marker))
+    return Draft(
+        id=marker,
+        verb="rename_table",
+        catalog_id=table.catalog.id,
+        full_name=dotted(table.full_name),
+        names=[*on_the_way, *names_on(table)[-1:], (home.id, Slot.TABULAR, name)],
+        must_stay=[*names_on(table)[:-1], *names_on(home)],
+        steps=[*first, *(step(verb, **arguments, by_owner=by_owner) for verb, arguments in calls)],
+        arguments={"id": table.id, "home_id": home.id, "name": name, "moves": home.id != above},
+    )
+
+
+def _is_elsewhere(found: Located, target: Address) -> bool:
+    """Whether the target names another schema than the table's own."""
+    try:
+        return chains.path_in(found, target.schema or "") != found.path
+    except (Invalid, Unsupported):
+        return True
+
+
+def _publish_rename(actor: Actor, intent: Intent) -> None:
+    """The same row under its new name: grants, owner and history stay with it."""
+    found, home = by_id(intent.arguments["id"]), by_id(intent.arguments["home_id"])
+    if found is None or home is None:
+        raise NotFound(f"{intent.full_name} does not exist.", kind=Kind.TABLE)
+    name, now = intent.arguments["name"], timezone.now()
+    Securable.objects.filter(pk=found.id).update(
+        name=name,
+        parent_id=home.id,
+        lineage=f"{home.lineage}/{found.id}",
+        last_modifier=actor.name,
+        last_modified_time=now,
+    )
+    answer = next(each["result"] for each in intent.steps if each["result"] and each["verb"] != "create_schema")
+    mirror.keep(found.id, home.catalog.id, name, Remote(**answer), now)
+    publish_place(intent, home)
+    facts = [stands(Securable.objects.get(pk=found.id))]
+    full_name, was = [*home.full_name, name], dotted(found.full_name)
+    record(event_of(actor, "table.renamed", Kind.TABLE, found.id, full_name, home.metalake.id, facts, was=was))
+
+
+def _may_still_rename(actor: Actor, intent: Intent) -> None:
+    found = by_id(intent.arguments["id"])
+    if found is None:
+        raise NotFound(f"{intent.full_name} does not exist.", kind=Kind.TABLE)
+    policy.require(actor, operations.MOVE_TABLE if intent.arguments["moves"] else operations.ALTER_TABLE, found)
+
+
+intents.register("rename_table", Work(_publish_rename, _may_still_rename))

@@ -1,0 +1,49 @@
+"""Where a schema lies in its outside system; one that only led to others gets its place with its first table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+
+from authz.policy import Actor
+from catalogs.models import Intent
+from metalake.kinds import Kind
+from metalake.lineage import Located
+from outside import mirror, nesting
+from outside.intents import Name, step
+from outside.reading import current
+from outside.work import names_on
+from providers.answers import Remote
+from providers.base import Provider
+
+
+def asked_now(actor: Actor, home: Located, provider: Provider) -> Remote:
+    """A schema that has its place, asked now. Raises NotFound where it is gone, or another has its name there."""
+    kept = current(actor, home, provider, force=True)
+    return Remote(kept.wire_name, kept.definition, kept.identity, kept.version, kind=Kind.SCHEMA)
+
+
+def place_to_make(actor: Actor, home: Located, provider: Provider) -> Remote | None:
+    """What a schema is to become there that only led to others so far; None for one that has its place."""
+    if mirror.levels_at(home.id) is not None:
+        return None
+    if there := nesting.foreign_place(actor, home, provider, home.path):
+        return there
+    levels = provider.names.levels_of(home.path)
+    return Remote(mirror.wire_name(levels), provider.schemas.draft(None, {}), kind=Kind.SCHEMA)
+
+
+def making(place: Remote | None, home: Located, marker: int) -> tuple[list[dict[str, Any]], list[Name]]:
+    """The call that makes the place of a schema, and its name: held, so that nobody meets it before it is published."""
+    if place is None:
+        return [], []
+    arguments = {"schema": mirror.provider_levels(place), "definition": place.definition, "marker": str(marker)}
+    return [step("create_schema", may_adopt=True, **arguments)], names_on(home)[-1:]
+
+
+def publish_place(intent: Intent, home: Located) -> None:
+    for each in intent.steps:
+        if each["verb"] == "create_schema":
+            name = mirror.wire_name(each["arguments"]["schema"])
+            mirror.keep(home.id, home.catalog.id, name, Remote(**each["result"]), timezone.now())
