@@ -15,7 +15,7 @@ from catalogs.models import Table
 from catalogs.services import claims, places, reserved
 from catalogs.services.changes import event, require_enabled
 from catalogs.services.free_names import require_free
-from catalogs.services.opening import store_of
+from catalogs.services.opening import files_of
 from catalogs.services.pointers import find_table, insert_table, now_ms, or_discard, publish_table
 from catalogs.table_stores import NewState, PointerStore, TableDraft, TableRecord
 from formats.iceberg import builder, files, locations
@@ -44,7 +44,7 @@ class ManagedPointers(PointerStore):
         name = address.leaf or ""
         check_segment(name, Kind.TABLE)
         require_free(home, name)
-        own_files = store_of(home)
+        own_files = files_of(home)
         lies = places.folder_of(home, own_files)
         uuid = uuid4()
         metadata = builder.new_table_metadata(
@@ -66,7 +66,7 @@ class ManagedPointers(PointerStore):
         return insert_table(actor, address, home, own_files, metadata, "table.created", fresh)
 
     def create_from(self, actor: Actor, address: Address, home: Located, metadata: dict[str, Any]) -> TableRecord:
-        own_files = store_of(home)
+        own_files = files_of(home)
         own_files.check_metadata(metadata)
         ground = places.folder_of(home, own_files).ground
         places.require_ground(actor, home, ground, effective_locations(metadata))
@@ -75,7 +75,7 @@ class ManagedPointers(PointerStore):
     def register(self, actor: Actor, address: Address, home: Located, location: str) -> TableRecord:
         """Take over a table whose metadata file lies in an allowed place, claimed by no other table."""
         require_free(home, address.leaf or "")
-        own_files = store_of(home)
+        own_files = files_of(home)
         ground = places.folder_of(home, own_files).ground
         place = own_files.allowed_place(location)
         places.require_ground(actor, home, ground, [place])
@@ -93,7 +93,7 @@ class ManagedPointers(PointerStore):
         return record
 
     def files(self, record: TableRecord) -> MetadataFiles:
-        return store_of(record.published)
+        return files_of(record.published)
 
     def require_places(
         self, actor: Actor, current: TableRecord, files: MetadataFiles, metadata: dict[str, Any]

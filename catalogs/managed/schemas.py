@@ -13,7 +13,7 @@ from catalogs.services import chains, places
 from catalogs.services.chains import Chain
 from catalogs.services.changes import Alteration, event, require_enabled, row_of, save
 from catalogs.services.holding import Held, write_to
-from catalogs.services.opening import store_of
+from catalogs.services.opening import files_of
 from catalogs.services.removal import remove
 from catalogs.stores import SchemaListing, SchemaRecord, SchemaStore
 from metalake.errors import NotEmpty
@@ -42,7 +42,7 @@ class ManagedSchemas(SchemaStore):
         with_folder: bool = False,
     ) -> SchemaRecord:
         row = row_of(Schema, schema)
-        folder = places.folder_of(schema, store_of(schema), row.properties).folder if with_folder else None
+        folder = places.folder_of(schema, files_of(schema), row.properties).folder if with_folder else None
         return SchemaRecord(schema.path, row, folder=folder)
 
     def require_there(self, actor: Actor, schema: Located) -> None:

@@ -26,7 +26,7 @@ from catalogs.stores import catalog_store_by, store_for
 from formats.iceberg.guard import check_limits
 from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.events import event_of, gone, record, stands
-from metalake.hierarchy import check_strict, configured_separator
+from metalake.hierarchy import check_strict
 from metalake.kinds import CatalogType, Kind
 from metalake.lineage import Address, Located
 from metalake.models import Metalake, new_id
@@ -309,22 +309,6 @@ def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
 def declared_secrets(provider: str) -> frozenset[str]:
     """The properties that a provider declares secret."""
     return provider_class(provider).settings.secrets()
-
-
-def check_separator_of_names() -> None:
-    """Raise Invalid where a schema of a nested catalog holds the server's separator in one level.
-
-    Such names were made under another separator; now they would be read as other schemas' names.
-    """
-    mark = configured_separator()
-    held = Schema.objects.filter(in_catalog__nested=True, name__contains=mark).order_by("in_catalog__name", "name")
-    found = [f"{catalog}.{name}" for catalog, name in held.values_list("in_catalog__name", "name")[:20]]
-    if found:
-        raise Invalid(
-            f"METALAKE_SCHEMA_SEPARATOR cannot be {mark!r}: it is part of the schemas {', '.join(found)}. "
-            "Choose another separator, or start with the former one and drop these schemas.",
-            kind=Kind.SCHEMA,
-        )
 
 
 def _check_name(name: str) -> None:

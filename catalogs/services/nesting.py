@@ -70,3 +70,19 @@ def divided_conflicts(names: Iterable[str]) -> list[str]:
     """The same as sentences."""
     mark = configured_separator()
     return [f"Schema {name} holds {mark!r}, which would divide it into levels." for name in sorted(names)]
+
+
+def check_separator_of_names() -> None:
+    """Raise Invalid where a schema of a nested catalog holds the server's separator in one level.
+
+    Such names were made under another separator; now they would be read as other schemas' names.
+    """
+    mark = configured_separator()
+    held = Schema.objects.filter(in_catalog__nested=True, name__contains=mark).order_by("in_catalog__name", "name")
+    found = [f"{catalog}.{name}" for catalog, name in held.values_list("in_catalog__name", "name")[:20]]
+    if found:
+        raise Invalid(
+            f"METALAKE_SCHEMA_SEPARATOR cannot be {mark!r}: it is part of the schemas {', '.join(found)}. "
+            "Choose another separator, or start with the former one and drop these schemas.",
+            kind=Kind.SCHEMA,
+        )

@@ -29,7 +29,7 @@ def provider_at(found: Located) -> Provider:
         raise missing(Kind.CATALOG, [found.catalog.name]) from None
 
 
-def store_of(found: Located) -> MetadataFiles:
+def files_of(found: Located) -> MetadataFiles:
     """The metadata files of a catalog whose tables are ours. Raises Unsupported for another; one statement."""
     return provider_at(found).files
 

@@ -11,7 +11,7 @@ from authz import operations, policy
 from authz.policy import Actor
 from catalogs.models import LocationClaim, Schema
 from catalogs.services import claims, reserved
-from catalogs.services.opening import store_of
+from catalogs.services.opening import files_of
 from formats.iceberg import locations
 from formats.iceberg.folders import Ground, divided, has_dash, schema_folder
 from metalake.errors import Forbidden, Invalid
@@ -56,7 +56,7 @@ def check_choice(found: Located, path: HierarchicalSchema, was: Places, now: Pla
     """
     if all(was.get(key) == now.get(key) for key in (LOCATION, OPENED)):
         return
-    store = store_of(found)
+    store = files_of(found)
     default = schema_folder(store.warehouse, path.segments)
     chosen, opened = _places_in(now)
     for place in (*chosen, *opened):

@@ -21,7 +21,7 @@ from catalogs.services.changes import require_enabled
 from catalogs.services.claims import claim, take_turn
 from catalogs.services.free_names import require_free
 from catalogs.services.holding import Held, write_to
-from catalogs.services.opening import store_of
+from catalogs.services.opening import files_of
 from catalogs.table_stores import TableRecord
 from metalake.errors import Invalid, OutcomeUnknown
 from metalake.events import event_of, record, stands
@@ -57,7 +57,7 @@ def current_record(found: Located) -> TableRecord:
     location = found.metadata_location or ""
     content = METADATA.get(found.catalog.id, location)
     if content is None:
-        content = store_of(found).read(location)
+        content = files_of(found).read(location)
     return TableRecord(found, location, content)
 
 

@@ -13,7 +13,7 @@ from authz.services import grants, owners, people, roles
 from catalogs.lookup import find
 from catalogs.services import catalogs, metalakes, pointers, schemas, tables
 from catalogs.services.changes import Alteration
-from catalogs.services.opening import store_of
+from catalogs.services.opening import files_of
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import Securable
@@ -74,7 +74,7 @@ class Twin(Mirror):
 
         def publish(actor: Actor) -> Located:
             home = find(actor, self.ident(schema))
-            store = store_of(home)
+            store = files_of(home)
             place = f"{store.warehouse}/{uuid}"
             metadata = {"table-uuid": str(uuid), "location": place}
             location = f"{place}/metadata/1.json"

@@ -15,7 +15,7 @@ from authz.models import Grant, User
 from authz.policy import Actor
 from catalogs import vault
 from catalogs.models import Catalog, Schema
-from catalogs.services import catalogs, metalakes, schemas, tables
+from catalogs.services import catalogs, metalakes, nesting, schemas, tables
 from catalogs.services.changes import Alteration
 from catalogs.table_stores import TableDraft
 from metalake.errors import Forbidden, Invalid, NotFound
@@ -186,12 +186,12 @@ def test_the_separator_may_change_while_no_name_holds_the_new_one(actor: Actor, 
     schemas.create_schema(actor, Address(metalake="demo", catalog="flat", schema="a_b"), None, {})
     for mark in ":|_":
         settings.METALAKE_SCHEMA_SEPARATOR = mark
-        catalogs.check_separator_of_names()
+        nesting.check_separator_of_names()
     settings.METALAKE_SCHEMA_SEPARATOR = ":"
     schemas.create_schema(actor, Address(metalake="demo", catalog="lake", schema="a:b_c"), None, {})
     settings.METALAKE_SCHEMA_SEPARATOR = "_"
     with pytest.raises(Invalid, match=r"'_'.* lake\.b_c"):
-        catalogs.check_separator_of_names()
+        nesting.check_separator_of_names()
 
 
 # Secrets

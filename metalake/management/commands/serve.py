@@ -58,7 +58,7 @@ class Command(BaseCommand):
 
 
 def _check_names() -> None:
-    from catalogs.services.catalogs import check_separator_of_names
+    from catalogs.services.nesting import check_separator_of_names
 
     try:
         check_separator_of_names()
