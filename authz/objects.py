@@ -62,7 +62,7 @@ def address_of(metalake: str, kind: Kind, full_name: str) -> Address:
     kind, names = Kind(kind), tuple(undotted(full_name))
     if kind is Kind.COLUMN and len(names) > 3:
         kind, names = Kind.TABLE, names[:3]
-    if kind is Kind.COLUMN or len(names) != max(KINDS[kind].names, 1) or not all(names) or "\x00" in full_name:
+    if kind is Kind.COLUMN or len(names) != max(KINDS[kind].depth - 1, 1) or not all(names) or "\x00" in full_name:
         raise Invalid(f"{full_name!r} is not the full name of a {kind}.", kind="object")
     if kind is Kind.METALAKE:
         return Address(metalake=names[0])

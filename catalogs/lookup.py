@@ -86,7 +86,7 @@ def find(actor: Actor, address: Address) -> Located:
 
 def is_whole(address: Address, located: Located) -> bool:
     """Whether it is the object of the address, and not only on the way to it."""
-    return KINDS[located.kind].names + 1 >= address.depth
+    return KINDS[located.kind].depth >= address.depth
 
 
 def miss(actor: Actor, address: Address, nearest: Located | None) -> NotFound:
@@ -141,8 +141,8 @@ def _folded(key: str | None) -> str | None:
 
 def _missing_kind(address: Address, nearest: Located | None) -> Kind:
     """What the next name of the address would lead to."""
-    found = KINDS[nearest.kind].names + 1 if nearest else 0
-    return CONTAINERS[found] if found < len(CONTAINERS) else address.leaf_kind
+    known = KINDS[nearest.kind].depth if nearest else 0
+    return CONTAINERS[known] if known < len(CONTAINERS) else address.leaf_kind
 
 
 def _names_down_to(kind: Kind, address: Address) -> list[str]:

@@ -96,9 +96,9 @@ class KindDeclaration:
     icon: str = ""
 
     @property
-    def names(self) -> int:
-        """How many names lead to such an object below its metalake; a schema's levels are one name."""
-        return 1 + KINDS[self.lies_in[0]].names if self.lies_in else 0
+    def depth(self) -> int:
+        """How many names lead to such an object, its metalake's included; a schema's levels are one name."""
+        return 1 + KINDS[self.lies_in[0]].depth if self.lies_in else 1
 
     @property
     def is_leaf(self) -> bool:

@@ -26,7 +26,7 @@ from authz.objects import address_of, finder
 from authz.policy import NOBODY, Actor
 from authz.snapshot import Snapshot
 from metalake.errors import Invalid, NotFound
-from metalake.kinds import BESIDE_CATALOGS, Kind
+from metalake.kinds import BESIDE_CATALOGS, CONTAINERS, KINDS, Kind
 from metalake.lineage import Address, Located, Node, missing
 from metalake.models import Securable
 from metalake.privileges import Effect, Privilege
@@ -223,10 +223,10 @@ class Past:
             }
             children = self._children(set(steps.values()))
             for at, step in steps.items():
-                # A role and a catalog may have one name.
-                fit = [node for node in children[step] if (node.kind == Kind.ROLE) == (at.kind is Kind.ROLE)]
+                is_last = depth == len(paths[at]) - 1
+                fit = next((node for node in children[step] if _fits(node, at.kind, is_last)), None)
                 if fit:
-                    ways[at] = (*ways[at], fit[-1])
+                    ways[at] = (*ways[at], fit)
                 else:
                     del ways[at]
         return {at: Located(nodes=nodes) for at, nodes in ways.items() if nodes[-1].kind == at.kind}
@@ -322,6 +322,13 @@ class Past:
 
     def actor(self, name: str, policy: Snapshot) -> Actor:
         return Actor(self.members().get(name, NOBODY), name, policy, at=self.at)
+
+
+def _fits(node: Node, kind: Kind, is_last: bool) -> bool:
+    """Whether a step on the way to an object of a kind leads on: a role and a catalog, a schema and a table of one
+    parent may have one name.
+    """
+    return KINDS[Kind(node.kind)].slot == KINDS[kind].slot if is_last else node.kind in CONTAINERS
 
 
 _EMPTY = Snapshot(epoch=0, stamp="", members={}, user_roles={}, user_groups={}, group_roles={}, grants={})

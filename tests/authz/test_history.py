@@ -20,14 +20,16 @@ from authz.history.state import Now, Past, State
 from authz.models import Fact, User
 from authz.policy import Actor
 from authz.services import grants, owners, people, roles
-from catalogs.services import catalogs, schemas
+from catalogs.services import catalogs, schemas, tables
 from catalogs.services.changes import Alteration
+from catalogs.table_stores import TableDraft
 from metalake.errors import Invalid, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.privileges import Effect, Privilege
 from tests.authz.history import FLIGHTS, History, now
 from tests.authz.small_world import kind_at
+from tests.iceberg_rest.world import COLUMNS
 
 pytestmark = pytest.mark.store
 
@@ -85,6 +87,14 @@ def test_objects_are_found_by_the_names_they_had(past: History) -> None:
     for moment, missing in ((after, "lake"), (before, "ocean"), (after, "ocean.flights:raw")):
         with pytest.raises(NotFound):
             past.at(moment).locate(kind_at(missing), missing)
+
+
+def test_a_schema_and_a_table_of_one_name_are_told_apart(past: History) -> None:
+    table = Address(metalake="acme", catalog="lake", schema="flights", leaf="raw")
+    tables.create_table(past.olga, table, TableDraft(COLUMNS, None, None, {}))
+    then = past.at(now())
+    asked = {Kind.SCHEMA: "lake.flights:raw", Kind.TABLE: "lake.flights.raw"}
+    assert [then.locate(kind, name).kind for kind, name in asked.items()] == list(asked)
 
 
 def test_a_name_made_again_is_another_object(past: History) -> None:
