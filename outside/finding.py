@@ -13,6 +13,7 @@ from metalake.kinds import Kind
 from metalake.lineage import Located, Node, SchemaName
 from outside import mirror, nesting
 from outside.calls import load, provider_at_external
+from outside.mirror_schemas import meet_schemas
 
 
 def meet_schema(actor: Actor, catalog: Located, name: SchemaName) -> bool:
@@ -34,7 +35,7 @@ def meet_schema(actor: Actor, catalog: Located, name: SchemaName) -> bool:
             remote = load(actor, catalog, provider, levels)
         except NotFound:
             continue
-        mirror.meet_schemas(catalog, provider, [remote], asked_at)
+        meet_schemas(catalog, provider, [remote], asked_at)
         return True
     return False
 

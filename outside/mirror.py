@@ -12,20 +12,19 @@ from django.utils import timezone
 
 from authz.policy import Actor
 from authz.writing import write
-from catalogs.models import LEVELS, Mirror, Schema
+from catalogs.models import LEVELS, Mirror
 from metalake.errors import Invalid, NotFound
 from metalake.events import Event, event_of, record, stands
-from metalake.hierarchy import HierarchicalSchema, check_segment
+from metalake.hierarchy import check_segment
 from metalake.kinds import Kind, Slot
 from metalake.lineage import Located
 from metalake.models import Securable
 from metalake.names import dotted
 from outside.calls import SYSTEM, system_actor
-from outside.moving import buried_schemas, held_schemas, moving_tables, written_schemas
+from outside.moving import moving_tables
 from outside.moving import wire_name as wire_name
 from outside.tombstones import bury
 from providers.answers import Remote
-from providers.base import Provider
 
 GRACE = timedelta(seconds=60)  # for which a listing may not know yet what was just made
 NO_NAME, A_WRITE_HAS_IT = "it cannot be a name here", "a write of ours has it, or had it just now"
@@ -169,8 +168,8 @@ def _update_tables(schema: Located, remotes: dict[int, Remote], taken_at: dateti
     for mirror in mirrors:
         remote = remotes[mirror.pk]
         if mirror.version and mirror.version != remote.version:  # one known by its name alone is only learnt now
-            events.append(_changed(mirror, schema))
-        _take_over(mirror, remote, taken_at)
+            events.append(changed(mirror, schema))
+        take_over(mirror, remote, taken_at)
     Mirror.objects.bulk_update(mirrors, ["identity", "version", "formats", "definition", "taken_at"])
     return events
 
@@ -183,7 +182,7 @@ def _can_be_named(name: str) -> bool:
     return True
 
 
-def _require_there(container: Located) -> None:
+def require_there(container: Located) -> None:
     """Raise NotFound where what rows are to be put below went meanwhile."""
     if not Securable.objects.filter(pk=container.id).exists():
         raise container.missing()
@@ -193,12 +192,12 @@ def is_another(identity: str, remote: Remote) -> bool:
     return bool(identity and remote.identity and identity != remote.identity)
 
 
-def _take_over(mirror: Mirror, remote: Remote, taken_at: datetime) -> None:
+def take_over(mirror: Mirror, remote: Remote, taken_at: datetime) -> None:
     mirror.identity, mirror.version = remote.identity, remote.version
     mirror.formats, mirror.definition, mirror.taken_at = remote.formats, remote.definition, taken_at
 
 
-def _changed(mirror: Mirror, container: Located) -> Event:
+def changed(mirror: Mirror, container: Located) -> Event:
     row = mirror.securable
     full_name = [*container.full_name, row.name]
     return event_of(system_actor(), f"{row.kind}.changed_outside", row.kind, row.id, full_name, container.metalake.id)
@@ -207,8 +206,8 @@ def _changed(mirror: Mirror, container: Located) -> Event:
 def _insert_tables(schema: Located, remotes: list[Remote], taken_at: datetime) -> list[Event]:
     """Two statements: rows owned by the catalog's owner, since nobody here made them."""
     if remotes:
-        _require_there(schema)
-    owner = _owner_of(schema)
+        require_there(schema)
+    owner = owner_of(schema)
     rows = [Securable.made(Kind.TABLE, remote.name, schema, creator=SYSTEM, **owner) for remote in remotes]
     Securable.objects.bulk_create(rows)
     Mirror.objects.bulk_create(
@@ -234,126 +233,14 @@ def _insert_tables(schema: Located, remotes: list[Remote], taken_at: datetime) -
     ]
 
 
-def meet_schemas(
-    catalog: Located, provider: Provider, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False
-) -> Tally:
-    """The same for schemas; missing steps on the way to a nested one are made, owned by the catalog's owner.
-
-    Where two names there are one path here, the row stays with the name that it was met by.
-    """
-
-    def act(actor: Actor) -> Tally:
-        tally = Tally(seen=len(remotes))
-        wanted = _named(catalog, provider, remotes, tally)
-        rows = {
-            row.physical_name: row
-            for row in Schema.objects.filter(in_catalog_id=catalog.id, physical_name__in=_with_ancestors(wanted))
-        }
-        mirrors = {
-            mirror.pk: mirror
-            for mirror in Mirror.objects.filter(pk__in=[row.pk for row in rows.values()]).select_related("securable")
-        }
-        events, held = [], held_schemas(catalog)
-        written, buried = written_schemas(catalog, asked_at), buried_schemas(catalog, asked_at)
-        for path, remote in wanted:
-            row = rows.get(path.physical)
-            mirror = mirrors.get(row.pk) if row else None
-            if mirror is not None and mirror.taken_at > asked_at:
-                continue
-            is_moving = remote.name in written or dotted([catalog.catalog.name, path.logical()]) in buried
-            is_anothers = mirror is not None and mirror.wire_name != remote.name
-            if is_moving or is_anothers or _is_among(held, catalog, rows, path):
-                tally.skip(catalog, path.logical(), "another has its path" if is_anothers else A_WRITE_HAS_IT)
-                continue
-            if mirror is not None and row is not None and is_another(mirror.identity, remote):
-                bury(mirror.pk, steps_stay=provider.names.nests_here)
-                mirror = None
-                if not Schema.objects.filter(pk=row.pk).exists():
-                    row = rows.pop(path.physical) and None
-                tally.dropped += 1
-            if row is None:
-                made = _insert_schemas(catalog, rows, path)
-                row = made[-1]
-                events += [_found(catalog, each) for each in made]
-                tally.created += len(made)
-            if mirror is None:
-                mirrors[row.pk] = keep(row.pk, catalog.id, remote.name, remote, asked_at)
-            elif mirror.version != remote.version:
-                _take_over(mirror, remote, asked_at)
-                mirror.save(update_fields=["identity", "version", "definition", "taken_at"])
-                events.append(_changed(mirror, catalog))
-                tally.changed += 1
-            elif stamp:
-                Mirror.objects.filter(pk=mirror.pk).update(taken_at=asked_at)
-        record(*events)
-        return tally
-
-    return write(system_actor(), act, holds=None, kind=Kind.SCHEMA) if remotes else Tally()
-
-
 def provider_levels(remote: Remote) -> list[str]:
     """A schema's levels in its system; those of a nested one are joined in its name."""
     return remote.name.split(LEVELS)
 
 
-def _named(
-    catalog: Located, provider: Provider, remotes: Iterable[Remote], tally: Tally
-) -> list[tuple[HierarchicalSchema, Remote]]:
-    """Each schema's path here, parents first; names that cannot be one are left out."""
-    named = []
-    for remote in remotes:
-        try:
-            named.append((provider.names.path_of(provider_levels(remote)), remote))
-        except Invalid:
-            tally.skip(catalog, remote.name, NO_NAME)
-    return sorted(named, key=lambda each: len(each[0].segments))
-
-
-def _with_ancestors(wanted: list[tuple[HierarchicalSchema, Remote]]) -> list[str]:
-    return list({scope.physical for path, _ in wanted for scope in path.scopes})
-
-
-def _is_among(held: set[tuple[int, str]], catalog: Located, rows: dict[str, Schema], path: HierarchicalSchema) -> bool:
-    """Whether the schema, or one above it, is held: nothing of a chain shows before all of it does."""
-    for level in path.scopes:
-        above = level.parent
-        if above is not None and above.physical not in rows:
-            continue
-        if (catalog.id if above is None else rows[above.physical].pk, level.leaf) in held:
-            return True
-    return False
-
-
-def _insert_schemas(catalog: Located, rows: dict[str, Schema], path: HierarchicalSchema) -> list[Schema]:
-    _require_there(catalog)
-    made: list[Schema] = []
-    above: Securable | None = None
-    for level in [*path.ancestors, path]:
-        there = rows.get(level.physical)
-        if there is None:
-            there = _schema_row(catalog, above, level)
-            rows[level.physical] = there
-            made.append(there)
-        above = there
-    return made
-
-
-def _schema_row(catalog: Located, above: Securable | None, path: HierarchicalSchema) -> Schema:
-    row = Schema.made(Kind.SCHEMA, path.leaf, above or catalog, creator=SYSTEM, **_owner_of(catalog))
-    row.in_catalog_id, row.physical_name = catalog.id, path.physical
-    row.save(force_insert=True)
-    return row
-
-
-def _owner_of(below: Located) -> dict[str, int | None]:
+def owner_of(below: Located) -> dict[str, int | None]:
     """Who owns what is found in another system: the owner of its catalog, since nobody here made it."""
     return {"owner_user_id": below.catalog.owner_user_id, "owner_group_id": below.catalog.owner_group_id}
-
-
-def _found(catalog: Located, row: Schema) -> Event:
-    full_name = [catalog.catalog.name, row.path.logical()]
-    actor, facts = system_actor(), [stands(row)]
-    return event_of(actor, "schema.found_outside", Kind.SCHEMA, row.id, full_name, catalog.metalake.id, facts)
 
 
 def just_made(known: QuerySet[Mirror], asked_at: datetime) -> set[str]:

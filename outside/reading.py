@@ -18,6 +18,7 @@ from metalake.lineage import Located
 from metalake.models import Securable
 from outside import mirror
 from outside.calls import load, system_actor
+from outside.mirror_schemas import meet_schemas
 from outside.tombstones import bury
 from providers.answers import Remote
 from providers.base import Provider
@@ -119,7 +120,7 @@ def current(actor: Actor, found: Located, provider: Provider, *, force: bool = F
     remote = fetch(actor, found, provider, kept)
     if provider.freshness or (remote.identity, remote.version) != (kept.identity, kept.version):
         if found.kind == Kind.SCHEMA:
-            mirror.meet_schemas(catalog_of(found), provider, [remote], taken_at, stamp=True)
+            meet_schemas(catalog_of(found), provider, [remote], taken_at, stamp=True)
         else:
             mirror.meet_tables(found.above(), [remote], taken_at, stamp=True)
         here = Mirror.objects.filter(pk=found.id).values_list("identity", flat=True).first()

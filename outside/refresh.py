@@ -29,6 +29,7 @@ from metalake.lineage import Address, Located
 from outside import mirror
 from outside.calls import PATIENCE, SYSTEM, is_external, pages, provider_at_external, system_actor
 from outside.mirror import Tally
+from outside.mirror_schemas import meet_schemas
 from outside.reading import bury_if_gone
 from providers import remote
 from providers.base import Provider
@@ -189,7 +190,7 @@ def _walk(run: RefreshRun, told: Callable[[RefreshRun], None]) -> None:
     listed: set[str] = set()
     asked_at = timezone.now()
     for page in pages(actor, catalog, provider, "list_schemas"):
-        tally = mirror.meet_schemas(catalog, provider, page, asked_at)
+        tally = meet_schemas(catalog, provider, page, asked_at)
         listed |= {schema.name for schema in page}
         _count(run, tally, told, again=bool(run.after))
     for name in sorted(listed):

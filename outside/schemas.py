@@ -27,6 +27,7 @@ from metalake.models import Securable, new_id
 from outside import intents, mirror, nesting
 from outside.calls import pages, provider_at_external
 from outside.intents import Draft, Work, step
+from outside.mirror_schemas import meet_schemas
 from outside.reading import LOOKS, bury_if_gone, catalog_of, current, kept_of, listed_since, settled
 from outside.work import again, alteration_work, drop_work, files_kept, names_on, retried
 from providers.answers import Remote
@@ -44,7 +45,7 @@ def take_list(actor: Actor, container: Located, *, force: bool = False) -> tuple
         return set(), since
     taken_at, names = timezone.now(), set[str]()
     for page in pages(actor, catalog, provider, "list_schemas"):
-        mirror.meet_schemas(catalog, provider, page, taken_at)
+        meet_schemas(catalog, provider, page, taken_at)
         names |= {remote.name for remote in page}
     names = settled(actor, catalog, provider, names, Kind.SCHEMA, taken_at)
     return _missing(catalog, names), taken_at
@@ -140,7 +141,7 @@ def _require_unspelt(actor: Actor, ident: Address) -> None:
     path = chains.may_create(actor, catalog, ident.schema or "").path
     provider, asked_at = provider_at_external(catalog), timezone.now()
     if there := nesting.foreign_place(actor, catalog, provider, path):
-        mirror.meet_schemas(catalog, provider, [there], asked_at)
+        meet_schemas(catalog, provider, [there], asked_at)
         said = f"Schema {path.logical()} already exists: {provider.label} has it as {there.name}."
         raise AlreadyExists(said, kind=Kind.SCHEMA)
 
@@ -200,7 +201,7 @@ def _publish_creation(actor: Actor, intent: Intent) -> None:
     provider = provider_at_external(chain.catalog)
     adopted = [Remote(**each["result"]) for each in intent.steps if each["status"] == intents.ADOPTED]
     if adopted:
-        mirror.meet_schemas(chain.catalog, provider, adopted, now)
+        meet_schemas(chain.catalog, provider, adopted, now)
         chain = _chain(actor, intent)
     answers = {mirror.wire_name(each["arguments"]["schema"]): each["result"] for each in intent.steps}
     for row in chains.insert(actor, chain, None, {}):

@@ -22,7 +22,7 @@ HOLDS_NOTHING = {
     ("authz/plans/planning.py", "_keep"): "a new row of the caller's own",
     ("catalogs/services/metalakes.py", "create_metalake"): "lies in nothing that could be renamed",
     ("outside/mirror.py", "meet_tables"): "the server's own, by ids",
-    ("outside/mirror.py", "meet_schemas"): "the server's own, by ids",
+    ("outside/mirror_schemas.py", "meet_schemas"): "the server's own, by ids",
     ("outside/reading.py", "_bury"): "the server's own, by its id",
     ("outside/watching.py", "decide_all"): "operators' pages name writes by their ids",
     ("outside/intents.py", "_publish"): "by ids whose names the intent holds",

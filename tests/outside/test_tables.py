@@ -19,6 +19,7 @@ from metalake.models import Securable
 from outside import mirror
 from outside import tables as external
 from outside.calls import provider_at_external
+from outside.mirror_schemas import meet_schemas
 from providers.answers import Remote
 from providers.hive_like.meaning import formats_in
 from tests.catalogs.callers import Caller
@@ -182,7 +183,7 @@ def test_what_is_shown_is_told_without_definitions(
     catalogs.create_catalog(actor, "demo", "lake-of-glue", "relational", "glue", None, properties)
     catalog = lookup.find(actor.refreshed(), Address(metalake="demo", catalog="lake-of-glue"))
     provider, now = provider_at_external(catalog), timezone.now()
-    mirror.meet_schemas(catalog, provider, [Remote("flights", {}, version="1", kind=Kind.SCHEMA)], now)
+    meet_schemas(catalog, provider, [Remote("flights", {}, version="1", kind=Kind.SCHEMA)], now)
     flights = lookup.find(actor.refreshed(), Address(metalake="demo", catalog="lake-of-glue", schema="flights"))
     met = [table("delays", **POINTED), table("airports"), table("half", table_type="ICEBERG")]
     mirror.meet_tables(flights, [*met, Remote("listed", {})], now)
