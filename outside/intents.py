@@ -107,6 +107,12 @@ def carry(actor: Actor, decide: Callable[[Actor], Draft], *, holds: Callable[[],
 
 
 def _not_known_yet(intent: Intent) -> OutcomeUnknown:
+    if intent.state == Intent.State.STUCK:
+        return OutcomeUnknown(
+            f"Whether {intent.verb.replace('_', ' ')} {intent.full_name} happened its system cannot tell; somebody has "
+            "to look there, and then give the write up here.",
+            kind="catalog",
+        )
     return OutcomeUnknown(
         f"Whether {intent.verb.replace('_', ' ')} {intent.full_name} happened is not known yet; it is settled within "
         "a minute. Look before writing again.",

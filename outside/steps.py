@@ -30,8 +30,8 @@ BEGUN = (DOING, UNKNOWN, DONE)
 
 def step(verb: str, *, may_adopt: bool = False, **arguments: Any) -> dict[str, Any]:
     """One remote call of an intent; `may_adopt` takes what is there already for what it would make."""
-    said = {"status": PLANNED, "result": None, "late": False}  # late: it may arrive after it was undone
-    return {"verb": verb, "arguments": arguments, "may_adopt": may_adopt} | said
+    progress = {"status": PLANNED, "result": None, "late": False}  # late: it may arrive after it was undone
+    return {"verb": verb, "arguments": arguments, "may_adopt": may_adopt} | progress
 
 
 class Fenced(Exception):
@@ -94,7 +94,7 @@ def _apply(provider: Provider, intent: Intent, number: int) -> None:
     except MetalakeError as refusal:
         outcome = Outcome.NOT_DONE
         if isinstance(refusal, VERBS[each["verb"]].refusals):  # the first may have done it
-            outcome, each["result"] = _look_after(refusal, provider, each, intent)
+            outcome, each["result"] = _look_after_refusal(provider, each, intent)
         if outcome is Outcome.NOT_DONE or (outcome is Outcome.OTHERS and not each["may_adopt"]):
             each["result"] = None
             mark(intent, number, PLANNED)  # it certainly did nothing
@@ -104,9 +104,7 @@ def _apply(provider: Provider, intent: Intent, number: int) -> None:
     point(f"marked {number}")
 
 
-def _look_after(
-    refusal: MetalakeError, provider: Provider, each: dict[str, Any], intent: Intent
-) -> tuple[Outcome, Any]:
+def _look_after_refusal(provider: Provider, each: dict[str, Any], intent: Intent) -> tuple[Outcome, Any]:
     """Whether a call that was refused was made all the same; where that is never told, the refusal is believed."""
     try:
         return _look(provider, each, intent)
@@ -129,13 +127,13 @@ def _read_back(provider: Provider, intent: Intent, number: int) -> tuple[Outcome
     while True:
         is_late = time.monotonic() + pause > deadline
         try:
-            outcome, found = _look(provider, each, intent)
+            outcome, there = _look(provider, each, intent)
         except Unsettled:
             if is_late:
                 raise
         else:
             if outcome is not Outcome.NOT_DONE or VERBS[each["verb"]].undone_by:
-                return outcome, found
+                return outcome, there
             if is_late:
                 raise Unsettled(f"{provider.label} did not say what became of {each['verb']}.")
         time.sleep(pause)
@@ -163,10 +161,10 @@ def _drop_again(provider: Provider, intent: Intent, number: int) -> None:
 
 def _recognise(provider: Provider, intent: Intent, number: int) -> None:
     """After a crash: go on from a step only if it is there; nothing is created or altered a second time."""
-    outcome, found = _look(provider, intent.steps[number], intent)
+    outcome, there = _look(provider, intent.steps[number], intent)
     if outcome is not Outcome.DONE:
         raise ProviderUnavailable(f"{provider.label} was not reached before the server stopped; try again.")
-    intent.steps[number]["result"] = found
+    intent.steps[number]["result"] = there
     mark(intent, number, DONE)
     point(f"recognised {number}")
 

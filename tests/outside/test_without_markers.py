@@ -39,7 +39,7 @@ def state() -> str:
 def test_a_creation_whose_answer_is_lost_waits_for_a_decision(bare: Bench) -> None:
     CREATE.prepare(bare)
     bare.world.fail("create_table", "lost")
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(OutcomeUnknown, match="its system cannot tell"):
         CREATE.act(bare)
     stuck = Intent.objects.latest("created_at")
     assert (stuck.state, stuck.attempts) == (Intent.State.STUCK, 0), "nothing is learnt by asking again"

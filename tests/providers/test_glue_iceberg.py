@@ -220,6 +220,21 @@ def test_a_lost_answer_keeps_the_file_until_it_is_known(provider: GlueProvider, 
         assert files(glue) == {pointer}, "a repeat writes the same file"
 
 
+def test_a_plan_in_a_definition_as_older_versions_have_it(provider: GlueProvider, glue: Glue) -> None:
+    new = planned(provider)
+    assert new.plan is not None
+    older = new.definition | {"rest": new.definition["rest"] | {"metalake.planned": new.plan}}
+    assert provider.tables.named_places(older) == provider.tables.named_places(new.definition, new.plan)
+    made = provider.tables.create(FLIGHTS, "delays", older)
+    pointer = provider.pointers.location(made.definition)
+    assert files(glue) == {pointer} and "metalake.planned" not in str(made.definition)
+    provider.tables.discard(older)
+    assert files(glue) == {pointer}, "the table points to it"
+    provider.tables.drop(FLIGHTS, "delays", made.identity)
+    provider.tables.discard(older)
+    assert files(glue) == set()
+
+
 def test_what_was_made_and_not_read_back_is_not_refused(provider: GlueProvider, glue: Glue) -> None:
     glue.fail("GetTable", Fault.ERROR, after=1)
     with pytest.raises(OutcomeUnknown):
