@@ -50,13 +50,13 @@ def admit_to(actor: Actor, asked: str, ident: Address) -> None:
 
 def _require(actor: Actor, asked: str, ident: Address) -> None:
     operation = OPERATIONS[asked]
-    found = finding.find(actor, ident)
+    located = finding.find(actor, ident)
     if ident.kind == Kind.TABLE:
-        found = a_table(actor, found)
-    if found.kind in operation.on:
-        policy.require(actor, operation, found)
-    elif not policy.sees(actor, found):  # the body names the object
-        raise policy.unseen(actor, found)
+        located = a_table(actor, located)
+    if located.kind in operation.on:
+        policy.require(actor, operation, located)
+    elif not policy.sees(actor, located):  # the body names the object
+        raise policy.unseen(actor, located)
 
 
 def _reach(actor: Actor, asked: str, ident: Address) -> None:
@@ -110,6 +110,6 @@ def _admit_to_any(actor: Actor, asked: str, names: Mapping[str, str]) -> None:
     kind = kind_of(names["type"])
     if kind not in FAMILIES[asked]:
         return
-    found = find_object(names["metalake"], kind, names["full_name"], actor)
-    if not (asked == "grant_on" and may_lift(actor, found)):
-        require(actor, FAMILIES[asked][kind], found)
+    located = find_object(names["metalake"], kind, names["full_name"], actor)
+    if not (asked == "grant_on" and may_lift(actor, located)):
+        require(actor, FAMILIES[asked][kind], located)

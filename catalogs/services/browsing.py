@@ -78,10 +78,10 @@ class Description:
 
 def locate(actor: Actor, securable_id: int) -> Located:
     """The metalake, catalog, schema or table of this id. Raises NotFound, the same for a hidden one as for none."""
-    found = by_id(securable_id) if securable_id <= _LARGEST_ID else None
-    if found is None or found.kind not in _SHOWN or not policy.sees(actor, found):
+    target = by_id(securable_id) if securable_id <= _LARGEST_ID else None
+    if target is None or target.kind not in _SHOWN or not policy.sees(actor, target):
         raise NotFound("There is no such object.")
-    return found
+    return target
 
 
 def top_level(actor: Actor, after: str | None = None) -> Level:
@@ -89,22 +89,22 @@ def top_level(actor: Actor, after: str | None = None) -> Level:
     return _level(list_metalakes(actor), Slot.METALAKE, after)
 
 
-def level_below(actor: Actor, found: Located, slot: str | None = None, after: str | None = None) -> Level:
+def level_below(actor: Actor, target: Located, slot: str | None = None, after: str | None = None) -> Level:
     """What the actor sees directly below an object; a level that goes on is asked for again with its `next`."""
-    if found.kind == Kind.METALAKE:
-        return _level(list_catalogs(actor, found.metalake.name), Slot.CATALOG, after)
-    if found.kind not in CONTAINERS:
+    if target.kind == Kind.METALAKE:
+        return _level(list_catalogs(actor, target.metalake.name), Slot.CATALOG, after)
+    if target.kind not in CONTAINERS:
         return Level(())
     schemas: list[Child] = []
-    if slot != Slot.TABULAR and (found.kind == Kind.CATALOG or found.nested):
-        schemas = _schemas(actor, found, after)
+    if slot != Slot.TABULAR and (target.kind == Kind.CATALOG or target.nested):
+        schemas = _schemas(actor, target, after)
         if len(schemas) > LEVEL_LIMIT:
             return Level(tuple(schemas[:LEVEL_LIMIT]), Next(Slot.SCHEMA, schemas[LEVEL_LIMIT - 1].name))
         after = None
-    if found.kind == Kind.CATALOG:
+    if target.kind == Kind.CATALOG:
         return Level(tuple(schemas))
     room = LEVEL_LIMIT - len(schemas)
-    tables = _tables(actor, found, after, room)
+    tables = _tables(actor, target, after, room)
     if len(tables) > room:
         last = tables[room - 1].name if room else ""
         return Level((*schemas, *tables[:room]), Next(Slot.TABULAR, last))
@@ -115,25 +115,25 @@ def _level(rows: Any, slot: str, after: str | None) -> Level:
     """A level of metalakes or catalogs: whatever is listed may be loaded."""
     if after is not None:
         rows = rows.filter(name__gt=after)
-    found = list(rows[: LEVEL_LIMIT + 1])
-    children = tuple(Child(row.id, row.kind, row.name, enabled=row.enabled) for row in found[:LEVEL_LIMIT])
-    return Level(children, Next(slot, children[-1].name) if len(found) > LEVEL_LIMIT else None)
+    target = list(rows[: LEVEL_LIMIT + 1])
+    children = tuple(Child(row.id, row.kind, row.name, enabled=row.enabled) for row in target[:LEVEL_LIMIT])
+    return Level(children, Next(slot, children[-1].name) if len(target) > LEVEL_LIMIT else None)
 
 
-def _schemas(actor: Actor, found: Located, after: str | None) -> list[Child]:
-    paths = list_schemas(actor, _ident(found), after, LEVEL_LIMIT + 1).paths
-    nodes = _nodes(found, Slot.SCHEMA, [path.leaf for path in paths])
-    return [Child(node.id, node.kind, node.name, is_path=not _may_load(actor, found, node)) for node in nodes]
+def _schemas(actor: Actor, target: Located, after: str | None) -> list[Child]:
+    paths = list_schemas(actor, _ident(target), after, LEVEL_LIMIT + 1).paths
+    nodes = _nodes(target, Slot.SCHEMA, [path.leaf for path in paths])
+    return [Child(node.id, node.kind, node.name, is_path=not _may_load(actor, target, node)) for node in nodes]
 
 
-def _tables(actor: Actor, found: Located, after: str | None, room: int) -> list[Child]:
-    names = list_tables(actor, _ident(found), after, room + 1).names
-    return [Child(node.id, node.kind, node.name) for node in _nodes(found, Slot.TABULAR, names)]
+def _tables(actor: Actor, target: Located, after: str | None, room: int) -> list[Child]:
+    names = list_tables(actor, _ident(target), after, room + 1).names
+    return [Child(node.id, node.kind, node.name) for node in _nodes(target, Slot.TABULAR, names)]
 
 
-def _nodes(found: Located, slot: str, names: list[str]) -> Iterable[Node]:
+def _nodes(target: Located, slot: str, names: list[str]) -> Iterable[Node]:
     """The children of these names, in their order; what went away in between is left out."""
-    rows = Securable.objects.filter(parent_id=found.id, slot=slot, name__in=names).values_list(*_NODE)
+    rows = Securable.objects.filter(parent_id=target.id, slot=slot, name__in=names).values_list(*_NODE)
     by_name = {node.name: node for node in (Node(*row) for row in rows)}
     return [by_name[name] for name in names if name in by_name]
 
@@ -142,25 +142,25 @@ def _may_load(actor: Actor, parent: Located, node: Node) -> bool:
     return policy.permits(actor, operations.LOAD_SCHEMA, parent.below(node))
 
 
-def _ident(found: Located) -> Address:
-    if found.kind == Kind.METALAKE:
-        return Address(metalake=found.metalake.name)
-    leaf = None if found.kind in CONTAINERS else found.name
+def _ident(target: Located) -> Address:
+    if target.kind == Kind.METALAKE:
+        return Address(metalake=target.metalake.name)
+    leaf = None if target.kind in CONTAINERS else target.name
     return Address(
-        metalake=found.metalake.name, catalog=found.catalog.name, schema=found.path.segments or None, leaf=leaf
+        metalake=target.metalake.name, catalog=target.catalog.name, schema=target.path.segments or None, leaf=leaf
     )
 
 
-def describe(actor: Actor, found: Located) -> Description:
+def describe(actor: Actor, target: Located) -> Description:
     """All that the actor may know of a located object. Raises NotInUse where it lies below something disabled."""
-    if not policy.permits(actor, operations.load_of(found.kind), found):
+    if not policy.permits(actor, operations.load_of(target.kind), target):
         return Description(is_path=True)
-    if found.kind == Kind.TABLE:
-        return _describe_table(actor, found)
-    if found.kind == Kind.SCHEMA:
-        return _describe_schema(actor, found)
-    facts = _FACTS[Kind(found.kind)](actor, found)
-    row = _row(found)
+    if target.kind == Kind.TABLE:
+        return _describe_table(actor, target)
+    if target.kind == Kind.SCHEMA:
+        return _describe_schema(actor, target)
+    facts = _FACTS[Kind(target.kind)](actor, target)
+    row = _row(target)
     return _described(row, row.comment or "", row.properties, facts)
 
 
@@ -182,12 +182,12 @@ def _described(
     )
 
 
-def _metalake_facts(actor: Actor, found: Located) -> tuple[tuple[str, str], ...]:
-    return _in_use(load_metalake(actor, found.metalake.name))
+def _metalake_facts(actor: Actor, target: Located) -> tuple[tuple[str, str], ...]:
+    return _in_use(load_metalake(actor, target.metalake.name))
 
 
-def _catalog_facts(actor: Actor, found: Located) -> tuple[tuple[str, str], ...]:
-    row = load_catalog(actor, found.metalake.name, found.catalog.name)
+def _catalog_facts(actor: Actor, target: Located) -> tuple[tuple[str, str], ...]:
+    row = load_catalog(actor, target.metalake.name, target.catalog.name)
     nested = "allowed" if row.nested else "not in this catalog"
     return (("Type", row.type), ("Provider", row.provider), ("Schemas inside schemas", nested), *_in_use(row))
 
@@ -195,13 +195,13 @@ def _catalog_facts(actor: Actor, found: Located) -> tuple[tuple[str, str], ...]:
 _FACTS = {Kind.METALAKE: _metalake_facts, Kind.CATALOG: _catalog_facts}
 
 
-def _describe_schema(actor: Actor, found: Located) -> Description:
+def _describe_schema(actor: Actor, target: Located) -> Description:
     """As its own system says it; where that cannot be asked, from the row alone."""
-    facts = (("Full name", found.path.logical()),)
+    facts = (("Full name", target.path.logical()),)
     try:
-        row = load_schema(actor, _ident(found)).row
+        row = load_schema(actor, _ident(target)).row
     except ProviderUnavailable as failure:
-        return _described(_row(found), "", {}, facts, notice=f"Its details cannot be read now. {failure.message}")
+        return _described(_row(target), "", {}, facts, notice=f"Its details cannot be read now. {failure.message}")
     return _described(row, row.comment or "", row.properties, facts)
 
 
@@ -209,18 +209,18 @@ def _in_use(row: Metalake | Catalog) -> tuple[tuple[str, str], ...]:
     return () if row.enabled else (("State", "disabled: nothing below it answers"),)
 
 
-def _describe_table(actor: Actor, found: Located) -> Description:
+def _describe_table(actor: Actor, target: Located) -> Description:
     """From its metadata file; where that cannot be read, from the row alone."""
     try:
-        table = load_table(actor, _ident(found))
+        table = load_table(actor, _ident(target))
     except (ProviderUnavailable, Unsupported) as failure:
-        return _described(_row(found), "", {}, (), notice=f"Its metadata cannot be read now. {failure.message}")
+        return _described(_row(target), "", {}, (), notice=f"Its metadata cannot be read now. {failure.message}")
     shown = describe_table(table)
     return _described(_row(table.published), shown.comment, shown.properties, shown.facts, columns=shown.columns)
 
 
-def _row(found: Located) -> Securable:
-    row = Securable.objects.select_related("owner_user", "owner_group").filter(pk=found.id).first()
+def _row(target: Located) -> Securable:
+    row = Securable.objects.select_related("owner_user", "owner_group").filter(pk=target.id).first()
     if row is None:
-        raise found.missing()
+        raise target.missing()
     return row

@@ -39,11 +39,11 @@ ANY_TIME = frozenset({"cache-ttl", "refresh-interval"})  # what may change while
 
 
 def list_catalogs(actor: Actor, metalake: str) -> QuerySet[Catalog]:
-    found = find(actor, Address(metalake=metalake))
-    policy.require(actor, operations.LIST_CATALOGS, found)
-    require_enabled(found)
-    rows = Catalog.objects.filter(parent_id=found.id)
-    return policy.visible_catalogs(actor, found, rows).order_by("name")
+    located = find(actor, Address(metalake=metalake))
+    policy.require(actor, operations.LIST_CATALOGS, located)
+    require_enabled(located)
+    rows = Catalog.objects.filter(parent_id=located.id)
+    return policy.visible_catalogs(actor, located, rows).order_by("name")
 
 
 def create_catalog(
@@ -68,13 +68,13 @@ def create_catalog(
     def look(actor: Actor) -> Held:
         return [(_creating(actor, metalake), Lock.HANGS)]
 
-    def act(actor: Actor, found: Located) -> Catalog:
-        if Catalog.objects.filter(parent_id=found.id, name=name).exists():
+    def act(actor: Actor, located: Located) -> Catalog:
+        if Catalog.objects.filter(parent_id=located.id, name=name).exists():
             raise AlreadyExists(f"Catalog {name} already exists.", kind=Kind.CATALOG)
         row = Catalog.made(
             Kind.CATALOG,
             name,
-            row_of(Metalake, found),
+            row_of(Metalake, located),
             id=catalog_id,
             type=type_,
             provider=provider or "",
@@ -88,12 +88,12 @@ def create_catalog(
         row.folds_case = schemas is not None and schemas.folds_case
         row.systems = sorted(system.words)
         catalog_places.claim(actor, row, registered, system)
-        systems.require_alone(actor, row.id, found.id, system)
+        systems.require_alone(actor, row.id, located.id, system)
         row.save(force_insert=True)
         if secrets := _masked(row.properties, opened):
             vault.seal(row.id, secrets)
         facts = [stands(row)]
-        record(event_of(actor, "catalog.created", Kind.CATALOG, row.id, [name], found.id, facts, provider=provider))
+        record(event_of(actor, "catalog.created", Kind.CATALOG, row.id, [name], located.id, facts, provider=provider))
         return row
 
     def hold_more() -> None:
@@ -104,10 +104,10 @@ def create_catalog(
 
 
 def _creating(actor: Actor, metalake: str) -> Located:
-    found = find(actor, Address(metalake=metalake))
-    policy.require(actor, operations.CREATE_CATALOG, found)
-    require_enabled(found)
-    return found
+    located = find(actor, Address(metalake=metalake))
+    policy.require(actor, operations.CREATE_CATALOG, located)
+    require_enabled(located)
+    return located
 
 
 def check_registration(name: str, type_: str, provider: str | None, properties: dict[str, str]) -> type[Provider]:
@@ -132,13 +132,13 @@ def test_connection(
     actor: Actor, metalake: str, name: str, type_: str, provider: str | None, properties: dict[str, str]
 ) -> None:
     """Try what a registration would use; asks the same right as creating."""
-    found = find(actor, Address(metalake=metalake))
-    policy.require(actor, operations.TEST_CONNECTION, found)
-    require_enabled(found)
+    located = find(actor, Address(metalake=metalake))
+    policy.require(actor, operations.TEST_CONNECTION, located)
+    require_enabled(located)
     chosen = check_registration(name, type_, provider, properties)
     trial = new_id()
     tried = chosen(trial, chosen.completed(trial, properties))
-    _try(tried, found.id, tried.test_connection)
+    _try(tried, located.id, tried.test_connection)
 
 
 def _try(provider: Provider, metalake_id: int, act: Callable[[], None]) -> None:
@@ -150,10 +150,10 @@ def _try(provider: Provider, metalake_id: int, act: Callable[[], None]) -> None:
 
 
 def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
-    found = find(actor, Address(metalake=metalake, catalog=name))
-    policy.require(actor, operations.LOAD_CATALOG, found)
-    require_enabled(found.above())
-    return row_of(Catalog, found)
+    located = find(actor, Address(metalake=metalake, catalog=name))
+    policy.require(actor, operations.LOAD_CATALOG, located)
+    require_enabled(located.above())
+    return row_of(Catalog, located)
 
 
 def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Catalog:
@@ -168,17 +168,17 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
     renames = alteration.new_name is not None
 
     def look(actor: Actor) -> Held:
-        found = find(actor, Address(metalake=metalake, catalog=name))
-        policy.require(actor, operations.ALTER_CATALOG, found)
-        require_enabled(found)
-        return [(found, Lock.MOVES if renames else Lock.CHANGES)]
+        located = find(actor, Address(metalake=metalake, catalog=name))
+        policy.require(actor, operations.ALTER_CATALOG, located)
+        require_enabled(located)
+        return [(located, Lock.MOVES if renames else Lock.CHANGES)]
 
-    def act(actor: Actor, found: Located) -> Catalog:
-        row = row_of(Catalog, found)
+    def act(actor: Actor, located: Located) -> Catalog:
+        row = row_of(Catalog, located)
         before = row.properties
         fields, opened = _apply(alteration, row)
         if elsewhere := _leads_elsewhere(before, row.properties):
-            require_settled(found)
+            require_settled(located)
         if opened is not None:
             catalog_places.claim_anew(actor, row, before, opened, system)
             _keep_system(actor, row, opened, system)
@@ -187,11 +187,11 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
             Catalog.objects.filter(pk=row.pk).exclude(nested=row.nested).update(nested=row.nested)
             if opened is not None:
                 vault.seal(row.pk, _masked(row.properties, opened))
-            record(event(actor, "catalog.altered", found, named(row, fields), changed=sorted(fields)))
+            record(event(actor, "catalog.altered", located, named(row, fields), changed=sorted(fields)))
         if elsewhere:
             transaction.on_commit(partial(lines.forget, row.pk))
             reason = f"{actor.name} altered where the catalog leads; start the refresh again."
-            store_for(found, Kind.CATALOG).forget_answers(row.pk, reason)
+            store_for(located, Kind.CATALOG).forget_answers(row.pk, reason)
         return row
 
     return write_to(actor, look, act, kind=Kind.CATALOG)
@@ -246,28 +246,28 @@ def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: 
 
 def _altered(actor: Actor, metalake: str, name: str, alteration: Alteration) -> tuple[Provider, int]:
     """The provider that an alteration would lead to, and its metalake; nothing is kept."""
-    found = find(actor, Address(metalake=metalake, catalog=name))
-    policy.require(actor, operations.ALTER_CATALOG, found)
-    require_enabled(found)
-    row = row_of(Catalog, found)
+    located = find(actor, Address(metalake=metalake, catalog=name))
+    policy.require(actor, operations.ALTER_CATALOG, located)
+    require_enabled(located)
+    row = row_of(Catalog, located)
     kept = kept_provider(row.pk, row.provider, row.properties).locations()
     with transaction.atomic():
         _, opened = _apply(alteration, row)
     altered = provider_for(row.provider, row.pk, opened or vault.opened(row.pk, row.properties))
     altered.kept = kept
-    return altered, found.metalake.id
+    return altered, located.metalake.id
 
 
 def set_catalog_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> None:
     def look(actor: Actor) -> Held:
-        found = find(actor, Address(metalake=metalake, catalog=name))
-        policy.require(actor, operations.ENABLE_CATALOG, found)
-        require_enabled(found.above())
-        return [(found, Lock.CHANGES)]
+        located = find(actor, Address(metalake=metalake, catalog=name))
+        policy.require(actor, operations.ENABLE_CATALOG, located)
+        require_enabled(located.above())
+        return [(located, Lock.CHANGES)]
 
-    def act(actor: Actor, found: Located) -> None:
-        if Catalog.objects.filter(pk=found.id).exclude(enabled=enabled).update(enabled=enabled):
-            record(event(actor, "catalog.enabled" if enabled else "catalog.disabled", found))
+    def act(actor: Actor, located: Located) -> None:
+        if Catalog.objects.filter(pk=located.id).exclude(enabled=enabled).update(enabled=enabled):
+            record(event(actor, "catalog.enabled" if enabled else "catalog.disabled", located))
 
     write_to(actor, look, act, kind=Kind.CATALOG)
 
@@ -280,27 +280,27 @@ def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
 
     def look(actor: Actor) -> Held:
         try:
-            found = find(actor, Address(metalake=metalake, catalog=name))
-            policy.require(actor, operations.DROP_CATALOG, found)
+            located = find(actor, Address(metalake=metalake, catalog=name))
+            policy.require(actor, operations.DROP_CATALOG, located)
         except NotFound as miss:
             if miss.kind == Kind.METALAKE:
                 raise
             return []
-        require_enabled(found.above())
-        return [(found, Lock.MOVES)]
+        require_enabled(located.above())
+        return [(located, Lock.MOVES)]
 
-    def act(actor: Actor, found: Located | None = None) -> bool:
-        if found is None:
+    def act(actor: Actor, located: Located | None = None) -> bool:
+        if located is None:
             return False
-        row = row_of(Catalog, found)
-        require_settled(found)
+        row = row_of(Catalog, located)
+        require_settled(located)
         if not force:
             if row.enabled:
                 raise InUse(f"Catalog {name} is in use; disable it first, or drop it by force.", kind=Kind.CATALOG)
             if Schema.objects.filter(in_catalog_id=row.id).exists():
                 raise NotEmpty(f"Catalog {name} is not empty.", kind=Kind.CATALOG)
-        remove(found)
-        record(event(actor, "catalog.dropped", found, [gone(found.id)], force=force))
+        remove(located)
+        record(event(actor, "catalog.dropped", located, [gone(located.id)], force=force))
         return True
 
     return write_to(actor, look, act, kind=Kind.CATALOG)

@@ -64,15 +64,15 @@ def require_reach(actor: Actor, catalog: Located) -> None:
     require_enabled(catalog)
 
 
-def check_cascade(found: Located, cascade: bool) -> None:
+def check_cascade(located: Located, cascade: bool) -> None:
     """Raise Unsupported for a drop of all that a schema of a nested catalog holds."""
-    if cascade and found.nested:
+    if cascade and located.nested:
         raise Unsupported("Cascade is not supported: drop what the schema holds first.", kind=Kind.SCHEMA)
 
 
-def folds_case(found: Located) -> bool:
+def folds_case(located: Located) -> bool:
     """Whether the catalog keeps names in lower case only."""
-    offered = offers_of(found).get(Kind.SCHEMA)
+    offered = offers_of(located).get(Kind.SCHEMA)
     return offered is not None and offered.folds_case
 
 

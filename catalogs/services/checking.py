@@ -28,8 +28,8 @@ class Checked:
 
     @property
     def full_name(self) -> str:
-        found = by_id(self.table_id)
-        return dotted(found.full_name) if found else "a table that was dropped meanwhile"
+        located = by_id(self.table_id)
+        return dotted(located.full_name) if located else "a table that was dropped meanwhile"
 
 
 def full_name(catalog: Catalog) -> str:

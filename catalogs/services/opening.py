@@ -21,17 +21,17 @@ def provider_of(row: Catalog) -> Provider:
     return provider_for(row.provider, row.pk, vault.properties_of(row.pk) if has_secrets else row.properties)
 
 
-def provider_at(found: Located) -> Provider:
+def provider_at(located: Located) -> Provider:
     """The provider of the catalog on a lineage; one statement."""
     try:
-        return provider_for(found.provider or "", found.catalog.id, vault.properties_of(found.catalog.id))
+        return provider_for(located.provider or "", located.catalog.id, vault.properties_of(located.catalog.id))
     except NotFound:
-        raise missing(Kind.CATALOG, [found.catalog.name]) from None
+        raise missing(Kind.CATALOG, [located.catalog.name]) from None
 
 
-def files_of(found: Located) -> MetadataFiles:
+def files_of(located: Located) -> MetadataFiles:
     """The metadata files of a catalog whose tables are ours. Raises Unsupported for another; one statement."""
-    return provider_at(found).files
+    return provider_at(located).files
 
 
 def files_in(row: Catalog) -> MetadataFiles:

@@ -36,13 +36,13 @@ def find_table(actor: Actor, ident: Address) -> Located:
     return a_table(actor, find(actor, ident))
 
 
-def a_table(actor: Actor, found: Located) -> Located:
-    """What was found, if it is a table. Raises NotFound."""
-    if found.kind != Kind.TABLE:
-        if not policy.sees(actor, found.above()):
-            raise policy.unseen(actor, found.above())
-        raise missing(Kind.TABLE, found.full_name)
-    return found
+def a_table(actor: Actor, located: Located) -> Located:
+    """The same, if it is a table. Raises NotFound."""
+    if located.kind != Kind.TABLE:
+        if not policy.sees(actor, located.above()):
+            raise policy.unseen(actor, located.above())
+        raise missing(Kind.TABLE, located.full_name)
+    return located
 
 
 def as_called_now(table: Located) -> Located:
@@ -53,12 +53,12 @@ def as_called_now(table: Located) -> Located:
     return fresh
 
 
-def current_record(found: Located) -> TableRecord:
-    location = found.metadata_location or ""
-    content = METADATA.get(found.catalog.id, location)
+def current_record(located: Located) -> TableRecord:
+    location = located.metadata_location or ""
+    content = METADATA.get(located.catalog.id, location)
     if content is None:
-        content = files_of(found).read(location)
-    return TableRecord(found, location, content)
+        content = files_of(located).read(location)
+    return TableRecord(located, location, content)
 
 
 def require_home(actor: Actor, ident: Address, asks: Operation = operations.CREATE_TABLE) -> Located:
@@ -88,8 +88,8 @@ def insert_table(
 ) -> TableRecord:
     """Write the first metadata file, then the row that points to it."""
     written, content = store.write(metadata, None)
-    found = or_discard(store, written, lambda: publish_table(actor, ident, home, store, metadata, written, fact, fresh))
-    return TableRecord(found, written, content)
+    table = or_discard(store, written, lambda: publish_table(actor, ident, home, store, metadata, written, fact, fresh))
+    return TableRecord(table, written, content)
 
 
 def publish_table(

@@ -33,17 +33,17 @@ PLACE = "place"
 
 def places_of(actor: Actor, ident: Address) -> list[LocationClaim]:
     """The places of a table, those that it writes to first, then those that it had before."""
-    found = _table(actor, ident)
-    rows = LocationClaim.objects.filter(securable_id=found.id).order_by("former_since", "location")
+    located = _table(actor, ident)
+    rows = LocationClaim.objects.filter(securable_id=located.id).order_by("former_since", "location")
     return sorted(rows, key=lambda row: row.former_since is not None)
 
 
 def _table(actor: Actor, ident: Address) -> Located:
-    found = find_table(actor, ident)
-    policy.require(actor, operations.RELEASE_PLACES, found)
-    require_enabled(found)
-    store_for(found, Kind.TABLE).pointers.require_claims(found)
-    return found
+    located = find_table(actor, ident)
+    policy.require(actor, operations.RELEASE_PLACES, located)
+    require_enabled(located)
+    store_for(located, Kind.TABLE).pointers.require_claims(located)
+    return located
 
 
 def release_former(actor: Actor, ident: Address, place_id: str) -> None:
@@ -58,20 +58,20 @@ def release_former(actor: Actor, ident: Address, place_id: str) -> None:
 
 
 def _release_as_read(actor: Actor, ident: Address, place_id: str) -> bool:
-    found = _table(actor, ident)
-    rows = LocationClaim.objects.filter(securable_id=found.id)
+    located = _table(actor, ident)
+    rows = LocationClaim.objects.filter(securable_id=located.id)
     place = next((row for row in rows if str(row.pk) == place_id), None)
     if place is None:
         raise NotFound(f"Place {place_id} of the table does not exist.", kind=PLACE)
     if place.former_since is None:
         raise InUse(f"The table writes to {place.location}; set another location first.", kind=PLACE)
-    _require_left(actor, found, place, [row.location for row in rows])
+    _require_left(actor, located, place, [row.location for row in rows])
 
     def look(actor: Actor) -> Held:
         return [(_table(actor, ident), Lock.CHANGES)]
 
     def act(actor: Actor, fresh: Located) -> bool:
-        if (fresh.id, fresh.metadata_location) != (found.id, found.metadata_location):
+        if (fresh.id, fresh.metadata_location) != (located.id, located.metadata_location):
             return False
         if not LocationClaim.objects.filter(pk=place.pk, former_since=place.former_since).delete()[0]:
             raise Stale
@@ -81,10 +81,10 @@ def _release_as_read(actor: Actor, ident: Address, place_id: str) -> bool:
     return write_to(actor, look, act, kind=Kind.TABLE)
 
 
-def _require_left(actor: Actor, found: Located, place: LocationClaim, places: list[str]) -> None:
+def _require_left(actor: Actor, located: Located, place: LocationClaim, places: list[str]) -> None:
     """Raise InUse while a live file lies there."""
-    store = store_for(found, Kind.TABLE)
-    current = store.pointers.read(store.load(actor, found))
+    store = store_for(located, Kind.TABLE)
+    current = store.pointers.read(store.load(actor, located))
     files = store.pointers.files(current)
     owns = owned_by(places, files.allowed, files.file_roots)
     if current.metadata_location and owned_by([place.location], files.allowed, files.file_roots)(
@@ -104,16 +104,16 @@ def _require_left(actor: Actor, found: Located, place: LocationClaim, places: li
 
 def reserved_in(actor: Actor, metalake: str, catalog: str) -> list[ReservedPlace]:
     """What is reserved in a catalog and the actor may use: all for its owner, for others what was theirs."""
-    found = _catalog(actor, metalake, catalog)
-    rows = ReservedPlace.objects.filter(of_catalog=found.id).order_by("location", "pk")
-    return [row for row in rows if reserved.may_use(actor, row, found)]
+    located = _catalog(actor, metalake, catalog)
+    rows = ReservedPlace.objects.filter(of_catalog=located.id).order_by("location", "pk")
+    return [row for row in rows if reserved.may_use(actor, row, located)]
 
 
 def _catalog(actor: Actor, metalake: str, catalog: str) -> Located:
-    found = find(actor, Address(metalake=metalake, catalog=catalog))
-    policy.require(actor, operations.LOAD_CATALOG, found)
-    require_enabled(found)
-    return found
+    located = find(actor, Address(metalake=metalake, catalog=catalog))
+    policy.require(actor, operations.LOAD_CATALOG, located)
+    require_enabled(located)
+    return located
 
 
 def release_reserved(actor: Actor, metalake: str, catalog: str, place_id: str) -> None:
@@ -122,13 +122,13 @@ def release_reserved(actor: Actor, metalake: str, catalog: str, place_id: str) -
     def look(actor: Actor) -> Held:
         return [(_catalog(actor, metalake, catalog), Lock.HANGS)]
 
-    def act(actor: Actor, found: Located) -> None:
-        rows = ReservedPlace.objects.filter(of_catalog=found.id)
+    def act(actor: Actor, located: Located) -> None:
+        rows = ReservedPlace.objects.filter(of_catalog=located.id)
         row = next((row for row in rows if str(row.pk) == place_id), None)
-        if row is None or not reserved.may_use(actor, row, found):
+        if row is None or not reserved.may_use(actor, row, located):
             raise NotFound(f"Reserved place {place_id} does not exist.", kind=PLACE)
         row.delete()
-        record(event(actor, "place.released", found, location=row.location, of=row.full_name))
+        record(event(actor, "place.released", located, location=row.location, of=row.full_name))
 
     write_to(actor, look, act, kind=Kind.CATALOG)
 

@@ -15,20 +15,18 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-import orjson
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from authz.models import AuditEntry
 from catalogs.lookup import by_id
 from catalogs.models import Catalog, LocationClaim, ReservedPlace, Table
 from catalogs.services import claims
 from catalogs.services.opening import files_in, kept_provider, provider_of
+from catalogs.services.table_files import TableFiles, logged_names, metadata_at
 from catalogs.stores import keeps_tables_here
 from formats.iceberg import files, locations
-from metalake.errors import Invalid, MetalakeError, NotFound, TooLarge
+from metalake.errors import Invalid, MetalakeError
 from metalake.events import event_of, record
 from metalake.kinds import Kind
 from metalake.lineage import Located
@@ -38,8 +36,6 @@ from providers.metadata_files import MetadataFiles
 
 DAY = 86_400.0
 MADE_FOR_A_TABLE = frozenset({"data", "metadata"})
-DELETES_OLD = "write.metadata.delete-after-commit.enabled"
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -109,43 +105,43 @@ class Vacuum:
                 yield from self._in_tables(row, provider.files)
                 yield from self._beside_tables(row, provider.files)
 
-    def remove(self, found: Orphan | EmptyFolder) -> bool:
+    def remove(self, finding: Orphan | EmptyFolder) -> bool:
         """Whether it was removed: it is looked at once more, and stays where anything changed.
 
         Raises OSError, MetalakeError where the table cannot be read, OperationalError where others hold it for long.
         """
-        return self._remove_file(found) if isinstance(found, Orphan) else self._remove_folder(found)
+        return self._remove_file(finding) if isinstance(finding, Orphan) else self._remove_folder(finding)
 
     # Files
 
     def _in_tables(self, row: Catalog, own_files: MetadataFiles) -> Iterator[Finding]:
         remote = 0
         for pk in list(_tables_of(row).values_list("pk", flat=True)):
-            found = by_id(pk)
-            if found is None:
+            located = by_id(pk)
+            if located is None:
                 continue
             places = LocationClaim.objects.filter(securable_id=pk).values_list("location", flat=True)
             local = [place for place in places if locations.is_local(place)]
             remote += not local
             try:
-                yield from self._in_table(found, own_files, local)
+                yield from self._in_table(located, own_files, local)
             except MetalakeError as failure:
-                yield Left(f"table {_name(found)}", failure.message)
+                yield Left(f"table {_name(located)}", failure.message)
         if remote:
             why = "they lie in a storage, which no commit asks again whether its file is there."
             yield Left(f"{remote} tables of catalog {row.name}", why)
 
-    def _in_table(self, found: Located, own_files: MetadataFiles, places: Iterable[str]) -> Iterator[Finding]:
-        table: _Table | None = None
+    def _in_table(self, located: Located, own_files: MetadataFiles, places: Iterable[str]) -> Iterator[Finding]:
+        table: TableFiles | None = None
         for place in places:
             if why := self._why_not(place, own_files):
-                yield Left(f"place {place} of table {_name(found)}", why)
+                yield Left(f"place {place} of table {_name(located)}", why)
                 continue
             for path, status in _written_here(_path(place)):
-                orphan = Orphan(path, status.st_size, now() - status.st_mtime, found.id, _name(found), place)
+                orphan = Orphan(path, status.st_size, now() - status.st_mtime, located.id, _name(located), place)
                 if orphan.age < self.age:
                     continue
-                table = table or _Table(found, own_files)
+                table = table or TableFiles(located, own_files)
                 if not table.knows(path) and table.wrote(path) and os.path.basename(path) not in self._named_anywhere:
                     yield orphan
 
@@ -164,13 +160,13 @@ class Vacuum:
     @cached_property
     def _outside(self) -> list[str]:
         """The places of catalogs whose tables an outside system keeps."""
-        found: list[str] = []
+        places: list[str] = []
         for row in Catalog.objects.all():
             with suppress(MetalakeError):
                 provider = kept_provider(row.pk, row.provider, row.properties)
                 if not keeps_tables_here(row):
-                    found += provider.locations()
-        return found
+                    places += provider.locations()
+        return places
 
     @cached_property
     def _named_anywhere(self) -> set[str]:
@@ -181,7 +177,7 @@ class Vacuum:
                 named.add(os.path.basename(pointer))
                 if locations.is_local(pointer):
                     with suppress(MetalakeError):
-                        named |= _logged(_metadata(files_in(row), pointer))
+                        named |= logged_names(metadata_at(files_in(row), pointer))
         return named
 
     def _remove_file(self, orphan: Orphan) -> bool:
@@ -190,21 +186,21 @@ class Vacuum:
             claimed = LocationClaim.objects.filter(securable_id=orphan.table_id, location=orphan.place)
             if not list(rows) or not claimed.exists():
                 return False
-            found = by_id(orphan.table_id)
-            assert found is not None
-            catalog = Catalog.objects.get(pk=found.catalog.id)
+            located = by_id(orphan.table_id)
+            assert located is not None
+            catalog = Catalog.objects.get(pk=located.catalog.id)
             if not keeps_tables_here(catalog):
                 return False
             own_files = files_in(catalog)
             if self._why_not(orphan.place, own_files):
                 return False
-            table = _Table(found, own_files)
+            table = TableFiles(located, own_files)
             if table.knows(orphan.path) or not table.wrote(orphan.path):
                 return False
             locations.require_deletable(orphan.path)
             if not self._unlink(orphan.path):
                 return False
-            told = (Kind.TABLE, found.id, found.full_name, found.metalake.id)
+            told = (Kind.TABLE, located.id, located.full_name, located.metalake.id)
             record(event_of(OPERATOR, "table.orphan_removed", *told, file=orphan.path))
             return True
 
@@ -249,87 +245,30 @@ class Vacuum:
                 kept.add(locations.real_path(place))
         return kept
 
-    def _remove_folder(self, found: EmptyFolder) -> bool:
-        place = f"file://{found.path}"
+    def _remove_folder(self, empty: EmptyFolder) -> bool:
+        place = f"file://{empty.path}"
         with transaction.atomic():
-            claims.take_turn(found.catalog_id)
+            claims.take_turn(empty.catalog_id)
             kept = self._kept()
-            if claims.overlapping([place]).exists() or any(_holds(found.path, folder) for folder in kept):
+            if claims.overlapping([place]).exists() or any(_holds(empty.path, folder) for folder in kept):
                 return False
-            if [path for path, age in _empty(found.path, kept) if age >= self.age] != [found.path]:
+            if [path for path, age in _empty(empty.path, kept) if age >= self.age] != [empty.path]:
                 return False
             try:
-                for name in os.listdir(found.path):
-                    os.rmdir(os.path.join(found.path, name))
-                os.rmdir(found.path)
+                for name in os.listdir(empty.path):
+                    os.rmdir(os.path.join(empty.path, name))
+                os.rmdir(empty.path)
             except OSError:
                 return False  # something came into it
         return True
-
-
-class _Table:
-    """What one table knows of its metadata files. Raises MetalakeError where its metadata cannot be read."""
-
-    def __init__(self, found: Located, own_files: MetadataFiles) -> None:
-        self.id, self.files = found.id, own_files
-        self.pointer = found.metadata_location or ""
-        self.metadata = _metadata(own_files, self.pointer)
-        self.audit = AuditEntry.objects.filter(object_id=found.id)
-
-    def knows(self, path: str) -> bool:
-        """Whether the pointer or the log names a file, or a commit did: then it is the table's past, not a kill's."""
-        name = os.path.basename(path)
-        is_first = name.startswith("00000-")  # which the audit does not name
-        if is_first or name == os.path.basename(self.pointer) or name in _logged(self.metadata):
-            return True
-        is_wanted = str((self.metadata.get("properties") or {}).get(DELETES_OLD, "")).lower() != "true"
-        return is_wanted and name in self._committed
-
-    def wrote(self, path: str) -> bool:
-        """Whether this server wrote a file for the table; of one that was registered, what follows a commit here."""
-        try:
-            locations.normalise(path)
-        except Invalid:
-            return False  # we write to no such place
-        try:
-            metadata = orjson.loads(files.read_metadata(self.files.io, path))
-        except (NotFound, TooLarge):
-            return False
-        except (Invalid, orjson.JSONDecodeError):
-            return self._was_made_here  # a part of one; what others bring is whole
-        if not isinstance(metadata, dict) or _uuid(metadata) != _uuid(self.metadata):
-            return False
-        follows = [entry.get("metadata-file") for entry in metadata.get("metadata-log") or ()][-1:]
-        return self._was_made_here or any(os.path.basename(str(file)) in self._committed for file in follows)
-
-    @cached_property
-    def _was_made_here(self) -> bool:
-        return self.audit.filter(event="table.created").exists()
-
-    @cached_property
-    def _committed(self) -> set[str]:
-        named = self.audit.filter(event="table.committed").values_list("details__metadata_location", flat=True)
-        return {os.path.basename(location) for location in named.iterator() if location}
 
 
 def _tables_of(catalog: Catalog) -> QuerySet[Table]:
     return Table.objects.filter(below(catalog.lineage)).order_by("pk")
 
 
-def _uuid(metadata: Json) -> str:
-    return str(metadata.get("table-uuid")).lower()
-
-
-def _metadata(own_files: MetadataFiles, location: str) -> Json:
-    return files.parse_metadata(files.read_metadata(own_files.io, location))
-
-
-def _logged(metadata: Json) -> set[str]:
-    return {os.path.basename(file) for file in locations.logged_files(metadata)}
-
-
-def _name(found: Located) -> str:
-    return f"{found.metalake.name}: {dotted(found.full_name)}"
+def _name(located: Located) -> str:
+    return f"{located.metalake.name}: {dotted(located.full_name)}"
 
 
 def _path(place: str) -> str:

@@ -1,0 +1,75 @@
+"""What a table of ours knows of its metadata files: which of them are its past, and which this server wrote for it."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+from authz.models import AuditEntry
+from formats.iceberg import files, locations
+from metalake.errors import Invalid, NotFound, TooLarge
+from metalake.lineage import Located
+from providers.metadata_files import MetadataFiles
+
+DELETES_OLD = "write.metadata.delete-after-commit.enabled"
+Json = dict[str, Any]
+
+
+class TableFiles:
+    """What one table knows of its metadata files. Raises MetalakeError where its metadata cannot be read."""
+
+    def __init__(self, located: Located, own_files: MetadataFiles) -> None:
+        self.id, self.files = located.id, own_files
+        self.pointer = located.metadata_location or ""
+        self.metadata = metadata_at(own_files, self.pointer)
+        self.audit = AuditEntry.objects.filter(object_id=located.id)
+
+    def knows(self, path: str) -> bool:
+        """Whether the pointer or the log names a file, or a commit did: then it is the table's past, not a kill's."""
+        name = os.path.basename(path)
+        is_first = name.startswith("00000-")  # which the audit does not name
+        if is_first or name == os.path.basename(self.pointer) or name in logged_names(self.metadata):
+            return True
+        is_wanted = str((self.metadata.get("properties") or {}).get(DELETES_OLD, "")).lower() != "true"
+        return is_wanted and name in self._committed
+
+    def wrote(self, path: str) -> bool:
+        """Whether this server wrote a file for the table; of one that was registered, what follows a commit here."""
+        try:
+            locations.normalise(path)
+        except Invalid:
+            return False  # we write to no such place
+        try:
+            metadata = orjson.loads(files.read_metadata(self.files.io, path))
+        except (NotFound, TooLarge):
+            return False
+        except (Invalid, orjson.JSONDecodeError):
+            return self._was_made_here  # a part of one; what others bring is whole
+        if not isinstance(metadata, dict) or _uuid(metadata) != _uuid(self.metadata):
+            return False
+        follows = [entry.get("metadata-file") for entry in metadata.get("metadata-log") or ()][-1:]
+        return self._was_made_here or any(os.path.basename(str(file)) in self._committed for file in follows)
+
+    @cached_property
+    def _was_made_here(self) -> bool:
+        return self.audit.filter(event="table.created").exists()
+
+    @cached_property
+    def _committed(self) -> set[str]:
+        named = self.audit.filter(event="table.committed").values_list("details__metadata_location", flat=True)
+        return {os.path.basename(location) for location in named.iterator() if location}
+
+
+def _uuid(metadata: Json) -> str:
+    return str(metadata.get("table-uuid")).lower()
+
+
+def metadata_at(own_files: MetadataFiles, location: str) -> Json:
+    return files.parse_metadata(files.read_metadata(own_files.io, location))
+
+
+def logged_names(metadata: Json) -> set[str]:
+    return {os.path.basename(file) for file in locations.logged_files(metadata)}
