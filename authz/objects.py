@@ -100,10 +100,10 @@ def find_object(metalake: str, kind: Kind, full_name: str, asker: Actor | None =
 def id_of(metalake: str, kind: Kind, full_name: str) -> list[int]:
     """The id that `find_object` finds; none where it refuses, and of a role."""
     try:
-        found = find_object(metalake, kind, full_name)
+        target = find_object(metalake, kind, full_name)
     except (Invalid, NotFound):
         return []
-    return [] if found.kind is Kind.ROLE else [found.id]
+    return [] if target.kind is Kind.ROLE else [target.id]
 
 
 def ids_at(metalake: str, addresses: Sequence[Address]) -> list[int]:

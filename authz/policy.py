@@ -81,11 +81,11 @@ class Actor:
 
     def mask(self, securables: Sequence[int]) -> int:
         """All that is allowed and denied to the actor on these securables, at the moment asked about."""
-        found = self.policy.mask(self.roles, securables, self.now)
+        held = self.policy.mask(self.roles, securables, self.now)
         if self.active is None:
-            return found
+            return held
         allowed = self.policy.mask(self.allowing_roles, securables, self.now)
-        return found >> DENY_SHIFT << DENY_SHIFT | allowed & ALLOWS
+        return held >> DENY_SHIFT << DENY_SHIFT | allowed & ALLOWS
 
     def as_json(self) -> dict[str, Any]:
         """Who asks, as it is stored or sent; the policy is read anew where it is taken up (`actor_from`)."""
@@ -371,16 +371,16 @@ def _granted(actor: Actor, privilege: Privilege, effect: Effect) -> QuerySet[Gra
 
 def _effective(actor: Actor, held: Rights, privileges: Sequence[Privilege]) -> Q:
     """Rows on which one of the privileges is effective, given what the container's lineage already says."""
-    found = Q(pk__in=[])
+    shown = Q(pk__in=[])
     for privilege in privileges:
         if held.denies(privilege):
             continue
         not_denied = ~_carrying(actor, privilege, Effect.DENY)
         if held.allows(privilege):
-            found |= not_denied
+            shown |= not_denied
         else:
-            found |= _carrying(actor, privilege, Effect.ALLOW) & not_denied
-    return found
+            shown |= _carrying(actor, privilege, Effect.ALLOW) & not_denied
+    return shown
 
 
 def _reaches_all(actor: Actor, held: Rights, privileges: Sequence[Privilege]) -> bool:
@@ -418,15 +418,17 @@ def _steps_to_granted(actor: Actor, lineage: Lineage) -> set[int]:
     return steps
 
 
-def require_no_escape(actor: Actor, found: Lineage, home: Lineage) -> None:
+def require_no_escape(actor: Actor, target: Lineage, home: Lineage) -> None:
     """A move must not shed a DENY that the mover could not lift: it stands on an object left behind."""
     kept = {node.id for node in home.nodes}
-    left = [node.id for node in found.nodes[:-1] if node.id not in kept]
+    left = [node.id for node in target.nodes[:-1] if node.id not in kept]
     denied = Grant.objects.filter(unended(actor.moment), content_object__in=left, effect=Effect.DENY.value)
     for securable_id in denied.values_list("content_object_id", flat=True).distinct():
-        depth = next(place for place, node in enumerate(found.nodes) if node.id == securable_id)
-        if not may_grant(actor, _Above(found.nodes[:depth], found.full_name)):
-            raise Forbidden(f"Moving {describe(found)} would shed a DENY that {actor.name} may not lift.", kind="table")
+        depth = next(place for place, node in enumerate(target.nodes) if node.id == securable_id)
+        if not may_grant(actor, _Above(target.nodes[:depth], target.full_name)):
+            raise Forbidden(
+                f"Moving {describe(target)} would shed a DENY that {actor.name} may not lift.", kind="table"
+            )
 
 
 def may_grant(actor: Actor, lineage: Lineage) -> bool:

@@ -78,7 +78,7 @@ class KindDeclaration:
 
     `creating` are privileges on what such an object may lie in, at any height; `privileges` are on the object and on
     all above it. `catalog_type` is the only type of catalog that its privileges make sense in; None where any is.
-    `label` stands in sentences and in the native wire's exception names; `old_codes`: its handlers in the Python client
+    `label` stands in the native wire's exception names; `old_codes`: its handlers in the Python client
     know no code above 1010 but 1100. `icon` is the path of its SVG symbol, 16 by 16.
     """
 

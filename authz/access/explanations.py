@@ -82,16 +82,16 @@ def explain(
     Raises NotFound for an object that the caller may not know of, Forbidden for questions about others.
     """
     state = open_state(actor, metalake, as_of)
-    found = state.locate(kind, full_name, actor)
+    target = state.locate(kind, full_name, actor)
     if policy.everybody_may():
         off = Reason("Authorization is off: everybody may do everything.")
-        return Explanation(True, user or actor.name, wanted, found, as_of, (off,))
-    about = subject(actor, state, found, user, [node.id for node in found.nodes])
+        return Explanation(True, user or actor.name, wanted, target, as_of, (off,))
+    about = subject(actor, state, target, user, [node.id for node in target.nodes])
     if about.id == NOBODY and user not in (None, actor.name):
         missed(actor, metalake, "user")
-    case = Case(actor, state, about, found, wanted.operation)
+    case = Case(actor, state, about, target, wanted.operation)
     allowed, because, changes = decided(case)
-    return Explanation(allowed, about.name, wanted, found, as_of, because, changes)
+    return Explanation(allowed, about.name, wanted, target, as_of, because, changes)
 
 
 def decided(case: Case) -> tuple[bool, tuple[Reason, ...], tuple[tuple[Step, ...], ...] | None]:

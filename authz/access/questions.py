@@ -173,7 +173,7 @@ def _may_read(actor: Actor, today: Located, place: int) -> bool:
     return True
 
 
-def _allowed(about: Actor, wanted: Wanted, found: Located, types: Mapping[int, str]) -> bool:
-    catalog_type = types.get(found.nodes[1].id) if len(found.nodes) > 1 else None
+def _allowed(about: Actor, wanted: Wanted, target: Located, types: Mapping[int, str]) -> bool:
+    catalog_type = types.get(target.nodes[1].id) if len(target.nodes) > 1 else None
     fits = wanted.privilege is None or reach.fits(wanted.privilege, catalog_type)
-    return fits and policy.permits(about, wanted.operation, found)
+    return fits and policy.permits(about, wanted.operation, target)

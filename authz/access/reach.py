@@ -83,29 +83,29 @@ def fits(privilege: Privilege, catalog_type: str | None) -> bool:
     return catalog_type is None or family(privilege) in (None, catalog_type)
 
 
-def access_to(state: State, found: Located, privilege: Privilege | None, after: str) -> Iterator[Access]:
+def access_to(state: State, target: Located, privilege: Privilege | None, after: str) -> Iterator[Access]:
     """Every enabled member with a privilege to use there, or with the one that is given, by name, behind one."""
-    held = state.policy_on([node.id for node in found.nodes])
-    catalog_type = type_of(found)
+    held = state.policy_on([node.id for node in target.nodes])
+    catalog_type = type_of(target)
     alike: dict[tuple, Use] = {}
     for name, user_id in sorted(state.members().items()):
         if name <= after:
             continue
         actor = Actor(user_id, name, held, at=state.at)
-        key = actor.is_member(found.metalake.id), actor.roles, tuple(map(actor.owns, found.nodes))
+        key = actor.is_member(target.metalake.id), actor.roles, tuple(map(actor.owns, target.nodes))
         use = alike.get(key)
         if use is None:
-            rights = policy.rights(actor, found)
-            use = Use(found.kind, operations.SELF in rights.owned, usable(rights, found.kind, catalog_type))
+            rights = policy.rights(actor, target)
+            use = Use(target.kind, operations.SELF in rights.owned, usable(rights, target.kind, catalog_type))
             alike[key] = use
         if use.privileges if privilege is None else privilege in use.privileges:
             yield Access(name, use)
 
 
-def type_of(found: Located) -> str | None:
-    if len(found.nodes) < 2:
+def type_of(target: Located) -> str | None:
+    if len(target.nodes) < 2:
         return None
-    catalog_id = found.nodes[1].id
+    catalog_id = target.nodes[1].id
     return finder().catalog_types([catalog_id]).get(catalog_id)
 
 

@@ -158,9 +158,9 @@ def _scope(actor: Actor, top: Located, subtree: tuple[Kind, str] | None) -> Loca
     if kind is Kind.METALAKE or kind not in operations.FAMILIES["grant_on"]:
         *some, last = (kind for kind in operations.FAMILIES["grant_on"] if kind is not Kind.METALAKE)
         raise Invalid(f"A subtree is a {', '.join(some)} or {last}; leave it out for all.", kind="object")
-    found = find_object(top.name, kind, full_name, actor)
-    require(actor, operations.grant_on(found.kind), found)
-    return found
+    target = find_object(top.name, kind, full_name, actor)
+    require(actor, operations.grant_on(target.kind), target)
+    return target
 
 
 def _present(actor: Actor, top: Located, scope: Located) -> tuple[dict[int, dict[int, Entries]], dict[int, Located]]:

@@ -15,57 +15,57 @@ from metalake.lineage import Located, missing
 from metalake.privileges import Effect, Privilege
 
 
-def require(actor: Actor, operation: Operation, found: Located) -> None:
+def require(actor: Actor, operation: Operation, target: Located) -> None:
     """policy.require, with a hidden object answered like a missing one of any kind."""
     try:
-        policy.require(actor, operation, found)
+        policy.require(actor, operation, target)
     except NotFound:
-        raise missing(found.kind, found.full_name, told_as="object") from None
+        raise missing(target.kind, target.full_name, told_as="object") from None
 
 
-def require_seen(actor: Actor, found: Located) -> None:
-    if not policy.sees(actor, found):
-        raise missing(found.kind, found.full_name, told_as="object")
+def require_seen(actor: Actor, target: Located) -> None:
+    if not policy.sees(actor, target):
+        raise missing(target.kind, target.full_name, told_as="object")
 
 
-def require_give(actor: Actor, found: Located, privileges: Iterable[Privilege]) -> None:
+def require_give(actor: Actor, target: Located, privileges: Iterable[Privilege]) -> None:
     """Raise NotFound or Forbidden unless the actor may grant these privileges here, and so take them back."""
-    require(actor, operations.grant_on(found.kind), found)
+    require(actor, operations.grant_on(target.kind), target)
     for privilege in privileges:
-        if not _may_pass_on(actor, found, privilege):
-            raise Forbidden(f"{actor.name} may not grant {privilege} on {policy.describe(found)}.", kind=found.kind)
+        if not _may_pass_on(actor, target, privilege):
+            raise Forbidden(f"{actor.name} may not grant {privilege} on {policy.describe(target)}.", kind=target.kind)
 
 
-def may_give(actor: Actor, found: Located, privilege: Privilege) -> bool:
+def may_give(actor: Actor, target: Located, privilege: Privilege) -> bool:
     """Whether the actor may grant this privilege on this object."""
-    return policy.permits(actor, operations.grant_on(found.kind), found) and _may_pass_on(actor, found, privilege)
+    return policy.permits(actor, operations.grant_on(target.kind), target) and _may_pass_on(actor, target, privilege)
 
 
-def _may_pass_on(actor: Actor, found: Located, privilege: Privilege) -> bool:
+def _may_pass_on(actor: Actor, target: Located, privilege: Privilege) -> bool:
     """The two privileges that MANAGE_GRANTS on the object does not reach."""
     if privilege not in (Privilege.MANAGE_GRANTS, Privilege.BOOTSTRAP_NAMESPACE):
         return True
-    if policy.permits(actor, operations.own(found.kind), found):
+    if policy.permits(actor, operations.own(target.kind), target):
         return True
-    return privilege is Privilege.MANAGE_GRANTS and policy.permits(actor, operations.GRANT_ON_METALAKE, found.top)
+    return privilege is Privilege.MANAGE_GRANTS and policy.permits(actor, operations.GRANT_ON_METALAKE, target.top)
 
 
-def may_lift(actor: Actor, found: Located) -> bool:
+def may_lift(actor: Actor, target: Located) -> bool:
     """Whether the actor may lift a DENY that this object carries: by authority on its parent.
 
     Nothing is above a metalake, so a DENY on it is its owner's to lift.
     """
-    if found.kind is Kind.METALAKE:
-        return policy.permits(actor, operations.OWN_METALAKE, found)
-    above = found.above()
+    if target.kind is Kind.METALAKE:
+        return policy.permits(actor, operations.OWN_METALAKE, target)
+    above = target.above()
     return policy.permits(actor, operations.grant_on(above.kind), above)
 
 
-def require_lift(actor: Actor, found: Located) -> None:
-    if may_lift(actor, found):
+def require_lift(actor: Actor, target: Located) -> None:
+    if may_lift(actor, target):
         return
-    require_seen(actor, found)
-    raise Forbidden(f"{actor.name} may not lift a DENY on {policy.describe(found)}.", kind=found.kind)
+    require_seen(actor, target)
+    raise Forbidden(f"{actor.name} may not lift a DENY on {policy.describe(target)}.", kind=target.kind)
 
 
 def require_lift_of_roles(actor: Actor, role_ids: Iterable[int]) -> None:

@@ -36,13 +36,13 @@ def grant_privileges(
     wanted = entries.read_entries(kind, privileges)
 
     def act(actor: Actor, top: Located) -> RoleRecord:
-        found = find_object(metalake, kind, full_name)
-        require_give(actor, found, wanted)
-        entries.check_families([(found, wanted)])
+        target = find_object(metalake, kind, full_name)
+        require_give(actor, target, wanted)
+        entries.check_families([(target, wanted)])
         row = find_role_row(top, role)
-        told = _give(actor, row, found, wanted)
-        shown = _shown(actor, top, row, [GrantedOn(found.kind, dotted(found.full_name), wanted)])
-        _tell(actor, found, row, "privileges.granted", *told)
+        told = _give(actor, row, target, wanted)
+        shown = _shown(actor, top, row, [GrantedOn(target.kind, dotted(target.full_name), wanted)])
+        _tell(actor, target, row, "privileges.granted", *told)
         return shown
 
     return change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name))
@@ -58,16 +58,16 @@ def revoke_privileges(
         raise Invalid("A revoke takes a privilege back at once and whole: name no times.", kind="privilege")
 
     def act(actor: Actor, top: Located) -> RoleRecord:
-        found = find_object(metalake, kind, full_name)
+        target = find_object(metalake, kind, full_name)
         allowed = [privilege for privilege, given in wanted.items() if given.effect == Effect.ALLOW]
         if allowed:
-            require_give(actor, found, allowed)
+            require_give(actor, target, allowed)
         if len(allowed) < len(wanted):
-            require_lift(actor, found)
+            require_lift(actor, target)
         row = find_role_row(top, role)
-        told = _take(actor, row, found, wanted)
+        told = _take(actor, row, target, wanted)
         shown = _shown(actor, top, row, [])
-        _tell(actor, found, row, "privileges.revoked", *told)
+        _tell(actor, target, row, "privileges.revoked", *told)
         return shown
 
     return change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name))
@@ -114,10 +114,10 @@ def _each(
     change(actor, metalake, act, kind="object", on=lambda: object_ids)
 
 
-def _give(actor: Actor, row: Role, found: Located, wanted: Entries) -> Made:
+def _give(actor: Actor, row: Role, target: Located, wanted: Entries) -> Made:
     """Give the role what it does not hold there yet; what was given, and what it holds now."""
-    held = entries.held_by(row, found.id)
-    standing = entries.by_object(entries.living(held, actor.moment)).get(found.id, {})
+    held = entries.held_by(row, target.id)
+    standing = entries.by_object(entries.living(held, actor.moment)).get(target.id, {})
     for privilege, given in wanted.items():
         if (there := standing.get(privilege, given)).effect != given.effect:
             raise Invalid(
@@ -125,17 +125,17 @@ def _give(actor: Actor, row: Role, found: Located, wanted: Entries) -> Made:
                 kind="privilege",
             )
     fresh = _beyond(wanted, standing)
-    return fresh, rewrite(actor, row, [(found, fresh)], [grant for grant in held if grant.privilege in fresh])
+    return fresh, rewrite(actor, row, [(target, fresh)], [grant for grant in held if grant.privilege in fresh])
 
 
-def _take(actor: Actor, row: Role, found: Located, wanted: Entries) -> Made:
+def _take(actor: Actor, row: Role, target: Located, wanted: Entries) -> Made:
     """Take what the role holds there under the same condition; what was taken, and what it holds now."""
     gone = [
         grant
-        for grant in entries.living(entries.held_by(row, found.id), actor.moment)
+        for grant in entries.living(entries.held_by(row, target.id), actor.moment)
         if grant.privilege in wanted and wanted[grant.privilege].effect == grant.given.effect
     ]
-    return {grant.privilege: grant.given for grant in gone}, rewrite(actor, row, [(found, {})], gone)
+    return {grant.privilege: grant.given for grant in gone}, rewrite(actor, row, [(target, {})], gone)
 
 
 def override_role(actor: Actor, metalake: str, role: str, overrides: Sequence[Ask]) -> RoleRecord:
@@ -219,10 +219,10 @@ def _shown(actor: Actor, top: Located, row: Role, granted: list[GrantedOn]) -> R
     return RoleRecord(row.name, None, granted)
 
 
-def _tell(actor: Actor, found: Located, row: Role, name: str, changed: Entries, told: publishing.Changes) -> None:
+def _tell(actor: Actor, target: Located, row: Role, name: str, changed: Entries, told: publishing.Changes) -> None:
     if changed:
         details = {"role": row.name, "privileges": entries.spelled(changed)}
-        tell(event(actor, found.top, name, found.kind, found.id, found.full_name, facts=told, **details))
+        tell(event(actor, target.top, name, target.kind, target.id, target.full_name, facts=told, **details))
 
 
 def _beyond(wanted: Entries, held: Entries) -> Entries:

@@ -32,12 +32,12 @@ class Owner(NamedTuple):
 def get_owner(actor: Actor, metalake: str, kind: Kind, full_name: str) -> Owner:
     """For whoever may load the object; a column's owner is its table's."""
     enter(actor, metalake)
-    found = find_object(metalake, kind, full_name, actor)
-    if found.kind is Kind.ROLE:
-        require_seen(actor, found)
+    target = find_object(metalake, kind, full_name, actor)
+    if target.kind is Kind.ROLE:
+        require_seen(actor, target)
     else:
-        require(actor, operations.load_of(found.kind), found)
-    return owner_of(found)
+        require(actor, operations.load_of(target.kind), target)
+    return owner_of(target)
 
 
 @misses_counted("user", "group")
@@ -53,30 +53,30 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
         raise Invalid("A column has no owner of its own; set its table's.", kind="object")
 
     def act(actor: Actor, top: Located) -> None:
-        found = find_object(metalake, kind, full_name)
-        require(actor, operations.own(found.kind), found)
+        target = find_object(metalake, kind, full_name)
+        require(actor, operations.own(target.kind), target)
         user_id, group_id = _party(actor, top, name, type_)
-        node = found.nodes[-1]
+        node = target.nodes[-1]
         if (node.owner_user_id, node.owner_group_id) == (user_id, group_id):
             return
-        before = owner_of(found)
-        Securable.objects.filter(pk=found.id).update(
+        before = owner_of(target)
+        Securable.objects.filter(pk=target.id).update(
             owner_user_id=user_id, owner_group_id=group_id, version=F("version") + 1
         )
-        if found.kind is Kind.METALAKE:
-            require_owner(found.id)
+        if target.kind is Kind.METALAKE:
+            require_owner(target.id)
         details = {"owner": name, "type": type_, "before": before._asdict()}
-        facts = [stands(Securable.objects.get(pk=found.id))]
-        tell(event(actor, top, "owner.set", found.kind, found.id, found.full_name, facts, **details))
+        facts = [stands(Securable.objects.get(pk=target.id))]
+        tell(event(actor, top, "owner.set", target.kind, target.id, target.full_name, facts, **details))
 
     change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name), lock=Lock.CHANGES)
 
 
-def owner_of(found: Located) -> Owner:
+def owner_of(target: Located) -> Owner:
     """As one statement reads it. Raises NotFound where the object is dropped meanwhile."""
-    row = Securable.objects.filter(pk=found.id).values_list("owner_user__username", "owner_group__name").first()
+    row = Securable.objects.filter(pk=target.id).values_list("owner_user__username", "owner_group__name").first()
     if row is None:
-        raise missing(found.kind, found.full_name, told_as="object")
+        raise missing(target.kind, target.full_name, told_as="object")
     user, group = row
     return Owner(group, "group") if user is None else Owner(user, "user")
 

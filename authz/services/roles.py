@@ -132,14 +132,14 @@ def roles_of_object(actor: Actor, metalake: str, kind: Kind, full_name: str) -> 
     read for others.
     """
     top = enter(actor, metalake)
-    found = find_object(metalake, kind, full_name, actor)
-    if found.kind is Kind.ROLE:
-        require_seen(actor, found)
+    target = find_object(metalake, kind, full_name, actor)
+    if target.kind is Kind.ROLE:
+        require_seen(actor, target)
         return []
-    living = Grant.objects.filter(unended(actor.moment), content_object_id=found.id)
+    living = Grant.objects.filter(unended(actor.moment), content_object_id=target.id)
     rows = Role.objects.filter(parent_id=top.id, group__in=living.values("group"))
-    if not policy.permits(actor, operations.grant_on(found.kind), found):
-        require(actor, operations.load_of(found.kind), found)
+    if not policy.permits(actor, operations.grant_on(target.kind), target):
+        require(actor, operations.load_of(target.kind), target)
         rows = rows.filter(_readable(actor, top))
     return list(rows.order_by("name").values_list("name", flat=True))
 

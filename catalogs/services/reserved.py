@@ -23,14 +23,14 @@ from metalake.models import Securable, below
 from metalake.names import dotted
 
 
-def keep(found: Located) -> list[ReservedPlace]:
+def keep(target: Located) -> list[ReservedPlace]:
     """Reserve the places of what is about to be removed, in its transaction; returns those of what lies in catalogs."""
-    gone = Q(pk=found.id) | below(found.lineage)
-    of_objects = list(_places_in_catalogs(found, Securable.objects.filter(gone).values("pk")))
+    gone = Q(pk=target.id) | below(target.lineage)
+    of_objects = list(_places_in_catalogs(target, Securable.objects.filter(gone).values("pk")))
     of_catalogs: list[ReservedPlace] = []
-    if found.kind in (Kind.METALAKE, Kind.CATALOG):
+    if target.kind in (Kind.METALAKE, Kind.CATALOG):
         catalogs = Catalog.objects.filter(gone)
-        of_catalogs = list(_places_of_catalogs(found, catalogs))
+        of_catalogs = list(_places_of_catalogs(target, catalogs))
         owners = Securable.objects.filter(pk=OuterRef("of_catalog"))
         ReservedPlace.objects.filter(of_catalog__in=catalogs.values("pk")).update(
             catalog_user_id=Subquery(owners.values("owner_user_id")),
@@ -40,7 +40,7 @@ def keep(found: Located) -> list[ReservedPlace]:
     return of_objects
 
 
-def _places_in_catalogs(found: Located, ids: QuerySet) -> Iterator[ReservedPlace]:
+def _places_in_catalogs(target: Located, ids: QuerySet) -> Iterator[ReservedPlace]:
     held = LocationClaim.objects.filter(securable_id__in=ids).values_list(
         "location",
         "securable__kind",
@@ -56,14 +56,14 @@ def _places_in_catalogs(found: Located, ids: QuerySet) -> Iterator[ReservedPlace
         if catalog_id not in catalogs:
             catalogs[catalog_id] = Catalog.objects.get(pk=catalog_id)
         catalog = catalogs[catalog_id]
-        called = catalog.name if found.kind == Kind.METALAKE else found.catalog.name  # as who drops it named it
+        called = catalog.name if target.kind == Kind.METALAKE else target.catalog.name  # as who drops it named it
         path = Schema(physical_name=physical).path
-        is_gone = found.kind in (Kind.METALAKE, Kind.CATALOG)
+        is_gone = target.kind in (Kind.METALAKE, Kind.CATALOG)
         yield ReservedPlace(
             location=location,
             kind=kind,
             full_name=dotted([called, path.logical(), name])[:2048],
-            metalake_name=found.metalake.name,
+            metalake_name=target.metalake.name,
             of_metalake=metalake_id,
             of_catalog=catalog_id,
             owner_user_id=user_id,
@@ -73,7 +73,7 @@ def _places_in_catalogs(found: Located, ids: QuerySet) -> Iterator[ReservedPlace
         )
 
 
-def _places_of_catalogs(found: Located, catalogs: QuerySet[Catalog]) -> Iterator[ReservedPlace]:
+def _places_of_catalogs(target: Located, catalogs: QuerySet[Catalog]) -> Iterator[ReservedPlace]:
     """Those of catalogs that hold anything: what an outside system keeps in them has no claims here."""
     for row in catalogs.filter(Exists(Schema.objects.filter(in_catalog_id=OuterRef("pk")))):
         try:
@@ -86,8 +86,8 @@ def _places_of_catalogs(found: Located, catalogs: QuerySet[Catalog]) -> Iterator
                 location=place,
                 kind=Kind.CATALOG,
                 full_name=row.name,
-                metalake_name=found.metalake.name,
-                of_metalake=found.metalake.id,
+                metalake_name=target.metalake.name,
+                of_metalake=target.metalake.id,
                 of_catalog=row.pk,
                 owner_user_id=row.owner_user_id,
                 owner_group_id=row.owner_group_id,
@@ -96,14 +96,14 @@ def _places_of_catalogs(found: Located, catalogs: QuerySet[Catalog]) -> Iterator
             )
 
 
-def keep_outside(found: Located, *, with_managed: bool = False) -> None:
+def keep_outside(target: Located, *, with_managed: bool = False) -> None:
     """Reserve where tables of an outside system lie that are about to be removed, if a drop leaves their files.
 
     By what the system last said of them; in the transaction that removes them. `with_managed` says that the files of
     managed tables were left too.
     """
     tables = Mirror.objects.filter(
-        Q(pk=found.id) | below(found.lineage, "securable__lineage"), securable__kind=Kind.TABLE
+        Q(pk=target.id) | below(target.lineage, "securable__lineage"), securable__kind=Kind.TABLE
     ).select_related("securable")
     kept = []
     for mirror in tables:
@@ -111,21 +111,21 @@ def keep_outside(found: Located, *, with_managed: bool = False) -> None:
         if place is None:
             continue
         row = mirror.securable
-        full_name = found.full_name if row.pk == found.id else [*found.full_name, row.name]
+        full_name = target.full_name if row.pk == target.id else [*target.full_name, row.name]
         kept.append(
             ReservedPlace(
                 location=place,
                 kind=Kind.TABLE,
                 full_name=dotted(full_name)[:2048],
-                metalake_name=found.metalake.name,
-                of_metalake=found.metalake.id,
-                of_catalog=found.catalog.id,
+                metalake_name=target.metalake.name,
+                of_metalake=target.metalake.id,
+                of_catalog=target.catalog.id,
                 owner_user_id=row.owner_user_id,
                 owner_group_id=row.owner_group_id,
             )
         )
     if kept:
-        again = ReservedPlace.objects.filter(of_catalog=found.catalog.id, location__in=[row.location for row in kept])
+        again = ReservedPlace.objects.filter(of_catalog=target.catalog.id, location__in=[row.location for row in kept])
         again.delete()
         ReservedPlace.objects.bulk_create(kept)
 
@@ -147,10 +147,10 @@ def overlaps(places: Collection[str]) -> Q:
 
     Of local places also by where the links of this machine lead: a link in one table's place may lead into another's.
     """
-    found = Q(pk__in=[])
+    condition = Q(pk__in=[])
     for place in dict.fromkeys([*places, *_meant(places)]):
-        found |= Q(location__in=up_to(place)) | Q(location__gt=f"{place}/", location__lt=f"{place}0")
-    return found
+        condition |= Q(location__in=up_to(place)) | Q(location__gt=f"{place}/", location__lt=f"{place}0")
+    return condition
 
 
 def _meant(places: Iterable[str]) -> Iterator[str]:
