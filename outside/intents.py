@@ -24,14 +24,15 @@ from authz.callers.accounts import account_of
 from authz.policy import Actor, actor_from
 from authz.writing import write
 from catalogs.models import Intent, Reservation
-from metalake import errors
+from metalake import errors, leases
 from metalake.context import for_request, request_id
 from metalake.errors import Conflict, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 from metalake.events import Event, record
 from metalake.kinds import Kind
+from metalake.leases import TakenOver
 from outside import steps, workers
 from outside.steps import ADOPTED as ADOPTED
-from outside.steps import LEASE, Fenced, Undecidable, Unsettled, save
+from outside.steps import LEASE, Undecidable, Unsettled, save
 from outside.steps import step as step
 from providers import remote
 
@@ -142,7 +143,7 @@ def _promise(actor: Actor, decide: Callable[[Actor], Draft], holds: Callable[[],
             full_name=draft.full_name,
             arguments=draft.arguments,
             steps=draft.steps,
-            lease_until=timezone.now() + LEASE,
+            lease_until=leases.over(LEASE),
         )
         Reservation.objects.bulk_create(
             Reservation(intent=intent, scope_id=scope, slot=slot, name=name) for scope, slot, name in draft.names
@@ -186,8 +187,7 @@ def settle(intent_id: int, fence: int, act: Callable[[Intent], None] | None = No
 
 def _take(among: QuerySet[Intent], intent_id: int, fence: int, **fields: Any) -> Intent | None:
     """The intent under a new fence, which shuts out whoever had it; None where another was faster."""
-    held = among.filter(pk=intent_id, fence=fence)
-    if not held.update(fence=fence + 1, lease_until=timezone.now() + LEASE, **fields):
+    if not leases.take(among, intent_id, fence, LEASE, **fields):
         return None
     return Intent.objects.select_related("in_catalog").filter(pk=intent_id, fence=fence + 1).first()
 
@@ -197,7 +197,7 @@ def _carry_on(intent: Intent, act: Callable[[Intent], None] | None = None) -> No
     act = act or (_go_forward if intent.state == Intent.State.OPEN else _undo)
     try:
         act(intent)
-    except Fenced:
+    except TakenOver:
         log.warning("intent %s was taken over by another process", intent.pk)
         _look_once_more(intent)
     except Undecidable as never:
@@ -228,9 +228,9 @@ def _publish(actor: Actor, intent: Intent) -> None:
     """Raises what forbids it, and Unsettled where it may be tried again."""
 
     def act(actor: Actor) -> None:
-        held = Intent.objects.select_for_update().filter(pk=intent.pk, fence=intent.fence, state=Intent.State.OPEN)
-        if not held.values_list("pk", flat=True):
-            raise Fenced
+        mine = leases.mine(intent).select_for_update().filter(state=Intent.State.OPEN)
+        if not mine.values_list("pk", flat=True):
+            raise TakenOver
         steps.point("publishing")
         intent.reservations.all().delete()  # what is published below is no longer on its way
         with for_request(intent.request_id):
@@ -250,7 +250,7 @@ def _publish(actor: Actor, intent: Intent) -> None:
 
 def _give_up(intent: Intent, reason: MetalakeError) -> None:
     intent.state, intent.error = Intent.State.UNDOING, errors.as_json(reason)
-    save(intent, state=intent.state, error=intent.error, lease_until=timezone.now() + LEASE)
+    save(intent, state=intent.state, error=intent.error, lease_until=leases.over(LEASE))
     steps.point("giving up")
     _undo(intent)
 
@@ -305,7 +305,7 @@ def _come_back(intent: Intent, why: str, *, for_good: bool = False) -> None:
     gives_up = (for_good or intent.attempts >= MAX_ATTEMPTS) and intent.ended_at is None
     stuck = {"state": Intent.State.STUCK} if gives_up else {}
     due = timezone.now() + min(timedelta(seconds=2 ** min(intent.attempts, MAX_ATTEMPTS)), MAX_BACKOFF)
-    mine = Intent.objects.filter(pk=intent.pk, fence=intent.fence).exclude(state=Intent.State.COMMITTED)
+    mine = leases.mine(intent).exclude(state=Intent.State.COMMITTED)
     if mine.update(lease_until=due, last_failure=why[:1000], **stuck) and stuck:
         log.error("intent %s needs an operator: %s", intent.pk, why)
 

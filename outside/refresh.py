@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from django.db import IntegrityError, connection, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from authz import operations, policy
@@ -22,9 +22,11 @@ from catalogs.lookup import by_id, find
 from catalogs.models import Catalog, Mirror, RefreshRun
 from catalogs.services.changes import require_enabled
 from catalogs.services.holding import Held, write_to
+from metalake import leases
 from metalake.errors import Conflict, MetalakeError, NotFound, Unsupported
 from metalake.events import follow_up
 from metalake.kinds import Kind
+from metalake.leases import TakenOver
 from metalake.lineage import Address, Located
 from outside import mirror
 from outside.calls import PATIENCE, SYSTEM, is_external, pages, provider_at_external, system_actor
@@ -41,10 +43,6 @@ TOPIC = "catalog.refresh"
 LEASE = timedelta(seconds=PATIENCE + remote.TOTAL)  # the longest that one question takes; each answer renews it
 FEW = 10  # missing objects that are believed whatever share of the whole they are
 SHARE = 0.5
-
-
-class TakenOver(Exception):
-    """Another process goes on with the run."""
 
 
 def start(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = False) -> RefreshRun:
@@ -154,7 +152,7 @@ def carry_on(run_id: int, told: Callable[[RefreshRun], None] | None = None) -> R
     except TakenOver:
         log.info("refresh %s was stopped, or another process goes on with it", run_id)
     except KeyboardInterrupt:
-        _mine(run).update(lease_until=timezone.now())  # whoever comes next goes on at once
+        leases.give_back(run)
         raise
     except MetalakeError as failure:
         _finish(run, RefreshRun.State.FAILED, failure.message)
@@ -173,11 +171,12 @@ def abandoned() -> list[int]:
 
 
 def _take(run_id: int) -> RefreshRun | None:
-    now = timezone.now()
-    free = RefreshRun.objects.filter(pk=run_id, state=RefreshRun.State.RUNNING, lease_until__lte=now)
-    if not free.update(fence=F("fence") + 1, lease_until=now + LEASE):
+    free = RefreshRun.objects.filter(state=RefreshRun.State.RUNNING, lease_until__lte=timezone.now())
+    run = free.filter(pk=run_id).first()
+    if run is None or not leases.take(free, run.pk, run.fence, LEASE):
         return None
-    return RefreshRun.objects.get(pk=run_id)
+    run.fence += 1
+    return run
 
 
 def _walk(run: RefreshRun, told: Callable[[RefreshRun], None]) -> None:
@@ -273,19 +272,12 @@ def _count(run: RefreshRun, tally: Tally, told: Callable[[RefreshRun], None], *,
 
 def _save(run: RefreshRun, *fields: str) -> None:
     """Write down how far the run is, and keep it. Raises TakenOver."""
-    mine, values = _mine(run), {field: getattr(run, field) for field in fields}
-    if not mine.filter(state=RefreshRun.State.RUNNING).update(lease_until=timezone.now() + LEASE, **values):
+    mine, values = leases.mine(run), {field: getattr(run, field) for field in fields}
+    if not mine.filter(state=RefreshRun.State.RUNNING).update(lease_until=leases.over(LEASE), **values):
         mine.update(**values)  # of what somebody stopped
         raise TakenOver
 
 
-def _mine(run: RefreshRun) -> QuerySet[RefreshRun]:
-    """The run's row, unless another process has taken it."""
-    return RefreshRun.objects.filter(pk=run.pk, fence=run.fence)
-
-
 def _finish(run: RefreshRun, state: str, error: str, *, any_fence: bool = False) -> None:
-    mine = RefreshRun.objects.filter(pk=run.pk, state=RefreshRun.State.RUNNING)
-    if not any_fence:
-        mine = mine.filter(fence=run.fence)
-    mine.update(state=state, error=error, ended_at=timezone.now())
+    rows = RefreshRun.objects.filter(pk=run.pk) if any_fence else leases.mine(run)
+    rows.filter(state=RefreshRun.State.RUNNING).update(state=state, error=error, ended_at=timezone.now())

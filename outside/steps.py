@@ -9,10 +9,9 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from django.utils import timezone
-
 from catalogs import vault
 from catalogs.models import Intent
+from metalake import leases
 from metalake.errors import AlreadyExists, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 from providers import outcomes, remote
 from providers.base import Provider
@@ -34,10 +33,6 @@ def step(verb: str, *, may_adopt: bool = False, **arguments: Any) -> dict[str, A
     return {"verb": verb, "arguments": arguments, "may_adopt": may_adopt} | progress
 
 
-class Fenced(Exception):
-    """Another process has taken the intent over."""
-
-
 class Unsettled(Exception):
     """What the outside system did cannot be told now, or what it did cannot be published yet."""
 
@@ -51,20 +46,20 @@ def point(name: str) -> None:
 
 
 def mark(intent: Intent, number: int, status: str) -> None:
-    """Write down where the intent is, and keep it for as long as one more call takes. Raises Fenced."""
+    """Write down where the intent is, and keep it for as long as one more call takes. Raises TakenOver."""
     intent.steps[number]["status"] = status
-    save(intent, steps=intent.steps, lease_until=timezone.now() + LEASE)
+    save(intent, steps=intent.steps, lease_until=leases.over(LEASE))
 
 
 def save(intent: Intent, **fields: Any) -> None:
-    if not Intent.objects.filter(pk=intent.pk, fence=intent.fence).update(**fields):
-        raise Fenced
+    """Raises TakenOver."""
+    leases.write(intent, **fields)
 
 
 def make(intent: Intent) -> None:
     """Make the calls that are not made yet; after a crash only go on from what is there.
 
-    Raises what refuses one, Unsettled, Fenced.
+    Raises what refuses one, Unsettled, TakenOver.
     """
     provider = provider_of(intent)
     for number, each in enumerate(intent.steps):
@@ -179,7 +174,7 @@ def _look(provider: Provider, each: dict[str, Any], intent: Intent) -> tuple[Out
 
 
 def take_back(intent: Intent) -> None:
-    """Undo what was begun and nobody uses, innermost first; what others use is LEFT. Raises Fenced, Unsettled."""
+    """Undo what was begun and nobody uses, innermost first; what others use is LEFT. Raises TakenOver, Unsettled."""
     for number in reversed(range(len(intent.steps))):
         each = intent.steps[number]
         if each["status"] not in BEGUN and not each["late"]:
