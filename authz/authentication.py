@@ -1,4 +1,4 @@
-"""The ways to say who calls, as Django REST framework's authentication classes; settings.REST_FRAMEWORK lists them.
+"""The ways to say who calls, as authentication classes, which metalake/framework_settings.py lists in their order.
 
 A request's `user` is an Actor. The first class that the credential is meant for decides, and none where there is no
 credential: the permission of the endpoint refuses that.

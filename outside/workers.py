@@ -78,7 +78,7 @@ def settle(intent: Intent) -> None:
 def _tell(task: str, *arguments: Any) -> str:
     """Send a message that is thrown away if nobody takes it in time; the key of its reply. Raises ProviderBusy.
 
-    Without a broker the task has run when this returns (settings.CELERY_TASK_ALWAYS_EAGER), and there is no reply.
+    Without a broker the task has run when this returns (CELERY_TASK_ALWAYS_EAGER), and there is no reply.
     """
     key = f"metalake:reply:{uuid4().hex}"
     once = {"max_retries": 1, "interval_start": 0}

@@ -1,0 +1,78 @@
+"""Settings of Django, Django REST framework and Celery that no deployment changes; metalake.settings has them, too."""
+
+MIDDLEWARE = ["metalake.middleware.Wire", "metalake.middleware.PagesOnly"]
+PAGE_MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "metalake.middleware.ContentSecurity",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+# PagesOnly gives the admin its middleware; our PolicyBackend stands in for guardian's, which knows no DENY.
+SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410", "guardian.W001"]
+
+ROOT_URLCONF = "metalake.urls"
+WSGI_APPLICATION = "metalake.wsgi.application"
+APPEND_SLASH = False
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+REST_FRAMEWORK = {
+    # In order, as authz.callers.identity.WAYS, by which the Iceberg wire asks.
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "authz.authentication.IssuerAuthentication",
+        "authz.authentication.TokenAuthentication",
+        "authz.authentication.SimpleAuthentication",
+        "authz.authentication.BasicAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["catalogs.permissions.OperationPermission"],
+    "UNAUTHENTICATED_USER": None,
+    "DEFAULT_RENDERER_CLASSES": ["metalake.rest.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["metalake.rest.parsers.JSONParser"],
+    "EXCEPTION_HANDLER": "metalake.rest.exceptions.render_error",
+    "DEFAULT_SCHEMA_CLASS": "metalake.openapi.NativeSchema",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Metalake",
+    "DESCRIPTION": "The governed metadata catalog of the open lakehouse: the native API.",
+    "VERSION": "1.3.1",
+    "OAS_VERSION": "3.1.1",
+    "PREPROCESSING_HOOKS": ["metalake.openapi.one_path_each"],
+    "POSTPROCESSING_HOOKS": [],
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],  # nobody is asked who they are
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/api",
+}
+
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = False  # a message only wakes; a late acknowledgement on a lost connection stops the worker
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1  # a slow call must not keep others waiting behind it
+CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_BEAT_SCHEDULE = {
+    "drain the outbox": {"task": "metalake.drain_outbox", "schedule": 5.0, "options": {"expires": 10.0}},
+    "do what is due every round": {"task": "metalake.do_round", "schedule": 15.0, "options": {"expires": 30.0}},
+}
+DJANGO_CELERY_BEAT_TZ_AWARE = True
