@@ -2,8 +2,8 @@
 
 A write to an outside system is an intent: one transaction promises it and holds its names, calls are made with no lock
 held, and one more transaction publishes rows, owner, audit and event, the only moment at which anything shows. What a
-crash leaves is taken up again by `sweep`. An answer that is lost is read back, never guessed. Whoever lost an intent
-to another notices by its fence and stops. Why so: docs/decisions/outside-catalogs.md.
+crash leaves is taken up again by the sweeper (outside/sweeping.py). An answer that is lost is read back, never guessed.
+Whoever lost an intent to another notices by its fence and stops. Why so: docs/decisions/outside-catalogs.md.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from django.db import DatabaseError, connection, transaction
-from django.db.models import F, Q, QuerySet
+from django.db import DatabaseError, transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from authz.callers.accounts import account_of
@@ -42,7 +41,6 @@ LATE = timedelta(seconds=2 * remote.TOTAL)  # after which a call that was on its
 WAIT = 2.0  # seconds to wait for a name that another write holds
 MAX_ATTEMPTS = 10
 MAX_BACKOFF = timedelta(minutes=5)
-KEPT = timedelta(days=7)
 
 Name = tuple[int, str, str]
 
@@ -176,23 +174,23 @@ def settle(intent_id: int, fence: int, act: Callable[[Intent], None] | None = No
     """Bring an intent to an end, or as far as it goes now. Whoever comes with an old fence does nothing: False."""
     try:
         live = Intent.objects.filter(state__in=[Intent.State.OPEN, Intent.State.UNDOING])
-        intent = _take(live, intent_id, fence)
+        intent = take(live, intent_id, fence)
         if intent is None:
             return False
-        _carry_on(intent, act)
+        carry_on(intent, act)
     except DatabaseError:
         log.exception("intent %s is left to the sweeper", intent_id)
     return True
 
 
-def _take(among: QuerySet[Intent], intent_id: int, fence: int, **fields: Any) -> Intent | None:
+def take(among: QuerySet[Intent], intent_id: int, fence: int, **fields: Any) -> Intent | None:
     """The intent under a new fence, which shuts out whoever had it; None where another was faster."""
     if not leases.take(among, intent_id, fence, LEASE, **fields):
         return None
     return Intent.objects.select_related("in_catalog").filter(pk=intent_id, fence=fence + 1).first()
 
 
-def _carry_on(intent: Intent, act: Callable[[Intent], None] | None = None) -> None:
+def carry_on(intent: Intent, act: Callable[[Intent], None] | None = None) -> None:
     """Do what is next, and whatever goes wrong leave the intent so that the sweeper comes back to it."""
     act = act or (_go_forward if intent.state == Intent.State.OPEN else _undo)
     try:
@@ -258,11 +256,12 @@ def _give_up(intent: Intent, reason: MetalakeError) -> None:
 def _undo(intent: Intent) -> None:
     """Also of an intent that has ended: a call that was on its way may have arrived since."""
     steps.take_back(intent)
-    _abort(intent)
+    abort(intent)
     steps.point("aborted")
 
 
-def _abort(intent: Intent) -> None:
+def abort(intent: Intent) -> None:
+    """End what was taken back: its names are free."""
     leaves = any(each["status"] == steps.LEFT for each in intent.steps)
     state = Intent.State.RESIDUE if leaves else Intent.State.ABORTED
     if intent.ended_at is not None:
@@ -308,92 +307,6 @@ def _come_back(intent: Intent, why: str, *, for_good: bool = False) -> None:
     mine = leases.mine(intent).exclude(state=Intent.State.COMMITTED)
     if mine.update(lease_until=due, last_failure=why[:1000], **stuck) and stuck:
         log.error("intent %s needs an operator: %s", intent.pk, why)
-
-
-SWEEPERS = 8  # catalogs that are swept at once
-TURN = 30.0  # seconds after which a catalog that is slow to settle leaves its place to another
-ROUND = 10.0  # seconds that a sweep waits for catalogs that are slow to settle
-_swept: set[int] = set()
-_sweepers = ThreadPoolExecutor(SWEEPERS, thread_name_prefix="sweeper")
-
-
-def sweep() -> int:
-    """Take up what crashed or could not be settled; returns how many intents were taken up.
-
-    A catalog's are taken one by one. None waits for another catalog's: one whose system hangs is still at it when
-    this returns, and goes on beside the sweeps that follow.
-    """
-    started = timezone.now()
-    catalogs = set(_due(started).values_list("in_catalog_id", flat=True).distinct()) - _swept
-    _swept.update(catalogs)
-    turns = [_sweepers.submit(_sweep_catalog, catalog, started) for catalog in catalogs]
-    ended, _ = wait(turns, ROUND)
-    Intent.objects.filter(ended_at__lt=started - KEPT, lease_until=None).delete()
-    return sum(turn.result() for turn in ended)
-
-
-def _sweep_catalog(catalog_id: int, before: datetime) -> int:
-    taken, until = 0, time.monotonic() + TURN
-    try:
-        while time.monotonic() < until and (intent := _claim(catalog_id, before)) is not None:
-            taken += 1
-            steps.point("claimed")
-            try:
-                _carry_on(intent)
-            except DatabaseError:
-                log.exception("intent %s is left to the next round", intent.pk)
-        return taken
-    finally:
-        _swept.discard(catalog_id)
-        connection.close()
-
-
-def _due(before: datetime) -> QuerySet[Intent]:
-    waits = Q(state=Intent.State.STUCK, ended_at=None)
-    return Intent.objects.filter(lease_until__lte=before).exclude(waits | Q(state=Intent.State.COMMITTED))
-
-
-def _claim(catalog_id: int, before: datetime) -> Intent | None:
-    """One that was due then, by a new fence: sweepers share the work, and a sleeper is shut out."""
-    with transaction.atomic():
-        due = _due(before).filter(in_catalog_id=catalog_id)
-        first = due.select_for_update(skip_locked=connection.features.has_select_for_update_skip_locked)
-        for row in first.order_by("lease_until")[:1]:
-            return _take(due, row.pk, row.fence, attempts=F("attempts") + 1)
-    return None
-
-
-def looking() -> QuerySet[Intent]:
-    """Writes that were taken back, and whose calls are looked for since they may have arrived after that."""
-    return Intent.objects.filter(ended_at__isnull=False, lease_until__isnull=False)
-
-
-def undecided() -> QuerySet[Intent]:
-    """Those that somebody may decide on: stuck ones, and what is looked for though that failed before."""
-    failed = looking().exclude(last_failure="")
-    return Intent.objects.filter(Q(state=Intent.State.STUCK) | Q(pk__in=failed.values("pk")))
-
-
-def retry(intent: Intent) -> None:
-    """A word that an undecided intent may be tried again, at once."""
-    live = Intent.State.UNDOING if intent.error else Intent.State.OPEN
-    undecided().filter(pk=intent.pk, state=intent.state).update(
-        state=intent.state if intent.ended_at else live, attempts=1, lease_until=timezone.now()
-    )
-
-
-def give_up_by_operator(intent: Intent, operator: str) -> None:
-    """A word that an undecided intent is over: its names are free, and what it left outside stays there."""
-    taken = _take(undecided(), intent.pk, intent.fence, state=Intent.State.UNDOING)
-    if taken is None:
-        return
-    said = taken.error or errors.as_json(Conflict(f"{operator} gave it up.", kind="catalog"))
-    for each in taken.steps:
-        is_begun = each["status"] in steps.BEGUN
-        each.update(late=False, status=steps.LEFT if is_begun else each["status"])
-    taken.error = said
-    save(taken, steps=taken.steps, error=said)
-    _abort(taken)
 
 
 def promised_by(intent: Intent) -> Actor:

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from catalogs.models import Catalog, Intent, RefreshRun
 from catalogs.stores import storage_in
 from metalake.kinds import Kind
-from outside.intents import looking
+from outside.sweeping import looking
 from providers import lines
 from providers.base import Storage
 

@@ -15,7 +15,7 @@ from catalogs.models import Intent, RefreshRun
 from metalake import errors, events, outbox
 from metalake.context import for_request
 from metalake.errors import MetalakeError
-from outside import calls, intents, refresh, schedule, tombstones, workers
+from outside import calls, intents, refresh, schedule, sweeping, tombstones, workers
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ PASSES, PAUSE = 5, 0.3  # how often a worker leaves a message to others, and sec
 
 def register() -> None:
     outbox.handles(refresh.TOPIC, begin_refresh)
-    outbox.every_round(intents.sweep, take_up_refreshes, schedule.begin_due, tombstones.clear)
+    outbox.every_round(sweeping.sweep, take_up_refreshes, schedule.begin_due, tombstones.clear)
     events.subscribe(schedule.follow)
 
 

@@ -24,7 +24,7 @@ from metalake.errors import NotFound
 from metalake.events import record
 from metalake.kinds import Kind
 from metalake.lineage import Located
-from outside import intents, schedule
+from outside import schedule, sweeping
 from outside.calls import is_external
 from providers import lines
 
@@ -120,7 +120,7 @@ def watch(actor: Actor, found: Located) -> Watch:
 
 
 def _looked_for(found: Located) -> QuerySet[Intent]:
-    late = intents.looking().filter(in_catalog_id=found.id).exclude(state=Intent.State.STUCK)
+    late = sweeping.looking().filter(in_catalog_id=found.id).exclude(state=Intent.State.STUCK)
     return late.order_by("created_at")
 
 
@@ -172,11 +172,11 @@ def give_up(actor: Actor, found: Located, intent_id: int) -> None:
 
 
 def retried(intent: Intent, by: str) -> None:
-    intents.retry(intent)
+    sweeping.retry(intent)
 
 
 def given_up(intent: Intent, by: str) -> None:
-    intents.give_up_by_operator(intent, by)
+    sweeping.give_up_by_operator(intent, by)
 
 
 def _decide(actor: Actor, found: Located, intent_id: int, decision: Decision) -> None:
@@ -185,7 +185,7 @@ def _decide(actor: Actor, found: Located, intent_id: int, decision: Decision) ->
         if fresh is None:
             raise found.missing()
         policy.require(actor, operations.REFRESH_CATALOG, fresh)
-        intent = intents.undecided().filter(in_catalog_id=fresh.id, pk=intent_id).first()
+        intent = sweeping.undecided().filter(in_catalog_id=fresh.id, pk=intent_id).first()
         if intent is None:
             raise NotFound("There is no write that waits for a decision; it has been settled since.")
         _take_down(actor, fresh, intent, decision)
@@ -198,7 +198,7 @@ def decide_all(operator: Actor, rows: Iterable[Intent], decision: Decision) -> i
 
     def act(operator: Actor) -> int:
         decided = 0
-        for intent in intents.undecided().filter(pk__in=chosen):
+        for intent in sweeping.undecided().filter(pk__in=chosen):
             found = by_id(intent.in_catalog_id)
             if found is not None:
                 _take_down(operator, found, intent, decision)

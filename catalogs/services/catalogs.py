@@ -82,16 +82,7 @@ def create_catalog(
             owner_user_id=account_of(actor),
             creator=actor.name,
         )
-        row.properties = mask(opened, checked.settings.secrets())
-        row.nested = row.properties.get(nesting.PROPERTY) == "true"
-        schemas = registered.offered.get(Kind.SCHEMA)
-        row.folds_case = schemas is not None and schemas.folds_case
-        row.systems = sorted(system.words)
-        catalog_places.claim(actor, row, registered, system)
-        systems.require_alone(actor, row.id, located.id, system)
-        row.save(force_insert=True)
-        if secrets := _masked(row.properties, opened):
-            vault.seal(row.id, secrets)
+        _insert(actor, row, registered, system)
         facts = [stands(row)]
         record(event_of(actor, "catalog.created", Kind.CATALOG, row.id, [name], located.id, facts, provider=provider))
         return row
@@ -101,6 +92,24 @@ def create_catalog(
         hold_owner(actor.id)
 
     return write_to(actor, look, act, kind=Kind.CATALOG, after=hold_more)
+
+
+def _insert(actor: Actor, row: Catalog, registered: Provider, system: System) -> None:
+    """Keep a new catalog with what follows from its provider.
+
+    Raises Invalid and Forbidden where another catalog has its places or its system.
+    """
+    opened = registered.properties
+    row.properties = mask(opened, registered.settings.secrets())
+    row.nested = row.properties.get(nesting.PROPERTY) == "true"
+    schemas = registered.offered.get(Kind.SCHEMA)
+    row.folds_case = schemas is not None and schemas.folds_case
+    row.systems = sorted(system.words)
+    catalog_places.claim(actor, row, registered, system)
+    systems.require_alone(actor, row.id, row.lineage_ids[0], system)
+    row.save(force_insert=True)
+    if secrets := _masked(row.properties, opened):
+        vault.seal(row.id, secrets)
 
 
 def _creating(actor: Actor, metalake: str) -> Located:

@@ -115,18 +115,7 @@ def publish_table(
 
     def act(actor: Actor, home: Located) -> Located:
         require_free(home, name)
-        row = Table.made(
-            Kind.TABLE,
-            name,
-            home,
-            owner_user_id=account_of(actor),
-            creator=actor.name,
-            metadata_location=metadata_location,
-            uuid=_uuid_of(metadata),
-        )
-        if Table.objects.filter(uuid=row.uuid).exists():
-            raise Invalid("A table with this uuid is registered already.", kind=Kind.TABLE)
-        row.save(force_insert=True)
+        row = _insert_row(actor, home, name, metadata, metadata_location)
         claim(actor, store, row.id, store.claims(metadata), fresh=fresh)
         full_name = [home.catalog.name, home.path.logical(), name]
         details = {"facts": [stands(row)], "uuid": metadata["table-uuid"]}
@@ -135,6 +124,23 @@ def publish_table(
 
     turn, owner = partial(take_turn, store.catalog_id), partial(hold_owner, actor.id)
     return write_to(actor, look, act, kind=Kind.TABLE, before=turn, after=owner)
+
+
+def _insert_row(actor: Actor, home: Located, name: str, metadata: dict[str, Any], metadata_location: str) -> Table:
+    """Raises Invalid where the table is registered already, or cannot be told from others."""
+    row = Table.made(
+        Kind.TABLE,
+        name,
+        home,
+        owner_user_id=account_of(actor),
+        creator=actor.name,
+        metadata_location=metadata_location,
+        uuid=_uuid_of(metadata),
+    )
+    if Table.objects.filter(uuid=row.uuid).exists():
+        raise Invalid("A table with this uuid is registered already.", kind=Kind.TABLE)
+    row.save(force_insert=True)
+    return row
 
 
 def _uuid_of(metadata: dict[str, Any]) -> UUID:

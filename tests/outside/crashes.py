@@ -23,7 +23,7 @@ from metalake.context import request_id
 from metalake.errors import MetalakeError, NotFound, OutcomeUnknown
 from metalake.hierarchy import HierarchicalSchema
 from metalake.lineage import Address
-from outside import intents, steps
+from outside import steps, sweeping
 from providers import lines, remote
 from tests.faults import Faults
 from tests.outside.invariants import check_invariants
@@ -168,7 +168,7 @@ def recover(bench: Bench, cell: Cell) -> Told:
         faults.fail_from(0)
         for _ in range(2):
             lapse()
-            intents.sweep()
+            sweeping.sweep()
     bench.outside.heal()
     leave_no_call()
     if Intent.objects.filter(state__in=Intent.LIVE).exists():
@@ -178,7 +178,7 @@ def recover(bench: Bench, cell: Cell) -> Told:
     _set(faults, cell.sweeper_faults)
     try:
         with stopping(cell.sweeper_killed_at) as told.points, calling(faults, cell.seconds):
-            intents.sweep()
+            sweeping.sweep()
     except Killed:
         told.was_killed = True
     told.was_spoilt, told.requests = faults.is_used_up, faults.stop_listening()
@@ -220,8 +220,8 @@ def lapse() -> None:
 def settle_all(rounds: int = 20) -> None:
     for _ in range(rounds):
         lapse()
-        taken, goes_on = intents.sweep(), bool(intents._swept)  # on a slow machine a sweep does not wait for all
-        assert eventually(lambda: not intents._swept)
+        taken, goes_on = sweeping.sweep(), bool(sweeping._swept)  # on a slow machine a sweep does not wait for all
+        assert eventually(lambda: not sweeping._swept)
         if not (taken or goes_on):
             return
     raise AssertionError(f"never settled: {list(Intent.objects.exclude(lease_until=None))}")

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from catalogs.models import Catalog, Intent, RefreshRun, Tombstone
 from metalake.models import Securable
-from outside import intents, refresh, steps
+from outside import refresh, steps, sweeping
 from providers import lines, remote
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
@@ -143,7 +143,7 @@ def test_throttling_begins_in_the_middle_of_a_write(aws: Glue, no_pauses: None) 
     assert made.status_code == 504 and "not known yet" in told(made), made.content
     assert "late" in held(aws)["flights"] and "late" not in names(TABLES)
     lapse()
-    intents.sweep()
+    sweeping.sweep()
     assert Intent.objects.get(verb="create_table").state == Intent.State.OPEN
     assert mirror_is_read()
     aws.heal()
@@ -205,13 +205,13 @@ def test_a_minute_of_throttling(aws: Glue, monkeypatch: pytest.MonkeyPatch) -> N
         answers = [ask("GET", READS[asked % 3]), ask(*WRITES[asked % 4])]
         assert all(answer.status_code in (503, 409) for answer in answers), [each.content for each in answers]
         assert mirror_is_read()
-        intents.sweep()
+        sweeping.sweep()
         asked += 1
     assert asked > 5 and not line().is_open
     aws.heal()
     until = time.monotonic() + 60
     while Intent.objects.exclude(lease_until=None).exists() and time.monotonic() < until:
-        intents.sweep()
+        sweeping.sweep()
         time.sleep(1)
     assert Intent.objects.get(verb="create_table").state == Intent.State.COMMITTED
     walking.join(60)
@@ -250,7 +250,7 @@ def test_keys_expire_in_the_middle_of_a_write(aws: Glue, no_pauses: None) -> Non
     aws.fail("GetTable", Fault.EXPIRED, times=None)
     assert ask("POST", TABLES, {"name": "late", **HIVE}).status_code == 504
     lapse()
-    intents.sweep()
+    sweeping.sweep()
     intent = Intent.objects.get(verb="create_table")
     assert intent.state == Intent.State.OPEN and "have expired" in intent.last_failure
     aws.heal()

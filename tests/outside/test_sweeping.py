@@ -17,7 +17,7 @@ from catalogs.models import Intent, Reservation
 from catalogs.services import catalogs, tables
 from metalake.errors import InUse, NotFound, ProviderUnavailable
 from metalake.models import Securable
-from outside import intents, steps
+from outside import intents, steps, sweeping
 from providers import lines, registry
 from tests.outside.crashes import killed_at, lapse, settle_all
 from tests.outside.invariants import check_invariants
@@ -47,7 +47,7 @@ def test_no_bad_intent_stops_the_sweeper(
 
     monkeypatch.setattr(steps.vault, "properties_of", opened)
     lapse()
-    assert intents.sweep() == 4
+    assert sweeping.sweep() == 4
     states = dict(Intent.objects.values_list("in_catalog__name", "state"))
     assert states == {"deep": Intent.State.OPEN, "flat": Intent.State.COMMITTED}
     assert "does not open" in Intent.objects.get(pk=sealed.pk).last_failure
@@ -55,12 +55,12 @@ def test_no_bad_intent_stops_the_sweeper(
     with monkeypatch.context() as patch:
         patch.delitem(registry.PROVIDERS, "memory")
         lapse()
-        assert intents.sweep() == 3
+        assert sweeping.sweep() == 3
         assert "no provider" in Intent.objects.get(pk=gone.pk).last_failure
     with monkeypatch.context() as patch:
         patch.setattr(steps.outcomes, "look", lambda *told: _bug() if told[3] == str(broken.pk) else real(*told))
         lapse()
-        assert intents.sweep() == 3
+        assert sweeping.sweep() == 3
     assert Intent.objects.get(pk=broken.pk).last_failure == "ZeroDivisionError"
     assert Intent.objects.filter(state=Intent.State.COMMITTED).count() == 3
     assert "secret-in-a-bug" not in Intent.objects.get(pk=broken.pk).last_failure
@@ -77,7 +77,7 @@ def test_what_never_settles_waits_for_an_operator(bench: Bench) -> None:
     for _ in range(intents.MAX_ATTEMPTS):
         lapse()
         lines.forget_all()
-        assert intents.sweep() == 1
+        assert sweeping.sweep() == 1
         due = Intent.objects.get().lease_until
         assert due is not None
         pauses.append(round((due - timezone.now()).total_seconds()))
@@ -85,12 +85,12 @@ def test_what_never_settles_waits_for_an_operator(bench: Bench) -> None:
     intent = Intent.objects.get()
     assert intent.state == Intent.State.STUCK
     lapse()
-    assert intents.sweep() == 0
+    assert sweeping.sweep() == 0
     assert Reservation.objects.filter(name="sales").exists(), "its name is free though nobody knows what is there"
     bench.world.heal()
     lines.forget_all()
     assert tables.list_tables(bench.actor, bench.ident("hr")).names == []
-    intents.retry(intent)
+    sweeping.retry(intent)
     settle_all()
     assert Intent.objects.get().state == Intent.State.COMMITTED
     assert bench.audited()["schema.created"] == 1
@@ -106,7 +106,7 @@ def late(bench: Bench) -> Intent:
     for _ in range(intents.MAX_ATTEMPTS + 3):
         lapse()
         lines.forget_all()
-        assert intents.sweep() == 1
+        assert sweeping.sweep() == 1
     return Intent.objects.get()
 
 
@@ -119,27 +119,27 @@ def test_what_is_late_is_looked_for_until_the_system_answers(bench: Bench, late:
     assert not any(line.startswith("metalake_writes_stuck{") and not line.endswith(" 0.0") for line in told)
     Intent.objects.update(attempts=10_000)
     lapse()
-    intents.sweep()
+    sweeping.sweep()
     assert Intent.objects.get().last_failure, "no number of tries is too large for a pause"
     bench.world.heal()
     lines.forget_all()
     lapse()
-    assert intents.sweep() == 1
+    assert sweeping.sweep() == 1
     assert (Intent.objects.get().state, Intent.objects.get().lease_until) == (Intent.State.ABORTED, None)
     assert AuditEntry.objects.filter(event="intent.aborted").count() == 1
 
 
 def test_somebody_may_decide_on_what_is_late(bench: Bench, late: Intent) -> None:
     before = late.lease_until
-    intents.retry(late)
+    sweeping.retry(late)
     late.refresh_from_db()
     assert before and late.lease_until and late.lease_until < before
     assert (late.state, late.attempts) == (Intent.State.ABORTED, 1)
-    intents.give_up_by_operator(late, "olga")
+    sweeping.give_up_by_operator(late, "olga")
     ended = Intent.objects.get()
     assert (ended.state, ended.lease_until) == (Intent.State.ABORTED, None)
     lapse()
-    assert intents.sweep() == 0
+    assert sweeping.sweep() == 0
 
 
 def test_what_an_older_version_left_stuck_though_it_was_aborted_is_taken_up(bench: Bench, late: Intent) -> None:
@@ -179,8 +179,8 @@ def test_what_ended_long_ago_is_forgotten(bench: Bench) -> None:
     bench.make_schema("sales")
     bench.make_schema("flights")
     old = Intent.objects.earliest("created_at")
-    Intent.objects.filter(pk=old.pk).update(ended_at=timezone.now() - intents.KEPT - timedelta(minutes=1))
-    intents.sweep()
+    Intent.objects.filter(pk=old.pk).update(ended_at=timezone.now() - sweeping.KEPT - timedelta(minutes=1))
+    sweeping.sweep()
     assert Intent.objects.get().pk != old.pk
 
 

@@ -1,0 +1,108 @@
+"""What a crash left, or could not be settled, is taken up again; on what stays undecided somebody has the last word."""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import datetime, timedelta
+
+from django.db import DatabaseError, connection, transaction
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+
+from catalogs.models import Intent
+from metalake import errors
+from metalake.errors import Conflict
+from outside import intents, steps
+
+log = logging.getLogger(__name__)
+
+KEPT = timedelta(days=7)
+SWEEPERS = 8  # catalogs that are swept at once
+TURN = 30.0  # seconds after which a catalog that is slow to settle leaves its place to another
+ROUND = 10.0  # seconds that a sweep waits for catalogs that are slow to settle
+_swept: set[int] = set()
+_sweepers = ThreadPoolExecutor(SWEEPERS, thread_name_prefix="sweeper")
+
+
+def sweep() -> int:
+    """Take up what crashed or could not be settled; returns how many intents were taken up.
+
+    A catalog's are taken one by one. None waits for another catalog's: one whose system hangs is still at it when
+    this returns, and goes on beside the sweeps that follow.
+    """
+    started = timezone.now()
+    catalogs = set(_due(started).values_list("in_catalog_id", flat=True).distinct()) - _swept
+    _swept.update(catalogs)
+    turns = [_sweepers.submit(_sweep_catalog, catalog, started) for catalog in catalogs]
+    ended, _ = wait(turns, ROUND)
+    Intent.objects.filter(ended_at__lt=started - KEPT, lease_until=None).delete()
+    return sum(turn.result() for turn in ended)
+
+
+def _sweep_catalog(catalog_id: int, before: datetime) -> int:
+    taken, until = 0, time.monotonic() + TURN
+    try:
+        while time.monotonic() < until and (intent := _claim(catalog_id, before)) is not None:
+            taken += 1
+            steps.point("claimed")
+            try:
+                intents.carry_on(intent)
+            except DatabaseError:
+                log.exception("intent %s is left to the next round", intent.pk)
+        return taken
+    finally:
+        _swept.discard(catalog_id)
+        connection.close()
+
+
+def _due(before: datetime) -> QuerySet[Intent]:
+    waits = Q(state=Intent.State.STUCK, ended_at=None)
+    return Intent.objects.filter(lease_until__lte=before).exclude(waits | Q(state=Intent.State.COMMITTED))
+
+
+def _claim(catalog_id: int, before: datetime) -> Intent | None:
+    """One that was due then, by a new fence: sweepers share the work, and a sleeper is shut out."""
+    with transaction.atomic():
+        due = _due(before).filter(in_catalog_id=catalog_id)
+        first = due.select_for_update(skip_locked=connection.features.has_select_for_update_skip_locked)
+        for row in first.order_by("lease_until")[:1]:
+            return intents.take(due, row.pk, row.fence, attempts=F("attempts") + 1)
+    return None
+
+
+# A word of whoever decides
+
+
+def looking() -> QuerySet[Intent]:
+    """Writes that were taken back, and whose calls are looked for since they may have arrived after that."""
+    return Intent.objects.filter(ended_at__isnull=False, lease_until__isnull=False)
+
+
+def undecided() -> QuerySet[Intent]:
+    """Those that somebody may decide on: stuck ones, and what is looked for though that failed before."""
+    failed = looking().exclude(last_failure="")
+    return Intent.objects.filter(Q(state=Intent.State.STUCK) | Q(pk__in=failed.values("pk")))
+
+
+def retry(intent: Intent) -> None:
+    """A word that an undecided intent may be tried again, at once."""
+    live = Intent.State.UNDOING if intent.error else Intent.State.OPEN
+    undecided().filter(pk=intent.pk, state=intent.state).update(
+        state=intent.state if intent.ended_at else live, attempts=1, lease_until=timezone.now()
+    )
+
+
+def give_up_by_operator(intent: Intent, operator: str) -> None:
+    """A word that an undecided intent is over: its names are free, and what it left outside stays there."""
+    taken = intents.take(undecided(), intent.pk, intent.fence, state=Intent.State.UNDOING)
+    if taken is None:
+        return
+    said = taken.error or errors.as_json(Conflict(f"{operator} gave it up.", kind="catalog"))
+    for each in taken.steps:
+        is_begun = each["status"] in steps.BEGUN
+        each.update(late=False, status=steps.LEFT if is_begun else each["status"])
+    taken.error = said
+    steps.save(taken, steps=taken.steps, error=said)
+    intents.abort(taken)
