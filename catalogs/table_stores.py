@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from authz.policy import Actor
-from formats.iceberg import files
+from formats.iceberg import metadata_json
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
 from metalake.lineage import Address, Located
@@ -48,7 +48,7 @@ class TableRecord:
 
     @cached_property
     def metadata(self) -> Json:
-        return files.parse_metadata(self.content)
+        return metadata_json.parse_metadata(self.content)
 
     @property
     def published(self) -> Located:

@@ -18,7 +18,7 @@ from catalogs.services.claims import require_unclaimed
 from catalogs.services.holding import hold_each
 from catalogs.services.pointers import now_ms
 from catalogs.table_stores import TableDraft, TableRecord
-from formats.iceberg import builder, files, locations
+from formats.iceberg import builder, metadata_json, table_locations
 from formats.iceberg.translate import from_iceberg
 from metalake.errors import Conflict, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 from metalake.kinds import Kind
@@ -85,10 +85,10 @@ def create(actor: Actor, ident: Address, home: Located, draft: TableDraft, *, st
         )
         new = provider.pointers.draft(schema, name, metadata)
         if stage:
-            ground.require_named(actor, home, schema, provider, locations.effective_locations(metadata))
+            ground.require_named(actor, home, schema, provider, table_locations.effective_locations(metadata))
             if not draft.location:  # whose a named place is will be asked when the table is made
                 provider.pointers.files(metadata["location"]).make_folders(metadata["location"])
-            described.append(files.dump(metadata))
+            described.append(metadata_json.dump(metadata))
             raise _OnlyStaged
         return new
 

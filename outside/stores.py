@@ -23,7 +23,7 @@ from catalogs.table_stores import (
     TableRecord,
     TableStore,
 )
-from formats.iceberg import locations
+from formats.iceberg import table_locations
 from formats.native.columns import type_text
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
@@ -126,7 +126,7 @@ class OutsidePointers(PointerStore):
     def require_places(
         self, actor: Actor, current: TableRecord, files: MetadataFiles, metadata: dict[str, Any]
     ) -> None:
-        before, after = (locations.effective_locations(each) for each in (current.metadata, metadata))
+        before, after = (table_locations.effective_locations(each) for each in (current.metadata, metadata))
         ground.require_new(actor, current.published, current.entry.provider, before, after)
 
     def swap(self, actor: Actor, address: Address, current: TableRecord, new: NewState) -> TableRecord | None:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from formats.iceberg import files, guard, locations
+from formats.iceberg import files, guard, locations, metadata_json, storage, table_locations
 from formats.iceberg.folders import table_folder
 from formats.iceberg.metadata_cache import MetadataCache
 from formats.iceberg.purge import MAX_MANIFEST_BYTES, Purged, purge
@@ -63,7 +63,7 @@ class MetadataFiles:
     def check_metadata(self, metadata: Mapping[str, Any]) -> None:
         """Every property and every location of it, whatever a request changed. Raises Invalid."""
         guard.check_properties(metadata.get("properties") or {})
-        locations.check_metadata_locations(metadata, self.allowed, self.file_roots)
+        table_locations.check_metadata_locations(metadata, self.allowed, self.file_roots)
         for claim in self.claims(metadata):
             if any(locations.is_under(place, claim) for place in self.shared):
                 raise Invalid(f"{claim} is the catalog's; a table takes a folder below it.", kind="location")
@@ -72,7 +72,7 @@ class MetadataFiles:
 
     def claims(self, metadata: Mapping[str, Any]) -> list[str]:
         """The places that the table writes to, in the spelling to compare, none below another."""
-        places = sorted({locations.canonical(place) for place in locations.effective_locations(metadata)})
+        places = sorted({locations.canonical(place) for place in table_locations.effective_locations(metadata)})
         return [
             place
             for place in places
@@ -87,7 +87,7 @@ class MetadataFiles:
         own = location.removesuffix("/")
         for place in (f"{own}/data", f"{own}/metadata", *paths):
             if locations.is_local(place):
-                files.make_folder(locations.check_allowed(place, self.allowed, file_roots=self.file_roots))
+                storage.make_folder(locations.check_allowed(place, self.allowed, file_roots=self.file_roots))
 
     def _reach(self, verb: str, location: str, act: Callable[[], T], *, waits: bool = True) -> T:
         """What is done to a file, with the deadline and the breaker of its storage; of this machine's disks at once."""
@@ -108,7 +108,9 @@ class MetadataFiles:
 
     def read_manifest(self, location: str) -> bytes:
         """As stored. Raises NotFound, TooLarge, ProviderUnavailable."""
-        return self._reach(remote.READ_FILE, location, lambda: files.read_bytes(self.io, location, MAX_MANIFEST_BYTES))
+        return self._reach(
+            remote.READ_FILE, location, lambda: storage.read_bytes(self.io, location, MAX_MANIFEST_BYTES)
+        )
 
     def allowed_place(self, location: str) -> str:
         """A location in the spelling to compare. Raises Invalid for one the catalog does not allow."""
@@ -121,14 +123,16 @@ class MetadataFiles:
             content = self._read(location)
         except NotFound as missing:
             raise Invalid(missing.message, kind="metadata-file") from None
-        files.keep(location)
+        storage.keep(location)
         METADATA.put(self.catalog_id, location, content)  # what is checked now, not what one of that name held before
         return content
 
     def write(self, metadata: Mapping[str, Any], previous: str | None) -> tuple[str, bytes]:
         """The location and the content of a new metadata file."""
         location, content = self._reach(
-            "write_file", metadata["location"], lambda: self._write_in_time(metadata, files.next_version(previous))
+            "write_file",
+            metadata["location"],
+            lambda: self._write_in_time(metadata, metadata_json.next_version(previous)),
         )
         METADATA.put(self.catalog_id, location, content)
         if previous:
@@ -141,7 +145,7 @@ class MetadataFiles:
         try:
             require_time()
         except ProviderTimeout:
-            files.delete_quietly(self.io, written[:1])
+            storage.delete_quietly(self.io, written[:1])
             raise
         return written
 
@@ -151,7 +155,7 @@ class MetadataFiles:
             METADATA.forget(self.catalog_id, location)
         for location in written[:1]:
             try:
-                self._reach("delete_file", location, lambda: files.delete_quietly(self.io, written))
+                self._reach("delete_file", location, lambda: storage.delete_quietly(self.io, written))
             except MetalakeError as failure:
                 log.warning("Files were left behind, the first of them %s: %s", location, failure.message)
 
@@ -162,7 +166,7 @@ class MetadataFiles:
     def remove(self, written: str) -> None:
         """As `discard`. Raises ProviderUnavailable."""
         METADATA.forget(self.catalog_id, written)
-        self._reach("delete_file", written, lambda: files.delete_file(self.io, written))
+        self._reach("delete_file", written, lambda: storage.delete_file(self.io, written))
 
     def purge(self, metadata_location: str, places: Sequence[str] | None = None, spared: Sequence[str] = ()) -> Purged:
         """Delete every file of a table in these places, its metadata last, and nothing in a place that is spared.
@@ -172,11 +176,11 @@ class MetadataFiles:
         """
         METADATA.forget(self.catalog_id, metadata_location)
         try:
-            metadata = files.parse_metadata(self._read(metadata_location, waits=False))
+            metadata = metadata_json.parse_metadata(self._read(metadata_location, waits=False))
         except NotFound:
             if not locations.is_local(metadata_location):
-                self._reach(remote.READ_FILE, metadata_location, lambda: files.look(self.io, metadata_location))
+                self._reach(remote.READ_FILE, metadata_location, lambda: storage.look(self.io, metadata_location))
             return Purged()
-        own = locations.effective_locations(metadata) if places is None else places
-        owns = locations.owned_by(own, self.allowed, self.file_roots, spared)
+        own = table_locations.effective_locations(metadata) if places is None else places
+        owns = table_locations.owned_by(own, self.allowed, self.file_roots, spared)
         return purge(self.io, metadata, metadata_location, owns, ask=partial(self._reach, waits=False))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from pydantic import Field
 
-from formats.iceberg import files, locations
+from formats.iceberg import locations, storage
 from formats.iceberg.folders import divided
 from metalake.errors import Invalid, at
 from providers.base import Provider
@@ -131,7 +131,7 @@ class Placed(Provider):
     def io(self) -> FileIO:
         """Where metadata files are."""
         reach_storage(self.properties)
-        return files.file_io(self.properties)
+        return storage.file_io(self.properties)
 
     def locations(self) -> list[str]:
         return [locations.canonical(location) for location in self.allowed]

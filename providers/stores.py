@@ -21,8 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, ClassVar
 
-from formats.iceberg.files import parse_metadata
 from formats.iceberg.folders import Ground
+from formats.iceberg.metadata_json import parse_metadata
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
 from metalake.surface import Surface

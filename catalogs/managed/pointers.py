@@ -18,8 +18,9 @@ from catalogs.services.free_names import require_free
 from catalogs.services.opening import files_of
 from catalogs.services.pointers import find_table, insert_table, now_ms, or_discard, publish_table
 from catalogs.table_stores import NewState, PointerStore, TableDraft, TableRecord
-from formats.iceberg import builder, files, locations
-from formats.iceberg.locations import canonical, effective_locations
+from formats.iceberg import builder, metadata_json, table_locations
+from formats.iceberg.locations import canonical
+from formats.iceberg.table_locations import effective_locations
 from metalake.errors import Invalid
 from metalake.events import record
 from metalake.hierarchy import check_segment
@@ -62,7 +63,7 @@ class ManagedPointers(PointerStore):
         if stage:
             claims.require_claimable(actor, own_files.claims(metadata), fresh=fresh)
             own_files.make_folders(*effective_locations(metadata))
-            return TableRecord(None, None, files.dump(metadata))
+            return TableRecord(None, None, metadata_json.dump(metadata))
         return insert_table(actor, address, home, own_files, metadata, "table.created", fresh)
 
     def create_from(self, actor: Actor, address: Address, home: Located, metadata: dict[str, Any]) -> TableRecord:
@@ -83,7 +84,7 @@ class ManagedPointers(PointerStore):
             raise Invalid("The metadata file lies in a place of another table.", kind=Kind.TABLE)
         reserved.require_open(actor, [place])
         content = own_files.read_foreign(location)
-        metadata = files.parse_metadata(content)
+        metadata = metadata_json.parse_metadata(content)
         own_files.check_metadata(metadata)
         places.require_ground(actor, home, ground, effective_locations(metadata))
         table = publish_table(actor, address, home, own_files, metadata, location, "table.registered")
@@ -98,7 +99,7 @@ class ManagedPointers(PointerStore):
     def require_places(
         self, actor: Actor, current: TableRecord, files: MetadataFiles, metadata: dict[str, Any]
     ) -> None:
-        if added := locations.added_locations(current.metadata, metadata):
+        if added := table_locations.added_locations(current.metadata, metadata):
             places.require_ground_of(actor, current.published, files, added)
 
     def swap(self, actor: Actor, address: Address, current: TableRecord, new: NewState) -> TableRecord | None:
@@ -125,7 +126,7 @@ def _swap(actor: Actor, address: Address, current: TableRecord, new: NewState) -
     One statement more than without the lock: the table was looked for, and the rights asked, when it was read.
     """
     table, places_now = current.published, new.files.claims(new.metadata)
-    adds = bool(locations.added_locations(current.metadata, new.metadata))
+    adds = bool(table_locations.added_locations(current.metadata, new.metadata))
 
     def holds() -> None:
         if adds:
@@ -154,7 +155,7 @@ def _forget_old_files(own_files: MetadataFiles, base: dict[str, Any], metadata: 
     """Delete the log entries that fell off, where the table asks for it; never data files."""
     if metadata.get("properties", {}).get("write.metadata.delete-after-commit.enabled", "").lower() != "true":
         return
-    kept = locations.logged_files(metadata)
-    fell_off = [file for file in locations.logged_files(base) if file not in kept]
-    owns = locations.owned_by(effective_locations(metadata), own_files.allowed, own_files.file_roots)
+    kept = table_locations.logged_files(metadata)
+    fell_off = [file for file in table_locations.logged_files(base) if file not in kept]
+    owns = table_locations.owned_by(effective_locations(metadata), own_files.allowed, own_files.file_roots)
     own_files.discard(*filter(owns, fell_off))

@@ -10,7 +10,7 @@ from catalogs.lookup import by_id
 from catalogs.models import Catalog, Table
 from catalogs.services.opening import files_in
 from catalogs.stores import keeps_tables_here
-from formats.iceberg import files
+from formats.iceberg import files, metadata_json
 from formats.iceberg.locations import is_local, real_path
 from metalake.errors import MetalakeError
 from metalake.models import below
@@ -54,7 +54,7 @@ def check_tables(catalog: Catalog) -> Iterator[Checked]:
     tables = Table.objects.filter(below(catalog.lineage)).order_by("pk")
     for pk, uuid, location in tables.values_list("pk", "uuid", "metadata_location").iterator(BATCH):
         try:
-            metadata = files.parse_metadata(files.read_metadata(own_files.io, location))
+            metadata = metadata_json.parse_metadata(files.read_metadata(own_files.io, location))
             wrong = None if metadata.get("table-uuid") == str(uuid) else f"{location} is another table's."
         except MetalakeError as failure:
             wrong = failure.message

@@ -18,7 +18,7 @@ from catalogs.services.holding import Held, write_to
 from catalogs.services.pointers import find_table
 from catalogs.stores import store_for
 from formats.iceberg.live import live_files
-from formats.iceberg.locations import owned_by
+from formats.iceberg.table_locations import owned_by
 from metalake.errors import Conflict, InUse, NotFound
 from metalake.events import event_of, record
 from metalake.kinds import Kind

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from authz.models import AuditEntry
-from formats.iceberg import files, locations
+from formats.iceberg import files, locations, metadata_json, table_locations
 from metalake.errors import Invalid, NotFound, TooLarge
 from metalake.lineage import Located
 from providers.metadata_files import MetadataFiles
@@ -68,8 +68,8 @@ def _uuid(metadata: Json) -> str:
 
 
 def metadata_at(own_files: MetadataFiles, location: str) -> Json:
-    return files.parse_metadata(files.read_metadata(own_files.io, location))
+    return metadata_json.parse_metadata(files.read_metadata(own_files.io, location))
 
 
 def logged_names(metadata: Json) -> set[str]:
-    return {os.path.basename(file) for file in locations.logged_files(metadata)}
+    return {os.path.basename(file) for file in table_locations.logged_files(metadata)}

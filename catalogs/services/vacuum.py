@@ -25,7 +25,7 @@ from catalogs.services import claims
 from catalogs.services.opening import files_in, kept_provider, provider_of
 from catalogs.services.table_files import TableFiles, logged_names, metadata_at
 from catalogs.stores import keeps_tables_here
-from formats.iceberg import files, locations
+from formats.iceberg import locations, metadata_json
 from metalake.errors import Invalid, MetalakeError
 from metalake.events import event_of, record
 from metalake.kinds import Kind
@@ -287,7 +287,7 @@ def _lies_straight(place: str, folder: str) -> bool:
 def _written_here(folder: str) -> Iterator[tuple[str, os.stat_result]]:
     """The files below a folder that are called as ours are; links are neither followed nor taken for files."""
     for above, _, names in os.walk(os.path.realpath(folder)):
-        for name in filter(files.WRITTEN.fullmatch, names):
+        for name in filter(metadata_json.WRITTEN.fullmatch, names):
             path = os.path.join(above, name)
             with suppress(FileNotFoundError):
                 status = os.lstat(path)

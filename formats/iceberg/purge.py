@@ -12,9 +12,9 @@ from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from formats.iceberg.files import delete_file, read_bytes
-from formats.iceberg.locations import effective_locations, owned_by, referenced_files
 from formats.iceberg.manifests import content_paths, manifest_paths
+from formats.iceberg.storage import delete_file, read_bytes
+from formats.iceberg.table_locations import effective_locations, owned_by, referenced_files
 from metalake.errors import Invalid, NotFound
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from formats.hive.names import GLUE, ICEBERG_IN_GLUE
 from formats.hive.tables import FILE_FORMATS
-from formats.iceberg import files
+from formats.iceberg import storage
 from metalake.errors import MetalakeError, ProviderUnavailable, at
 from providers.answers import Remote
 from providers.glue.client import GlueClient
@@ -91,7 +91,7 @@ class GlueCatalog(HiveLikeCatalog):
             keys = self.glue.credentials()
             ours |= {"s3.access-key-id": keys.access_key, "s3.secret-access-key": keys.secret_key}
             ours |= {"s3.session-token": keys.token} if keys.token else {}
-        return files.file_io(ours | self.properties)
+        return storage.file_io(ours | self.properties)
 
     def check_locations(self) -> None:
         super().check_locations()

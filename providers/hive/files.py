@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from hive_metastore.ttypes import Table
 
 from formats.hive.tables import VIEW_TYPES
-from formats.iceberg import files, locations
+from formats.iceberg import locations, storage
 from metalake.errors import Invalid, MetalakeError, NotFound, Unsupported
 from metalake.kinds import Kind
 from metalake.protected import protected_files
@@ -51,7 +51,7 @@ class TableFiles:
         if place.partition("://")[0].lower() in locations.CLUSTERS:
             return None
         try:
-            return files.is_empty(self.catalog.io, self.catalog.pointers.files(place).allowed_place(place))
+            return storage.is_empty(self.catalog.io, self.catalog.pointers.files(place).allowed_place(place))
         except NotFound:
             return False  # it is no folder
         except MetalakeError:

@@ -17,7 +17,8 @@ from urllib.parse import unquote
 
 from hive_metastore.ttypes import Table
 
-from formats.iceberg.locations import AZURE, BUCKETS, CLUSTERS, PATH_PROPERTIES, SAME_STORAGE
+from formats.iceberg.locations import AZURE, BUCKETS, CLUSTERS, SAME_STORAGE
+from formats.iceberg.table_locations import PATH_PROPERTIES
 from metalake.errors import NotFound, ProviderTimeout, ProviderUnavailable, Unsupported
 from metalake.kinds import Kind
 from providers.hive.client import Metastore

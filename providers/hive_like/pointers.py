@@ -15,7 +15,7 @@ from uuid import uuid4
 from formats.hive.names import folded_name
 from formats.hive.properties import PLACES, SERDE_PARAMETER
 from formats.hive.tables import EXTERNAL_TABLE, HiveTable
-from formats.iceberg import builder, files, guard, locations
+from formats.iceberg import builder, files, guard, locations, metadata_json, table_locations
 from formats.iceberg.folders import Ground
 from formats.iceberg.translate import current_schema, to_iceberg
 from formats.native.tables import CreateTableRequest
@@ -197,7 +197,7 @@ class HiveLikePointers(RemotePointers):
                     raise
                 raise OutcomeUnknown(silence.message, kind=silence.kind) from silence  # the file may arrive yet
             return table
-        metadata = files.parse_metadata(store.read_foreign(pointer))
+        metadata = metadata_json.parse_metadata(store.read_foreign(pointer))
         store.check_metadata(metadata)
         _require_ground(plan, metadata)
         return self._entry(table, metadata, pointer)
@@ -230,7 +230,7 @@ class HiveLikePointers(RemotePointers):
         """The entry after a commit whose metadata file is written. Raises Invalid, TooLarge, ProviderUnavailable."""
         store, was = self.files(), entry.parameters[POINTER]
         try:
-            metadata, before = (files.parse_metadata(store.read(place)) for place in (pointer, was))
+            metadata, before = (metadata_json.parse_metadata(store.read(place)) for place in (pointer, was))
         except NotFound as missing:
             raise Invalid(missing.message, kind="metadata-file") from None
         now, then = _properties(metadata), _properties(before)
@@ -257,7 +257,7 @@ def _require_ground(plan: Json, metadata: Json) -> None:
     if "ground" not in plan:
         return
     ground = Ground(**{name: tuple(places) for name, places in plan["ground"].items()})
-    for place in locations.effective_locations(metadata):
+    for place in table_locations.effective_locations(metadata):
         if not ground.holds(place):
             raise Forbidden(
                 f"The metadata file says that the table is in {place!r:.200}: it may lie {ground}; any other place is "

@@ -13,7 +13,7 @@ from formats.hive.names import folded_name
 from formats.hive.properties import SERDE_PARAMETER
 from formats.hive.tables import HiveTable
 from formats.hive.translate import from_hive
-from formats.iceberg import guard, locations
+from formats.iceberg import guard, table_locations
 from formats.iceberg.folders import Ground
 from formats.native.changes import read_changes
 from formats.native.tables import CreateTableRequest, RemoveProperty, SetProperty
@@ -138,7 +138,7 @@ class HiveLikeTables(RemoteTables):
     def named_places(self, definition: Json, plan: Json | None = None) -> Sequence[str]:
         definition, plan = with_plan(definition, plan)
         if plan and "write" in plan:
-            return locations.effective_locations(plan["write"])
+            return table_locations.effective_locations(plan["write"])
         pointer = self.pointed.location(definition)
         spark = (definition.get("serde_parameters") or {}).get("path")  # where Spark looks for its own tables' files
         return [place for place in (definition.get("location"), pointer, spark) if place]

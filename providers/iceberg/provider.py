@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from formats.iceberg import files, locations
+from formats.iceberg import locations, storage
 from metalake.kinds import Kind
 from providers.base import Offer, Storage
 from providers.metadata_files import MetadataFiles
@@ -52,4 +52,4 @@ class IcebergProvider(Placed):
     def test_connection(self) -> None:
         """See that the warehouse can be reached; nothing is written."""
         self.check_locations()
-        files.look(self.io, self.warehouse)
+        storage.look(self.io, self.warehouse)

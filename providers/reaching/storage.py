@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from time import monotonic
 
-from formats.iceberg.files import IO_SETTINGS
+from formats.iceberg.storage import IO_SETTINGS
 from metalake.errors import Invalid, at
 from providers.reaching.endpoints import CONNECT_SECONDS, Endpoint, UnknownHost, parse_endpoint, resolve
 

@@ -24,7 +24,7 @@ from authz.policy import Actor
 from catalogs.services import catalogs, purging, schemas, tables
 from catalogs.services.changes import Alteration
 from catalogs.table_stores import TableDraft
-from formats.iceberg import files
+from formats.iceberg import files, storage
 from metalake.errors import Invalid, ProviderBusy, ProviderTimeout, ProviderUnavailable
 from metalake.lineage import Address
 from metalake.meters import LOOKED_UP
@@ -233,7 +233,7 @@ def test_what_is_written_when_nobody_waits_any_more_is_removed(monkeypatch: pyte
         return "s3://lake/t/metadata/1.json", b"{}"
 
     monkeypatch.setattr(files, "write_metadata", write_late)
-    monkeypatch.setattr(files, "delete_quietly", lambda io, places: removed.set())
+    monkeypatch.setattr(storage, "delete_quietly", lambda io, places: removed.set())
     real = remote.reach
     monkeypatch.setattr(remote, "reach", lambda *asked, **how: real(*asked, **(how | {"total": 0.05})))
     lines.forget_all()
@@ -272,7 +272,7 @@ def test_connection_tests_hold_a_share_of_the_threads_in_each_metalake(monkeypat
 )
 def test_threads_that_a_storage_holds_come_back(given: dict[str, str], kept: tuple[str, str]) -> None:
     def times(properties: dict[str, str]) -> tuple[str, str]:
-        found = files.file_io(properties).properties
+        found = storage.file_io(properties).properties
         return found["s3.connect-timeout"], found["s3.request-timeout"]
 
     assert times(given) == kept
@@ -283,4 +283,4 @@ def test_threads_that_a_storage_holds_come_back(given: dict[str, str], kept: tup
 def test_a_pipe_of_this_machine_holds_no_reader(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "v1.metadata.json")
     with pytest.raises(Invalid, match="not a file"):
-        files.read_metadata(files.file_io({}), f"file://{tmp_path}/v1.metadata.json")
+        files.read_metadata(storage.file_io({}), f"file://{tmp_path}/v1.metadata.json")

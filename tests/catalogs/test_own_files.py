@@ -18,7 +18,7 @@ from catalogs.models import Catalog
 from catalogs.services import catalogs, commits, purging, schemas, shared_folders, tables
 from catalogs.services.changes import Alteration
 from catalogs.table_stores import TableDraft, TableRecord
-from formats.iceberg import builder, files
+from formats.iceberg import builder, files, metadata_json, storage
 from metalake import protected
 from metalake.errors import Invalid, ProviderUnavailable
 from metalake.lineage import Address
@@ -217,7 +217,7 @@ def test_no_table_takes_a_place_of_the_servers_files(
         properties={},
         now_ms=1,
     )
-    (lake / "v1.metadata.json").write_bytes(files.dump(foreign))
+    (lake / "v1.metadata.json").write_bytes(metadata_json.dump(foreign))
     for pointer in (lake / "v1.metadata.json", victims[0]):
         with pytest.raises(Invalid, match="own data"):
             tables.register_table(actor, table(home, "u"), f"file://{pointer}")
@@ -254,8 +254,8 @@ def test_no_deletion_of_ours_takes_the_servers_files(lake: Path, victims: list[P
     for path in (*victims, lake / "alias" / "ring"):
         for spelt in (f"file://{path}", f"file:{path}", str(path)):
             with pytest.raises(Invalid, match="own"):
-                files.delete_file(io, spelt)
-            files.delete_quietly(io, [spelt])
+                storage.delete_file(io, spelt)
+            storage.delete_quietly(io, [spelt])
     assert all(path.read_text() == "precious" for path in victims)
     (lake / "own" / "other").write_text("x")
-    assert files.delete_file(io, f"file://{lake}/own/other") == 1
+    assert storage.delete_file(io, f"file://{lake}/own/other") == 1

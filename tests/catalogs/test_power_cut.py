@@ -19,7 +19,7 @@ from authz.policy import Actor
 from catalogs.services import commits, schemas, tables
 from catalogs.table_stores import TableDraft
 from formats.iceberg import disk
-from formats.iceberg.files import parse_metadata
+from formats.iceberg.metadata_json import parse_metadata
 from metalake.lineage import Address
 from tests.catalogs.callers import Caller
 

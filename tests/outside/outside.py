@@ -21,7 +21,7 @@ from hive_metastore.ttypes import (
     UnlockRequest,
 )
 
-from formats.iceberg import builder, files
+from formats.iceberg import builder, files, storage
 from providers.answers import Remote, digest
 from providers.hive.objects import DDL_TIME, partition_of, schema_of, table_of
 from providers.hive.objects import hive_table as hive_table_of
@@ -230,7 +230,7 @@ def _iceberg_files(location: str) -> tuple[str, dict[str, str]]:
         properties={"team": "crew"},
         now_ms=1_700_000_000_000,
     )
-    pointer, _ = files.write_metadata(files.file_io({}), metadata, version=0)
+    pointer, _ = files.write_metadata(storage.file_io({}), metadata, version=0)
     return pointer, {"table_type": "ICEBERG", "metadata_location": pointer}
 
 

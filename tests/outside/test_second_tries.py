@@ -12,7 +12,7 @@ from authz.policy import Actor
 from catalogs.models import Intent, Reservation
 from catalogs.services import catalogs, commits, schemas, tables
 from catalogs.services.changes import Alteration
-from formats.iceberg import builder, files
+from formats.iceberg import builder, files, metadata_json, storage
 from formats.native.tables import AddColumn
 from metalake.errors import (
     AlreadyExists,
@@ -50,7 +50,7 @@ def point_to(bench: Bench, location: str) -> None:
 
 
 def metadata_at(location: str) -> dict[str, Any]:
-    return dict(files.parse_metadata(Path(location.removeprefix("file://")).read_bytes()))
+    return dict(metadata_json.parse_metadata(Path(location.removeprefix("file://")).read_bytes()))
 
 
 def is_there(location: str) -> bool:
@@ -77,7 +77,7 @@ def iceberg_table(bench: Bench, root: Path, monkeypatch: pytest.MonkeyPatch) -> 
         properties={},
         now_ms=1_700_000_000_000,
     )
-    pointer, _ = files.write_metadata(files.file_io({}), metadata, version=0)
+    pointer, _ = files.write_metadata(storage.file_io({}), metadata, version=0)
     give("mia", Kind.METALAKE, "demo", "modify_table")
     bench.make_schema("flights")
     bench.world.put_table("flights", "delays", metadata_location=pointer, location=f"{root.as_uri()}/delays")
@@ -135,7 +135,7 @@ def test_others_committed_on_top_of_a_commit_that_was_tried_twice(
         ours = metadata_at(location)
         update = {"action": "set-properties", "updates": {"by": "others"}}
         theirs = builder.apply_updates(ours, [update], now_ms=1_800_000_000_000, previous_location=location)
-        point_to(iceberg_table, files.write_metadata(files.file_io({}), theirs, version=2)[0])
+        point_to(iceberg_table, files.write_metadata(storage.file_io({}), theirs, version=2)[0])
         raise Conflict("The table has been modified.", kind="table")
 
     monkeypatch.setattr(MemoryPointers, "commit", refused)
@@ -158,7 +158,7 @@ def test_a_lost_race_is_run_again_and_leaves_no_file(
             base = metadata_at(previous)
             update = {"action": "set-properties", "updates": {"by": "others"}}
             theirs = builder.apply_updates(base, [update], now_ms=1_800_000_000_000, previous_location=previous)
-            point_to(iceberg_table, files.write_metadata(files.file_io({}), theirs, version=1)[0])
+            point_to(iceberg_table, files.write_metadata(storage.file_io({}), theirs, version=1)[0])
         return real(self, schema, table, location, previous)
 
     monkeypatch.setattr(MemoryPointers, "commit", racing)

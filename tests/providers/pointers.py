@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from formats.iceberg import files
+from formats.iceberg import storage
 from metalake.errors import Conflict, NotFound
 from metalake.kinds import Kind
 from providers.absent import NoPointers
@@ -29,7 +29,7 @@ class MemoryPointers(NoPointers):
     def files(self, *places: str) -> MetadataFiles:
         root = self.folder
         allowed = [root.as_uri()]
-        return MetadataFiles(self.provider.catalog_id, lambda: files.file_io({}), allowed, [str(root)], places=places)
+        return MetadataFiles(self.provider.catalog_id, lambda: storage.file_io({}), allowed, [str(root)], places=places)
 
     def commit(self, schema: Levels, table: str, location: str, previous: str, by_owner: bool = False) -> Remote:
         def act(state: Any) -> None:

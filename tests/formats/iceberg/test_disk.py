@@ -12,7 +12,8 @@ import orjson
 import pytest
 
 from formats.iceberg import disk
-from formats.iceberg.files import file_io, new_location, read_metadata, write_metadata, write_metadata_at
+from formats.iceberg.files import new_location, read_metadata, write_metadata, write_metadata_at
+from formats.iceberg.storage import file_io
 from metalake.causes import said_by
 from metalake.errors import ProviderUnavailable
 from tests.formats.iceberg.test_files import metadata_in

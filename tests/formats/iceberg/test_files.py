@@ -18,8 +18,10 @@ from pyarrow.fs import LocalFileSystem
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import StaticTable
 
-from formats.iceberg import files
-from formats.iceberg.files import delete_quietly, file_io, next_version, parse_metadata, read_metadata, write_metadata
+from formats.iceberg import files, metadata_json, storage
+from formats.iceberg.files import read_metadata, write_metadata
+from formats.iceberg.metadata_json import next_version, parse_metadata
+from formats.iceberg.storage import delete_quietly, file_io
 from metalake.errors import AlreadyExists, Invalid, NotFound, ProviderUnavailable, TooLarge
 from tests.formats.iceberg.folder_catalog import FolderCatalog
 
@@ -100,13 +102,13 @@ class TestFileIO:
 
     def test_files_of_this_machine_need_none_of_it(self, tmp_path):
         program = (
-            "import sys; from formats.iceberg import files; io = files.file_io({});"
+            "import sys; from formats.iceberg import files, storage; io = storage.file_io({});"
             f"place, content = files.write_metadata(io, {{'location': 'file://{tmp_path}/t'}}, version=1);"
             "assert files.read_metadata(io, place) == content;"
-            f"assert not files.is_empty(io, 'file://{tmp_path}');"
-            "assert files.delete_file(io, place) == 1;"
-            "assert files.delete_file(io, place) == 0;"
-            f"assert files.is_empty(io, 'file://{tmp_path}');"
+            f"assert not storage.is_empty(io, 'file://{tmp_path}');"
+            "assert storage.delete_file(io, place) == 1;"
+            "assert storage.delete_file(io, place) == 0;"
+            f"assert storage.is_empty(io, 'file://{tmp_path}');"
             "print([m for m in ('pyiceberg', 'pyarrow') if m in sys.modules])"
         )
         environment = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings"}
@@ -118,12 +120,12 @@ class TestFileIO:
     def test_a_link_is_deleted_and_not_what_it_leads_to(self, io, tmp_path):
         stored(tmp_path, "kept.json", b"{}")
         (tmp_path / "link.json").symlink_to(tmp_path / "kept.json")
-        assert files.delete_file(io, f"file://{tmp_path}/link.json") == 1
+        assert storage.delete_file(io, f"file://{tmp_path}/link.json") == 1
         assert [path.name for path in tmp_path.iterdir()] == ["kept.json"]
 
     def test_azure_takes_the_account_from_the_settings(self):
-        assert files._address("abfss://box@acme.dfs.core.windows.net/t") == "abfss://box/t"
-        assert files._address("s3://bucket/a@b/t") == "s3://bucket/a@b/t"
+        assert storage._address("abfss://box@acme.dfs.core.windows.net/t") == "abfss://box/t"
+        assert storage._address("s3://bucket/a@b/t") == "s3://bucket/a@b/t"
 
 
 class TestRead:
@@ -167,7 +169,7 @@ class TestRead:
             assert len(read_metadata(io, location, max_bytes=100)) == 100
 
     def test_a_gzip_bomb_is_refused_before_it_unfolds(self, io, tmp_path, monkeypatch):
-        monkeypatch.setattr(files, "GZIP_RATIO_FLOOR", 1_000)
+        monkeypatch.setattr(metadata_json, "GZIP_RATIO_FLOOR", 1_000)
         zipped = gzip.compress(b" " * 100_000)
         with pytest.raises(TooLarge, match="unzips"):
             read_metadata(io, stored(tmp_path, "bomb.json", zipped))
@@ -260,7 +262,7 @@ class TestParse:
         with pytest.raises(Invalid, match="format-version"):
             parse_metadata(orjson.dumps(metadata_in(tmp_path) | {"format-version": version}))
 
-    @pytest.mark.parametrize("field", sorted(files.VERSION_2))
+    @pytest.mark.parametrize("field", sorted(metadata_json.VERSION_2))
     def test_each_required_field_is_named_when_missing_or_wrong(self, tmp_path, field):
         for broken in ({}, {field: None}, {field: True}, {field: {"a": 1}}, {field: [1]}):
             metadata = metadata_in(tmp_path)
@@ -315,7 +317,7 @@ class TestWrite:
         assert StaticTable.from_metadata(location).properties == metadata["properties"]
 
     def test_gzip_is_left_out_where_it_could_not_be_read_back(self, io, tmp_path, monkeypatch):
-        monkeypatch.setattr(files, "GZIP_RATIO_FLOOR", 1_000)
+        monkeypatch.setattr(metadata_json, "GZIP_RATIO_FLOOR", 1_000)
         metadata = metadata_in(tmp_path, **{"write.metadata.compression-codec": "gzip", "comment": "a" * 100_000})
         location, content = write_metadata(io, metadata, version=0)
         assert not location.endswith(".gz.metadata.json")
@@ -364,7 +366,7 @@ class TestWrite:
         assert not path.exists()
 
     def test_metadata_we_could_not_read_back_is_not_written(self, io, tmp_path, monkeypatch):
-        monkeypatch.setattr(files, "MAX_METADATA_BYTES", 10)
+        monkeypatch.setattr(metadata_json, "MAX_METADATA_BYTES", 10)
         with pytest.raises(TooLarge):
             write_metadata(io, metadata_in(tmp_path), version=0)
 
@@ -411,12 +413,12 @@ def test_delete_quietly_goes_on_after_a_failure(io, tmp_path, caplog):
 
 def test_a_folder_is_empty_while_no_file_lies_in_it_anywhere(io, tmp_path):
     place = f"file://{tmp_path}/t"
-    assert files.is_empty(io, place)
-    files.make_folder(f"{place}/data")
-    files.make_folder(f"{place}/rows/of/2026")
-    assert files.is_empty(io, place)
+    assert storage.is_empty(io, place)
+    storage.make_folder(f"{place}/data")
+    storage.make_folder(f"{place}/rows/of/2026")
+    assert storage.is_empty(io, place)
     (tmp_path / "t" / "rows" / "of" / "part-0").write_bytes(b"")
-    assert not files.is_empty(io, place)
+    assert not storage.is_empty(io, place)
 
 
 def test_what_cannot_be_looked_at_is_not_empty(tmp_path):
@@ -429,7 +431,7 @@ def test_what_cannot_be_looked_at_is_not_empty(tmp_path):
             return super().get_file_info(asked)
 
     (tmp_path / "t" / "hidden").mkdir(parents=True)
-    assert files._holds_a_file(OfOthers(), f"{tmp_path}/t")
+    assert storage._holds_a_file(OfOthers(), f"{tmp_path}/t")
 
 
 def test_metadata_of_pyiceberg_has_the_fields_we_ask_for(table):

@@ -13,9 +13,9 @@ import pyiceberg
 import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from formats.iceberg.files import file_io
 from formats.iceberg.guard import MAX_KEYS, check_key, check_properties, loads_class
-from formats.iceberg.locations import PATH_PROPERTIES
+from formats.iceberg.storage import file_io
+from formats.iceberg.table_locations import PATH_PROPERTIES
 from metalake.errors import Invalid, TooLarge
 from tests.formats.iceberg.folder_catalog import FolderCatalog
 

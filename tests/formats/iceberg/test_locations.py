@@ -6,15 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.iceberg.locations import (
-    MAX_LENGTH,
+from formats.iceberg.locations import MAX_LENGTH, canonical, check_allowed, is_under, normalise
+from formats.iceberg.table_locations import (
     PATH_PROPERTIES,
-    canonical,
-    check_allowed,
     check_metadata_locations,
     effective_locations,
-    is_under,
-    normalise,
     owned_by,
     referenced_files,
 )

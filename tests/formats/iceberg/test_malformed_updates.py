@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formats.iceberg.builder import ACTIONS, apply_updates, new_table_metadata
-from formats.iceberg.files import dump
+from formats.iceberg.metadata_json import dump
 from formats.iceberg.requirements import check_requirements
 from metalake.errors import Invalid, MetalakeError
 from tests.formats.iceberg.table_samples import (

@@ -17,9 +17,11 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
 
 from formats.iceberg import avro, manifests, purge
-from formats.iceberg.files import file_io, parse_metadata, read_metadata
-from formats.iceberg.locations import effective_locations, owned_by
+from formats.iceberg.files import read_metadata
+from formats.iceberg.metadata_json import parse_metadata
 from formats.iceberg.purge import reachable_files
+from formats.iceberg.storage import file_io
+from formats.iceberg.table_locations import effective_locations, owned_by
 from metalake.errors import Invalid, NotFound, ProviderUnavailable
 from tests.formats.iceberg.folder_catalog import FolderCatalog
 

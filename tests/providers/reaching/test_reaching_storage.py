@@ -9,7 +9,8 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from catalogs.models import Catalog
-from formats.iceberg.files import file_io, read_metadata
+from formats.iceberg.files import read_metadata
+from formats.iceberg.storage import file_io
 from metalake.errors import Invalid, NotFound
 from providers.iceberg.provider import IcebergProvider
 from providers.reaching.aws import Keys, aws_client

@@ -1,0 +1,138 @@
+"""The JSON of a metadata file: its shape, its size, how it is zipped and what the file is called."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Any
+
+import orjson
+
+from metalake.errors import Invalid, TooLarge
+
+# 64 MiB is some 100,000 snapshots; reading more would cost a request seconds and a gigabyte of memory.
+MAX_METADATA_BYTES = 64 * 1024 * 1024
+MAX_GZIP_RATIO = 20
+GZIP_RATIO_FLOOR = 16 * 1024 * 1024  # below this a file may unfold as it likes
+GZIP_MAGIC = b"\x1f\x8b"
+METADATA_FILE = re.compile(r"(?:v(\d{1,9})|(\d{1,9})-[^/]*?)(?:\.gz)?\.metadata\.json(?:\.gz)?")
+# As `files.write_metadata` names what this server writes.
+WRITTEN = re.compile(r"\d{5,9}-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.gz)?\.metadata\.json")
+TEXT, NUMBER, LIST, OBJECT = str, int, list, dict
+SHAPES = {TEXT: "text", NUMBER: "a whole number", LIST: "a list of objects", OBJECT: "an object"}
+EVERY_VERSION = {"location": TEXT, "last-updated-ms": NUMBER, "last-column-id": NUMBER}
+VERSION_1 = EVERY_VERSION | {"schema": OBJECT, "partition-spec": LIST}
+VERSION_2 = EVERY_VERSION | {
+    "table-uuid": TEXT,
+    "last-sequence-number": NUMBER,
+    "schemas": LIST,
+    "current-schema-id": NUMBER,
+    "partition-specs": LIST,
+    "default-spec-id": NUMBER,
+    "last-partition-id": NUMBER,
+    "sort-orders": LIST,
+    "default-sort-order-id": NUMBER,
+}
+TABLE_FIELDS = {1: VERSION_1, 2: VERSION_2, 3: VERSION_2 | {"next-row-id": NUMBER}}
+OPTIONAL_FIELDS = {
+    "properties": OBJECT,
+    "snapshots": LIST,
+    "refs": OBJECT,
+    "metadata-log": LIST,
+    "snapshot-log": LIST,
+    "statistics": LIST,
+    "partition-statistics": LIST,
+}
+
+
+def parse_metadata(content: bytes) -> dict[str, Any]:
+    """Table metadata as plain data, unknown fields kept. Raises Invalid unless it has the shape of format 1, 2 or 3.
+
+    Source: Iceberg spec, "Table Metadata Fields". Whether its ids agree with one another is not looked at.
+    """
+    try:
+        metadata = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        raise Invalid("The metadata file is not JSON", kind="metadata-file") from None
+    if not isinstance(metadata, dict):
+        raise Invalid("The metadata file is not a JSON object", kind="metadata-file")
+    version = metadata.get("format-version")
+    if type(version) is not int or version not in TABLE_FIELDS:
+        raise Invalid(f"The metadata's format-version must be 1, 2 or 3, not {version!r:.40}", kind="metadata-file")
+    for field, wanted in TABLE_FIELDS[version].items():
+        _check_field(metadata, field, wanted)
+    for field, wanted in OPTIONAL_FIELDS.items():
+        if metadata.get(field) is not None:
+            _check_field(metadata, field, wanted)
+    if not all(isinstance(value, str) for value in (metadata.get("properties") or {}).values()):
+        raise Invalid("The metadata's properties must be text", kind="metadata-file")
+    return metadata
+
+
+def content_of(metadata: Mapping[str, Any]) -> tuple[bytes, bytes, str]:
+    """The JSON, what is stored of it, and how the name of the file ends."""
+    content = dump(metadata)
+    return content, *_zip(content, properties_of(metadata).get("write.metadata.compression-codec") or "none")
+
+
+def properties_of(metadata: Mapping[str, Any]) -> Mapping[str, str]:
+    return metadata.get("properties") or {}
+
+
+def next_version(previous_location: str | None) -> int:
+    """The number after the previous metadata file's; 0 if there is none or its name has no number."""
+    match = METADATA_FILE.fullmatch((previous_location or "").rsplit("/", 1)[-1])
+    return int(match[1] or match[2]) + 1 if match else 0
+
+
+def _check_field(metadata: Mapping[str, Any], field: str, wanted: type) -> None:
+    value = metadata.get(field)
+    is_right = isinstance(value, wanted) and not isinstance(value, bool)
+    if is_right and wanted is LIST:
+        is_right = all(isinstance(item, dict) for item in metadata[field])
+    if not is_right:
+        raise Invalid(f"The metadata's {field} must be {SHAPES[wanted]}", kind="metadata-file")
+
+
+def dump(metadata: Mapping[str, Any]) -> bytes:
+    """Raises Invalid, TooLarge."""
+    try:
+        content = orjson.dumps(metadata)
+    except orjson.JSONEncodeError:
+        raise Invalid(
+            "The metadata cannot be written as JSON: it is nested too deeply, or a number is over 64 bits",
+            kind="metadata-file",
+        ) from None
+    if len(content) > MAX_METADATA_BYTES:
+        raise TooLarge(f"The metadata is over {MAX_METADATA_BYTES} bytes; expire snapshots", kind="metadata-file")
+    return content
+
+
+def _zip(content: bytes, codec: str) -> tuple[bytes, str]:
+    if codec.lower() not in ("none", "gzip"):
+        raise Invalid(f"write.metadata.compression-codec must be none or gzip, not {codec!r:.40}", kind="property")
+    zipped = gzip.compress(content, compresslevel=6, mtime=0) if codec.lower() == "gzip" else b""
+    # What unfolds too well could not be read back.
+    if zipped and len(content) <= _unzip_limit(zipped):
+        return zipped, ".gz.metadata.json"
+    return content, ".metadata.json"
+
+
+def unzip(content: bytes, location: str, max_bytes: int) -> bytes:
+    """Raises Invalid for broken gzip, TooLarge over `max_bytes` or where it unfolds too well."""
+    limit = min(max_bytes, _unzip_limit(content))
+    try:
+        with gzip.GzipFile(fileobj=BytesIO(content)) as stream:
+            unzipped = stream.read(limit + 1)
+    except (OSError, EOFError, zlib.error):
+        raise Invalid(f"Not a readable gzip file: {location}", kind="metadata-file") from None
+    if len(unzipped) > limit:
+        raise TooLarge(f"The file unzips to over {limit} bytes: {location}", kind="metadata-file")
+    return unzipped
+
+
+def _unzip_limit(zipped: bytes) -> int:
+    return max(GZIP_RATIO_FLOOR, MAX_GZIP_RATIO * len(zipped))

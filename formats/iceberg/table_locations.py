@@ -1,0 +1,86 @@
+"""The places and files that a table's metadata names, and which of them are its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from formats.iceberg.locations import check_allowed, is_allowed, is_under, real_path
+from metalake.errors import Invalid
+
+# Properties by which a table says where its files go (Iceberg's write properties, two of them deprecated).
+PATH_PROPERTIES = (
+    "write.data.path",
+    "write.metadata.path",
+    "write.object-storage.path",
+    "write.folder-storage.path",
+)
+FILE_FIELDS = (
+    ("statistics", "statistics-path"),
+    ("partition-statistics", "statistics-path"),
+    ("metadata-log", "metadata-file"),
+)
+
+
+def effective_locations(metadata: Mapping[str, Any]) -> list[str]:
+    """Every location that makes an engine, or us, write files for this table or view; the first is its own.
+
+    Raises Invalid if the metadata has no location or a path property is not text.
+    """
+    properties = metadata.get("properties") or {}
+    paths = [value for key, value in properties.items() if key.strip().lower() in PATH_PROPERTIES]
+    found = [metadata.get("location"), *paths]
+    if not all(isinstance(location, str) and location for location in found):
+        raise Invalid("The metadata must name its location, and each of its write paths, as text", kind="location")
+    return [str(location) for location in dict.fromkeys(found)]
+
+
+def added_locations(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """The effective locations of a table's new metadata that do not lie in those of the metadata before."""
+    had = effective_locations(before)
+    return [place for place in effective_locations(after) if not any(is_under(place, other) for other in had)]
+
+
+def logged_files(metadata: Mapping[str, Any]) -> list[str]:
+    """The older metadata files that the log names; the log of a registered table may hold anything."""
+    named = (entry.get("metadata-file") for entry in metadata.get("metadata-log") or ())
+    return [file for file in named if isinstance(file, str)]
+
+
+def check_metadata_locations(metadata: Mapping[str, Any], allowed: Sequence[str], file_roots: Sequence[str]) -> None:
+    """Raise Invalid unless every effective location is allowed; for every create, commit and register.
+
+    It looks at all of them, whatever a request changes: checking only the changed ones was CVE-2026-42812.
+    """
+    for location in effective_locations(metadata):
+        check_allowed(location, allowed, file_roots=file_roots)
+
+
+def owned_by(
+    places: Sequence[str], allowed: Sequence[str], file_roots: Sequence[str], spared: Sequence[str] = ()
+) -> Callable[[str], bool]:
+    """Tell a table's own files from what its metadata merely names: the test to pass before anything is deleted.
+
+    A file is the table's if it lies in one of its places that the catalog still allows, and in none of those that are
+    spared. Metadata is written by users and may name any file, so being under an allowed location alone proves nothing.
+    """
+    prefixes = [real_path(place) for place in places if is_allowed(place, allowed, file_roots)]
+    others = [real_path(place) for place in spared]
+
+    def owns(file: str) -> bool:
+        try:
+            real = real_path(file)
+            is_spared = any(is_under(real, other) for other in others)
+            return not is_spared and any(is_under(real, prefix) for prefix in prefixes)
+        except Invalid:
+            return False
+
+    return owns
+
+
+def referenced_files(metadata: Mapping[str, Any]) -> Iterator[str]:
+    """The files the metadata itself names: manifest lists, manifests (v1), statistics, older metadata files."""
+    for snapshot in metadata.get("snapshots") or ():
+        yield from (path for path in (snapshot.get("manifest-list"), *(snapshot.get("manifests") or ())) if path)
+    for field, key in FILE_FIELDS:
+        yield from (entry[key] for entry in metadata.get(field) or () if entry.get(key))
