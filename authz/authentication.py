@@ -12,9 +12,9 @@ from typing import Any
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
+from authz.actor import Actor
 from authz.callers import identity
 from authz.callers.identity import Credential
-from authz.policy import Actor
 from metalake.rest.exceptions import CHALLENGE
 from metalake.targets import decode
 

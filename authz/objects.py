@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol, TypeVar
 
+from authz.actor import Actor
 from authz.models import Role
-from authz.policy import Actor
 from metalake.errors import Invalid, NotFound
 from metalake.kinds import KINDS, Kind
 from metalake.lineage import Address, Located, Node, missing

@@ -8,112 +8,24 @@ lists. The rules are data in `operations`; their meaning is docs/authorization.m
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Concat
 
 from authz import operations, snapshot
+from authz.actor import Actor
 from authz.models import Grant, in_force, unended
 from authz.operations import Operation, Traversal
-from authz.snapshot import ALLOWS, DENY_SHIFT, Snapshot
+from authz.snapshot import DENY_SHIFT, Snapshot
 from metalake.errors import Forbidden, NotFound
 from metalake.kinds import KINDS, Kind, grantable_on
 from metalake.lineage import Lineage, Node, lineage_text, missing
 from metalake.models import Securable, below
 from metalake.privileges import Effect, Privilege
-
-NOBODY = 0
-
-
-@dataclass(frozen=True)
-class Actor:
-    """Who asks, with the policy as of the request's start; `id` is NOBODY for a name without an account.
-
-    `claimed` are stored groups that a trusted token puts the caller in. `active` are the roles whose ALLOWs the caller
-    wants to use, None for all: DENY and ownership are never narrowed. `at` is the moment that is asked about, in
-    seconds since 1970, None for now. `believed` says that `simple` took the name for what it says: who has no account
-    gets one with what they first own (authz.callers.accounts).
-    """
-
-    id: int
-    name: str
-    policy: Snapshot
-    service_admin: bool = False
-    claimed: tuple[int, ...] = ()
-    active: tuple[int, ...] | None = None
-    at: float | None = None
-    believed: bool = False
-
-    @cached_property
-    def roles(self) -> tuple[int, ...]:
-        """Held directly, through a stored group or through a claimed one."""
-        held = self.policy.roles_of(self.id)
-        if not self.claimed:
-            return held
-        return tuple(
-            sorted({*held, *(role for group in self.claimed for role in self.policy.group_roles.get(group, ()))})
-        )
-
-    @cached_property
-    def allowing_roles(self) -> tuple[int, ...]:
-        return self.roles if self.active is None else tuple(role for role in self.roles if role in self.active)
-
-    @cached_property
-    def groups(self) -> tuple[int, ...]:
-        return (
-            tuple({*self.policy.groups_of(self.id), *self.claimed}) if self.claimed else self.policy.groups_of(self.id)
-        )
-
-    @cached_property
-    def now(self) -> float:
-        """One moment for the whole request, so that its checks and its lists agree."""
-        return time.time() if self.at is None else self.at
-
-    @cached_property
-    def moment(self) -> datetime:
-        return datetime.fromtimestamp(self.now, UTC)
-
-    def mask(self, securables: Sequence[int]) -> int:
-        """All that is allowed and denied to the actor on these securables, at the moment asked about."""
-        held = self.policy.mask(self.roles, securables, self.now)
-        if self.active is None:
-            return held
-        allowed = self.policy.mask(self.allowing_roles, securables, self.now)
-        return held >> DENY_SHIFT << DENY_SHIFT | allowed & ALLOWS
-
-    def as_json(self) -> dict[str, Any]:
-        """Who asks, as it is stored or sent; the policy is read anew where it is taken up (`actor_from`)."""
-        return {"id": self.id, "name": self.name, "claimed": self.claimed, "active": self.active}
-
-    def refreshed(self) -> Actor:
-        """The same actor on the policy as of now: a write reads it again inside its transaction."""
-        return replace(self, policy=snapshot.latest())
-
-    def owns(self, node: Node) -> bool:
-        if node.owner_user_id is not None:
-            return node.owner_user_id == self.id
-        return node.owner_group_id in self.groups
-
-    def is_member(self, metalake_id: int) -> bool:
-        return self.policy.is_member(self.id, metalake_id)
-
-
-def actor_from(stored: Mapping[str, Any]) -> Actor:
-    """The actor that `as_json` told of, with the rights they have now."""
-    active = stored.get("active")
-    return Actor(
-        id=stored["id"],
-        name=stored["name"],
-        policy=snapshot.latest(),
-        claimed=tuple(stored.get("claimed") or ()),
-        active=None if active is None else tuple(active),
-    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from django.db import IntegrityError, connection, transaction
 
-from authz.policy import Actor
+from authz.actor import Actor
 from authz.writers import WRITERS
 from metalake.causes import FAILED, is_undone, unavailable
 from metalake.context import request_id

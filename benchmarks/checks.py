@@ -144,7 +144,8 @@ class World:
 def checker(policy: Snapshot) -> Callable[[User, Located], bool]:
     """What a request does: an actor of its own, and one question."""
     from authz import operations
-    from authz.policy import Actor, permits
+    from authz.actor import Actor
+    from authz.policy import permits
 
     return lambda user, table: permits(Actor(user.pk, user.username, policy), operations.LOAD_TABLE, table)
 

@@ -13,7 +13,7 @@ from tests.glue import ANY, Fault, Glue
 if TYPE_CHECKING:
     from hive_metastore.ThriftHiveMetastore import Client
 
-    from authz.policy import Actor
+    from authz.actor import Actor
     from tests.hms import HiveMetastore
 
 FLIGHTS = [

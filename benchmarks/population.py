@@ -15,9 +15,9 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from authz import snapshot
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import Group, Member, Role, User
-from authz.policy import Actor
 from catalogs.services import catalogs, metalakes, schemas
 from metalake.kinds import Kind
 from metalake.lineage import Address

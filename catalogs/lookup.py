@@ -7,7 +7,7 @@ from functools import cache
 from django.db import connection
 
 from authz import policy
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import Tabular
 from metalake.errors import NotFound
 from metalake.hierarchy import HierarchicalSchema, encode_segment, split_logical

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from django.db import connection
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.lookup import miss, nearest, schema_keys
 from catalogs.models import Catalog
 from metalake.hierarchy import configured_separator, split_logical

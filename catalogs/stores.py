@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 import orjson
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import Catalog, Schema
 from catalogs.services.changes import Alteration
 from catalogs.services.holding import Held

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from authz.policy import Actor
+from authz.actor import Actor
 from formats.iceberg import metadata_json
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest

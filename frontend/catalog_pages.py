@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
 from authz import operations
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.services import browsing, catalogs, nesting
 from frontend.catalog_forms import PROPERTY, STALE, CatalogForm, choices
 from frontend.guarding import is_partial, require, signed_in

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import RefreshRun
 from frontend.catalog_pages import located
 from frontend.guarding import is_partial, signed_in

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from authz import operations
 from authz.access import inspect
-from authz.policy import Actor
+from authz.actor import Actor
 from authz.services import tokens as personal_tokens
 from catalogs.services import browsing
 from frontend.forms import TokenForm

@@ -10,9 +10,9 @@ import orjson
 from django.http import HttpRequest, HttpResponse, QueryDict
 from pydantic import BaseModel
 
+from authz.actor import Actor
 from authz.callers.identity import authenticate
 from authz.operations import Operation
-from authz.policy import Actor
 from catalogs.services.admission import admit_to
 from iceberg_rest import names
 from iceberg_rest.errors import Subject, error_response, render_error

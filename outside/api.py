@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import RefreshRun
 from metalake.rest.replies import moment_text
 from metalake.rest.views import Endpoint, answers

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from authz import policy, snapshot
-from authz.policy import NOBODY, Actor, actor_from
+from authz.actor import NOBODY, Actor, actor_from
 from catalogs.lookup import by_id
 from catalogs.services.changes import require_enabled
 from catalogs.services.opening import provider_at

@@ -10,8 +10,8 @@ from typing import Any
 from django.utils import timezone
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.locks import Lock
-from authz.policy import Actor
 from catalogs import lookup
 from catalogs.lookup import by_id
 from catalogs.models import Intent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils import timezone
 
 from authz import operations, policy
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.services import chains
 from metalake.errors import Invalid, NotFound, Unsupported
 from metalake.hierarchy import HierarchicalSchema

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.services import places, reserved
 from formats.iceberg import locations
 from formats.iceberg.folders import Ground

@@ -11,8 +11,8 @@ from typing import Any
 from uuid import uuid4
 
 from authz import operations
+from authz.actor import Actor
 from authz.locks import Lock
-from authz.policy import Actor
 from catalogs.services import places
 from catalogs.services.claims import require_unclaimed
 from catalogs.services.holding import hold_each

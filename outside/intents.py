@@ -19,8 +19,8 @@ from django.db import DatabaseError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from authz.actor import Actor, actor_from
 from authz.callers.accounts import account_of
-from authz.policy import Actor, actor_from
 from authz.writing import write
 from catalogs.models import Intent, Reservation
 from metalake import errors, leases

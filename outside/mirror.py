@@ -10,7 +10,7 @@ from typing import NamedTuple
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from authz.policy import Actor
+from authz.actor import Actor
 from authz.writing import write
 from catalogs.models import LEVELS, Mirror
 from metalake.errors import Invalid, NotFound

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from authz.policy import Actor
+from authz.actor import Actor
 from authz.writing import write
 from catalogs.models import Mirror, Schema
 from metalake.errors import Invalid

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from django.db.models import F
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.services.nesting import PROPERTY, SHOWN, divided_conflicts
 from metalake.errors import Invalid, MetalakeError, NotFound, ProviderUnavailable
 from metalake.hierarchy import HierarchicalSchema, configured_separator

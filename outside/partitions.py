@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from authz import operations
+from authz.actor import Actor
 from authz.locks import Lock
-from authz.policy import Actor
 from catalogs.lookup import by_id
 from catalogs.models import Intent
 from catalogs.secrets import require_values

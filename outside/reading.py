@@ -9,7 +9,7 @@ from django.db import IntegrityError
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from authz.policy import Actor
+from authz.actor import Actor
 from authz.writing import write
 from catalogs.models import Catalog, Listing, Mirror, RefreshRun, Reservation
 from metalake.errors import NotFound

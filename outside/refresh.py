@@ -16,8 +16,8 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.locks import Lock
-from authz.policy import Actor
 from catalogs.lookup import by_id, find
 from catalogs.models import Catalog, Mirror, RefreshRun
 from catalogs.services.changes import require_enabled

@@ -7,8 +7,8 @@ from functools import partial
 from django.utils import timezone
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.locks import Lock
-from authz.policy import Actor
 from catalogs import lookup
 from catalogs.lookup import by_id
 from catalogs.models import Intent

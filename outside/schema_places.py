@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import Intent
 from metalake.kinds import Kind
 from metalake.lineage import Located

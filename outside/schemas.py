@@ -9,8 +9,8 @@ from typing import Any
 from django.utils import timezone
 
 from authz import operations
+from authz.actor import Actor
 from authz.locks import Lock
-from authz.policy import Actor
 from authz.writing import Stale
 from catalogs.lookup import by_id
 from catalogs.models import Intent, Mirror, Schema

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from authz import operations
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.services import commits
 from catalogs.services.changes import Alteration
 from catalogs.services.holding import Held

@@ -11,8 +11,8 @@ from typing import Any
 from django.utils import timezone
 
 from authz import operations
+from authz.actor import Actor
 from authz.locks import Lock
-from authz.policy import Actor
 from catalogs.models import Mirror
 from catalogs.services import places
 from catalogs.services.changes import keeping

@@ -13,8 +13,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.locks import Lock
-from authz.policy import Actor
 from authz.writing import write
 from catalogs.lookup import by_id
 from catalogs.models import Intent, RefreshRun, Tombstone

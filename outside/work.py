@@ -8,8 +8,8 @@ from typing import TypeVar
 from django.utils import timezone
 
 from authz import policy
+from authz.actor import Actor
 from authz.operations import Operation
-from authz.policy import Actor
 from catalogs.lookup import by_id
 from catalogs.models import Intent, Mirror
 from catalogs.services import reserved

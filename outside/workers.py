@@ -16,7 +16,7 @@ from celery.signals import worker_init
 from django.conf import settings
 from kombu.exceptions import OperationalError as BrokerGone
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import Intent
 from metalake import errors
 from metalake.celery import app

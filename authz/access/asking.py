@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.history.state import State, state_at
 from authz.objects import by_ids
-from authz.policy import Actor
 from authz.services.authority import require
 from authz.services.changing import enter
 from metalake.kinds import Kind

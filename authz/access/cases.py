@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.history.state import GrantRow, State
 from authz.objects import by_ids
 from authz.operations import Operation
-from authz.policy import Actor
 from authz.services.owners import Owner
 from metalake.kinds import grantable_on
 from metalake.lineage import Located

@@ -10,10 +10,11 @@ from authz.access.asking import open_state, subject
 from authz.access.cases import Case, Reason, is_ahead, spoken
 from authz.access.reasons import Pieces, What, remedies, supports
 from authz.access.remedies import Remedies, Step
+from authz.actor import NOBODY, Actor
 from authz.callers.guessing import missed, misses_counted
 from authz.history.state import GrantRow
 from authz.operations import FAMILIES, OPERATIONS, SELF, Operation, use_of
-from authz.policy import NOBODY, Actor, Rights
+from authz.policy import Rights
 from authz.services.owners import Owner
 from authz.snapshot import member_change
 from metalake.errors import Invalid

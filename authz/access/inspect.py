@@ -14,8 +14,8 @@ from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Window
 from django.db.models.functions import RowNumber
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.models import Grant, Group, User, unended
-from authz.policy import Actor
 from metalake.kinds import Kind, grantable_on
 from metalake.lineage import Lineage, Node
 from metalake.privileges import Effect, Privilege

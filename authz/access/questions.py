@@ -11,11 +11,11 @@ from authz.access import reach
 from authz.access.asking import open_state, require_reader, standing, subject
 from authz.access.explanations import Wanted
 from authz.access.reach import Access, Reached
+from authz.actor import NOBODY, Actor
 from authz.callers.guessing import misses_counted
 from authz.history.state import State
 from authz.objects import address_of, finder
 from authz.operations import FAMILIES, read_access
-from authz.policy import NOBODY, Actor
 from authz.services.authority import require
 from authz.snapshot import Snapshot
 from metalake.errors import Invalid, NotFound, at

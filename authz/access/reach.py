@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from authz import operations, policy
+from authz.actor import NOBODY, Actor
 from authz.history.state import Placed, State
 from authz.objects import finder
-from authz.policy import NOBODY, Actor, Rights
+from authz.policy import Rights
 from authz.snapshot import ALLOWS, Snapshot
 from metalake.kinds import CONTAINERS, IN_CATALOGS, Kind, family
 from metalake.lineage import Located

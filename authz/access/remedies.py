@@ -11,9 +11,9 @@ from django.contrib.auth.models import Permission
 from authz import operations, policy
 from authz.access.cases import Case, reads_access
 from authz.access.reasons import Piece, Pieces, What
+from authz.actor import Actor
 from authz.history.state import GrantRow
 from authz.models import Grant, Group, User
-from authz.policy import Actor
 from authz.services.authority import may_give, may_lift
 from authz.services.owners import Owner, owner_of
 from metalake.lineage import Located

@@ -10,7 +10,7 @@ from django.http import StreamingHttpResponse
 from authz.access import explanations as explaining
 from authz.access import questions as reaching
 from authz.access.questions import Place, Whom
-from authz.policy import Actor
+from authz.actor import Actor
 from authz.services import links
 from authz.wire import access as wire
 from authz.wire.rights import ObjectReply, present

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from authz.policy import Actor
+from authz.actor import Actor
 from authz.services import bulk
 from authz.wire import bulk as bodies
 from authz.wire import rights as wire

@@ -7,10 +7,10 @@ from typing import IO, Any
 from django.http import HttpResponse
 from rest_framework.parsers import BaseParser
 
+from authz.actor import Actor
 from authz.plans import applying, differing, planning
 from authz.plans import file as plan_file
 from authz.plans.differing import Wanted
-from authz.policy import Actor
 from authz.wire import plans as wire
 from metalake.rest.declarations import Declaration
 from metalake.rest.parsers import plain_type

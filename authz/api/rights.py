@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from authz.policy import Actor
+from authz.actor import Actor
 from authz.services import grants, owners, people, roles, tokens
 from authz.wire import rights as wire
 from metalake.errors import Forbidden, Invalid

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from authz.actor import NOBODY, Actor
 from authz.models import User
-from authz.policy import NOBODY, Actor
 from metalake.errors import Forbidden
 
 

@@ -11,9 +11,9 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.callers import throttling
 from authz.objects import find_metalake
-from authz.policy import Actor
 from metalake.errors import AlreadyExists, Forbidden, NotFound
 
 P = ParamSpec("P")

@@ -20,10 +20,10 @@ from django.db.models import FilteredRelation, Q
 from django.utils import timezone
 
 from authz import snapshot
+from authz.actor import NOBODY, Actor
 from authz.models import Group, Token, User
 from authz.name_rules import check_user_name
 from authz.passwords import verify
-from authz.policy import NOBODY, Actor
 from metalake.errors import Forbidden, Invalid, Unauthenticated
 from metalake.kinds import Slot
 from metalake.models import Securable

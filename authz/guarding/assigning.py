@@ -10,10 +10,10 @@ from typing import Any
 from django.contrib.auth.models import Group as RoleGroup
 from django.contrib.auth.models import Permission
 
+from authz.actor import Actor
 from authz.guarding.managers import RAW, TO_ROLES, refuse
 from authz.models import Grant, Role
 from authz.objects import by_ids
-from authz.policy import Actor
 from authz.services import grants
 from metalake.errors import Invalid
 from metalake.models import Securable

@@ -18,9 +18,9 @@ from django.db.models.expressions import RawSQL
 from django.utils import timezone
 
 from authz import policy, snapshot
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import Grant, Role, User, in_force
-from authz.policy import Actor
 from metalake.models import Securable
 from metalake.privileges import Effect, Privilege
 

@@ -20,10 +20,10 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from authz import objects, snapshot
+from authz.actor import NOBODY, Actor
 from authz.history.facts import newest
 from authz.models import Fact, Grant, Group, Member, Role, User, unended
 from authz.objects import address_of, finder
-from authz.policy import NOBODY, Actor
 from authz.snapshot import Snapshot
 from metalake.errors import Invalid, NotFound
 from metalake.kinds import BESIDE_CATALOGS, CONTAINERS, KINDS, Kind

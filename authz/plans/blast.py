@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from authz import operations, snapshot
 from authz.access import reach
+from authz.actor import Actor
 from authz.history.state import Now
 from authz.plans.blast_tree import Node, Tree
-from authz.policy import Actor, Rights
+from authz.policy import Rights
 from authz.services.entries import Entries
 from authz.snapshot import Snapshot
 from metalake.kinds import CONTAINERS, LEAVES, Kind

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from django.db.models import Q
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.models import Grant, Group, Member, Role, unended
 from authz.name_rules import check_role_name
 from authz.objects import address_of, by_ids, find_object, locate_all
-from authz.policy import Actor
 from authz.services import entries
 from authz.services.authority import may_lift, require, require_give, require_lift_of_roles
 from authz.services.changing import enter

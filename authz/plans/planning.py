@@ -13,12 +13,12 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
+from authz.actor import Actor
 from authz.callers.accounts import account_of
 from authz.callers.guessing import missed, misses_counted
 from authz.models import Fact, Plan
 from authz.plans import blast
 from authz.plans.differing import Change, Difference, Step, Wanted, compare
-from authz.policy import Actor
 from authz.services.changing import enter
 from authz.services.entries import Entries, Given
 from authz.writing import write

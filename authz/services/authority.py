@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.models import Grant, unended
 from authz.objects import by_ids
 from authz.operations import Operation
-from authz.policy import Actor
 from metalake.errors import Forbidden, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Located, missing

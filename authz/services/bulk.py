@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.operations import Operation
-from authz.policy import Actor
 from authz.services import people
 from authz.services.changing import enter
 from authz.services.people import Person

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from authz import policy, snapshot
+from authz.actor import Actor
 from authz.locks import Lock, hold
 from authz.models import PolicyEpoch
 from authz.objects import NODE, find_metalake
-from authz.policy import Actor
 from authz.writing import Stale, write
 from metalake.errors import NotFound, NotInUse
 from metalake.events import Event, event_of, record

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from django.contrib.auth.models import Permission
 
+from authz.actor import Actor
 from authz.models import Grant, Role
 from authz.objects import address_of, finder
-from authz.policy import Actor
 from metalake.errors import Invalid, TooLarge
 from metalake.kinds import CatalogType, Kind, family, grantable_on
 from metalake.lineage import Address, Located

@@ -8,10 +8,10 @@ from datetime import datetime
 from django.db.models import Q
 
 from authz import operations, policy, snapshot
+from authz.actor import Actor
 from authz.callers.guessing import misses_counted
 from authz.models import Grant, Role
 from authz.objects import by_ids, find_object, find_objects, id_of, ids_at
-from authz.policy import Actor
 from authz.services import entries, publishing
 from authz.services.authority import may_lift, require_give, require_lift
 from authz.services.changing import change, event, tell

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from django.db.models import Exists, OuterRef, QuerySet
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.models import Grant, Member, unended
-from authz.policy import Actor
 from authz.services.changing import enter
 from authz.services.publishing import GroupRole, GroupUser, UserRole
 from metalake.lineage import Located

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from django.db.models import F, Q
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.callers.guessing import misses_counted
 from authz.locks import Lock
 from authz.models import Group, Member
 from authz.objects import find_object, id_of
-from authz.policy import Actor
 from authz.services.authority import require, require_seen
 from authz.services.changing import change, enter, event, tell
 from metalake.errors import Forbidden, Invalid, NotFound

@@ -12,10 +12,10 @@ from django.contrib.auth.models import Group as RoleGroup
 from django.db.models import QuerySet
 
 from authz import operations, policy, snapshot
+from authz.actor import Actor
 from authz.callers.guessing import misses_counted
 from authz.models import Group, Member, Role, User
 from authz.name_rules import check_name, check_user_name
-from authz.policy import Actor
 from authz.services import publishing
 from authz.services.authority import require_lift_of_roles
 from authz.services.changing import change, enter, event, tell

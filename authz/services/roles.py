@@ -11,12 +11,12 @@ from django.db.models import Q
 from django.utils import timezone
 
 from authz import operations, policy, snapshot
+from authz.actor import Actor
 from authz.callers.accounts import account_of
 from authz.callers.guessing import misses_counted
 from authz.models import Grant, Member, Role, unended
 from authz.name_rules import check_properties, check_role_name
 from authz.objects import by_ids, find_object, find_objects, ids_at
-from authz.policy import Actor
 from authz.services import entries, publishing
 from authz.services.authority import require, require_give, require_lift_of_roles, require_seen
 from authz.services.changing import change, enter, event, tell

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from authz.actor import Actor
 from authz.callers.identity import issue_token
 from authz.models import Token, User
 from authz.name_rules import check_name
-from authz.policy import Actor
 from authz.writing import write
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from metalake.events import record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.bodies import CreateCatalogRequest, EnableRequest, UpdatesRequest, alteration
 from catalogs.models import Catalog as CatalogRow
 from catalogs.replies import CatalogReply, Identifier, as_sent, catalog_reply, identifiers

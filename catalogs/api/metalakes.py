@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.bodies import CreateMetalakeRequest, EnableRequest, UpdatesRequest, alteration
 from catalogs.replies import MetalakeReply, as_sent, metalake_reply
 from catalogs.services import metalakes

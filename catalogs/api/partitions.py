@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.replies import partition_reply
 from catalogs.services.tables import load_partitions
 from formats.native.partitions import IdentityPartition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.services import releasing
 from metalake.lineage import Address
 from metalake.rest.replies import moment_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import unquote
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.bodies import CreateSchemaRequest, SchemaUpdatesRequest, alteration
 from catalogs.replies import Identifier, SchemaReply, as_sent, identifiers, schema_reply
 from catalogs.services import schemas

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.replies import Identifier, TableReply, as_sent, identifiers, table_reply
 from catalogs.services import tables
 from catalogs.table_stores import TableRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.stores import CatalogStore
 from metalake.lineage import Located
 from providers.base import Provider

@@ -8,8 +8,8 @@ from uuid import uuid4
 from django.utils import timezone
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.locks import Lock, hold
-from authz.policy import Actor
 from authz.writing import write
 from catalogs.models import Table
 from catalogs.services import claims, places, reserved

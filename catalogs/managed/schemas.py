@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.locks import Lock
-from authz.policy import Actor
 from catalogs import lookup
 from catalogs.models import Schema
 from catalogs.services import chains, places

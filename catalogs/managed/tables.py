@@ -8,8 +8,8 @@ from typing import Any
 from django.utils import timezone
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.locks import Lock
-from authz.policy import Actor
 from catalogs.lookup import find
 from catalogs.managed.pointers import ManagedPointers
 from catalogs.models import Table

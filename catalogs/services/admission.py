@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.objects import find_object
 from authz.operations import FAMILIES, OPERATIONS
-from authz.policy import Actor
 from authz.services.authority import may_lift, require
 from authz.services.changing import enter
 from catalogs.services import chains, finding

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from authz import operations, policy
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs import secrets
 from catalogs.lookup import by_id
 from catalogs.models import Catalog

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import Catalog
 from catalogs.services import reserved, systems
 from catalogs.services.opening import kept_provider

@@ -9,9 +9,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.callers.accounts import account_of
 from authz.locks import Lock, hold_owner
-from authz.policy import Actor
 from catalogs import vault
 from catalogs.lookup import find
 from catalogs.models import Catalog, Schema

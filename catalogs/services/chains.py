@@ -9,8 +9,8 @@ from django.db import connection
 from django.utils import timezone
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.callers.accounts import account_of
-from authz.policy import Actor
 from catalogs.lookup import find
 from catalogs.models import Schema
 from catalogs.services.changes import require_enabled

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from django.db.models import F, Q
 from django.utils import timezone
 
-from authz.policy import Actor
+from authz.actor import Actor
 from authz.writing import Stale
 from catalogs.models import Catalog, Intent
 from catalogs.secrets import MASK, keeps

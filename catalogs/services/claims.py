@@ -7,7 +7,7 @@ from collections.abc import Collection
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import Catalog, LocationClaim, ReservedPlace
 from catalogs.services import reserved
 from formats.iceberg import locations

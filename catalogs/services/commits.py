@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from authz import operations, policy
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.lookup import nearest
 from catalogs.services.changes import keeping, require_enabled
 from catalogs.services.finding import find

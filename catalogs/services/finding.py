@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs import lookup
 from catalogs.lookup import nearest
 from catalogs.stores import store_for

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from django.db import connection
 
+from authz.actor import Actor
 from authz.locks import Lock, hold
-from authz.policy import Actor
 from authz.writing import Stale, write
 from metalake.lineage import Located
 

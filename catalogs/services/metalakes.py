@@ -5,10 +5,10 @@ from __future__ import annotations
 from django.db.models import QuerySet
 
 from authz import operations, policy, snapshot
+from authz.actor import Actor
 from authz.callers.accounts import account_of
 from authz.locks import Lock
 from authz.models import Member
-from authz.policy import Actor
 from authz.writing import write
 from catalogs.lookup import find
 from catalogs.models import Catalog

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from authz import operations, policy
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import Catalog, Schema
 from catalogs.stores import catalog_store_of, store_for
 from metalake.errors import Invalid

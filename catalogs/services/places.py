@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from authz import operations, policy
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import LocationClaim, Schema
 from catalogs.services import claims, reserved
 from catalogs.services.opening import files_of

@@ -10,10 +10,10 @@ from typing import Any
 from uuid import UUID
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.callers.accounts import account_of
 from authz.locks import Lock, hold_owner
 from authz.operations import Operation
-from authz.policy import Actor
 from catalogs.lookup import by_id, find
 from catalogs.models import Table
 from catalogs.services import finding

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from django.db import transaction
 
-from authz import policy, snapshot
-from authz.policy import Actor
+from authz import snapshot
+from authz.actor import NOBODY, Actor
 from catalogs import vault
 from catalogs.models import Catalog, ReservedPlace, Table
 from catalogs.services import claims, shared_folders
@@ -64,7 +64,7 @@ def purge_table(payload: dict[str, Any]) -> int:
 def _note_purge(table: dict[str, Any], purged: Purged, kept: Sequence[int]) -> None:
     """Also what the purge leaves: files that are not the table's, and its own that it could not or must not delete."""
     log.info("Purged %s: %s", dotted(table["full_name"]), purged)
-    by = Actor(policy.NOBODY, table["by"], snapshot.latest())
+    by = Actor(NOBODY, table["by"], snapshot.latest())
     with transaction.atomic():
         if not purged.kept:
             ReservedPlace.objects.filter(pk__in=kept).delete()

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from django.db import transaction
 
 from authz import operations, policy, snapshot
+from authz.actor import NOBODY, Actor
 from authz.locks import Lock
-from authz.policy import Actor
 from authz.writing import Stale
 from catalogs.lookup import by_id, find
 from catalogs.models import LocationClaim, ReservedPlace
@@ -138,7 +138,7 @@ def release_for_operator(by: str, rows: Iterable[ReservedPlace]) -> list[Reserve
     released = [row for row in rows if by_id(row.of_catalog) is None]
     with transaction.atomic():
         for row in released:
-            who = Actor(policy.NOBODY, by, snapshot.latest())
+            who = Actor(NOBODY, by, snapshot.latest())
             name = [row.full_name.partition(".")[0]]
             told = (Kind.CATALOG, row.of_catalog, name, row.of_metalake)
             record(event_of(who, "place.released", *told, location=row.location, of=row.full_name))

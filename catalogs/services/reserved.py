@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from authz import operations, policy
-from authz.policy import Actor
+from authz.actor import Actor
 from authz.services.owners import Party
 from catalogs.lookup import by_id
 from catalogs.models import Catalog, LocationClaim, Mirror, ReservedPlace, Schema

@@ -8,8 +8,8 @@ from datetime import datetime
 from functools import partial
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.locks import Lock, hold_owner
-from authz.policy import Actor
 from catalogs.lookup import nearest
 from catalogs.secrets import require_values
 from catalogs.services import chains, places

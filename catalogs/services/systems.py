@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from django.conf import settings
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.models import PolicyEpoch
-from authz.policy import Actor
 from catalogs import vault
 from catalogs.lookup import by_id
 from catalogs.models import Catalog

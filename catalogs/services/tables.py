@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from authz import operations, policy
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.secrets import require_values
 from catalogs.services.changes import require_enabled
 from catalogs.services.finding import find, or_namesake

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from authz import policy, snapshot
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import Grant as StoredGrant
 from authz.models import Member
 from authz.objects import by_ids
-from authz.policy import Actor
 from authz.services import authority, roles
 from authz.services.publishing import GroupRole, GroupUser, UserRole
 from catalogs.services import catalogs, schemas, tables

@@ -10,8 +10,8 @@ import pytest
 from django.utils import timezone
 
 from authz import snapshot
+from authz.actor import Actor
 from authz.models import Grant
-from authz.policy import Actor
 from authz.services import grants, roles
 from metalake.kinds import Kind
 from tests.authz.history import History

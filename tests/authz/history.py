@@ -7,10 +7,10 @@ from datetime import datetime
 from django.utils import timezone
 
 from authz import policy
+from authz.actor import Actor
 from authz.history.state import State, state_at
 from authz.models import Fact
 from authz.operations import load_of
-from authz.policy import Actor
 from authz.services import grants, owners, people, roles
 from catalogs.services import catalogs, metalakes, schemas
 from metalake.lineage import Address

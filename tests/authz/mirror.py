@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
-from authz.policy import Actor
 from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotEmpty, NotFound
 from metalake.lineage import Address
 from metalake.names import dotted

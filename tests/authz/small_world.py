@@ -13,9 +13,9 @@ from uuid import uuid4
 from django.test import Client
 
 from authz import snapshot
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import AuditEntry, Member, User
-from authz.policy import Actor
 from authz.services import grants, people, roles
 from authz.services.entries import Ask, spelled
 from catalogs.models import Catalog, Schema, Table

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
-from authz.policy import Actor
 from authz.services import grants, owners, people, roles
 from catalogs.lookup import find
 from catalogs.services import catalogs, metalakes, pointers, schemas, tables

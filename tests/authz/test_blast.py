@@ -10,11 +10,11 @@ import pytest
 
 from authz import policy, snapshot
 from authz.access import reach
+from authz.actor import Actor
 from authz.models import Member, User
 from authz.objects import by_ids
 from authz.plans import applying, blast, differing, planning
 from authz.plans.differing import Wanted, WantedGrant, WantedRole
-from authz.policy import Actor
 from authz.services import people, roles
 from authz.services.entries import Given
 from metalake.kinds import Kind, grantable_on

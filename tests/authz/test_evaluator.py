@@ -18,8 +18,8 @@ from django.contrib.auth.models import Permission
 from django.db import connection
 
 from authz import operations, policy, snapshot
+from authz.actor import Actor
 from authz.models import Grant, Group, Member, Role, User
-from authz.policy import Actor
 from authz.services import publishing
 from metalake.errors import Forbidden, NotFound
 from metalake.kinds import Kind, slot_of

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from authz import operations, policy
+from authz.actor import Actor
 from authz.operations import OPERATIONS, SELF, Traversal, use_of
-from authz.policy import Actor, Rights
+from authz.policy import Rights
 from authz.snapshot import ALLOWS, DENY_SHIFT, mask_of
 from metalake.errors import Forbidden, NotFound
 from metalake.kinds import Kind, grantable_on

@@ -13,9 +13,10 @@ from authz.access.cases import Case, Reason, reads_access
 from authz.access.explanations import decided, held_in
 from authz.access.reasons import given, remedies, supports
 from authz.access.remedies import Step
+from authz.actor import Actor
 from authz.history.state import Now
 from authz.operations import OPERATIONS, Operation, use_of
-from authz.policy import Actor, Rights
+from authz.policy import Rights
 from authz.services.authority import may_give, may_lift
 from authz.snapshot import Snapshot, mask_of
 from metalake.kinds import Kind, grantable_on

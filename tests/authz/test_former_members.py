@@ -9,9 +9,9 @@ import pytest
 from django.utils import timezone
 
 from authz import operations, policy, snapshot
+from authz.actor import Actor
 from authz.models import AuditEntry, Grant, Group
 from authz.objects import find_object
-from authz.policy import Actor
 from authz.services import bulk, grants, links, people, roles
 from authz.services.bulk import NewUser
 from metalake.errors import Forbidden, NotFound

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from authz import services, snapshot
+from authz.actor import Actor
 from authz.models import Grant, Group, Member, PolicyChange, Role
-from authz.policy import Actor
 from authz.services import grants, roles
 from authz.services.entries import Given
 from authz.writing import write

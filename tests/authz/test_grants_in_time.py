@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from authz import operations, policy, snapshot
 from authz.access import inspect
+from authz.actor import Actor
 from authz.models import Grant
-from authz.policy import Actor
 from authz.services import grants, roles
 from authz.services.entries import Ask
 from catalogs.lookup import find

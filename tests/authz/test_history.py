@@ -15,10 +15,10 @@ from django.db.models import F
 from django.utils import timezone
 
 from authz import snapshot
+from authz.actor import Actor
 from authz.history import facts as history
 from authz.history.state import Now, Past, State
 from authz.models import Fact, User
-from authz.policy import Actor
 from authz.services import grants, owners, people, roles
 from catalogs.services import catalogs, schemas, tables
 from catalogs.services.changes import Alteration

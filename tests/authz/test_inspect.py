@@ -8,8 +8,8 @@ from django.test.utils import CaptureQueriesContext
 
 from authz.access import inspect
 from authz.access.inspect import GrantsSeen, grants_on
+from authz.actor import Actor
 from authz.objects import find_object
-from authz.policy import Actor
 from authz.services import roles
 from metalake.kinds import Kind
 from metalake.privileges import Privilege

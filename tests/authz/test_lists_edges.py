@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from authz import policy, snapshot
+from authz.actor import Actor
 from authz.models import Grant, Group
 from authz.objects import find_object
-from authz.policy import Actor
 from authz.services import roles
 from metalake.errors import Forbidden
 from metalake.kinds import Kind

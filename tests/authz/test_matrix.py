@@ -9,8 +9,8 @@ from functools import cache
 import pytest
 
 from authz import policy
+from authz.actor import Actor
 from authz.operations import OPERATIONS
-from authz.policy import Actor
 from authz.snapshot import Snapshot, mask_of
 from metalake.errors import Forbidden, NotFound
 from metalake.lineage import Lineage, Node

@@ -12,10 +12,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from authz.actor import NOBODY
 from authz.callers import oauth
 from authz.callers.identity import authenticate, issue_token
 from authz.models import User
-from authz.policy import NOBODY
 from authz.services import grants, owners, people, roles
 from metalake.errors import Unauthenticated
 from metalake.kinds import Kind

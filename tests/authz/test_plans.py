@@ -9,12 +9,12 @@ import pytest
 from django.utils import timezone
 
 from authz import policy
+from authz.actor import Actor
 from authz.models import Fact, Plan, PolicyEpoch
 from authz.objects import by_ids
 from authz.plans import applying, differing, planning
 from authz.plans import file as plan_file
 from authz.plans.differing import Wanted
-from authz.policy import Actor
 from authz.services import owners, people, roles
 from metalake.errors import Conflict, Forbidden, NotFound
 from metalake.kinds import Kind

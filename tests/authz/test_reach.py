@@ -13,10 +13,10 @@ from django.utils import timezone
 
 from authz import policy, snapshot
 from authz.access import reach
+from authz.actor import Actor
 from authz.history.state import Now, Past, State
 from authz.models import User
 from authz.operations import load_of
-from authz.policy import Actor
 from authz.services import grants, owners, people, roles
 from catalogs.models import Schema
 from metalake.kinds import Kind, family

@@ -87,7 +87,7 @@ def test_changes_are_audited_without_the_secret(world: World) -> None:
 
 
 def test_a_name_without_an_account_has_no_token(world: World) -> None:
-    from authz.policy import NOBODY, Actor
+    from authz.actor import NOBODY, Actor
 
     with pytest.raises(Forbidden):
         tokens.issue(Actor(NOBODY, "ghost", world.mia.policy), "laptop")

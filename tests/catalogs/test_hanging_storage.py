@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
-from authz.policy import Actor
 from catalogs.services import catalogs, purging, schemas, tables
 from catalogs.services.changes import Alteration
 from catalogs.table_stores import TableDraft

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import Grant, Member, User
-from authz.policy import Actor
 from authz.services import grants, owners, people, roles
 from authz.services.entries import Ask
 from catalogs.models import Catalog, Schema, Table

@@ -11,9 +11,9 @@ import pytest
 from hive_metastore.ttypes import Table
 from moto.server import ThreadedMotoServer
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
-from authz.policy import Actor
 from catalogs.models import Catalog
 from catalogs.services import catalogs, commits, purging, schemas, shared_folders, tables
 from catalogs.services.changes import Alteration

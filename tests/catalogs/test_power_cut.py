@@ -13,9 +13,9 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
-from authz.policy import Actor
 from catalogs.services import commits, schemas, tables
 from catalogs.table_stores import TableDraft
 from formats.iceberg import disk

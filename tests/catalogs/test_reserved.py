@@ -25,9 +25,9 @@ from pyiceberg.schema import Schema as PySchema
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
-from authz.policy import Actor
 from catalogs.models import Catalog, LocationClaim, ReservedPlace
 from catalogs.services import catalogs, metalakes, purging
 from metalake.errors import Forbidden

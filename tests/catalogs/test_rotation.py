@@ -13,9 +13,9 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from authz import snapshot
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
-from authz.policy import Actor
 from catalogs import keyring, vault
 from catalogs.models import Catalog, CatalogSecrets
 from catalogs.secrets import MASK

@@ -10,9 +10,9 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import Grant, User
-from authz.policy import Actor
 from catalogs import vault
 from catalogs.models import Catalog, Schema
 from catalogs.services import catalogs, metalakes, nesting, schemas, tables

@@ -10,9 +10,9 @@ import orjson
 import pytest
 from django.conf import settings
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
-from authz.policy import Actor
 from catalogs.models import Catalog, LocationClaim, Table
 from catalogs.services import catalogs, commits, pointers, purging, schemas, tables
 from catalogs.table_stores import TableDraft, TableRecord

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
-from authz.policy import Actor
 from catalogs.models import ReservedPlace
 from catalogs.services import catalogs, purging, schemas, shared_folders, tables
 from catalogs.table_stores import TableDraft

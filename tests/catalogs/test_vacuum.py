@@ -18,9 +18,9 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
-from authz.policy import Actor
 from catalogs.managed import pointers as managed_pointers
 from catalogs.models import Catalog, Table
 from catalogs.services import commits, schemas, tables, vacuum

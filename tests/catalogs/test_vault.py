@@ -12,9 +12,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
-from authz.policy import Actor
 from catalogs import keyring, vault
 from catalogs.lookup import nearest
 from catalogs.models import Catalog, CatalogSecrets

@@ -12,9 +12,9 @@ import pytest
 from django.test import Client
 
 from authz import snapshot
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
-from authz.policy import Actor
 from authz.services import people, roles
 from authz.services.entries import Ask
 from catalogs.lookup import nearest

@@ -17,8 +17,8 @@ from django.test import Client
 from psycopg.errors import lookup
 
 from authz import snapshot
+from authz.actor import NOBODY, Actor
 from authz.models import AuditEntry, User
-from authz.policy import NOBODY, Actor
 from authz.writing import write
 from catalogs.services import browsing
 from metalake import causes, refusals

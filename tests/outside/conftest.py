@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
-from authz.policy import Actor
 from catalogs.services import catalogs
 from metalake.kinds import Kind
 from outside import steps

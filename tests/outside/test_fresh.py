@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import Grant, User
-from authz.policy import Actor
 from catalogs.models import Catalog, Listing, Mirror, RefreshRun, Tombstone
 from catalogs.services import schemas, tables
 from metalake.errors import Forbidden, NotFound, ProviderUnavailable

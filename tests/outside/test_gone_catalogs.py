@@ -12,7 +12,7 @@ import pytest
 from django.utils import timezone
 from django_celery_beat.models import PeriodicTask
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import Catalog, RefreshRun
 from catalogs.services import catalogs, metalakes
 from metalake import outbox

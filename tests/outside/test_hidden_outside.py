@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.services import tables
 from metalake.errors import NotFound
 from metalake.kinds import Kind

@@ -10,7 +10,7 @@ import pytest
 from django.db import OperationalError
 from django.utils import timezone
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import Intent, Schema
 from catalogs.services import schemas
 from catalogs.services.changes import Alteration

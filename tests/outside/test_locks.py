@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import Intent
 from catalogs.services import catalogs, schemas, tables
 from catalogs.services.changes import Alteration

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import Mirror, Reservation
 from catalogs.services import schemas, tables
 from formats.native.tables import CreateTableRequest

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import Catalog, Mirror, Tombstone
 from metalake.models import Securable
 from outside import refresh

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import Tombstone
 from catalogs.services import catalogs
 from metalake.kinds import Kind

@@ -11,8 +11,8 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from authz.actor import Actor
 from authz.models import Grant
-from authz.policy import Actor
 from catalogs.models import Catalog, Mirror, Tombstone
 from catalogs.services import schemas, tables
 from metalake.errors import MetalakeError, NotFound

@@ -13,8 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_celery_beat.models import PeriodicTask
 
+from authz.actor import Actor
 from authz.models import AuditEntry
-from authz.policy import Actor
 from catalogs.models import Catalog, Mirror, RefreshRun, Tombstone
 from metalake import outbox
 from metalake.kinds import Kind

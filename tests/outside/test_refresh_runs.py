@@ -14,8 +14,8 @@ from django.test import Client
 from django.utils import timezone
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
+from authz.actor import Actor
 from authz.models import User
-from authz.policy import Actor
 from catalogs.models import Catalog, RefreshRun
 from metalake.models import Securable
 from outside import refresh, schedule

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.db import transaction
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.lookup import by_id
 from catalogs.models import Intent, Schema
 from catalogs.services import catalogs, schemas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authz.policy import Actor
+from authz.actor import Actor
 from metalake.kinds import Kind
 from tests.catalogs.callers import Answer, Caller
 from tests.catalogs.conftest import give

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from authz.actor import Actor
 from authz.models import AuditEntry
-from authz.policy import Actor
 from catalogs.models import Intent, Reservation, Schema, Tombstone
 from catalogs.services import schemas
 from metalake.errors import ProviderUnavailable

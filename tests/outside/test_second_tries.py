@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import Intent, Reservation
 from catalogs.services import catalogs, commits, schemas, tables
 from catalogs.services.changes import Alteration

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django_celery_beat.models import PeriodicTask
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import Catalog
 from metalake import outbox
 from metalake.errors import Invalid

@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from authz.actor import Actor
 from authz.models import AuditEntry
-from authz.policy import Actor
 from catalogs import vault
 from catalogs.models import Intent, Reservation
 from catalogs.services import catalogs, tables

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
-from authz.policy import Actor
 from authz.services import owners, people
 from catalogs.models import Catalog
 from catalogs.services import catalogs, metalakes

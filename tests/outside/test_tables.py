@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from authz.actor import Actor
 from authz.models import AuditEntry, Grant, User
-from authz.policy import Actor
 from catalogs import lookup
 from catalogs.models import Mirror, Tombstone
 from catalogs.services import catalogs

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import AuditEntry, Grant, User
-from authz.policy import Actor
 from authz.services import roles
 from catalogs.models import Intent, Schema
 from catalogs.services import schemas

@@ -12,8 +12,8 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from authz.actor import Actor
 from authz.models import AuditEntry
-from authz.policy import Actor
 from catalogs.models import Catalog, Intent, Reservation
 from catalogs.services import catalogs
 from metalake.errors import InUse, NotFound

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from authz.policy import Actor
+from authz.actor import Actor
 from catalogs.models import Intent, Reservation
 from catalogs.services import catalogs
 from metalake.errors import AlreadyExists, OutcomeUnknown, ProviderUnavailable

@@ -11,8 +11,8 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
+from authz.actor import Actor
 from authz.models import AuditEntry, User
-from authz.policy import Actor
 from catalogs.lookup import by_id, find
 from catalogs.models import Intent, Mirror, Schema
 from catalogs.services import commits, schemas, tables

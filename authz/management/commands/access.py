@@ -9,12 +9,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
 from authz.plans import applying, differing, planning
 from authz.plans import file as plan_file
 from authz.plans.differing import Change, Wanted
-from authz.policy import Actor
 from authz.services.entries import Given
 from metalake.errors import Invalid, MetalakeError
 from metalake.models import Metalake
