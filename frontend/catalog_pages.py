@@ -14,7 +14,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from authz import operations
 from authz.actor import Actor
-from catalogs.services import browsing, catalogs, nesting
+from catalogs.services import browsing, catalogs, connections, nesting
 from frontend.catalog_forms import PROPERTY, STALE, CatalogForm, choices
 from frontend.guarding import is_partial, require, signed_in
 from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound
@@ -46,7 +46,7 @@ def register(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpRespon
 
     def try_it() -> str:
         chosen = form.cleaned_data.get("name") or UNNAMED
-        catalogs.test_connection(actor, metalake, chosen, type_, name, form.properties())
+        connections.test_connection(actor, metalake, chosen, type_, name, form.properties())
         return WORKS
 
     def keep() -> HttpResponse:
@@ -79,7 +79,7 @@ def change(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
         return render(request, "frontend/catalog_form.html", context)
 
     def try_it() -> str:
-        catalogs.test_altered_connection(actor, metalake, name, form.alteration())
+        connections.test_altered_connection(actor, metalake, name, form.alteration())
         return WORKS
 
     def keep() -> HttpResponse:

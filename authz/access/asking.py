@@ -7,7 +7,8 @@ from datetime import datetime
 
 from authz import operations, policy
 from authz.actor import Actor
-from authz.history.state import State, state_at
+from authz.history.past import state_at
+from authz.history.state import State
 from authz.objects import by_ids
 from authz.services.authority import require
 from authz.services.changing import enter

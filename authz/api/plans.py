@@ -8,9 +8,10 @@ from django.http import HttpResponse
 from rest_framework.parsers import BaseParser
 
 from authz.actor import Actor
-from authz.plans import applying, differing, planning
+from authz.plans import applying, planning
 from authz.plans import file as plan_file
-from authz.plans.differing import Wanted
+from authz.plans.exporting import export
+from authz.plans.wanted import Wanted
 from authz.wire import plans as wire
 from metalake.rest.declarations import Declaration
 from metalake.rest.parsers import plain_type
@@ -26,7 +27,7 @@ class Export(Endpoint):
 
         The whole metalake asks to read every role, an object to grant on it. Accept: application/yaml answers the file.
         """
-        found = differing.export(actor, metalake, self.place())
+        found = export(actor, metalake, self.place())
         if YAML in self.request.META.get("HTTP_ACCEPT", ""):
             return HttpResponse(plan_file.as_yaml(found), content_type=f"{YAML}; charset=utf-8")
         return {"access": plan_file.as_data(found)}

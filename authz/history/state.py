@@ -1,19 +1,14 @@
-"""What is true at a moment, now or in the past: objects, people and grants, as questions about access need them.
+"""What is true now: objects, people and grants, as questions about access need them.
 
-Both states answer alike, so that one evaluator decides on either; the past reads the newest fact of each thing.
+The past (authz/history/past.py) answers alike, so that one evaluator decides on either.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
-from itertools import islice
-from operator import attrgetter
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from django.db import connection
 from django.db.models import Q, QuerySet
@@ -21,13 +16,10 @@ from django.utils import timezone
 
 from authz import objects, snapshot
 from authz.actor import NOBODY, Actor
-from authz.history.facts import newest
-from authz.models import Fact, Grant, Group, Member, Role, User, unended
-from authz.objects import address_of, finder
+from authz.models import Grant, Group, Member, Role, User, unended
 from authz.snapshot import Snapshot
-from metalake.errors import Invalid, NotFound
-from metalake.kinds import BESIDE_CATALOGS, CONTAINERS, KINDS, Kind
-from metalake.lineage import Address, Located, Node, missing
+from metalake.kinds import BESIDE_CATALOGS, Kind
+from metalake.lineage import Address, Located
 from metalake.models import Securable
 from metalake.privileges import Effect, Privilege
 
@@ -132,10 +124,10 @@ class Now:
         return dict(rows.order_by("user__username").values_list("user__username", "user_id"))
 
     def roles(self, ids: Collection[int] | None = None) -> dict[int, str]:
-        return _names(Role.objects.filter(parent_id=self.top.id), ids)
+        return names_of(Role.objects.filter(parent_id=self.top.id), ids)
 
     def groups(self, ids: Collection[int] | None = None) -> dict[int, str]:
-        return _names(Group.objects.filter(metalake_id=self.top.id), ids)
+        return names_of(Group.objects.filter(metalake_id=self.top.id), ids)
 
     def walk(self, below: Located, start: str = "", size: int = 10_000) -> list[Placed]:
         with connection.cursor() as cursor:
@@ -151,7 +143,7 @@ class Now:
     def owned(self, actor: Actor, below: Located, start: str, size: int) -> list[str]:
         # A statement for each owner reads one index in order; for all at once, everything owned would be sorted.
         owners = [Q(owner_user_id=actor.id), *(Q(owner_group_id=group) for group in actor.groups)]
-        found = [_from(Securable.objects.filter(owner), below, start) for owner in owners]
+        found = [at_or_below(Securable.objects.filter(owner), below, start) for owner in owners]
         return sorted(lineage for rows in found for lineage in rows.values_list("lineage", flat=True)[:size])[:size]
 
     def actor(self, name: str, policy: Snapshot) -> Actor:
@@ -170,224 +162,13 @@ _WALK = (
 )
 
 
-def _from(rows: QuerySet[Securable], below: Located, start: str) -> QuerySet[Securable]:
+def at_or_below(rows: QuerySet[Securable], below: Located, start: str) -> QuerySet[Securable]:
     """What is at or below an object, from a lineage on; the character behind a slash is 0."""
     lineage = below.lineage
     return rows.filter(lineage__gte=max(start, lineage), lineage__lt=f"{lineage}0").order_by("lineage")
 
 
-def _names(rows: QuerySet, ids: Collection[int] | None) -> dict[int, str]:
+def names_of(rows: QuerySet, ids: Collection[int] | None) -> dict[int, str]:
     if ids is not None:
         rows = rows.filter(pk__in=ids)
     return dict(rows.order_by("name").values_list("pk", "name"))
-
-
-@dataclass(frozen=True)
-class Past:
-    """As the history tells it. Claims of tokens are in no history: groups are the stored ones."""
-
-    top: Located
-    at: float
-    facts: QuerySet[Fact]
-
-    def locate(self, kind: Kind, full_name: str, asker: Actor | None = None) -> Located:
-        address = address_of(self.top.name, kind, full_name)
-        located = self.locate_all([address]).get(address)
-        if located is None:
-            raise missing(address.kind, address.names, told_as="object")
-        return located
-
-    def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
-        waiting, found = {address: self._readings(address) for address in addresses}, dict[Address, Located]()
-        while waiting:
-            found |= self._down({address: paths[0] for address, paths in waiting.items()})
-            left = {address: paths[1:] for address, paths in waiting.items() if address not in found}
-            waiting = {address: paths for address, paths in left.items() if paths}
-        return found
-
-    def _readings(self, address: Address) -> list[list[str]]:
-        """Where an address may lead: a schema's name is read as levels first, and as one name of a flat catalog."""
-        names = [*address.names]
-        if address.kind is Kind.METALAKE:
-            return [[] if address.metalake == self.top.name else names]
-        if len(names) == 1:
-            return [names]
-        return [[names[0], *finder().levels(names[1]), *names[2:]], names]
-
-    def _down(self, paths: Mapping[Address, list[str]]) -> dict[Address, Located]:
-        """Step by step from the metalake, all at once: what had the name there, and still had it at the moment."""
-        ways = dict.fromkeys(paths, self.top.nodes)
-        for depth in range(max(map(len, paths.values()))):
-            steps = {
-                at: (ways[at][-1].id, path[depth]) for at, path in paths.items() if at in ways and depth < len(path)
-            }
-            children = self._children(set(steps.values()))
-            for at, step in steps.items():
-                is_last = depth == len(paths[at]) - 1
-                fit = next((node for node in children[step] if _fits(node, at.kind, is_last)), None)
-                if fit:
-                    ways[at] = (*ways[at], fit)
-                else:
-                    del ways[at]
-        return {at: Located(nodes=nodes) for at, nodes in ways.items() if nodes[-1].kind == at.kind}
-
-    def _children(self, steps: Collection[tuple[int, str]]) -> Mapping[tuple[int, str], list[Node]]:
-        """What had these names below these parents, in two statements."""
-        found: defaultdict[tuple[int, str], list[Node]] = defaultdict(list)
-        for fact in self._standing(self.facts.filter(topic="object", about__in=_ever_called(steps))):
-            found[fact.holder, fact.name].append(_node(fact))
-        return found
-
-    @staticmethod
-    def _standing(facts: QuerySet[Fact]) -> list[Fact]:
-        return [fact for fact in newest(facts, "about") if fact.state]
-
-    def policy_on(self, object_ids: Collection[int] | None = None) -> Snapshot:
-        grants = self.facts.filter(topic="grants")
-        if object_ids is not None:
-            grants = grants.filter(about__in=object_ids)
-        held = newest(grants, "holder", "about")
-        alive = self.roles({fact.holder for fact in held})
-        changes: list[list[Any]] = [
-            ["grants", fact.holder, fact.about, fact.state] for fact in held if fact.holder in alive
-        ]
-        users = self.members().values()
-        changes += [["members", self.top.id, user, True] for user in users]
-        links = newest(self.facts.filter(topic__in=("user_roles", "user_groups"), holder__in=users), "topic", "holder")
-        groups = {group for fact in links if fact.topic == "user_groups" for group in fact.state or ()}
-        groups.update(self.groups())
-        links += newest(self.facts.filter(topic="group_roles", holder__in=groups), "topic", "holder")
-        changes += [[fact.topic, fact.holder, fact.state or []] for fact in links]
-        return _EMPTY.after(0, "", changes)
-
-    def grants(self, object_ids: Collection[int], role_ids: Collection[int] | None = None) -> list[GrantRow]:
-        facts = self.facts.filter(topic="grants", about__in=object_ids)
-        if role_ids is not None:
-            facts = facts.filter(holder__in=role_ids)
-        held = newest(facts, "holder", "about")
-        alive = self.roles({fact.holder for fact in held})
-        return [
-            row
-            for fact in held
-            if fact.holder in alive
-            for entry in fact.state or ()
-            if (row := _grant_row(fact, entry)).ends_at is None or row.ends_at.timestamp() > self.at
-        ]
-
-    def members(self) -> dict[str, int]:
-        facts = newest(self.facts.filter(topic="members", holder=self.top.id), "about")
-        return dict(sorted((fact.name, fact.about) for fact in facts if fact.state))
-
-    def roles(self, ids: Collection[int] | None = None) -> dict[int, str]:
-        facts = self.facts.filter(topic="object")
-        if ids is None:
-            ids = set(facts.filter(holder=self.top.id).values_list("about", flat=True))
-        facts = facts.filter(about__in=ids)
-        return {fact.about: fact.name for fact in self._standing(facts) if _node(fact).kind == Kind.ROLE}
-
-    def groups(self, ids: Collection[int] | None = None) -> dict[int, str]:
-        facts = self.facts.filter(topic="group", holder=self.top.id)
-        if ids is not None:
-            facts = facts.filter(about__in=ids)
-        return {fact.about: fact.name for fact in self._standing(facts)}
-
-    def walk(self, below: Located, start: str = "", size: int = 10_000) -> list[Placed]:
-        return self._objects[self._place(max(start, below.lineage)) : self._place(f"{below.lineage}0")][:size]
-
-    def lineages(self, ids: Collection[int]) -> Iterator[str]:
-        return (row.lineage for row in self._objects if row.id in ids)
-
-    def owned(self, actor: Actor, below: Located, start: str, size: int) -> list[str]:
-        places = range(self._place(max(start, below.lineage)), self._place(f"{below.lineage}0"))
-        rows = map(self._objects.__getitem__, places)
-        is_theirs = (row for row in rows if row.owner_user_id == actor.id or row.owner_group_id in actor.groups)
-        return [row.lineage for row in islice(is_theirs, size)]
-
-    def _place(self, lineage: str) -> int:
-        return bisect_left(self._objects, lineage, key=attrgetter("lineage"))
-
-    @cached_property
-    def _objects(self) -> list[Placed]:
-        """By lineage, roles left out: held in memory, as far as the metalake's objects of that moment are."""
-        rows = [_placed(fact) for fact in self._standing(self.facts.filter(topic="object", metalake_id=self.top.id))]
-        alive = {row.id for row in rows} | {self.top.id}
-        return sorted(
-            (
-                row
-                for row in rows
-                if row.kind not in BESIDE_CATALOGS and alive.issuperset(map(int, row.lineage[1:].split("/")))
-            ),
-            key=attrgetter("lineage"),
-        )
-
-    def actor(self, name: str, policy: Snapshot) -> Actor:
-        return Actor(self.members().get(name, NOBODY), name, policy, at=self.at)
-
-
-def _fits(node: Node, kind: Kind, is_last: bool) -> bool:
-    """Whether a step on the way to an object of a kind leads on: a role and a catalog, a schema and a table of one
-    parent may have one name.
-    """
-    return KINDS[Kind(node.kind)].slot == KINDS[kind].slot if is_last else node.kind in CONTAINERS
-
-
-_EMPTY = Snapshot(epoch=0, stamp="", members={}, user_roles={}, user_groups={}, group_roles={}, grants={})
-
-
-def _ever_called(steps: Collection[tuple[int, str]]) -> list[int]:
-    """The objects that have had these names below these parents, by pairs: each name below each would be a million."""
-    if not steps:
-        return []
-    values = ", ".join(["(%s, %s)"] * len(steps))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"WITH wanted(holder, name) AS (VALUES {values}) SELECT DISTINCT f.about FROM wanted "  # noqa: S608
-            "JOIN authz_fact f ON f.topic = 'object' AND f.holder = wanted.holder AND f.name = wanted.name",
-            [part for step in steps for part in step],
-        )
-        return [about for (about,) in cursor.fetchall()]
-
-
-def _node(fact: Fact) -> Node:
-    state: Any = fact.state
-    return Node(fact.about, state["kind"], fact.name, state["owner_user"], state["owner_group"])
-
-
-def _placed(fact: Fact) -> Placed:
-    state: Any = fact.state
-    return Placed(fact.about, state["kind"], fact.name, state["lineage"], state["owner_user"], state["owner_group"])
-
-
-def _grant_row(fact: Fact, entry: Mapping[str, str]) -> GrantRow:
-    granted, starts, ends = (entry.get(key) for key in ("granted", "starts", "ends"))
-    return GrantRow(
-        fact.holder,
-        fact.about,
-        Privilege(entry["privilege"]),
-        Effect(entry["effect"]),
-        entry["grantor"],
-        datetime.fromisoformat(granted or ""),
-        datetime.fromisoformat(starts) if starts else None,
-        datetime.fromisoformat(ends) if ends else None,
-    )
-
-
-def state_at(top: Located, moment: datetime | None) -> State:
-    """What is true in the metalake now, or was at a moment.
-
-    Raises Invalid for a moment ahead, or from before the metalake's history.
-    """
-    if moment is None:
-        return Now(top)
-    if moment > timezone.now():
-        raise Invalid(f"{moment.isoformat()} lies ahead; asOf is a moment in the past.")
-    facts = Fact.objects.filter(at__lte=moment)
-    own = newest(facts.filter(topic="object", about=top.id), "about")
-    if not own:
-        begun = Fact.objects.filter(metalake_id=top.id).order_by("id").values_list("at", flat=True).first()
-        since = f"begins at {begun.isoformat()}" if begun else "is empty"
-        raise Invalid(f"The history of metalake {top.name} {since}: ask about a later moment.")
-    if not own[0].state:
-        raise NotFound(f"Metalake {top.name} does not exist.", kind=Kind.METALAKE)
-    # Names of today address it; what it was called then is in what is answered.
-    return Past(Located(nodes=(_node(own[0])._replace(name=top.name),)), moment.timestamp(), facts)

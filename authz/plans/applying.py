@@ -11,8 +11,8 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.models import Plan, Role
 from authz.objects import by_ids
-from authz.plans.differing import Change, Step, changes_of
 from authz.plans.planning import GOOD_FOR, digest_of, facts_on_rights, read_steps
+from authz.plans.wanted import Change, Step, changes_of
 from authz.services import entries, publishing
 from authz.services.authority import require_give, require_lift_of_roles
 from authz.services.changing import change, event, tell

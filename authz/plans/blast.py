@@ -9,26 +9,24 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from authz import operations, snapshot
 from authz.access import reach
 from authz.actor import Actor
 from authz.history.state import Now
+from authz.plans.blast_lines import SHOWN, Blast, Line, Side, rank
 from authz.plans.blast_tree import Node, Tree
 from authz.policy import Rights
 from authz.services.entries import Entries
 from authz.snapshot import Snapshot
-from metalake.kinds import CONTAINERS, LEAVES, Kind
+from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.privileges import Privilege
 
-SHOWN = 5
 BUDGET = 4_000_000
 """Steps (a grant or an object looked at for one kind of user) before the answer becomes "at least"; some 10 s."""
-_ORDER = (*LEAVES, *reversed(CONTAINERS))
-"""What is most numerous comes first."""
 
 
 class Move(NamedTuple):
@@ -41,65 +39,6 @@ class Move(NamedTuple):
     on: Mapping[int, Entries]
     assign: Mapping[str, Mapping[int, str]]
     unassign: Mapping[str, Mapping[int, str]]
-
-
-@dataclass
-class Side:
-    """How many users gain or lose something, on how many objects, and the first of the users by name."""
-
-    users: int = 0
-    objects: int = 0
-    names: list[str] = field(default_factory=list)
-
-
-class Line(NamedTuple):
-    """One privilege on objects of one kind."""
-
-    privilege: Privilege
-    kind: Kind
-    gain: Side
-    lose: Side
-
-
-@dataclass(frozen=True)
-class Blast:
-    """`is_cut`: the figures are the least, since counting took too long. `scheduled`: grants that begin later."""
-
-    lines: list[Line]
-    is_cut: bool = False
-    scheduled: int = 0
-
-    @property
-    def summary(self) -> str:
-        """In words: for each privilege, on the kind that it is most about."""
-        said: dict[Privilege, str] = {}
-        for line in self.lines:
-            said.setdefault(line.privilege, _sentence(line))
-        some = list(said.values())
-        more = [f"{len(some) - 3} more privileges change hands"] if len(some) > 3 else []
-        text = "; ".join(some[:3] + more) or "nobody gains or loses anything now"
-        if self.is_cut:
-            text = f"at least: {text}"
-        return f"{text}; {self.scheduled} grants begin later" if self.scheduled else text
-
-
-def _sentence(line: Line) -> str:
-    gain, lose, kind = line.gain, line.lose, line.kind
-    if not gain.users:
-        return f"{_many(lose.users, 'user')} {_s('lose', lose.users)} {line.privilege} on {_many(lose.objects, kind)}"
-    text = f"{_many(gain.users, 'user')} {_s('gain', gain.users)} {line.privilege} on {_many(gain.objects, kind)}"
-    if lose.users:
-        text += f", {lose.users} {_s('lose', lose.users)} it"
-        text += "" if lose.objects == gain.objects else f" on {lose.objects}"
-    return text
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")
-
-
-def _s(verb: str, count: int) -> str:
-    return verb + ("s" if count == 1 else "")
 
 
 def radius(actor: Actor, top: Located, moves: Iterable[Move]) -> Blast:
@@ -352,14 +291,10 @@ class _Radius:
         order = list(Privilege)
         return [
             Line(privilege, kind, self._side((True, privilege, kind)), self._side((False, privilege, kind)))
-            for privilege, kind in sorted(pairs, key=lambda pair: (_rank(pair[1]), order.index(pair[0])))
+            for privilege, kind in sorted(pairs, key=lambda pair: (rank(pair[1]), order.index(pair[0])))
         ]
 
     def _side(self, key: Key) -> Side:
         names = sorted(self.users.get(key, ()))
         objects = sum(node.count for node in self.objects.get(key, ())) if names else 0
         return Side(len(names), objects, names[:SHOWN])
-
-
-def _rank(kind: Kind) -> int:
-    return _ORDER.index(kind) if kind in _ORDER else 0

@@ -1,208 +1,30 @@
-"""Grants as code: the present state in one form, and how a wanted one differs from it.
+"""Grants as code: how a wanted state differs from the present one.
 
 Every change is checked here as when it is made, so that a refusal comes early and names its entry.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-from django.db.models import Q
+from typing import Any
 
 from authz import operations, policy
 from authz.actor import Actor
-from authz.models import Grant, Group, Member, Role, unended
+from authz.models import Group, Member
 from authz.name_rules import check_role_name
-from authz.objects import address_of, by_ids, find_object, locate_all
+from authz.objects import address_of, locate_all
+from authz.plans.exporting import holders_of, present_grants, require_all, roles_of, scope_of
+from authz.plans.wanted import MAX_GRANTS, Difference, Step, Wanted, WantedGrant, WantedRole
 from authz.services import entries
-from authz.services.authority import may_lift, require, require_give, require_lift_of_roles
+from authz.services.authority import may_lift, require_give, require_lift_of_roles
 from authz.services.changing import enter
-from authz.services.entries import Entries, Given, Held
+from authz.services.entries import Entries, Held
 from authz.services.grants import stays
-from authz.services.publishing import GroupRole, UserRole
 from metalake.errors import Forbidden, Invalid, MetalakeError, NotFound, TooLarge, at
-from metalake.kinds import Kind
 from metalake.lineage import Address, Located, missing
-from metalake.models import below
-from metalake.names import dotted
-from metalake.privileges import Effect, Privilege
+from metalake.privileges import Effect
 from metalake.wire import quote
 
-MAX_GRANTS = 100_000
-
-Holders = dict[str, list[str]]
-"""Names by "user" and "group"."""
-
-
-class WantedGrant(NamedTuple):
-    """All that a role is to hold on one object; `place` names the entry in the file."""
-
-    place: str
-    kind: Kind
-    full_name: str
-    entries: Entries
-
-
-class WantedRole(NamedTuple):
-    """A role; `users` and `groups` are None where the file does not say who holds it."""
-
-    place: str
-    name: str
-    users: list[str] | None
-    groups: list[str] | None
-    grants: list[WantedGrant]
-
-    def holders(self) -> Holders:
-        said = {"user": self.users, "group": self.groups}
-        return {sort: names for sort, names in said.items() if names is not None}
-
-
-class Wanted(NamedTuple):
-    """The state of all grants of a metalake, or of an object and all below it (`subtree`)."""
-
-    metalake: str
-    subtree: tuple[Kind, str] | None
-    roles: list[WantedRole]
-
-
-class Change(NamedTuple):
-    """One line of a plan: "createRole", "revoke", "grant", "unassign" or "assign"."""
-
-    change: str
-    role: str
-    privilege: Privilege | None = None
-    given: Given | None = None
-    on: tuple[Kind, str] | None = None
-    holder: tuple[str, str] | None = None
-
-
-@dataclass
-class Step:
-    """What changes about one role, by ids; `role_id` is None for one that is to be made."""
-
-    role_id: int | None
-    name: str
-    give: dict[int, Entries] = field(default_factory=dict)
-    take: dict[int, Entries] = field(default_factory=dict)
-    assign: dict[str, dict[int, str]] = field(default_factory=dict)
-    unassign: dict[str, dict[int, str]] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return self.role_id is None or any((self.give, self.take, self.assign, self.unassign))
-
-    def taken_whole(self, object_id: int) -> list[Privilege]:
-        """ALLOWs that go without another span or effect in their place."""
-        given = self.give.get(object_id, {})
-        held = self.take[object_id]
-        return [p for p in held if held[p].effect is Effect.ALLOW and p not in given]
-
-
-@dataclass(frozen=True)
-class Difference:
-    """From the present to the wanted state; `standing` is what the roles hold on the objects that change."""
-
-    top: Located
-    scope: Located
-    steps: list[Step]
-    located: dict[int, Located]
-    standing: dict[int, dict[int, Entries]]
-
-    @property
-    def changes(self) -> list[Change]:
-        return changes_of(self.steps, self.located)
-
-
 # What there is
-
-
-def export(actor: Actor, metalake: str, subtree: tuple[Kind, str] | None = None) -> Wanted:
-    """The present state, sorted. The whole metalake asks to read every role, a subtree to grant on it."""
-    top = enter(actor, metalake)
-    scope = _scope(actor, top, subtree)
-    present, located = _present(actor, top, scope)
-    _require_all(actor, scope, located)
-    is_whole = scope is top
-    users, groups = (_holders(top, "user"), _holders(top, "group")) if is_whole else ({}, {})
-    return Wanted(
-        top.name,
-        None if is_whole else (scope.kind, dotted(scope.full_name)),
-        [
-            WantedRole(
-                "",
-                name,
-                sorted(users.get(id, {}).values()) if is_whole else None,
-                sorted(groups.get(id, {}).values()) if is_whole else None,
-                _sorted(present.get(id, {}), located),
-            )
-            for name, id in sorted(_roles(top).items())
-            if is_whole or id in present
-        ],
-    )
-
-
-def _sorted(on: dict[int, Entries], located: dict[int, Located]) -> list[WantedGrant]:
-    return sorted(
-        (WantedGrant("", located[id].kind, dotted(located[id].full_name), held) for id, held in on.items()),
-        key=lambda grant: (grant.kind != Kind.METALAKE, grant.full_name, grant.kind),
-    )
-
-
-def _scope(actor: Actor, top: Located, subtree: tuple[Kind, str] | None) -> Located:
-    if subtree is None:
-        policy.require(actor, operations.READ_ROLES, top)
-        return top
-    kind, full_name = subtree
-    if kind is Kind.METALAKE or kind not in operations.FAMILIES["grant_on"]:
-        *some, last = (kind for kind in operations.FAMILIES["grant_on"] if kind is not Kind.METALAKE)
-        raise Invalid(f"A subtree is a {', '.join(some)} or {last}; leave it out for all.", kind="object")
-    target = find_object(top.name, kind, full_name, actor)
-    require(actor, operations.grant_on(target.kind), target)
-    return target
-
-
-def _present(actor: Actor, top: Located, scope: Located) -> tuple[dict[int, dict[int, Entries]], dict[int, Located]]:
-    """What each role holds on each object in scope, without what has ended, and the objects.
-
-    What is dropped between the statements is in neither.
-    """
-    rows = Grant.objects.filter(unended(actor.moment), group__role__parent_id=top.id)
-    if scope is not top:
-        rows = rows.filter(Q(content_object_id=scope.id) | below(scope.lineage, "content_object__lineage"))
-    found: dict[int, dict[int, Entries]] = defaultdict(lambda: defaultdict(dict))
-    fields = ("group__role", "content_object_id", "permission__codename", "effect", "starts_at", "ends_at")
-    for role, on, codename, effect, starts, ends in rows.values_list(*fields).iterator(chunk_size=10_000):
-        found[role][on][Privilege(codename)] = Given(Effect(effect), starts, ends)
-    located = by_ids({id for on in found.values() for id in on})
-    return {role: {id: held for id, held in on.items() if id in located} for role, on in found.items()}, located
-
-
-def _require_all(actor: Actor, scope: Located, located: dict[int, Located]) -> None:
-    """Where granting is denied somewhere below what one may grant on, the grants there are not for the caller."""
-    if scope.kind is Kind.METALAKE:
-        return
-    for found in located.values():
-        if not policy.permits(actor, operations.read_access(found.kind), found):
-            raise Forbidden(f"{actor.name} may not read every grant in {policy.describe(scope)}.", kind=scope.kind)
-
-
-def _roles(top: Located) -> dict[str, int]:
-    return dict(Role.objects.filter(parent_id=top.id).values_list("name", "pk"))
-
-
-def _holders(top: Located, sort: str) -> dict[int, dict[int, str]]:
-    """Who holds each role itself: names by id, by role."""
-    if sort == "user":
-        held = UserRole.objects.filter(group__role__parent_id=top.id, user__memberships__metalake_id=top.id)
-        rows: Any = held.values_list("group__role", "user_id", "user__username")
-    else:
-        rows = GroupRole.objects.filter(role__parent_id=top.id).values_list("role_id", "group_id", "group__name")
-    found: dict[int, dict[int, str]] = defaultdict(dict)
-    for role, id, name in rows:
-        found[role][id] = name
-    return found
 
 
 # How the wanted state differs
@@ -222,10 +44,10 @@ class _Comparison:
         if sum(len(grant.entries) for role in wanted.roles for grant in role.grants) > MAX_GRANTS:
             raise TooLarge(f"{MAX_GRANTS} grants may be planned at once.")
         with at("subtree") if wanted.subtree else at(""):
-            self.scope = _scope(actor, self.top, wanted.subtree)
-        self.role_ids = _roles(self.top)
-        self.present, self.located = _present(actor, self.top, self.scope)
-        _require_all(actor, self.scope, self.located)
+            self.scope = scope_of(actor, self.top, wanted.subtree)
+        self.role_ids = roles_of(self.top)
+        self.present, self.located = present_grants(actor, self.top, self.scope)
+        require_all(actor, self.scope, self.located)
         self.fresh: list[tuple[str, Located, Entries]] = []
 
     def difference(self) -> Difference:
@@ -334,7 +156,7 @@ class _Comparison:
             "user": Member.objects.filter(metalake_id=self.top.id).values_list("user__username", "user_id"),
             "group": Group.objects.filter(metalake_id=self.top.id).values_list("name", "pk"),
         }
-        return {sort: (dict(people[sort]), _holders(self.top, sort)) for sort in sorts}
+        return {sort: (dict(people[sort]), holders_of(self.top, sort)) for sort in sorts}
 
     def _hold(self, step: Step, role: WantedRole, known: dict[str, Any]) -> None:
         for sort, names in role.holders().items():
@@ -368,25 +190,3 @@ class _Comparison:
             for place, on, fresh in self.fresh:
                 with at(place):
                     entries.check_families([(on, fresh)])
-
-
-def changes_of(steps: Iterable[Step], located: dict[int, Located]) -> list[Change]:
-    """Role by role: made, taken, given, unassigned, assigned; each by name."""
-    found: list[Change] = []
-    for step in steps:
-        if step.role_id is None:
-            found.append(Change("createRole", step.name))
-        for change, part in (("revoke", step.take), ("grant", step.give)):
-            on = [((located[id].kind, dotted(located[id].full_name)), held) for id, held in part.items()]
-            found += [
-                Change(change, step.name, privilege, given, where)
-                for where, held in sorted(on, key=lambda pair: (pair[0][1], pair[0][0]))
-                for privilege, given in sorted(held.items())
-            ]
-        for change, people in (("unassign", step.unassign), ("assign", step.assign)):
-            found += [
-                Change(change, step.name, holder=(sort, name))
-                for sort, names in people.items()
-                for name in sorted(names.values())
-            ]
-    return found

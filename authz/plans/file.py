@@ -14,7 +14,7 @@ import yaml
 from django.conf import settings
 from yaml import events
 
-from authz.plans.differing import MAX_GRANTS, Wanted, WantedGrant, WantedRole
+from authz.plans.wanted import MAX_GRANTS, Wanted, WantedGrant, WantedRole
 from authz.services.entries import Entries, Given, read_entries
 from metalake.bodies import require_few_values, too_many_values
 from metalake.errors import Invalid, TooLarge, at

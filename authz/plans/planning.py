@@ -18,7 +18,9 @@ from authz.callers.accounts import account_of
 from authz.callers.guessing import missed, misses_counted
 from authz.models import Fact, Plan
 from authz.plans import blast
-from authz.plans.differing import Change, Difference, Step, Wanted, compare
+from authz.plans.blast_lines import Blast
+from authz.plans.differing import compare
+from authz.plans.wanted import Change, Difference, Step, Wanted
 from authz.services.changing import enter
 from authz.services.entries import Entries, Given
 from authz.writing import write
@@ -34,7 +36,7 @@ class Planned:
     token: str | None
     epoch: int
     changes: list[Change]
-    blast: blast.Blast
+    blast: Blast
 
     @property
     def summary(self) -> str:

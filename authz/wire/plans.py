@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from authz.plans.blast import Blast, Side
-from authz.plans.differing import Change
+from authz.plans.blast_lines import Blast, Side
 from authz.plans.file import RoleBody, SubtreeBody
 from authz.plans.planning import Planned
+from authz.plans.wanted import Change
 from authz.wire.rights import ObjectReply, present
 from metalake.wire import Body, Reply, written
 

@@ -8,7 +8,7 @@ from authz.actor import Actor
 from catalogs.bodies import CreateCatalogRequest, EnableRequest, UpdatesRequest, alteration
 from catalogs.models import Catalog as CatalogRow
 from catalogs.replies import CatalogReply, Identifier, as_sent, catalog_reply, identifiers
-from catalogs.services import catalogs
+from catalogs.services import catalogs, connections
 from metalake.rest.views import Endpoint, answers
 
 
@@ -43,7 +43,7 @@ class NewCatalogConnection(Endpoint):
     @answers("test_connection", body=CreateCatalogRequest, reply={}, id="testConnection")
     def post(self, actor: Actor, metalake: str, body: CreateCatalogRequest) -> dict[str, Any]:
         """Try the connection of a catalog before it is registered."""
-        catalogs.test_connection(actor, metalake, body.name, body.type, body.provider, body.properties)
+        connections.test_connection(actor, metalake, body.name, body.type, body.provider, body.properties)
         return {}
 
 
@@ -52,7 +52,7 @@ class CatalogConnection(Endpoint):
     def post(self, actor: Actor, metalake: str, catalog: str, body: UpdatesRequest | None) -> dict[str, Any]:
         """Try the connection of a catalog, with the alterations in the body if there is one; they are not kept."""
         updates = body.updates if body else []
-        catalogs.test_altered_connection(actor, metalake, catalog, alteration(updates))
+        connections.test_altered_connection(actor, metalake, catalog, alteration(updates))
         return {}
 
 

@@ -17,7 +17,16 @@ from catalogs.lookup import find
 from catalogs.models import Catalog, Schema
 from catalogs.secrets import MASK, mask, require_values
 from catalogs.services import catalog_places, nesting, systems
-from catalogs.services.changes import Alteration, event, named, require_enabled, require_settled, row_of, save
+from catalogs.services.changes import (
+    Alteration,
+    event,
+    named,
+    require_enabled,
+    require_settled,
+    require_unreserved,
+    row_of,
+    save,
+)
 from catalogs.services.holding import Held, write_to
 from catalogs.services.opening import kept_provider
 from catalogs.services.removal import remove
@@ -56,14 +65,7 @@ def create_catalog(
     properties: dict[str, str],
 ) -> Catalog:
     checked = check_registration(name, type_, provider, properties)
-    metalake_id = _creating(actor, metalake).id
-    catalog_id = new_id()
-    opened = checked.completed(catalog_id, properties)
-    # Hosts are looked up for nobody who may not register, and with no transaction open.
-    registered = checked(catalog_id, opened)
-    _try(registered, metalake_id, registered.check_locations)
-    system = systems.look_up(registered, metalake_id)
-    catalog_store_by(registered).require_no_clash(registered, metalake_id)
+    registered, system = _looked_up(checked, properties, _creating(actor, metalake).id)
 
     def look(actor: Actor) -> Held:
         return [(_creating(actor, metalake), Lock.HANGS)]
@@ -75,7 +77,7 @@ def create_catalog(
             Kind.CATALOG,
             name,
             row_of(Metalake, located),
-            id=catalog_id,
+            id=registered.catalog_id,
             type=type_,
             provider=provider or "",
             comment=comment,
@@ -92,6 +94,19 @@ def create_catalog(
         hold_owner(actor.id)
 
     return write_to(actor, look, act, kind=Kind.CATALOG, after=hold_more)
+
+
+def _looked_up(chosen: type[Provider], properties: dict[str, str], metalake_id: int) -> tuple[Provider, System]:
+    """The provider of a new catalog, and the system that it leads to.
+
+    For who may register alone, and with no transaction open: hosts are looked up. Raises Invalid, ProviderUnavailable.
+    """
+    catalog_id = new_id()
+    registered = chosen(catalog_id, chosen.completed(catalog_id, properties))
+    try_out(registered, metalake_id, registered.check_locations)
+    system = systems.look_up(registered, metalake_id)
+    catalog_store_by(registered).require_no_clash(registered, metalake_id)
+    return registered, system
 
 
 def _insert(actor: Actor, row: Catalog, registered: Provider, system: System) -> None:
@@ -129,28 +144,14 @@ def check_registration(name: str, type_: str, provider: str | None, properties: 
         raise Unsupported(f"Catalogs of type {type_} are not served yet; relational ones are.", kind=Kind.CATALOG)
     if not provider:
         raise Invalid(f"A relational catalog names its provider: {', '.join(sorted(PROVIDERS))}.", kind=Kind.CATALOG)
-    if "in-use" in properties:
-        raise Invalid("Property 'in-use' is reserved; enable or disable the catalog instead.", kind=Kind.CATALOG)
+    require_unreserved(properties, Kind.CATALOG)
     require_values(properties, kind=Kind.CATALOG)
     chosen = provider_class(provider)
     chosen.check(properties)
     return chosen
 
 
-def test_connection(
-    actor: Actor, metalake: str, name: str, type_: str, provider: str | None, properties: dict[str, str]
-) -> None:
-    """Try what a registration would use; asks the same right as creating."""
-    located = find(actor, Address(metalake=metalake))
-    policy.require(actor, operations.TEST_CONNECTION, located)
-    require_enabled(located)
-    chosen = check_registration(name, type_, provider, properties)
-    trial = new_id()
-    tried = chosen(trial, chosen.completed(trial, properties))
-    _try(tried, located.id, tried.test_connection)
-
-
-def _try(provider: Provider, metalake_id: int, act: Callable[[], None]) -> None:
+def try_out(provider: Provider, metalake_id: int, act: Callable[[], None]) -> None:
     """Within the time that any call to another system has; it is no message to a worker, since it has secrets."""
     if provider.reaches_out:
         remote.trial(provider, act, metalake_id=metalake_id)
@@ -168,8 +169,8 @@ def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
 def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Catalog:
     system = systems.NOWHERE
     if alteration.properties:
-        altered, metalake_id = _altered(actor, metalake, name, alteration)
-        _try(altered, metalake_id, altered.check_locations)
+        altered, metalake_id = altered_provider(actor, metalake, name, alteration)
+        try_out(altered, metalake_id, altered.check_locations)
         system = systems.look_up_again(altered, metalake_id)
         if altered.properties.get(nesting.PROPERTY) == "true":
             nesting.require_nestable(actor, find(actor, Address(metalake=metalake, catalog=name)))
@@ -239,21 +240,7 @@ def _masked(properties: Mapping[str, str], opened: Mapping[str, str]) -> dict[st
     return {key: opened[key] for key, value in properties.items() if value == MASK}
 
 
-def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: Alteration) -> None:
-    """Try what an alteration would lead to, keeping none of it; whoever may alter the catalog may try.
-
-    Its secrets go wherever the altered properties point, so no lesser right will do.
-    """
-    altered, metalake_id = _altered(actor, metalake, name, alteration)
-    _try(altered, metalake_id, altered.test_connection)
-    system = systems.look_up_again(altered, metalake_id)
-    with transaction.atomic():
-        row = row_of(Catalog, find(actor, Address(metalake=metalake, catalog=name)))
-        catalog_places.claim_anew(actor, row, row.properties, altered.properties, system)
-        transaction.set_rollback(True)  # what is reserved for the actor is used by the alteration itself
-
-
-def _altered(actor: Actor, metalake: str, name: str, alteration: Alteration) -> tuple[Provider, int]:
+def altered_provider(actor: Actor, metalake: str, name: str, alteration: Alteration) -> tuple[Provider, int]:
     """The provider that an alteration would lead to, and its metalake; nothing is kept."""
     located = find(actor, Address(metalake=metalake, catalog=name))
     policy.require(actor, operations.ALTER_CATALOG, located)
@@ -335,8 +322,7 @@ def _check_new_name(row: Catalog) -> None:
 def _check_new_properties(row: Catalog, before: dict[str, str]) -> dict[str, str]:
     """All properties with their secrets open; the row's own show the mask instead."""
     chosen = provider_class(row.provider)
-    if "in-use" in row.properties:
-        raise Invalid("Property 'in-use' is reserved; enable or disable the catalog instead.", kind=Kind.CATALOG)
+    require_unreserved(row.properties, Kind.CATALOG)
     for key, reason in chosen.immutable.items():
         if row.properties.get(key) != before.get(key):
             raise Invalid(f"Property {key!r} cannot change: {reason}.", kind=Kind.CATALOG)

@@ -15,7 +15,7 @@ from catalogs.models import Catalog, Intent
 from catalogs.secrets import MASK, keeps
 from formats.iceberg.guard import check_limits
 from formats.native.tables import KeepProperty, RemoveProperty, SetProperty
-from metalake.errors import InUse, NotInUse
+from metalake.errors import InUse, Invalid, NotInUse
 from metalake.events import Event, event_of, stands
 from metalake.kinds import Kind
 from metalake.lineage import Located
@@ -83,6 +83,12 @@ def keeping(updates: Sequence[Any], shown: Callable[[], Mapping[str, str]]) -> S
             held.pop(update.property, None)
         meant.append(update)
     return meant
+
+
+def require_unreserved(properties: Mapping[str, str], kind: Kind) -> None:
+    """Raise Invalid for the property by which the wire says whether a container is enabled."""
+    if "in-use" in properties:
+        raise Invalid(f"Property 'in-use' is reserved; enable or disable the {kind} instead.", kind=kind)
 
 
 def require_enabled(found: Located) -> None:

@@ -13,11 +13,11 @@ from authz.writing import write
 from catalogs.lookup import find
 from catalogs.models import Catalog
 from catalogs.secrets import require_values
-from catalogs.services.changes import Alteration, event, named, require_settled, row_of, save
+from catalogs.services.changes import Alteration, event, named, require_settled, require_unreserved, row_of, save
 from catalogs.services.holding import Held, write_to
 from catalogs.services.removal import remove
 from formats.iceberg.guard import check_limits
-from metalake.errors import AlreadyExists, Forbidden, InUse, Invalid, NotEmpty, NotFound
+from metalake.errors import AlreadyExists, Forbidden, InUse, NotEmpty, NotFound
 from metalake.events import event_of, gone, record, stands
 from metalake.hierarchy import check_strict
 from metalake.kinds import Kind
@@ -38,7 +38,7 @@ def create_metalake(actor: Actor, name: str, comment: str | None, properties: di
     check_strict(name, Kind.METALAKE)
     check_limits(properties)
     require_values(properties, kind=Kind.METALAKE)
-    _check_unreserved(properties)
+    require_unreserved(properties, Kind.METALAKE)
 
     def act(actor: Actor) -> Metalake:
         if Metalake.objects.filter(name=name).exists():
@@ -69,11 +69,6 @@ def require_maker(actor: Actor) -> None:
         raise Forbidden(f"{actor.name} is no service administrator, and only they create metalakes.")
 
 
-def _check_unreserved(properties: dict[str, str]) -> None:
-    if "in-use" in properties:
-        raise Invalid("Property 'in-use' is reserved; enable or disable the metalake instead.", kind=Kind.METALAKE)
-
-
 def load_metalake(actor: Actor, name: str) -> Metalake:
     found = find(actor, Address(metalake=name))
     policy.require(actor, operations.LOAD_METALAKE, found)
@@ -96,7 +91,7 @@ def alter_metalake(actor: Actor, name: str, alteration: Alteration) -> Metalake:
             if Metalake.objects.filter(name=row.name).exclude(pk=row.pk).exists():
                 raise AlreadyExists(f"Metalake {row.name} already exists.", kind=Kind.METALAKE)
         if "properties" in fields:
-            _check_unreserved(row.properties)
+            require_unreserved(row.properties, Kind.METALAKE)
         if fields:
             save(row, actor, fields)
             record(event(actor, "metalake.altered", found, named(row, fields), changed=sorted(fields)))

@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from authz import policy
 from authz.actor import Actor
-from authz.history.state import State, state_at
+from authz.history.past import state_at
+from authz.history.state import State
 from authz.models import Fact
 from authz.operations import load_of
 from authz.services import grants, owners, people, roles

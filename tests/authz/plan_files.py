@@ -7,7 +7,7 @@ from typing import Any
 
 from authz.models import AuditEntry, Fact, Grant, Plan, PolicyEpoch
 from authz.plans import file as plan_file
-from authz.plans.differing import Wanted
+from authz.plans.wanted import Wanted
 
 LATER = "2999-01-01T00:00:00.000000Z"
 PATH = "metalakes/acme/access"

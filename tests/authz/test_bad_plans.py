@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from authz.plans import differing, planning
 from authz.plans import file as plan_file
-from authz.plans.differing import Wanted
+from authz.plans import planning
+from authz.plans.wanted import Wanted, WantedRole
 from metalake.errors import Invalid, MetalakeError, TooLarge
 from tests.authz.plan_files import PATH, on, role, state, subtree, wanted
 from tests.authz.small_world import Wire, World
@@ -145,7 +145,7 @@ ODD = ["no", "2024", "null", "~", " a ", "a: b", "#x", "é", "\U0001f6eb", "a\u2
 
 
 def test_odd_names_are_written_so_that_they_are_read_again() -> None:
-    file = Wanted("acme", None, [differing.WantedRole("", name, [name], [name], []) for name in ODD])
+    file = Wanted("acme", None, [WantedRole("", name, [name], [name], []) for name in ODD])
     text = plan_file.as_yaml(file)
     assert [role_.name for role_ in plan_file.read_yaml(text.encode()).roles] == ODD
     assert [role_["users"] for role_ in yaml.safe_load(text)["roles"]] == [[name] for name in ODD]

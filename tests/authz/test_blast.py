@@ -13,8 +13,10 @@ from authz.access import reach
 from authz.actor import Actor
 from authz.models import Member, User
 from authz.objects import by_ids
-from authz.plans import applying, blast, differing, planning
-from authz.plans.differing import Wanted, WantedGrant, WantedRole
+from authz.plans import applying, blast, planning
+from authz.plans.blast_lines import SHOWN, Blast
+from authz.plans.exporting import export
+from authz.plans.wanted import Wanted, WantedGrant, WantedRole
 from authz.services import people, roles
 from authz.services.entries import Given
 from metalake.kinds import Kind, grantable_on
@@ -124,12 +126,12 @@ def counted(before: dict[tuple[str, int], set[Privilege]], after: dict[tuple[str
 
     def side(key: tuple[Privilege, Kind], at: int) -> tuple[int, int, list[str]]:
         users, objects = found[(*key, at)]
-        return len(users), len(objects), sorted(users)[: blast.SHOWN]
+        return len(users), len(objects), sorted(users)[:SHOWN]
 
     return {key: (side(key, 0), side(key, 1)) for key in lines}
 
 
-def shown(told: blast.Blast) -> Lines:
+def shown(told: Blast) -> Lines:
     return {
         (line.privilege, line.kind): (
             (line.gain.users, line.gain.objects, line.gain.names),
@@ -149,7 +151,7 @@ def test_it_is_what_happens_on_random_worlds(world: World, seed: int) -> None:
         assert not planned.blast.is_cut
         applying.apply_plan(world.olga, "acme", planned.token)
         assert shown(planned.blast) == counted(before, made.usable())
-        exported = differing.export(world.olga, "acme")
+        exported = export(world.olga, "acme")
         assert planning.plan(world.olga, "acme", exported).changes == []
         assert planning.plan(world.olga, "acme", file).changes == []
         wanted = {role.name: role.grants for role in file.roles}
@@ -175,7 +177,7 @@ def test_traversal_opens_what_was_granted_below(world: World) -> None:
     world.give("mia", "use_schema@lake.A", "select_table@lake.A:B.t")
     roles.create_role(world.olga, "acme", "way")
     roles.assign_roles(world.olga, "acme", "user", "mia", ["way"])
-    data = differing.export(world.olga, "acme")
+    data = export(world.olga, "acme")
     way = next(role for role in data.roles if role.name == "way")
     way.grants.append(WantedGrant("here", Kind.CATALOG, "lake", {P.USE_CATALOG: Given(Effect.ALLOW)}))
     planned = planning.plan(world.olga, "acme", data)
@@ -234,7 +236,7 @@ def test_what_is_denied_below_is_not_gained(world: World) -> None:
     world.give("mia", "use_catalog@lake", "use_schema@lake", "deny select_table@lake.A:B.t")
     roles.create_role(world.olga, "acme", "reader")
     roles.assign_roles(world.olga, "acme", "user", "mia", ["reader"])
-    file = differing.export(world.olga, "acme")
+    file = export(world.olga, "acme")
     reader = next(role for role in file.roles if role.name == "reader")
     reader.grants.append(WantedGrant("here", Kind.CATALOG, "lake", {P.SELECT_TABLE: Given(Effect.ALLOW)}))
     planned = planning.plan(world.olga, "acme", file)

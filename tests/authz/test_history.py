@@ -17,7 +17,8 @@ from django.utils import timezone
 from authz import snapshot
 from authz.actor import Actor
 from authz.history import facts as history
-from authz.history.state import Now, Past, State
+from authz.history.past import Past
+from authz.history.state import Now, State
 from authz.models import Fact, User
 from authz.services import grants, owners, people, roles
 from catalogs.services import catalogs, schemas, tables

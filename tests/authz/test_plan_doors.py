@@ -11,8 +11,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from authz.models import Plan
-from authz.plans import differing
 from authz.plans import file as plan_file
+from authz.plans.exporting import export
 from authz.services import owners
 from metalake.kinds import Kind
 from tests.authz.plan_files import FILE, PATH, state, wanted
@@ -72,7 +72,7 @@ def test_two_callers_over_the_wire(world: World, wire: Wire) -> None:
 def test_exports_over_the_wire(filled: World, wire: Wire) -> None:
     answer = send(wire, f"{PATH}/export", method="GET", Accept="application/yaml")
     assert answer.headers["Content-Type"] == "application/yaml; charset=utf-8"
-    assert answer.content.decode() == plan_file.as_yaml(differing.export(filled.olga, "acme"))
+    assert answer.content.decode() == plan_file.as_yaml(export(filled.olga, "acme"))
     answer = send(wire, f"{PATH}/plan", answer.content.decode())
     assert answer.json()["plan"]["changes"] == []
     answer = send(wire, f"{PATH}/export?type=schema&fullName=lake.A", method="GET")

@@ -12,9 +12,10 @@ from authz import policy
 from authz.actor import Actor
 from authz.models import Fact, Plan, PolicyEpoch
 from authz.objects import by_ids
-from authz.plans import applying, differing, planning
+from authz.plans import applying, planning
 from authz.plans import file as plan_file
-from authz.plans.differing import Wanted
+from authz.plans.exporting import export
+from authz.plans.wanted import Change, Wanted
 from authz.services import owners, people, roles
 from metalake.errors import Conflict, Forbidden, NotFound
 from metalake.kinds import Kind
@@ -44,7 +45,7 @@ def told(planned: planning.Planned) -> list[str]:
     ]
 
 
-def make_so(actor: Actor, file: Wanted) -> list[differing.Change]:
+def make_so(actor: Actor, file: Wanted) -> list[Change]:
     planned = planning.plan(actor, "acme", file)
     return applying.apply_plan(actor, "acme", planned.token)
 
@@ -54,11 +55,11 @@ def make_so(actor: Actor, file: Wanted) -> list[differing.Change]:
 
 @pytest.mark.parametrize("subtree", [None, (Kind.CATALOG, "lake"), (Kind.SCHEMA, "lake.A"), (Kind.TABLE, "lake.A:B.t")])
 def test_what_is_exported_is_what_there_is(filled: World, subtree: tuple[Kind, str] | None) -> None:
-    exported = differing.export(filled.olga, "acme", subtree)
+    exported = export(filled.olga, "acme", subtree)
     for file in (plan_file.read_yaml(plan_file.as_yaml(exported).encode()), wanted_of(exported)):
         planned = planning.plan(filled.olga, "acme", file)
         assert (planned.changes, planned.token, planned.summary) == ([], None, "nothing changes")
-    assert plan_file.as_yaml(exported) == plan_file.as_yaml(differing.export(filled.olga, "acme", subtree))
+    assert plan_file.as_yaml(exported) == plan_file.as_yaml(export(filled.olga, "acme", subtree))
 
 
 def wanted_of(exported: Wanted) -> Wanted:
@@ -66,7 +67,7 @@ def wanted_of(exported: Wanted) -> Wanted:
 
 
 def test_the_export_is_sorted_and_leaves_out_what_has_ended(filled: World) -> None:
-    file = plan_file.as_data(differing.export(filled.olga, "acme"))
+    file = plan_file.as_data(export(filled.olga, "acme"))
     assert [one["name"] for one in file["roles"]] == ["empty", "no", "r1", "r2"]
     empty, no, r1, r2 = file["roles"]
     assert empty == {"name": "empty", "users": [], "groups": [], "grants": []}
@@ -77,7 +78,7 @@ def test_the_export_is_sorted_and_leaves_out_what_has_ended(filled: World) -> No
         {"type": "schema", "fullName": "lake.A", "allow": ["use_schema"], "deny": ["modify_table"]},
     ]
     assert [one["fullName"] for one in r2["grants"]] == ["acme", "lake"], "the metalake first; select_table has ended"
-    part = plan_file.as_data(differing.export(filled.olga, "acme", (Kind.SCHEMA, "lake.A")))
+    part = plan_file.as_data(export(filled.olga, "acme", (Kind.SCHEMA, "lake.A")))
     assert part["subtree"] == {"type": "schema", "fullName": "lake.A"}
     assert [(one["name"], "users" in one) for one in part["roles"]] == [("no", False), ("r1", False)]
 
@@ -125,7 +126,7 @@ def test_a_file_is_planned_and_applied_once(world: World) -> None:
     assert {("grants", "role.created"), ("grants", "access.applied"), ("object", "role.created")} <= facts
     assert Fact.objects.filter(topic="user_roles", holder=world.users["mia"].pk).exists()
 
-    again = differing.export(world.olga, "acme")
+    again = export(world.olga, "acme")
     assert planning.plan(world.olga, "acme", wanted(*FILE)).changes == []
     assert {one.name for one in again.roles} == {"analyst", "guard", "later", "r1"}, "a role that is left out stays"
     with pytest.raises(Conflict, match="was applied at"):
@@ -135,7 +136,7 @@ def test_a_file_is_planned_and_applied_once(world: World) -> None:
 def test_applying_and_exporting_gives_the_file_back(world: World) -> None:
     world.group("crew", "nils")
     make_so(world.olga, wanted(*FILE))
-    exported = plan_file.as_data(differing.export(world.olga, "acme"))
+    exported = plan_file.as_data(export(world.olga, "acme"))
     assert exported["roles"] == [
         role(
             "analyst",
@@ -159,9 +160,9 @@ def test_applying_and_exporting_gives_the_file_back(world: World) -> None:
 
 
 def test_a_subtree_leaves_the_rest_alone(filled: World) -> None:
-    before = plan_file.as_data(differing.export(filled.olga, "acme"))
+    before = plan_file.as_data(export(filled.olga, "acme"))
     make_so(filled.olga, wanted(subtree={"type": "schema", "fullName": "lake.A"}))
-    after = plan_file.as_data(differing.export(filled.olga, "acme"))
+    after = plan_file.as_data(export(filled.olga, "acme"))
     for old, new in zip(before["roles"], after["roles"], strict=True):
         assert new == old | {"grants": [one for one in old["grants"] if not one["fullName"].startswith("lake.A")]}
     assert before != after
@@ -179,11 +180,11 @@ def test_who_may_grant_on_a_subtree_plans_it_alone(filled: World) -> None:
         with pytest.raises(Forbidden):
             planning.plan(filled.actor("nils"), "acme", refused)
     with pytest.raises(Forbidden):
-        differing.export(filled.actor("nils"), "acme")
+        export(filled.actor("nils"), "acme")
 
 
 def test_an_ended_grant_is_given_anew(filled: World) -> None:
-    ended = differing.export(filled.olga, "acme")
+    ended = export(filled.olga, "acme")
     data = plan_file.as_data(ended)
     data["roles"][3]["grants"].append(on("lake.A:B.t", "select_table"))
     changes = make_so(filled.olga, plan_file.read_json(json.dumps(data).encode()))
@@ -350,13 +351,13 @@ def test_every_change_asks_what_it_always_asks(world: World) -> None:
         with pytest.raises((Forbidden, NotFound)):
             planning.plan(sees_nothing, "acme", wanted(**subtree_))
         with pytest.raises((Forbidden, NotFound)):
-            differing.export(sees_nothing, "acme", (Kind.CATALOG, "lake") if subtree_ else None)
+            export(sees_nothing, "acme", (Kind.CATALOG, "lake") if subtree_ else None)
 
 
 def test_grants_that_one_may_not_read_are_not_told(world: World) -> None:
     world.give("mia", "use_catalog@lake", "manage_grants@lake", "deny manage_grants@lake.A")
     with pytest.raises(Forbidden, match="may not read every grant in catalog lake"):
-        differing.export(world.mia, "acme", (Kind.CATALOG, "lake"))
+        export(world.mia, "acme", (Kind.CATALOG, "lake"))
     with pytest.raises(Forbidden, match="may not read every grant in catalog lake"):
         planning.plan(world.mia, "acme", wanted(**subtree("catalog", "lake")))
 

@@ -14,7 +14,8 @@ from django.utils import timezone
 from authz import policy, snapshot
 from authz.access import reach
 from authz.actor import Actor
-from authz.history.state import Now, Past, State
+from authz.history.past import Past
+from authz.history.state import Now, State
 from authz.models import User
 from authz.operations import load_of
 from authz.services import grants, owners, people, roles

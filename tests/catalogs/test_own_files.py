@@ -15,7 +15,7 @@ from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
 from catalogs.models import Catalog
-from catalogs.services import catalogs, commits, purging, schemas, shared_folders, tables
+from catalogs.services import catalogs, commits, connections, purging, schemas, shared_folders, tables
 from catalogs.services.changes import Alteration
 from catalogs.table_stores import TableDraft, TableRecord
 from formats.iceberg import builder, files, metadata_json, storage
@@ -159,7 +159,7 @@ def test_a_catalog_below_the_home_folder_keeps_its_place(actor: Actor, admin: Ca
     row.save()
     altered = catalogs.alter_catalog(actor, "demo", "old", Alteration(properties=(("team", "sales"),)))
     assert altered.properties["warehouse"] == old
-    catalogs.test_altered_connection(actor, "demo", "old", Alteration(properties=(("team", "data"),)))
+    connections.test_altered_connection(actor, "demo", "old", Alteration(properties=(("team", "data"),)))
     schemas.create_schema(actor, Address(metalake="demo", catalog="old", schema="s"), None, {})
     made = tables.create_table(
         actor, Address(metalake="demo", catalog="old", schema="s", leaf="t"), TableDraft(SCHEMA, None, None, {})

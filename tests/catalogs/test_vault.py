@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,14 +20,14 @@ from catalogs import keyring, vault
 from catalogs.lookup import nearest
 from catalogs.models import Catalog, CatalogSecrets
 from catalogs.secrets import MASK
-from catalogs.services import catalogs, metalakes, purging
+from catalogs.services import catalogs, connections, metalakes, purging
 from catalogs.services import opening as providers
 from catalogs.services.changes import Alteration
 from metalake.errors import Invalid, NotFound, ProviderUnavailable
 from metalake.lineage import Address
 from metalake.models import Securable
 from metalake.outbox import NotHere
-from outside import tasks
+from outside import tasks, workers
 from providers.base import Provider
 from providers.iceberg.provider import IcebergProvider
 from tests.catalogs.callers import Caller
@@ -189,7 +190,7 @@ def test_a_mask_for_what_is_no_secret_yet_is_refused(flights: Catalog, actor: Ac
     with pytest.raises(Invalid, match=f"'{key}'.*send its value"):
         create(actor, "airports", {key: MASK})
     with pytest.raises(Invalid, match=f"'{key}'.*send its value"):
-        catalogs.test_connection(actor, "demo", "airports", "relational", "lakehouse-iceberg", {key: MASK})
+        connections.test_connection(actor, "demo", "airports", "relational", "lakehouse-iceberg", {key: MASK})
     assert rows() == before
 
 
@@ -219,7 +220,7 @@ def test_a_trial_uses_the_secrets_and_keeps_nothing(
     before = rows()
     changes = (("jdbc-url", "pg://db/x"), ("s3.secret-access-key", MASK))
     for alteration in (Alteration(), Alteration(comment="x", sets_comment=True), Alteration(properties=changes)):
-        catalogs.test_altered_connection(actor, "demo", "flights", alteration)
+        connections.test_altered_connection(actor, "demo", "flights", alteration)
     assert tried == [
         [*SECRETS.values(), "flights"],
         [*SECRETS.values(), "flights"],
@@ -378,7 +379,8 @@ def test_a_worker_with_another_ring_leaves_the_work_to_others(
         return lacks(catalog_id)
 
     monkeypatch.setattr(vault, "lacks_key_of", look)
-    monkeypatch.setattr(tasks, "_reply", lambda key, answer: answered.append(answer))
+    monkeypatch.setattr(workers, "reply", lambda key, answer: answered.append(answer))
+    monkeypatch.setattr(tasks.remote_call, "apply", partial(tasks.remote_call.apply, throw=False))  # as in a worker
     tasks.remote_call.apply(args=[flights.pk, {"id": 1}, "read", {}, "asked", "key"])
     assert asked == [flights.pk] * tasks.PASSES, "it went back for another worker a few times"
     assert len(answered) == 1, "who asked hears in the end"

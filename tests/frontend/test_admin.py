@@ -20,7 +20,7 @@ from authz.callers.identity import issue_token
 from authz.history import facts as history
 from authz.models import AuditEntry, Grant, PolicyChange, Token, User
 from authz.plans import planning
-from authz.plans.differing import Wanted, WantedRole
+from authz.plans.wanted import Wanted, WantedRole
 from authz.services import people
 from catalogs.models import Intent, Reservation, ReservedPlace, Tombstone
 from catalogs.services import schemas

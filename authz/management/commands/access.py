@@ -14,7 +14,8 @@ from authz.callers.identity import actor_of
 from authz.models import User
 from authz.plans import applying, differing, planning
 from authz.plans import file as plan_file
-from authz.plans.differing import Change, Wanted
+from authz.plans.exporting import export
+from authz.plans.wanted import Change, Wanted
 from authz.services.entries import Given
 from metalake.errors import Invalid, MetalakeError
 from metalake.models import Metalake
@@ -57,7 +58,7 @@ class Command(BaseCommand):
         if options["subtree"]:
             type_, _, full_name = options["subtree"].partition(":")
             subtree = kind_of(type_), full_name
-        text = plan_file.as_yaml(differing.export(actor, options["metalake"], subtree))
+        text = plan_file.as_yaml(export(actor, options["metalake"], subtree))
         if options["file"] in (None, "-"):
             self.stdout.write(text, ending="")
             return

@@ -1,0 +1,78 @@
+"""A blast radius as it is told: who gains and who loses what, on how many objects, line by line and in a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from metalake.kinds import CONTAINERS, LEAVES, Kind
+from metalake.privileges import Privilege
+
+SHOWN = 5
+
+
+_ORDER = (*LEAVES, *reversed(CONTAINERS))
+"""What is most numerous comes first."""
+
+
+@dataclass
+class Side:
+    """How many users gain or lose something, on how many objects, and the first of the users by name."""
+
+    users: int = 0
+    objects: int = 0
+    names: list[str] = field(default_factory=list)
+
+
+class Line(NamedTuple):
+    """One privilege on objects of one kind."""
+
+    privilege: Privilege
+    kind: Kind
+    gain: Side
+    lose: Side
+
+
+@dataclass(frozen=True)
+class Blast:
+    """`is_cut`: the figures are the least, since counting took too long. `scheduled`: grants that begin later."""
+
+    lines: list[Line]
+    is_cut: bool = False
+    scheduled: int = 0
+
+    @property
+    def summary(self) -> str:
+        """In words: for each privilege, on the kind that it is most about."""
+        said: dict[Privilege, str] = {}
+        for line in self.lines:
+            said.setdefault(line.privilege, _sentence(line))
+        some = list(said.values())
+        more = [f"{len(some) - 3} more privileges change hands"] if len(some) > 3 else []
+        text = "; ".join(some[:3] + more) or "nobody gains or loses anything now"
+        if self.is_cut:
+            text = f"at least: {text}"
+        return f"{text}; {self.scheduled} grants begin later" if self.scheduled else text
+
+
+def _sentence(line: Line) -> str:
+    gain, lose, kind = line.gain, line.lose, line.kind
+    if not gain.users:
+        return f"{_many(lose.users, 'user')} {_s('lose', lose.users)} {line.privilege} on {_many(lose.objects, kind)}"
+    text = f"{_many(gain.users, 'user')} {_s('gain', gain.users)} {line.privilege} on {_many(gain.objects, kind)}"
+    if lose.users:
+        text += f", {lose.users} {_s('lose', lose.users)} it"
+        text += "" if lose.objects == gain.objects else f" on {lose.objects}"
+    return text
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def _s(verb: str, count: int) -> str:
+    return verb + ("s" if count == 1 else "")
+
+
+def rank(kind: Kind) -> int:
+    return _ORDER.index(kind) if kind in _ORDER else 0

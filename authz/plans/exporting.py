@@ -1,0 +1,113 @@
+"""The present state of a metalake's grants, or of a subtree's, in the form of a plan's file."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from django.db.models import Q
+
+from authz import operations, policy
+from authz.actor import Actor
+from authz.models import Grant, Role, unended
+from authz.objects import by_ids, find_object
+from authz.plans.wanted import Wanted, WantedGrant, WantedRole
+from authz.services.authority import require
+from authz.services.changing import enter
+from authz.services.entries import Entries, Given
+from authz.services.publishing import GroupRole, UserRole
+from metalake.errors import Forbidden, Invalid
+from metalake.kinds import Kind
+from metalake.lineage import Located
+from metalake.models import below
+from metalake.names import dotted
+from metalake.privileges import Effect, Privilege
+
+
+def export(actor: Actor, metalake: str, subtree: tuple[Kind, str] | None = None) -> Wanted:
+    """The present state, sorted. The whole metalake asks to read every role, a subtree to grant on it."""
+    top = enter(actor, metalake)
+    scope = scope_of(actor, top, subtree)
+    present, located = present_grants(actor, top, scope)
+    require_all(actor, scope, located)
+    is_whole = scope is top
+    users, groups = (holders_of(top, "user"), holders_of(top, "group")) if is_whole else ({}, {})
+    return Wanted(
+        top.name,
+        None if is_whole else (scope.kind, dotted(scope.full_name)),
+        [
+            WantedRole(
+                "",
+                name,
+                sorted(users.get(id, {}).values()) if is_whole else None,
+                sorted(groups.get(id, {}).values()) if is_whole else None,
+                _sorted(present.get(id, {}), located),
+            )
+            for name, id in sorted(roles_of(top).items())
+            if is_whole or id in present
+        ],
+    )
+
+
+def _sorted(on: dict[int, Entries], located: dict[int, Located]) -> list[WantedGrant]:
+    return sorted(
+        (WantedGrant("", located[id].kind, dotted(located[id].full_name), held) for id, held in on.items()),
+        key=lambda grant: (grant.kind != Kind.METALAKE, grant.full_name, grant.kind),
+    )
+
+
+def scope_of(actor: Actor, top: Located, subtree: tuple[Kind, str] | None) -> Located:
+    if subtree is None:
+        policy.require(actor, operations.READ_ROLES, top)
+        return top
+    kind, full_name = subtree
+    if kind is Kind.METALAKE or kind not in operations.FAMILIES["grant_on"]:
+        *some, last = (kind for kind in operations.FAMILIES["grant_on"] if kind is not Kind.METALAKE)
+        raise Invalid(f"A subtree is a {', '.join(some)} or {last}; leave it out for all.", kind="object")
+    target = find_object(top.name, kind, full_name, actor)
+    require(actor, operations.grant_on(target.kind), target)
+    return target
+
+
+def present_grants(
+    actor: Actor, top: Located, scope: Located
+) -> tuple[dict[int, dict[int, Entries]], dict[int, Located]]:
+    """What each role holds on each object in scope, without what has ended, and the objects.
+
+    What is dropped between the statements is in neither.
+    """
+    rows = Grant.objects.filter(unended(actor.moment), group__role__parent_id=top.id)
+    if scope is not top:
+        rows = rows.filter(Q(content_object_id=scope.id) | below(scope.lineage, "content_object__lineage"))
+    found: dict[int, dict[int, Entries]] = defaultdict(lambda: defaultdict(dict))
+    fields = ("group__role", "content_object_id", "permission__codename", "effect", "starts_at", "ends_at")
+    for role, on, codename, effect, starts, ends in rows.values_list(*fields).iterator(chunk_size=10_000):
+        found[role][on][Privilege(codename)] = Given(Effect(effect), starts, ends)
+    located = by_ids({id for on in found.values() for id in on})
+    return {role: {id: held for id, held in on.items() if id in located} for role, on in found.items()}, located
+
+
+def require_all(actor: Actor, scope: Located, located: dict[int, Located]) -> None:
+    """Where granting is denied somewhere below what one may grant on, the grants there are not for the caller."""
+    if scope.kind is Kind.METALAKE:
+        return
+    for found in located.values():
+        if not policy.permits(actor, operations.read_access(found.kind), found):
+            raise Forbidden(f"{actor.name} may not read every grant in {policy.describe(scope)}.", kind=scope.kind)
+
+
+def roles_of(top: Located) -> dict[str, int]:
+    return dict(Role.objects.filter(parent_id=top.id).values_list("name", "pk"))
+
+
+def holders_of(top: Located, sort: str) -> dict[int, dict[int, str]]:
+    """Who holds each role itself: names by id, by role."""
+    if sort == "user":
+        held = UserRole.objects.filter(group__role__parent_id=top.id, user__memberships__metalake_id=top.id)
+        rows: Any = held.values_list("group__role", "user_id", "user__username")
+    else:
+        rows = GroupRole.objects.filter(role__parent_id=top.id).values_list("role_id", "group_id", "group__name")
+    found: dict[int, dict[int, str]] = defaultdict(dict)
+    for role, id, name in rows:
+        found[role][id] = name
+    return found

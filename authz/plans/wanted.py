@@ -1,0 +1,119 @@
+"""Grants as code, in one form: what is wanted or is there, and the steps from the one to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from authz.services.entries import Entries, Given
+from metalake.kinds import Kind
+from metalake.lineage import Located
+from metalake.names import dotted
+from metalake.privileges import Effect, Privilege
+
+MAX_GRANTS = 100_000
+
+
+Holders = dict[str, list[str]]
+"""Names by "user" and "group"."""
+
+
+class WantedGrant(NamedTuple):
+    """All that a role is to hold on one object; `place` names the entry in the file."""
+
+    place: str
+    kind: Kind
+    full_name: str
+    entries: Entries
+
+
+class WantedRole(NamedTuple):
+    """A role; `users` and `groups` are None where the file does not say who holds it."""
+
+    place: str
+    name: str
+    users: list[str] | None
+    groups: list[str] | None
+    grants: list[WantedGrant]
+
+    def holders(self) -> Holders:
+        said = {"user": self.users, "group": self.groups}
+        return {sort: names for sort, names in said.items() if names is not None}
+
+
+class Wanted(NamedTuple):
+    """The state of all grants of a metalake, or of an object and all below it (`subtree`)."""
+
+    metalake: str
+    subtree: tuple[Kind, str] | None
+    roles: list[WantedRole]
+
+
+class Change(NamedTuple):
+    """One line of a plan: "createRole", "revoke", "grant", "unassign" or "assign"."""
+
+    change: str
+    role: str
+    privilege: Privilege | None = None
+    given: Given | None = None
+    on: tuple[Kind, str] | None = None
+    holder: tuple[str, str] | None = None
+
+
+@dataclass
+class Step:
+    """What changes about one role, by ids; `role_id` is None for one that is to be made."""
+
+    role_id: int | None
+    name: str
+    give: dict[int, Entries] = field(default_factory=dict)
+    take: dict[int, Entries] = field(default_factory=dict)
+    assign: dict[str, dict[int, str]] = field(default_factory=dict)
+    unassign: dict[str, dict[int, str]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.role_id is None or any((self.give, self.take, self.assign, self.unassign))
+
+    def taken_whole(self, object_id: int) -> list[Privilege]:
+        """ALLOWs that go without another span or effect in their place."""
+        given = self.give.get(object_id, {})
+        held = self.take[object_id]
+        return [p for p in held if held[p].effect is Effect.ALLOW and p not in given]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """From the present to the wanted state; `standing` is what the roles hold on the objects that change."""
+
+    top: Located
+    scope: Located
+    steps: list[Step]
+    located: dict[int, Located]
+    standing: dict[int, dict[int, Entries]]
+
+    @property
+    def changes(self) -> list[Change]:
+        return changes_of(self.steps, self.located)
+
+
+def changes_of(steps: Iterable[Step], located: dict[int, Located]) -> list[Change]:
+    """Role by role: made, taken, given, unassigned, assigned; each by name."""
+    found: list[Change] = []
+    for step in steps:
+        if step.role_id is None:
+            found.append(Change("createRole", step.name))
+        for change, part in (("revoke", step.take), ("grant", step.give)):
+            on = [((located[id].kind, dotted(located[id].full_name)), held) for id, held in part.items()]
+            found += [
+                Change(change, step.name, privilege, given, where)
+                for where, held in sorted(on, key=lambda pair: (pair[0][1], pair[0][0]))
+                for privilege, given in sorted(held.items())
+            ]
+        for change, people in (("unassign", step.unassign), ("assign", step.assign)):
+            found += [
+                Change(change, step.name, holder=(sort, name))
+                for sort, names in people.items()
+                for name in sorted(names.values())
+            ]
+    return found
