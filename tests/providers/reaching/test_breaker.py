@@ -184,6 +184,7 @@ def elsewhere(act: Callable[[], object]) -> BaseProcess:
         did.set()
         signal.pause()
 
+    board._board.close()  # SQLite's connections do not outlive a fork; a server forks before it opens one
     process = fork.Process(target=work)
     process.start()
     assert did.wait(30)
