@@ -67,7 +67,7 @@ class HiveMetastore:
         return self.folder / "warehouse"
 
     @contextmanager
-    def client(self, timeout: float = 20) -> Iterator[Client]:
+    def client(self, timeout: float = 90) -> Iterator[Client]:
         """A thrift client on a connection of its own; raises thrift's TTransportException where nothing answers."""
         from hive_metastore.ThriftHiveMetastore import Client  # most of a second, so not for every start of pytest
         from thrift.protocol.TBinaryProtocol import TBinaryProtocol
