@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -174,21 +175,35 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "COOL_DOWN", 0.0)  # the next call may try at once
 
 
+def fail_five_times() -> None:
+    fail(5)
+
+
+def enter() -> None:
+    lines.line_of(CATALOG).enter("Elsewhere")
+
+
+def forget() -> None:
+    lines.forget(CATALOG)
+
+
 def elsewhere(act: Callable[[], object]) -> BaseProcess:
-    """Have another process do it, and stay."""
-    fork = get_context("fork")
-    did = fork.Event()
-
-    def work() -> None:
-        act()
-        did.set()
-        signal.pause()
-
-    board._board.close()  # SQLite's connections do not outlive a fork; a server forks before it opens one
-    process = fork.Process(target=work)
+    """Have another process do it, and stay: one that begins anew, since other tests may have left this one's threads
+    anywhere.
+    """
+    spawn = get_context("spawn")
+    did = spawn.Event()
+    process = spawn.Process(target=do_and_stay, args=(board._board.folder, act, did))
     process.start()
-    assert did.wait(30)
+    assert did.wait(60)
     return process
+
+
+def do_and_stay(folder: Path, act: Callable[[], object], did: Event) -> None:
+    board._board, lines.COOL_DOWN = board.Board(folder), 0.0
+    act()
+    did.set()
+    signal.pause()
 
 
 def end(process: BaseProcess) -> None:
@@ -197,9 +212,9 @@ def end(process: BaseProcess) -> None:
 
 
 def test_one_call_in_all_processes_tries_and_another_may_where_it_dies(shared: None, line: Line) -> None:
-    end(elsewhere(lambda: fail(5)))
+    end(elsewhere(fail_five_times))
     assert line.is_open
-    other = elsewhere(lambda: lines.line_of(CATALOG).enter("Elsewhere"))
+    other = elsewhere(enter)
     assert is_spared(), "a second call tries, too"
     end(other)
     assert not is_spared()
@@ -210,7 +225,7 @@ def test_where_a_catalog_leads_is_forgotten_by_all_processes_and_late_answers_sa
     shared: None, line: Line
 ) -> None:
     fail(5)
-    end(elsewhere(lambda: lines.forget(CATALOG)))
+    end(elsewhere(forget))
     assert not lines.line_of(CATALOG).is_open
     line.note(answered=False, said="of the former address")
     assert lines.line_of(CATALOG).health.recent == ""
