@@ -25,7 +25,7 @@ from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, SchemaName
 from metalake.surface import Surface
-from providers.base import Offer, Provider, Storage
+from providers.base import Offer, Provider, Storage, lies_outside
 from providers.registry import PROVIDERS, provider_class
 
 # Schemas
@@ -168,8 +168,7 @@ def catalog_store_of(row: Catalog) -> CatalogStore:
 
 def catalog_store_by(provider: Provider) -> CatalogStore:
     """That of a catalog that may have no row yet."""
-    outside = provider.is_outside(provider.properties)
-    return _store(Storage.EXTERNAL if outside else Storage.MANAGED, Kind.CATALOG)
+    return _store(_storage(provider.offered, Kind.CATALOG), Kind.CATALOG)
 
 
 def _store(storage: Storage, kind: Kind) -> Any:
@@ -192,8 +191,7 @@ def storage_in(provider: str, properties: Mapping[str, str], kind: Kind) -> Stor
 def _storage(offers: Mapping[Kind, Offer], kind: Kind) -> Storage:
     """Our own where the kind is not offered, as where the provider is here no more: what is asked then says so."""
     if kind == Kind.CATALOG:
-        is_outside = any(offer.storage == Storage.EXTERNAL for offer in offers.values())
-        return Storage.EXTERNAL if is_outside else Storage.MANAGED
+        return Storage.EXTERNAL if lies_outside(offers) else Storage.MANAGED
     return offers[kind].storage if kind in offers else Storage.MANAGED
 
 

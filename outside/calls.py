@@ -39,10 +39,6 @@ def is_external(catalog: Located) -> bool:
     return storage_of(catalog, Kind.CATALOG) == Storage.EXTERNAL
 
 
-def provider_at_external(found: Located) -> Provider:
-    return provider_at(found)
-
-
 def ask(actor: Actor, found: Located, provider: Provider, verb: str, **arguments: Any) -> Any:
     """The answer to a read as JSON. Raises what the verb raises, and ProviderUnavailable.
 
@@ -104,4 +100,4 @@ def answer(catalog_id: int, who: dict[str, Any], verb: str, arguments: dict[str,
         raise Forbidden(f"{verb} is not for messages.", kind=Kind.CATALOG)
     if who["id"] != NOBODY and not policy.sees(actor_from(who), found):
         raise Forbidden(f"{who['name']} may not use catalog {found.catalog.name}.", kind=Kind.CATALOG)
-    return remote.run(provider_at_external(found), verb, arguments)
+    return remote.run(provider_at(found), verb, arguments)

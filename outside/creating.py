@@ -19,6 +19,7 @@ from catalogs.services import free_names as naming
 from catalogs.services import places
 from catalogs.services.claims import require_unclaimed
 from catalogs.services.holding import hold_each
+from catalogs.services.opening import provider_at
 from formats.native.tables import CreateTableRequest
 from metalake.errors import NotFound
 from metalake.events import event_of, record, stands
@@ -28,7 +29,6 @@ from metalake.lineage import Address, Located
 from metalake.models import Securable, new_id
 from metalake.names import dotted
 from outside import ground, intents, mirror
-from outside.calls import provider_at_external
 from outside.intents import Draft, Work, step
 from outside.schema_places import asked_now, making, place_to_make, publish_place
 from outside.work import again, names_on
@@ -43,7 +43,7 @@ def create(actor: Actor, ident: Address, home: Located, asked: CreateTableReques
 
 def make(actor: Actor, ident: Address, home: Located, defined: Callable[[Provider, Remote], NewTable]) -> Located:
     """Make a table outside as `defined` for its schema there, which is made first where it only led to others."""
-    provider = provider_at_external(home)
+    provider = provider_at(home)
     name = provider.names.folded(ident.leaf or "")
     check_segment(name, Kind.TABLE)
     naming.require_free(home, name)

@@ -7,12 +7,13 @@ from django.utils import timezone
 from authz import operations, policy
 from authz.actor import Actor
 from catalogs.services import chains
+from catalogs.services.opening import provider_at
 from metalake.errors import Invalid, NotFound, Unsupported
 from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
 from metalake.lineage import Located, Node, SchemaName
 from outside import mirror, nesting
-from outside.calls import load, provider_at_external
+from outside.calls import load
 from outside.mirror_schemas import meet_schemas
 
 
@@ -24,7 +25,7 @@ def meet_schema(actor: Actor, catalog: Located, name: SchemaName) -> bool:
         return False
     if not policy.permits(actor, operations.LOAD_SCHEMA, _as_if(catalog, Kind.SCHEMA, path)):
         return False
-    provider = provider_at_external(catalog)
+    provider = provider_at(catalog)
     try:
         places = nesting.spellings(provider, path)
     except (Invalid, Unsupported):
@@ -44,7 +45,7 @@ def meet_table(actor: Actor, schema: Located, name: str) -> bool:
     """The same for a table of a schema; one that the catalog's settings hide is not there."""
     if not policy.permits(actor, operations.LOAD_TABLE, _as_if(schema, Kind.TABLE)):
         return False
-    provider = provider_at_external(schema)
+    provider = provider_at(schema)
     name = provider.names.folded(name)
     levels = mirror.levels_at(schema.id)
     if levels is None:

@@ -30,7 +30,7 @@ from outside.creating import make
 from outside.intents import Draft
 from outside.steps import step
 from outside.tables import ExternalTable, loaded
-from outside.work import again, alteration_work, names_on
+from outside.work import again, alteration, alteration_work
 from providers.answers import NewTable, Remote
 from providers.base import Provider
 from providers.metadata_files import MetadataFiles
@@ -153,25 +153,15 @@ def point(actor: Actor, table: ExternalTable, store: MetadataFiles, written: str
 def _pointing(actor: Actor, table: ExternalTable, location: str, previous: str) -> Draft:
     fresh = again(actor, table.found, operations.COMMIT_TABLE)
     schema, name = mirror.levels_at(fresh.nodes[-2].id), mirror.wire_name_at(fresh.id)
-    return Draft(
-        id=new_id(),
-        verb="commit_table",
-        catalog_id=fresh.catalog.id,
-        full_name=dotted(fresh.full_name),
-        names=names_on(fresh)[-1:],
-        must_stay=names_on(fresh)[:-1],
-        steps=[
-            step(
-                "commit_table",
-                schema=schema,
-                table=name,
-                location=location,
-                previous=previous,
-                by_owner=places.chooses(actor, fresh),
-            )
-        ],
-        arguments={"id": fresh.id, "details": {"metadata_location": location}},
+    call = step(
+        "commit_table",
+        schema=schema,
+        table=name,
+        location=location,
+        previous=previous,
+        by_owner=places.chooses(actor, fresh),
     )
+    return alteration(fresh, "commit_table", dotted(fresh.full_name), new_id(), call, {"metadata_location": location})
 
 
 intents.register("commit_table", alteration_work(operations.COMMIT_TABLE, "committed"))

@@ -8,12 +8,13 @@ from django.db.models import F
 
 from authz.actor import Actor
 from catalogs.services.nesting import PROPERTY, SHOWN, divided_conflicts
+from catalogs.services.opening import provider_at
 from metalake.errors import Invalid, MetalakeError, NotFound, ProviderUnavailable
 from metalake.hierarchy import HierarchicalSchema, configured_separator
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import mirror
-from outside.calls import load, pages, provider_at_external
+from outside.calls import load, pages
 from providers import remote
 from providers.answers import Levels, Remote
 from providers.base import Provider
@@ -24,7 +25,7 @@ MOST = 5_000  # schemas that are asked for
 
 def conflicts(actor: Actor, catalog: Located, divided: Collection[str]) -> tuple[list[str], str]:
     """What keeps a flat catalog from becoming nested, a sentence each; and what could not be looked at."""
-    provider = provider_at_external(catalog)
+    provider = provider_at(catalog)
     if provider.names.nests_there:
         return divided_conflicts(divided), ""
     names, note = _names(actor, catalog, provider)

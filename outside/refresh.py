@@ -22,6 +22,7 @@ from catalogs.lookup import by_id, find
 from catalogs.models import Catalog, Mirror, RefreshRun
 from catalogs.services.changes import require_enabled
 from catalogs.services.holding import Held, write_to
+from catalogs.services.opening import provider_at
 from metalake import leases
 from metalake.errors import Conflict, MetalakeError, NotFound, Unsupported
 from metalake.events import follow_up
@@ -29,7 +30,7 @@ from metalake.kinds import Kind
 from metalake.leases import TakenOver
 from metalake.lineage import Address, Located
 from outside import mirror
-from outside.calls import PATIENCE, SYSTEM, is_external, pages, provider_at_external, system_actor
+from outside.calls import PATIENCE, SYSTEM, is_external, pages, system_actor
 from outside.mirror import Tally
 from outside.mirror_schemas import meet_schemas
 from outside.reading import bury_if_gone
@@ -184,7 +185,7 @@ def _walk(run: RefreshRun, told: Callable[[RefreshRun], None]) -> None:
     if catalog is None:
         raise NotFound("The catalog was dropped.", kind=Kind.CATALOG)
     require_enabled(catalog)
-    actor, provider = system_actor(), provider_at_external(catalog)
+    actor, provider = system_actor(), provider_at(catalog)
     run.seen = run.counted
     listed: set[str] = set()
     asked_at = timezone.now()

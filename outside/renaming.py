@@ -15,6 +15,7 @@ from catalogs.models import Intent
 from catalogs.services import chains, finding, places
 from catalogs.services import free_names as naming
 from catalogs.services.holding import hold_each
+from catalogs.services.opening import provider_at
 from metalake.errors import Conflict, Invalid, NotFound, Unsupported
 from metalake.events import event_of, record, stands
 from metalake.hierarchy import check_segment
@@ -23,7 +24,6 @@ from metalake.lineage import Address, Located
 from metalake.models import Securable, new_id
 from metalake.names import dotted
 from outside import intents, mirror
-from outside.calls import provider_at_external
 from outside.intents import Draft, Work, step
 from outside.reading import current
 from outside.schema_places import asked_now, making, place_to_make, publish_place
@@ -42,7 +42,7 @@ def rename(actor: Actor, found: Located, target: Address, *, iceberg: bool = Fal
     elsewhere = _is_elsewhere(found, target)
     again(actor, found, operations.MOVE_TABLE if elsewhere else operations.ALTER_TABLE)
     finding.find_schema(actor, target)
-    provider, place, meant = provider_at_external(found), None, found.above()
+    provider, place, meant = provider_at(found), None, found.above()
     if elsewhere:
         meant = home = lookup.find(actor, target.of_schema())
         policy.require(actor, operations.CREATE_TABLE, home)

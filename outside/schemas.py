@@ -18,6 +18,7 @@ from catalogs.services import chains, places
 from catalogs.services.chains import Chain
 from catalogs.services.changes import Alteration, row_of
 from catalogs.services.holding import hold_each
+from catalogs.services.opening import provider_at
 from formats.native import changes
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.hierarchy import HierarchicalSchema
@@ -25,11 +26,11 @@ from metalake.kinds import Kind, Slot
 from metalake.lineage import Address, Located, logical
 from metalake.models import Securable, new_id
 from outside import intents, mirror, nesting
-from outside.calls import pages, provider_at_external
+from outside.calls import pages
 from outside.intents import Draft, Work, step
 from outside.mirror_schemas import meet_schemas
 from outside.reading import LOOKS, bury_if_gone, catalog_of, current, kept_of, listed_since, settled
-from outside.work import again, alteration_work, drop_work, files_kept, names_on, retried
+from outside.work import again, alteration, alteration_work, drop_work, files_kept, names_on, retried
 from providers.answers import Remote
 from providers.base import Provider
 
@@ -40,7 +41,7 @@ def take_list(actor: Actor, container: Located, *, force: bool = False) -> tuple
     Also the rows that may not be shown: too many were missing to ask for each of them.
     """
     catalog = catalog_of(container)
-    provider = provider_at_external(catalog)
+    provider = provider_at(catalog)
     if since := listed_since(catalog.id, catalog.id, provider, force):
         return set(), since
     taken_at, names = timezone.now(), set[str]()
@@ -75,7 +76,7 @@ def loaded(
     row = row_of(Schema, found)
     if not Mirror.objects.filter(pk=found.id).exists():
         return row, None
-    provider = provider_at_external(found)
+    provider = provider_at(found)
     kept = kept_of(found) if as_published else current(actor, found, provider, force=force)
     shown = provider.schemas.show(kept.definition)
     row.comment, row.properties = shown["comment"], shown["properties"]
@@ -86,7 +87,7 @@ def folder_of(found: Located) -> str | None:
     """Where Iceberg tables of a schema go that name no place, as the system last said; of one that is only a step to
     others, where they would, if that is ours to say.
     """
-    provider, kept = provider_at_external(found), Mirror.objects.filter(pk=found.id).first()
+    provider, kept = provider_at(found), Mirror.objects.filter(pk=found.id).first()
     if kept is not None:
         return provider.pointers.home_of(Remote(kept.wire_name, kept.definition, kind=Kind.SCHEMA))
     name = mirror.wire_name(provider.names.levels_of(found.path))
@@ -115,7 +116,7 @@ def create(actor: Actor, ident: Address, comment: str | None, properties: dict[s
         if [chain.parent.id] != held:
             raise Stale
         catalog = chain.catalog
-        provider, marker = provider_at_external(catalog), new_id()
+        provider, marker = provider_at(catalog), new_id()
         return Draft(
             id=marker,
             verb="create_schema",
@@ -139,7 +140,7 @@ def _require_unspelt(actor: Actor, ident: Address) -> None:
     """Raise AlreadyExists where others made the schema by another name than it would have; then it is met."""
     catalog = chains.catalog_at(actor, ident)
     path = chains.may_create(actor, catalog, ident.schema or "").path
-    provider, asked_at = provider_at_external(catalog), timezone.now()
+    provider, asked_at = provider_at(catalog), timezone.now()
     if there := nesting.foreign_place(actor, catalog, provider, path):
         meet_schemas(catalog, provider, [there], asked_at)
         said = f"Schema {path.logical()} already exists: {provider.label} has it as {there.name}."
@@ -148,7 +149,7 @@ def _require_unspelt(actor: Actor, ident: Address) -> None:
 
 def _require_place(actor: Actor, catalog: Located, location: str | None) -> None:
     """Raise Invalid where another schema's tables lie, if the system deletes the folders of tables that are dropped."""
-    provider = provider_at_external(catalog)
+    provider = provider_at(catalog)
     if not (location and provider.schemas.deletes_folders):
         return
     for kept in mirror.of_schemas(catalog.id).select_related("securable"):
@@ -198,7 +199,7 @@ def _made(intent: Intent) -> Located:
 def _publish_creation(actor: Actor, intent: Intent) -> None:
     """What was there before us is found, not made: it belongs to the catalog's owner."""
     now, chain = timezone.now(), _chain(actor, intent)
-    provider = provider_at_external(chain.catalog)
+    provider = provider_at(chain.catalog)
     adopted = [Remote(**each["result"]) for each in intent.steps if each["status"] == intents.ADOPTED]
     if adopted:
         meet_schemas(chain.catalog, provider, adopted, now)
@@ -216,7 +217,7 @@ intents.register("create_schema", Work(_publish_creation, allowed=_chain))
 def alter(actor: Actor, found: Located, alteration: Alteration) -> dict[str, str]:
     """The schema's properties as they were before."""
     again(actor, found, operations.ALTER_SCHEMA)
-    provider = provider_at_external(found)
+    provider = provider_at(found)
 
     def attempt() -> dict[str, str]:
         if not Mirror.objects.filter(pk=found.id).exists():
@@ -248,25 +249,15 @@ def _alteration(
     fields: list[str],
 ) -> Draft:
     fresh, marker = again(actor, found, operations.ALTER_SCHEMA), new_id()
-    return Draft(
-        id=marker,
-        verb="alter_schema",
-        catalog_id=fresh.catalog.id,
-        full_name=".".join(fresh.full_name),
-        names=names_on(fresh)[-1:],
-        must_stay=names_on(fresh)[:-1],
-        steps=[
-            step(
-                "alter_schema",
-                schema=kept.levels,
-                changes=made,
-                version=kept.version,
-                expected=expected,
-                marker=str(marker),
-            )
-        ],
-        arguments={"id": fresh.id, "details": {"changed": fields}},
+    call = step(
+        "alter_schema",
+        schema=kept.levels,
+        changes=made,
+        version=kept.version,
+        expected=expected,
+        marker=str(marker),
     )
+    return alteration(fresh, "alter_schema", ".".join(fresh.full_name), marker, call, {"changed": fields})
 
 
 intents.register("alter_schema", alteration_work(operations.ALTER_SCHEMA))
@@ -280,7 +271,7 @@ def drop(actor: Actor, found: Located, *, cascade: bool) -> str | None:
     """
     again(actor, found, operations.DROP_SCHEMA)
     chains.check_cascade(found, cascade)
-    provider, steps, gone = provider_at_external(found), [], list[int]()
+    provider, steps, gone = provider_at(found), [], list[int]()
     if not cascade:
         _bury_gone_schemas(actor, found, provider)
     if Mirror.objects.filter(pk=found.id).exists():

@@ -17,6 +17,7 @@ from catalogs.models import Mirror
 from catalogs.services import places
 from catalogs.services.changes import keeping
 from catalogs.services.holding import hold_each
+from catalogs.services.opening import provider_at
 from formats.native.changes import as_json
 from metalake.errors import NotFound
 from metalake.kinds import Kind
@@ -24,10 +25,10 @@ from metalake.lineage import Located
 from metalake.models import new_id
 from metalake.names import dotted
 from outside import ground, intents, mirror
-from outside.calls import pages, provider_at_external
+from outside.calls import pages
 from outside.intents import Draft, step
 from outside.reading import current, fetch, kept_of, listed_since, settled
-from outside.work import again, alteration_work, drop_work, files_kept, names_on, retried
+from outside.work import again, alteration, alteration_work, drop_work, files_kept, names_on, retried
 from providers.answers import METADATA_FILE, Remote
 from providers.base import Provider
 
@@ -57,7 +58,7 @@ def take_list(
 
     Also what was just made here, which a listing may not know yet. With `iceberg`, other formats are left out.
     """
-    provider = provider_at_external(schema)
+    provider = provider_at(schema)
     levels = mirror.levels_at(schema.id)
     if levels is None:
         return set(), timezone.now()
@@ -106,7 +107,7 @@ def loaded(
 
     Just after a write, what it published is shown: asking once more might fail, and the write has not.
     """
-    provider = provider_at_external(found)
+    provider = provider_at(found)
     kept = kept_of(found) if as_published else current(actor, found, provider, force=force)
     require_shown(found, provider, kept, iceberg)
     return ExternalTable(found, provider, kept.definition, kept.taken_at)
@@ -121,7 +122,7 @@ def require_shown(found: Located, provider: Provider, kept: Mirror, iceberg: boo
 
 def alter(actor: Actor, found: Located, updates: Sequence[Any]) -> None:
     again(actor, found, operations.ALTER_TABLE)
-    provider = provider_at_external(found)
+    provider = provider_at(found)
 
     def attempt() -> None:
         kept = current(actor, found, provider, force=True)
@@ -157,27 +158,17 @@ def _alteration(
     actions: list[str],
 ) -> Draft:
     fresh, marker = again(actor, found, operations.ALTER_TABLE), new_id()
-    return Draft(
-        id=marker,
-        verb="alter_table",
-        catalog_id=fresh.catalog.id,
-        full_name=dotted(fresh.full_name),
-        names=names_on(fresh)[-1:],
-        must_stay=names_on(fresh)[:-1],
-        steps=[
-            step(
-                "alter_table",
-                schema=mirror.levels_at(fresh.nodes[-2].id),
-                table=kept.wire_name,
-                changes=changes,
-                version=kept.version,
-                expected=expected,
-                marker=str(marker),
-                by_owner=places.chooses(actor, fresh),
-            )
-        ],
-        arguments={"id": fresh.id, "details": {"changed": actions}},
+    call = step(
+        "alter_table",
+        schema=mirror.levels_at(fresh.nodes[-2].id),
+        table=kept.wire_name,
+        changes=changes,
+        version=kept.version,
+        expected=expected,
+        marker=str(marker),
+        by_owner=places.chooses(actor, fresh),
     )
+    return alteration(fresh, "alter_table", dotted(fresh.full_name), marker, call, {"changed": actions})
 
 
 intents.register("alter_table", alteration_work(operations.ALTER_TABLE))
@@ -186,7 +177,7 @@ intents.register("alter_table", alteration_work(operations.ALTER_TABLE))
 def drop(actor: Actor, found: Located, *, purge: bool, iceberg: bool = False) -> str | None:
     """Why its files stay that the system would have deleted. Raises NotFound of a table that `loaded` hides."""
     again(actor, found, operations.DROP_TABLE)
-    provider = provider_at_external(found)
+    provider = provider_at(found)
     kept = current(actor, found, provider, force=True)  # never a namesake made outside, which nobody here may drop
     require_shown(found, provider, kept, iceberg)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.utils import timezone
 
@@ -21,7 +21,7 @@ from metalake.kinds import slot_of
 from metalake.lineage import Located
 from metalake.models import Securable
 from outside import mirror
-from outside.intents import Held, Name, Work
+from outside.intents import Draft, Held, Name, Work
 from providers.answers import KEPT, Remote
 
 T = TypeVar("T")
@@ -87,6 +87,23 @@ def _drop(actor: Actor, intent: Intent) -> None:
     remove(found)
     details = intent.arguments["details"] | ({"files_kept": why} if why else {})
     record(event(actor, f"{found.kind}.dropped", found, [gone(found.id)], **details))
+
+
+def alteration(
+    target: Located, verb: str, full_name: str, marker: int, call: dict[str, Any], details: dict[str, Any]
+) -> Draft:
+    """The draft of a write that changes an object in place by one call: nobody else writes to it or moves it away."""
+    *above, name = names_on(target)
+    return Draft(
+        id=marker,
+        verb=verb,
+        catalog_id=target.catalog.id,
+        full_name=full_name,
+        names=[name],
+        must_stay=above,
+        steps=[call],
+        arguments={"id": target.id, "details": details},
+    )
 
 
 def alteration_work(operation: Operation, fact: str = "altered") -> Work:

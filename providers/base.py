@@ -45,6 +45,11 @@ class Offer:
     remote: type[RemoteStore] | None = None  # what keeps them outside
 
 
+def lies_outside(offers: Mapping[Kind, Offer]) -> bool:
+    """Whether any kind of object of a catalog that offers these is kept by another system."""
+    return any(offer.storage is Storage.EXTERNAL for offer in offers.values())
+
+
 class Provider:
     """The class behind a registered catalog, made from its stored properties whenever it is needed."""
 
@@ -101,7 +106,7 @@ class Provider:
     @classmethod
     def is_outside(cls, properties: Mapping[str, str]) -> bool:
         """Whether any kind of object of such a catalog is kept by another system."""
-        return any(offer.storage is Storage.EXTERNAL for offer in cls.offers(properties).values())
+        return lies_outside(cls.offers(properties))
 
     @property
     def only_formats(self) -> frozenset[str] | None:

@@ -12,13 +12,13 @@ from authz.models import AuditEntry, Grant, User
 from catalogs import lookup
 from catalogs.models import Mirror, Tombstone
 from catalogs.services import catalogs
+from catalogs.services.opening import provider_at
 from formats.hive.tables import HiveTable
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Securable
 from outside import mirror
 from outside import tables as external
-from outside.calls import provider_at_external
 from outside.mirror_schemas import meet_schemas
 from providers.answers import Remote
 from providers.hive_like.meaning import formats_in
@@ -182,7 +182,7 @@ def test_what_is_shown_is_told_without_definitions(
     properties = {"aws-region": "eu-central-1", "table-type-filter": filter}
     catalogs.create_catalog(actor, "demo", "lake-of-glue", "relational", "glue", None, properties)
     catalog = lookup.find(actor.refreshed(), Address(metalake="demo", catalog="lake-of-glue"))
-    provider, now = provider_at_external(catalog), timezone.now()
+    provider, now = provider_at(catalog), timezone.now()
     meet_schemas(catalog, provider, [Remote("flights", {}, version="1", kind=Kind.SCHEMA)], now)
     flights = lookup.find(actor.refreshed(), Address(metalake="demo", catalog="lake-of-glue", schema="flights"))
     met = [table("delays", **POINTED), table("airports"), table("half", table_type="ICEBERG")]
