@@ -203,8 +203,17 @@ def test_an_altered_object_waits_for_the_other_write(bench: Bench, monkeypatch: 
     assert time.monotonic() - started < 8, "it waited more than once"
 
 
-def _set(bench: Bench, key: str) -> None:
-    schemas.alter_schema(bench.actor, bench.ident("sales"), Alteration(properties=((key, "1"),)))
+def test_a_table_is_not_altered_while_its_schema_is_written_to(bench: Bench) -> None:
+    alter = BY_NAME["alter a table"]
+    alter.prepare(bench)
+    killed_at("promised", lambda: _set(bench, "a", of="flights"))
+    with pytest.raises(Conflict, match="under way"):
+        alter.act(bench)
+    assert bench.world.calls("alter_table") == 0
+
+
+def _set(bench: Bench, key: str, of: str = "sales") -> None:
+    schemas.alter_schema(bench.actor, bench.ident(of), Alteration(properties=((key, "1"),)))
 
 
 def test_two_alterations_lose_none(bench: Bench) -> None:
