@@ -22,7 +22,7 @@ from catalogs.services.holding import Held
 from catalogs.table_stores import TableStore
 from metalake.errors import Unsupported
 from metalake.hierarchy import HierarchicalSchema
-from metalake.kinds import Kind
+from metalake.kinds import KINDS, Kind
 from metalake.lineage import Address, Located, SchemaName
 from metalake.surface import Surface
 from providers.base import Offer, Provider, Storage, lies_outside
@@ -117,6 +117,11 @@ class SchemaStore(Surface):
 class CatalogStore(Surface):
     """What a catalog as a whole needs of who keeps its objects."""
 
+    @property
+    @abstractmethod
+    def is_mirrored(self) -> bool:
+        """Whether rows of the catalog follow another system, so that a refresh can bring them up to it."""
+
     @abstractmethod
     def require_no_clash(self, provider: Provider, metalake_id: int) -> None:
         """Raise Invalid where a catalog that is to be made would take two schemas of its system for one."""
@@ -157,7 +162,7 @@ def store_for(located: Located, kind: Literal[Kind.TABLE]) -> TableStore: ...
 @overload
 def store_for(located: Located, kind: Kind) -> Any: ...
 def store_for(located: Located, kind: Kind) -> Any:
-    """The store of this kind in the catalog on a lineage. Raises Unsupported where nothing keeps it."""
+    """The store of this kind in the catalog on a lineage. Raises Unsupported where the catalog does not offer it."""
     return _store(storage_of(located, kind), kind)
 
 
@@ -179,7 +184,10 @@ def _store(storage: Storage, kind: Kind) -> Any:
 
 
 def storage_of(located: Located, kind: Kind) -> Storage:
-    """Who keeps the objects of this kind in the catalog on a lineage; of a catalog, whether any of it lies outside."""
+    """Who keeps the objects of this kind in the catalog on a lineage; of a catalog, whether any of it lies outside.
+
+    Raises Unsupported where the catalog does not offer the kind.
+    """
     return _storage(offers_of(located), kind)
 
 
@@ -189,10 +197,18 @@ def storage_in(provider: str, properties: Mapping[str, str], kind: Kind) -> Stor
 
 
 def _storage(offers: Mapping[Kind, Offer], kind: Kind) -> Storage:
-    """Our own where the kind is not offered, as where the provider is here no more: what is asked then says so."""
+    """Raises Unsupported for a kind that is not offered.
+
+    Our own where nothing is offered, since the provider is here no more: whoever asks that store is told so.
+    """
+    if not offers:
+        return Storage.MANAGED
     if kind == Kind.CATALOG:
         return Storage.EXTERNAL if lies_outside(offers) else Storage.MANAGED
-    return offers[kind].storage if kind in offers else Storage.MANAGED
+    if kind not in offers:
+        offered = ", ".join(KINDS[each].plural for each in offers)
+        raise Unsupported(f"Such catalogs keep no {KINDS[kind].plural}; they offer {offered}.", kind=kind)
+    return offers[kind].storage
 
 
 def offers_of(located: Located) -> Mapping[Kind, Offer]:

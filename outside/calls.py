@@ -14,14 +14,13 @@ from authz.actor import NOBODY, Actor, actor_from
 from catalogs.lookup import by_id
 from catalogs.services.changes import require_enabled
 from catalogs.services.opening import provider_at
-from catalogs.stores import storage_of
 from metalake.errors import Forbidden, NotFound, ProviderBusy
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import workers
 from providers import remote
 from providers.answers import Remote
-from providers.base import Provider, Storage
+from providers.base import Provider
 from providers.verbs import READS
 
 SYSTEM = "metalake"
@@ -32,11 +31,6 @@ PATIENCE = 90  # seconds that a walk waits for an outside system that throttles,
 def system_actor() -> Actor:
     """Who notices what happened outside, and goes on with what a crash left."""
     return Actor(NOBODY, SYSTEM, snapshot.latest())
-
-
-def is_external(catalog: Located) -> bool:
-    """Whether anything in this catalog is kept by another system."""
-    return storage_of(catalog, Kind.CATALOG) == Storage.EXTERNAL
 
 
 def ask(actor: Actor, found: Located, provider: Provider, verb: str, **arguments: Any) -> Any:

@@ -23,6 +23,7 @@ from catalogs.models import Catalog, Mirror, RefreshRun
 from catalogs.services.changes import require_enabled
 from catalogs.services.holding import Held, write_to
 from catalogs.services.opening import provider_at
+from catalogs.stores import catalog_store_by, store_for
 from metalake import leases
 from metalake.errors import Conflict, MetalakeError, NotFound, Unsupported
 from metalake.events import follow_up
@@ -30,13 +31,13 @@ from metalake.kinds import Kind
 from metalake.leases import TakenOver
 from metalake.lineage import Address, Located
 from outside import mirror
-from outside.calls import PATIENCE, SYSTEM, is_external, pages, system_actor
+from outside.calls import PATIENCE, SYSTEM, pages, system_actor
 from outside.mirror import Tally
 from outside.mirror_schemas import meet_schemas
 from outside.reading import bury_if_gone
 from providers import remote
 from providers.base import Provider
-from providers.registry import provider_class
+from providers.registry import provider_for
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ def start(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = Fal
         found = find(actor, Address(metalake=metalake, catalog=catalog))
         policy.require(actor, operations.REFRESH_CATALOG, found)
         require_enabled(found)
-        if not is_external(found):
+        if not store_for(found, Kind.CATALOG).is_mirrored:
             raise Unsupported("This catalog is kept here; there is nothing to refresh.", kind=Kind.CATALOG)
         return [(found, Lock.HANGS)]
 
@@ -99,7 +100,7 @@ def _running(catalog_id: int, accept_drops: bool) -> RefreshRun | None:
 
 def can_refresh(row: Catalog) -> bool:
     """Raises Unsupported where its provider is here no more."""
-    return provider_class(row.provider).is_outside(row.properties)
+    return catalog_store_by(provider_for(row.provider, row.pk, row.properties)).is_mirrored
 
 
 def speed(run: RefreshRun) -> tuple[float, int | None]:

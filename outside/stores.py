@@ -41,6 +41,8 @@ FACTS = (("Kind", "table-type"), ("Format", "format"), ("Location", "location"))
 class OutsideCatalogs(CatalogStore):
     """Catalogs of which at least one kind of object lies in another system."""
 
+    is_mirrored = True
+
     def require_no_clash(self, provider: Provider, metalake_id: int) -> None:
         nesting.require_no_clash(provider, metalake_id)
 

@@ -20,12 +20,12 @@ from catalogs.lookup import by_id
 from catalogs.models import Intent, RefreshRun, Tombstone
 from catalogs.services.changes import event
 from catalogs.services.holding import hold_each
+from catalogs.stores import store_for
 from metalake.errors import NotFound
 from metalake.events import record
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import schedule, sweeping
-from outside.calls import is_external
 from providers import lines
 
 SHOWN = 10  # runs
@@ -93,8 +93,7 @@ class Watch:
 
 def may_watch(actor: Actor, found: Located) -> bool:
     """Whether this is an outside catalog of the actor's."""
-    is_outside = found.kind == Kind.CATALOG and is_external(found)
-    return is_outside and policy.permits(actor, operations.REFRESH_CATALOG, found)
+    return _is_mirrored(found) and policy.permits(actor, operations.REFRESH_CATALOG, found)
 
 
 def watch(actor: Actor, found: Located) -> Watch:
@@ -152,8 +151,12 @@ def _timetable(catalog_id: int) -> Timetable | None:
 
 
 def _require_external(found: Located) -> None:
-    if found.kind != Kind.CATALOG or not is_external(found):
+    if not _is_mirrored(found):
         raise NotFound("There is no such outside catalog.", kind=Kind.CATALOG)
+
+
+def _is_mirrored(found: Located) -> bool:
+    return found.kind == Kind.CATALOG and store_for(found, Kind.CATALOG).is_mirrored
 
 
 # Writes that need somebody's word

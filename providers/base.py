@@ -103,11 +103,6 @@ class Provider:
         """What this catalog offers."""
         return self.offers(self.properties)
 
-    @classmethod
-    def is_outside(cls, properties: Mapping[str, str]) -> bool:
-        """Whether any kind of object of such a catalog is kept by another system."""
-        return lies_outside(cls.offers(properties))
-
     @property
     def only_formats(self) -> frozenset[str] | None:
         """The formats, of entries and of files, whose tables alone the catalog shows; None where it shows all."""

@@ -13,6 +13,8 @@ from providers.base import Provider
 class ManagedCatalogs(CatalogStore):
     """Nothing lies outside, so nothing there stands in the way."""
 
+    is_mirrored = False
+
     def require_no_clash(self, provider: Provider, metalake_id: int) -> None:
         pass
 

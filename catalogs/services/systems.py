@@ -19,6 +19,7 @@ from authz.models import PolicyEpoch
 from catalogs import vault
 from catalogs.lookup import by_id
 from catalogs.models import Catalog
+from catalogs.stores import catalog_store_by
 from metalake.errors import Conflict, Forbidden, MetalakeError
 from metalake.kinds import Kind
 from providers import remote
@@ -89,7 +90,7 @@ def _older(besides: int) -> list[Provider]:
     for catalog_id, name in rows.values_list("pk", "provider"):
         with suppress(MetalakeError):  # its provider is there no more, or its secrets do not open
             provider = provider_for(name, catalog_id, vault.properties_of(catalog_id))
-            if provider.is_outside(provider.properties):
+            if catalog_store_by(provider).is_mirrored:
                 found.append(provider)
     return found
 

@@ -72,6 +72,12 @@ def test_a_kind_that_no_app_keeps_is_unsupported(lake: Catalog) -> None:
         store_for(located(), Kind.VIEW)
 
 
+def test_a_kind_that_the_catalog_does_not_offer_is_refused_with_what_it_offers(lake: Catalog) -> None:
+    for ask in (store_for, storage_of):
+        with pytest.raises(Unsupported, match="keep no filesets; they offer schemas, tables, views"):
+            ask(located(), Kind.FILESET)
+
+
 def test_a_catalog_whose_provider_is_gone_is_asked_here_and_keeps_nothing(lake: Catalog) -> None:
     Catalog.objects.filter(pk=lake.pk).update(provider="gone")
     lake.refresh_from_db()

@@ -1,0 +1,46 @@
+"""Who keeps an object is asked in one place, by choosing its store: no service, door or page branches on it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+ROOMS = ("authz", "catalogs", "outside", "views_mgmt", "iceberg_rest", "frontend")
+QUESTIONS = {"Storage", "lies_outside", "is_external", "is_outside"}
+# Where a store is chosen or registered, a page that tells people which providers lead outside, and monitors' figures.
+ANSWERED_IN = {
+    "catalogs/stores.py",
+    "catalogs/apps.py",
+    "outside/apps.py",
+    "outside/metrics.py",
+    "frontend/catalog_forms.py",
+}
+MODULES = [
+    path.relative_to(REPOSITORY).as_posix()
+    for room in ROOMS
+    for path in sorted((REPOSITORY / room).rglob("*.py"))
+    if "migrations" not in path.parts
+]
+
+
+def names_in(text: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name) | ast.alias(name=name):
+                yield name
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module not in ANSWERED_IN])
+def test_nobody_else_asks_who_keeps_an_object(module: str) -> None:
+    asked = QUESTIONS.intersection(names_in((REPOSITORY / module).read_text()))
+    assert not asked, f"{module} asks {', '.join(sorted(asked))}: ask the store that catalogs.stores chooses"
+
+
+def test_a_question_would_be_noticed() -> None:
+    assert len(MODULES) > 100 and set(MODULES) >= ANSWERED_IN
+    text = "from providers.base import Storage\nif row.is_external: pass\ndef is_outside(row): ..."
+    assert QUESTIONS.intersection(names_in(text)) == {"Storage", "is_external", "is_outside"}
