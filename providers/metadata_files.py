@@ -123,7 +123,7 @@ class MetadataFiles:
             content = self._read(location)
         except NotFound as missing:
             raise Invalid(missing.message, kind="metadata-file") from None
-        storage.keep(location)
+        storage.make_durable(location)
         METADATA.put(self.catalog_id, location, content)  # what is checked now, not what one of that name held before
         return content
 
@@ -179,7 +179,9 @@ class MetadataFiles:
             metadata = metadata_json.parse_metadata(self._read(metadata_location, waits=False))
         except NotFound:
             if not locations.is_local(metadata_location):
-                self._reach(remote.READ_FILE, metadata_location, lambda: storage.look(self.io, metadata_location))
+                self._reach(
+                    remote.READ_FILE, metadata_location, lambda: storage.require_reachable(self.io, metadata_location)
+                )
             return Purged()
         own = table_locations.effective_locations(metadata) if places is None else places
         owns = table_locations.owned_by(own, self.allowed, self.file_roots, spared)

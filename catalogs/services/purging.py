@@ -66,7 +66,7 @@ def _note_purge(table: dict[str, Any], purged: Purged, kept: Sequence[int]) -> N
     log.info("Purged %s: %s", dotted(table["full_name"]), purged)
     by = Actor(NOBODY, table["by"], snapshot.latest())
     with transaction.atomic():
-        if not purged.kept:
+        if not purged.left_behind:
             ReservedPlace.objects.filter(pk__in=kept).delete()
         name, metalake_id = table["full_name"], table["metalake_id"]
         record(event_of(by, "table.purged", Kind.TABLE, table["id"], name, metalake_id, **asdict(purged)))

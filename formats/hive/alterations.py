@@ -32,10 +32,10 @@ def rename_of(changes: Sequence[wire.TableUpdate]) -> wire.RenameTable | None:
 
 
 def altered(table: HiveTable, changes: Sequence[wire.TableUpdate | wire.KeepProperty]) -> HiveTable:
-    """The table after native changes, made in order, each on the outcome of those before it; all of them or none.
+    """The table after native changes, applied in order, each to the result of those before it; all of them or none.
 
-    Changes that come to nothing give an equal table. What the property `location` then says is for the caller to check,
-    and whether the files can be read by the columns.
+    Changes without effect give an equal table. The caller checks the new `location`, and whether the files can be read
+    with the new columns.
     Raises Unsupported for what Hive cannot do, Invalid for a wrong change; both name the change.
     """
     draft = _Draft(table)
@@ -46,7 +46,7 @@ def altered(table: HiveTable, changes: Sequence[wire.TableUpdate | wire.KeepProp
 
 @dataclass
 class _Draft:
-    """A table being changed; the columns are taken apart only when one of them changes."""
+    """A table being changed; its columns are read only when one of them changes."""
 
     table: HiveTable
     columns: ColumnsDraft | None = None
@@ -65,7 +65,7 @@ class _Draft:
             case wire.KeepProperty():
                 pass
             case wire.UpdateComment():
-                self.say(change.new_comment)
+                self.set_comment(change.new_comment)
             case wire.SetProperty():
                 require_changeable(change.property, f"{where}.property")
                 self.set_property(change.property, change.value)
@@ -76,15 +76,15 @@ class _Draft:
                 self.columns = self.columns or ColumnsDraft.of(self.table, where)
                 COLUMN_CHANGES[type(change)](self.columns, change, where)
 
-    def say(self, comment: str | None) -> None:
-        """Change the comment, and the parameter `comment` where it stands beside it."""
+    def set_comment(self, comment: str | None) -> None:
+        """Change the comment, and the parameter `comment` if the table has that too."""
         self.places["comment"] = comment
-        held = self.parameters.pop("comment", None)
-        if held is not None and comment is not None:
+        repeated = self.parameters.pop("comment", None)
+        if repeated is not None and comment is not None:
             self.parameters["comment"] = comment
 
     def set_property(self, name: str, value: str) -> None:
-        """What is shown changes: a parameter hides the place of the same name."""
+        """Set what readers are shown: a parameter hides an attribute of the same name, so it is set first."""
         if name in self.parameters or not (name in PLACES or name.startswith(SERDE_PARAMETER)):
             self.parameters[name] = value
         elif name in PLACES:

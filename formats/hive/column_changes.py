@@ -17,10 +17,10 @@ from metalake.wire import quote
 
 @dataclass
 class ColumnsDraft:
-    """The columns and partition keys of a table by folded name, the order of the columns, and who uses them.
+    """A table's columns and partition keys by lower-case name, their order, and its bucket and sort columns.
 
-    `by_spark` says that Spark reads the table by its own schema; it then gets new columns and comments only, as Spark
-    itself would change it.
+    `by_spark` says that Spark reads the table by its own schema. Such a table gets new columns and comments only, which
+    is all that Spark itself would change.
     """
 
     columns: dict[str, HiveColumn]
@@ -32,7 +32,7 @@ class ColumnsDraft:
 
     @classmethod
     def of(cls, table: HiveTable, where: str) -> ColumnsDraft:
-        """Raises Unsupported for tables whose columns are kept elsewhere, or are not told apart by their names."""
+        """Raises Unsupported if the columns are stored elsewhere, or two of them have the same name."""
         kind = ", ".join(formats_of(table))
         if "hive" not in formats_of(table):
             raise Unsupported(f"{where}: the columns of a table of format {kind} are changed by engines", kind="column")
@@ -63,14 +63,14 @@ class ColumnsDraft:
         table = replace(table, parameters=with_spark_columns(table.parameters, [*columns, *keys]), partition_keys=keys)
         if table.columns == (PLACEHOLDER,):
             return table
-        held = {column.name.lower(): column for column in table.columns}
+        stored = {column.name.lower(): column for column in table.columns}
         copies = (
-            replace(held.get(name, self.columns[name]), comment=self.columns[name].comment) for name in self.order
+            replace(stored.get(name, self.columns[name]), comment=self.columns[name].comment) for name in self.order
         )
         return replace(table, columns=tuple(copies))
 
     def require_hive(self, where: str) -> None:
-        """Raises Unsupported for a table of Spark's own."""
+        """Raises Unsupported for a table whose schema Spark keeps."""
         if self.by_spark:
             raise Unsupported(
                 f"{where}: this table is kept by Spark, which adds columns at the end and changes comments, no more",
@@ -78,7 +78,7 @@ class ColumnsDraft:
             )
 
     def changeable(self, path: list[str], where: str) -> str:
-        """The folded name of a column. Raises Invalid when there is none, or it is a partition key."""
+        """The lower-case name of a column. Raises Invalid when there is none, or it is a partition key."""
         name = top_level(path, where)
         if name in self.keys:
             raise Invalid(f"{where}: the table is partitioned by {quote(name)}, and that never changes", kind="column")
@@ -91,7 +91,7 @@ class ColumnsDraft:
             raise Invalid(f"{where}: {quote(name)} is there already", kind="column")
 
     def place(self, name: str, position: wire.After | str, where: str) -> None:
-        """Put a name that is not yet in the order into its place."""
+        """Insert a name that is not yet in the order."""
         if not isinstance(position, wire.After):
             self.order.insert(0 if position == "first" else len(self.order), name)
             return
@@ -151,20 +151,20 @@ def rename_column(draft: ColumnsDraft, change: wire.RenameColumn, where: str) ->
 
 
 def update_type(draft: ColumnsDraft, change: wire.UpdateColumnType, where: str) -> None:
-    """Give a column another type; whether the files can be read as it is the caller's to know."""
+    """Give a column another type; the caller answers for whether the files can be read as that type."""
     draft.require_hive(where)
     name = draft.changeable(change.field_name, f"{where}.fieldName")
     draft.columns[name] = replace(draft.columns[name], type=hive_type(change.new_type, f"{where}.newType"))
 
 
 def update_comment(draft: ColumnsDraft, change: wire.UpdateColumnComment, where: str) -> None:
-    """Say something else about a column or partition key, or nothing."""
+    """Replace the comment of a column or partition key; None removes it."""
     name = top_level(change.field_name, f"{where}.fieldName")
-    holders = [held for held in (draft.columns, draft.keys) if name in held]
+    holders = [columns for columns in (draft.columns, draft.keys) if name in columns]
     if not holders:
         raise Invalid(f"{where}.fieldName: no column {quote(name)}", kind="column")
-    for held in holders:
-        held[name] = replace(held[name], comment=change.new_comment)
+    for columns in holders:
+        columns[name] = replace(columns[name], comment=change.new_comment)
 
 
 def update_position(draft: ColumnsDraft, change: wire.UpdateColumnPosition, where: str) -> None:

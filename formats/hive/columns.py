@@ -16,14 +16,14 @@ _NOT_IN_NAMES = re.compile(r"[.,:`\x00-\x1f\x7f]")
 
 
 def column_name(name: str, where: str) -> str:
-    """The name as Hive keeps it, in lower case. Raises Invalid for one that Hive cannot keep."""
+    """The name as Hive stores it, in lower case. Raises Invalid for a name that Hive cannot store."""
     if bad := _NOT_IN_NAMES.search(name):
         raise Invalid(f"{where}: Hive cannot keep {bad[0]!r} in the name of a column", kind="column")
     return name.lower()
 
 
 def new_column(name: str, asked: Column | AddColumn, where: str) -> HiveColumn:
-    """The column that is asked for, under a name that `column_name` gave.
+    """The requested column, under a name from `column_name`.
 
     Raises Unsupported for what Hive columns cannot do, naming the place under `where`.
     """
@@ -37,7 +37,7 @@ def new_column(name: str, asked: Column | AddColumn, where: str) -> HiveColumn:
 
 
 def top_level(path: list[str], where: str) -> str:
-    """The one name of a path in lower case. Raises Unsupported when it leads into a struct."""
+    """The single name of a path, in lower case. Raises Unsupported when the path leads into a struct."""
     if len(path) > 1:
         raise Unsupported(f"{where}: {quote('.'.join(path))} lies inside a column; name a whole column", kind="column")
     return path[0].lower()

@@ -18,10 +18,10 @@ TABLE_TYPES = (MANAGED_TABLE, EXTERNAL_TABLE)
 
 
 def to_hive(request: wire.CreateTableRequest, owner: str | None = None) -> HiveTable:
-    """A native create as a Hive table; names fold to lower case.
+    """A native create request as a Hive table; names become lower case.
 
     Partition columns come last and in the order of `partitioning`, and become the partition keys. The location is the
-    one asked for or None, for the caller to check and to choose; so is the name to check.
+    requested one or None. The caller checks the name and the location, and chooses a location where there is none.
     Raises Unsupported for what Hive cannot hold, Invalid for what contradicts itself; both name the place.
     """
     if request.indexes:
@@ -37,7 +37,7 @@ def to_hive(request: wire.CreateTableRequest, owner: str | None = None) -> HiveT
         owner=owner,
         sort_columns=_sort_columns(request.sort_orders, plain),
         **_bucketing(request.distribution, plain),
-        **_kept_properties(request.properties),
+        **_stored_properties(request.properties),
     )
     if "hive" not in (formats := formats_of(table)):
         raise Unsupported(f"properties: a table of format {', '.join(formats)} is no plain Hive table", kind="table")
@@ -132,8 +132,8 @@ def _sort_columns(orders: Sequence[wire.SortOrder], plain: Mapping[str, HiveColu
     return tuple(sorted_by.values())
 
 
-def _kept_properties(asked: Mapping[str, str]) -> dict[str, Any]:
-    """The attributes of a Hive table that properties say; named classes win over those of the format."""
+def _stored_properties(asked: Mapping[str, str]) -> dict[str, Any]:
+    """The attributes of a Hive table that properties set; classes given by name win over those of the format."""
     for name in asked:
         require_unreserved(name, f"properties.{name}")
     classes = storage_format(asked.get(FORMAT, DEFAULT_FORMAT), f"properties.{FORMAT}")

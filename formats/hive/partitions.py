@@ -1,7 +1,7 @@
 """Hive partitions: their names, and the native wire's identity partitions.
 
-A partition has one value for each partition key, kept as text; a name such as `day=2026-11-21/carrier=A%2FB` says keys
-and values with special characters escaped. Null is kept as the value `__HIVE_DEFAULT_PARTITION__`.
+A partition has one value for each partition key, stored as text; a name such as `day=2026-11-21/carrier=A%2FB` has keys
+and values with special characters escaped. Null is stored as the value `__HIVE_DEFAULT_PARTITION__`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from metalake.errors import Invalid, Unsupported
 from metalake.wire import quote
 
 NULL_VALUE = "__HIVE_DEFAULT_PARTITION__"
-# Hive's own list (Hive, class FileUtils); the brace and the bracket that close are as they are there.
+# Hive's own list (Hive, class FileUtils), which has the opening brace without the closing one.
 _SPECIAL = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 _ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
@@ -27,23 +27,23 @@ _TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{
 
 
 def escape(text: str) -> str:
-    """Text as it stands in a partition's name."""
-    return _SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    """Text as a partition's name has it, with special characters escaped."""
+    return _SPECIAL.sub(lambda special: f"%{ord(special[0]):02X}", text)
 
 
 def unescape(text: str) -> str:
-    """Undo `escape`; a percent sign that escapes nothing stands for itself."""
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+    """Undo `escape`; a percent sign that escapes nothing stays as it is."""
+    return _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), text)
 
 
 def partition_name(keys: Sequence[HiveColumn], values: Sequence[str]) -> str:
-    """The name of the partition with the given values, as they are kept."""
+    """The name of the partition with these stored values."""
     pairs = zip(keys, values, strict=True)
     return "/".join(f"{escape(key.name.lower())}={escape(value or NULL_VALUE)}" for key, value in pairs)
 
 
 def partition_values(keys: Sequence[HiveColumn], name: str) -> list[str]:
-    """The values in a partition's name, as they are kept. Raises Invalid for a name that does not fit the keys."""
+    """The stored values in a partition's name. Raises Invalid for a name that does not fit the keys."""
     pairs = [part.partition("=") for part in name.split("/")]
     named = [unescape(key).lower() for key, _, _ in pairs]
     if named != [key.name.lower() for key in keys] or not all(value for _, _, value in pairs):
@@ -55,7 +55,7 @@ def partition_values(keys: Sequence[HiveColumn], name: str) -> list[str]:
 def native_partition(
     keys: Sequence[HiveColumn], values: Sequence[str], properties: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The native identity partition with the given values, as they are kept; its literals are of the keys' types."""
+    """The native identity partition with these stored values; its literals have the types of the keys."""
     return {
         "type": "identity",
         "name": partition_name(keys, values),
@@ -72,16 +72,16 @@ def _native_value(key: HiveColumn, value: str) -> dict[str, Any]:
 
 
 def _literal_type(key: HiveColumn) -> str:
-    """The native type of a key's values; those of a type that only Hive knows travel as strings."""
+    """The native type of a key's values; values of a type that only Hive knows are sent as strings."""
     native = native_type(key.type)
     return native if isinstance(native, str) else "string"
 
 
-def kept_values(keys: Sequence[HiveColumn], partition: IdentityPartition) -> list[str]:
-    """The values of a native partition in the order of the keys, as they are kept.
+def stored_values(keys: Sequence[HiveColumn], partition: IdentityPartition) -> list[str]:
+    """The values of a native partition as Hive stores them, in the order of the keys.
 
-    A literal is of its key's type or a string that reads as one. Raises Invalid for a partition that does not fit the
-    keys or has another name than the one Hive gives it, Unsupported for a table without partitions.
+    A literal has its key's type, or is a string that reads as that type. Raises Invalid for a partition that does not
+    fit the keys or has another name than Hive gives it, Unsupported for a table without partitions.
     """
     if not keys:
         raise Unsupported("The table is not partitioned", kind="partition")
@@ -95,14 +95,14 @@ def kept_values(keys: Sequence[HiveColumn], partition: IdentityPartition) -> lis
     values = []
     for key in keys:
         position = places[key.name.lower()]
-        values.append(_kept_value(key, partition.values[position], f"values[{position}]"))
+        values.append(_stored_value(key, partition.values[position], f"values[{position}]"))
     name = partition_name(keys, values)
     if partition.name and partition.name != name:
         raise Invalid(f"name: Hive calls this partition {quote(name)}; leave the name out", kind="partition")
     return values
 
 
-def _kept_value(key: HiveColumn, literal: LiteralValue, where: str) -> str:
+def _stored_value(key: HiveColumn, literal: LiteralValue, where: str) -> str:
     if is_null(literal):
         return NULL_VALUE
     wanted = _literal_type(key)

@@ -1,4 +1,4 @@
-"""Native table properties that a Hive table keeps elsewhere than in its parameters, and those that nobody sets."""
+"""Native table properties that a Hive table stores outside its parameters, and those that users never set."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ RESERVED = {
     "serde.parameter.path": "it follows from location",
 }
 FIXED_AT_CREATION = frozenset({"table-type", FORMAT, "input-format", "output-format"})
-# What makes a table one of another format than Hive's, or points to what it is.
+# Parameters that give a table another format than Hive's, or point to that format's metadata.
 FORMAT_MARKS = frozenset({"table_type", "metadata_location", "previous_metadata_location"})
 SPARKS_OWN = "spark.sql.sources."
 
 
 def require_unreserved(name: str, where: str) -> None:
-    """Raise Invalid for a property that is never set; Hive knows these in several cases."""
+    """Raise Invalid for a property that users never set, in lower or upper case (Hive has several spellings)."""
     reason = "it is written by Spark" if name.startswith(SPARKS_OWN) else RESERVED.get(name.lower())
     if reason:
         raise Invalid(f"{where}: {name} is reserved; {reason}", kind="table")

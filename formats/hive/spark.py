@@ -1,4 +1,4 @@
-"""Tables that Spark keeps in a metastore as data sources of its own: the truth about their columns is Spark's schema.
+"""Tables that Spark stores in a metastore as its own data sources: their columns are those of Spark's schema.
 
 Spark writes the schema as JSON into the parameters, whole or in numbered parts; the columns of the storage descriptor
 repeat it, or are a single placeholder where Hive could not read the table.
@@ -35,14 +35,14 @@ def is_spark_table(table: HiveTable) -> bool:
 
 
 def spark_columns(table: HiveTable) -> tuple[HiveColumn, ...]:
-    """The columns that Spark sees, partition keys included; empty when the table is none of Spark's or says nothing."""
+    """The columns that Spark sees, partition keys included; empty if Spark has no schema of this table."""
     if not is_spark_table(table):
         return ()
     return tuple(map(_column, _fields(table.parameters)))
 
 
 def _fields(parameters: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The fields of Spark's schema; none when it is missing or not as Spark writes it."""
+    """The fields of Spark's schema; empty when it is missing or not in the form that Spark writes."""
     try:
         schema = json.loads(_schema_text(parameters))
         if nests_deeper_than(MAX_BODY_NESTING, schema) or not all(map(_column, schema["fields"])):
@@ -76,7 +76,7 @@ def _text(value: Any) -> str:
 
 
 def _hive_type(spark: str | Mapping[str, Any]) -> str:
-    """The Hive type string of a type in Spark's JSON; one that Hive lacks keeps Spark's name."""
+    """The Hive type string of a type in Spark's JSON; a type that Hive lacks keeps Spark's name."""
     if isinstance(spark, str):
         return HIVE_NAMES.get(spark, spark)
     match spark["type"]:
@@ -95,14 +95,14 @@ def _hive_type(spark: str | Mapping[str, Any]) -> str:
 def _hive_field(field: Mapping[str, Any]) -> str:
     name = field["name"].replace("`", "``")
     comment = _comment(field)
-    said = "" if comment is None else " comment '" + comment.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    return f"`{name}`:{_hive_type(field['type'])}{said}"
+    comment_clause = "" if comment is None else " comment '" + comment.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return f"`{name}`:{_hive_type(field['type'])}{comment_clause}"
 
 
 def with_spark_columns(parameters: Mapping[str, str], columns: Iterable[HiveColumn]) -> dict[str, str]:
-    """The parameters with the given columns in Spark's schema; columns that are there change only their comments.
+    """The parameters with these columns in Spark's schema; a column that was there changes only its comment.
 
-    New columns are of types that `require_spark_type` lets pass.
+    The types of new columns have passed `require_spark_type`.
     """
     known = {field["name"].lower(): field for field in _fields(parameters)}
     fields = []
@@ -122,7 +122,7 @@ def _holds_schema(name: str) -> bool:
 
 
 def _schema_parameters(text: str, in_parts: bool) -> dict[str, str]:
-    """Older Sparks read parts only, so what was in parts stays in parts."""
+    """The parameters that hold a schema. Older Sparks read parts only, so a schema that was in parts stays in parts."""
     if not in_parts and len(text) <= PART_LENGTH:
         return {SCHEMA: text}
     parts = [text[start : start + PART_LENGTH] for start in range(0, len(text), PART_LENGTH)]
@@ -139,7 +139,7 @@ def _spark_field(name: str, native: str | Mapping[str, Any], where: str) -> dict
 
 
 def require_spark_type(column: HiveColumn, where: str) -> None:
-    """Raise Unsupported for a column of a type that Spark cannot have in a table of its own."""
+    """Raise Unsupported for a column whose type a Spark table cannot have."""
     _spark_type(native_type(column.type), where)
 
 

@@ -1,4 +1,4 @@
-"""A Hive table as plain data, and which format it is."""
+"""A Hive table as plain data, and which format it has."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class SortColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class HiveTable:
-    """What a Hive Metastore or AWS Glue says of a table.
+    """A table as a Hive Metastore or AWS Glue describes it.
 
-    `comment` is the table's comment, wherever the system keeps it: the parameter `comment` of a metastore is taken out
-    of `parameters` when read and put back when written; in Glue it is the description, and a parameter `comment`
-    beside it stays in `parameters`. Partition keys are not among the columns. `rest` is whatever else the system said,
-    as JSON, for its provider to give back.
+    `comment` is the table's comment, wherever the system stores it: the parameter `comment` of a metastore is removed
+    from `parameters` when read and put back when written; in Glue it is the description, and a parameter `comment`
+    beside it stays in `parameters`. Partition keys are not among the columns. `rest` is everything else in the system's
+    answer, as JSON, which its provider sends back unchanged.
     """
 
     name: str
@@ -76,11 +76,11 @@ class HiveTable:
 
     @property
     def is_external(self) -> bool:
-        """Whether a drop leaves its files; a metastore itself goes by the parameter alone."""
+        """Whether a drop leaves its files; a metastore itself looks at the parameter alone."""
         return self.table_type == EXTERNAL_TABLE or self.parameters.get("EXTERNAL", "").upper() == "TRUE"
 
     def as_json(self) -> dict[str, Any]:
-        """The table as JSON data, which shares what is in it with the table."""
+        """The table as JSON data; lists and dicts are shared with the table, not copied."""
         lists = {
             name: [value if isinstance(value, str) else {**vars(value)} for value in values]
             for name, values in vars(self).items()
@@ -90,7 +90,7 @@ class HiveTable:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> HiveTable:
-        """The table that `as_json` wrote."""
+        """The table from the data of `as_json`."""
         return cls(
             **{
                 **data,
@@ -103,7 +103,7 @@ class HiveTable:
 
 
 def formats_of(table: HiveTable) -> frozenset[str]:
-    """What kind of table it is: `iceberg`, `delta` or `hudi`, otherwise `hive` and its file format if that is known.
+    """The formats of a table: `iceberg`, `delta` or `hudi`, otherwise `hive` and its file format if that is known.
 
     File formats are `parquet`, `orc`, `csv`, `text`, `avro` and `json`.
     """
@@ -118,7 +118,7 @@ def formats_of(table: HiveTable) -> frozenset[str]:
 
 
 def _file_format(table: HiveTable) -> str | None:
-    """Spark says best what it wrote; a crawler's classification refines what text files hold."""
+    """The file format: Spark's own word first, then the storage classes, refined for text by a crawler's word."""
     known = FILE_FORMATS.values()
     provider = table.parameters.get(SPARK_PROVIDER, "").lower()
     if provider in known:
@@ -137,6 +137,6 @@ def read_filter(text: str, where: str) -> frozenset[str]:
 
 
 def passes(wanted: Iterable[str], formats: Iterable[str]) -> bool:
-    """Whether a filter lets a table of these formats be seen."""
+    """Whether a filter shows a table of these formats."""
     words = frozenset(wanted)
     return "all" in words or not words.isdisjoint(formats)

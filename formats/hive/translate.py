@@ -12,10 +12,10 @@ from formats.hive.tables import FILE_FORMATS, SPARK_PROVIDER, HiveColumn, HiveTa
 
 
 def from_hive(table: HiveTable) -> dict[str, Any]:
-    """The parts of a native table that its Hive table decides, as they travel.
+    """The parts of a native table's JSON that come from its Hive table.
 
-    `columns` (the partition keys last), `partitioning`, `sortOrders`, `distribution`, `indexes`, `comment` and
-    `properties`; the name and the audit information are the caller's.
+    They are `columns` (the partition keys last), `partitioning`, `sortOrders`, `distribution`, `indexes`, `comment` and
+    `properties`; the caller adds the name and the audit information.
     """
     columns = spark_columns(table) or table.columns
     named = {column.name.lower() for column in columns}
@@ -65,6 +65,6 @@ def _derived_properties(table: HiveTable) -> dict[str, str]:
 
 
 def _spark_format(table: HiveTable) -> str | None:
-    """Spark's word for a table of its own, whose storage descriptor may say anything."""
+    """The format of a Spark table in Spark's own word; its storage descriptor is not to be trusted."""
     provider = table.parameters.get(SPARK_PROVIDER, "").lower()
     return next((name for name, word in FILE_FORMATS.items() if word == provider), None)

@@ -61,7 +61,7 @@ _END = re.compile(r"\s*\Z", re.ASCII)
 
 
 class _NoHiveType(Exception):
-    """The text is no type that Hive defines."""
+    """The text is not a type that Hive defines."""
 
 
 class _TooDeep(Exception):
@@ -77,16 +77,16 @@ class _Reader:
 
     def take(self, token: re.Pattern[str]) -> re.Match[str] | None:
         """Read a token if it is next."""
-        found = token.match(self.text, self.position)
-        if found:
-            self.position = found.end()
-        return found
+        token_match = token.match(self.text, self.position)
+        if token_match:
+            self.position = token_match.end()
+        return token_match
 
     def need(self, token: re.Pattern[str]) -> re.Match[str]:
-        found = self.take(token)
-        if found is None:
+        token_match = self.take(token)
+        if token_match is None:
             raise _NoHiveType
-        return found
+        return token_match
 
     def plain_name(self) -> str:
         """Everything up to the next colon."""
@@ -101,7 +101,7 @@ class _Reader:
 def native_type(text: str) -> str | dict[str, Any]:
     """The native wire form of a Hive type string.
 
-    Text that is no type of Hive's, or nests deeper than `MAX_NESTING` levels, travels whole as an external type.
+    Text that is not a Hive type, or nests deeper than `MAX_NESTING` levels, becomes an external type as it is.
     """
     reader = _Reader(text)
     try:
@@ -227,7 +227,7 @@ def _write(native: DataType, where: str, level: int) -> str:
 
 
 def _is_well_formed(text: str) -> bool:
-    """Whether a type that Hive does not define is at least a name, with brackets that close around something."""
+    """Whether a type that Hive does not define is at least a name, perhaps with balanced, non-empty brackets."""
     if not _BEGINS_TYPE.match(text):
         return False
     opened: list[str] = []
@@ -287,9 +287,9 @@ def _no_required_parts(where: str) -> Unsupported:
 
 
 def type_of_iceberg(type: str | dict[str, Any]) -> str:
-    """The type string that stands for an Iceberg type in an entry of Glue or Hive 2, as Iceberg's own catalogs have it.
+    """The Hive type string for a column of an Iceberg table's entry in Glue or Hive 2, as Iceberg's catalogs write it.
 
-    It may lose something: where the table is read, its metadata says what the column is.
+    It may lose detail; readers of the table take the column's type from the table's metadata.
     """
     if isinstance(type, str):
         return "binary" if type.startswith("fixed[") else OF_ICEBERG.get(type, type.replace(" ", ""))

@@ -1,1 +1,1 @@
-"""Iceberg table metadata as plain data: what a table's metadata file says, and how a commit changes it."""
+"""Iceberg table metadata as plain data: the content of a table's metadata file, and how a commit changes it."""

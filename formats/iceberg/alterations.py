@@ -1,4 +1,4 @@
-"""Native alterations of a table to one Iceberg commit."""
+"""Translate native alterations of a table to one Iceberg commit."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ REFUSED = {
 def updates_for(
     changes: Sequence[wire.TableUpdate | wire.KeepProperty], metadata: Mapping[str, Any], *, may_move: bool = False
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], tuple[str, str | None] | None]:
-    """Native changes as the requirements and updates of one Iceberg commit, and the rename that is asked for, if any.
+    """Native changes as the requirements and updates of one Iceberg commit, and the requested rename, if any.
 
-    Changes are made in order, each on the outcome of those before it; the commit holds all or none of them. Changes
-    that come to nothing give an empty commit. With `may_move`, setting the property `location` moves the table.
-    Raises Unsupported for what Iceberg cannot do, Invalid for a wrong change; both name the change. A rename comes
-    alone, since it is no part of the table's metadata.
+    Changes are applied in order, each to the result of those before it; the commit has all or none of them. Changes
+    without effect give an empty commit. With `may_move`, setting the property `location` moves the table.
+    Raises Unsupported for what Iceberg cannot do, Invalid for a wrong change; both name the change. A rename must be
+    the only change, since it is no part of the table's metadata.
     """
     renames = [change for change in changes if isinstance(change, wire.RenameTable)]
     if renames:
@@ -70,7 +70,7 @@ def _apply(
     where: str,
     may_move: bool,
 ) -> None:
-    """Make one change; in `settings`, None stands for a property to remove."""
+    """Make one change; a None in `settings` is a property to remove."""
     if reason := REFUSED.get(type(change)):
         raise Unsupported(f"{where}: {reason}", kind="table")
     match change:
@@ -103,7 +103,7 @@ def _schema_updates(draft: SchemaDraft, metadata: Mapping[str, Any]) -> list[dic
     if _same_columns(changed, current):
         return []
     for known in metadata.get("schemas") or ():
-        # Adding an equal schema again adds nothing, and "last added" would then name none.
+        # Adding an equal schema adds nothing, so there would be no "last added" one to make current.
         if _same_columns(changed, known):
             return [{"action": "set-current-schema", "schema-id": known["schema-id"]}]
     changed["schema-id"] = 1 + max((known["schema-id"] for known in metadata.get("schemas") or ()), default=0)
@@ -121,7 +121,7 @@ def _same_columns(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _requirements(draft: SchemaDraft, metadata: Mapping[str, Any], *, schema_changes: bool) -> list[dict[str, Any]]:
-    """What must still hold at the commit for the changes to mean what they meant here."""
+    """The requirements under which the changes still mean at the commit what they mean now."""
     required: list[dict[str, Any]] = []
     if "table-uuid" in metadata:
         required.append({"type": "assert-table-uuid", "uuid": metadata["table-uuid"]})
@@ -139,12 +139,12 @@ def _requirements(draft: SchemaDraft, metadata: Mapping[str, Any], *, schema_cha
     return required
 
 
-def _property_updates(settings: Mapping[str, str | None], held: Mapping[str, str]) -> list[dict[str, Any]]:
-    put = {name: value for name, value in settings.items() if value is not None and held.get(name) != value}
-    gone = [name for name, value in settings.items() if value is None and name in held]
+def _property_updates(settings: Mapping[str, str | None], current: Mapping[str, str]) -> list[dict[str, Any]]:
+    put = {name: value for name, value in settings.items() if value is not None and current.get(name) != value}
+    removed = [name for name, value in settings.items() if value is None and name in current]
     updates: list[dict[str, Any]] = []
     if put:
         updates.append({"action": "set-properties", "updates": put})
-    if gone:
-        updates.append({"action": "remove-properties", "removals": gone})
+    if removed:
+        updates.append({"action": "remove-properties", "removals": removed})
     return updates

@@ -1,6 +1,6 @@
-"""pyiceberg's Avro reader with two differences: columns may be left out, and a block cannot unfold without end.
+"""pyiceberg's Avro reader with two differences: columns can be skipped, and a decompressed block has a size limit.
 
-Importing this loads pyiceberg, which takes long: only whoever reads a manifest does.
+Importing this module loads pyiceberg, which takes long, so import it only where a manifest is read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ProjectedAvroFile(AvroFile[Any]):
 
 
 class _Accessor(SchemaPartnerAccessor):
-    """Finds the wanted column for one in the file; below a column nobody wants, there is none."""
+    """Finds the wanted column for a column of the file; below a column that is not wanted, there is none."""
 
     def field_partner(self, partner: Any, field_id: int, field_name: str) -> Any:
         return partner and super().field_partner(partner, field_id, field_name)
@@ -75,7 +75,7 @@ class _Bzip2:
         return _read_compressed(block, "bz2")
 
 
-# Snappy is not here: it cannot unfold a block by more than about 20.
+# Snappy is not here: it cannot compress a block to less than about a twentieth.
 BOUNDED_CODECS: dict[str, Any] = {"deflate": _Deflate, "zstandard": _Zstandard, "bzip2": _Bzip2}
 
 

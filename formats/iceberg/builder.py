@@ -1,6 +1,6 @@
 """Build Iceberg table metadata: a new table's, and the next state of a table after a commit's updates.
 
-Pure functions over JSON objects. What is passed in is never changed and whatever they do not understand is kept, so
+Pure functions over JSON objects. They never change their arguments, and copy fields that they do not understand, so
 that fields of newer engines survive; the new metadata shares its unchanged parts with the old.
 Sources: Iceberg spec, "Table Metadata"; Iceberg REST specification, "TableUpdate". Behaviour and messages follow the
 reference implementation's metadata builder.
@@ -73,8 +73,8 @@ def apply_updates(
     now_ms: int,
     previous_location: str | None = None,
 ) -> dict[str, Any]:
-    """The metadata after all updates, in their order; `base` itself when they change nothing. Without a base the
-    updates make a new table. `previous_location` is where `base` is written; it goes into the metadata log.
+    """The metadata after all updates, applied in order; `base` itself when they change nothing. Without a base the
+    updates make a new table. `previous_location` is the metadata file of `base`, which is added to the metadata log.
 
     Raises Invalid, saying which update is wrong and why, or Conflict when the commit was prepared on an older state.
     """
@@ -182,7 +182,7 @@ def _finish(draft: Draft, base: Json | None, previous_location: str | None) -> N
         _check_layout(draft)
     snapshots.correct_snapshot_log(draft)
     updated_ms = draft.now_ms if draft.updated_ms is None else draft.updated_ms
-    # Never backwards: readers refuse metadata older than its own log, and writers' clocks differ.
+    # The time never goes back: readers refuse metadata older than its own log, and writers' clocks differ.
     metadata["last-updated-ms"] = updated_ms if base is None else max(updated_ms, base["last-updated-ms"])
     if metadata["format-version"] == 1:
         mirror_v1_fields(metadata)
@@ -192,8 +192,8 @@ def _finish(draft: Draft, base: Json | None, previous_location: str | None) -> N
 
 
 def _check_layout(draft: Draft) -> None:
-    """Java refuses a current schema that leaves the default spec or order without their columns; older specs may
-    dangle, since only old data needs them."""
+    """Refuse, as Java does, a current schema that lacks columns of the default spec or order. Older specs may lack
+    theirs, since only old data needs them."""
     metadata = draft.metadata
     index = schemas.current_schema_index(draft)
     for spec in metadata["partition-specs"]:
@@ -243,7 +243,7 @@ def _creation_base(updates: list[Any], now_ms: int) -> Json:
             wanted = update.get("format-version")
             if type(wanted) is int and wanted in SUPPORTED_FORMAT_VERSIONS:
                 return _empty_metadata(wanted, now_ms)
-            break  # wrong, and refused when its turn comes
+            break  # a wrong version, which is refused when this update is applied
     return _empty_metadata(DEFAULT_FORMAT_VERSION, now_ms)
 
 

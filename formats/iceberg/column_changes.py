@@ -23,7 +23,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 @dataclass
 class SchemaDraft:
-    """A schema being changed, and what forbids dropping a column."""
+    """A schema being changed, and the columns that must not be dropped."""
 
     struct: Struct
     last_column_id: int
@@ -34,7 +34,7 @@ class SchemaDraft:
     dropped_any: bool = False
 
     def new_ids(self) -> Iterator[int]:
-        """Fresh field ids, each counted as assigned when taken."""
+        """Fresh field ids; each counts as assigned once it is read."""
         for id in count(self.last_column_id + 1):
             self.last_column_id = id
             yield id
@@ -153,7 +153,7 @@ def _widens(old: str, new: str) -> bool:
 
 
 def update_comment(draft: SchemaDraft, change: wire.UpdateColumnComment, where: str) -> None:
-    """Say something else about a column, or nothing."""
+    """Replace a column's comment; None removes it."""
     draft.member(change.field_name, f"{where}.fieldName")[0].doc = change.new_comment
 
 

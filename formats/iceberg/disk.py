@@ -1,4 +1,4 @@
-"""Files of this machine that are on the disk, not only promised to it, when they are said to be written."""
+"""Write local files durably: when a function here returns, a power cut cannot take its file away."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import os
 from contextlib import suppress
 from functools import lru_cache
 
-# A file system that keeps no order of its folders' entries has nothing to be asked (fsync(2): EINVAL).
+# Errors of a file system where folders need no fsync, or allow none (fsync(2)).
 NOT_ASKED = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM}
 FOLDERS_REMEMBERED = 4_096
 
 
 def write_new(path: str, content: bytes) -> None:
-    """Make a file of this content, and the folders that it lies in; a power cut later takes away nothing of it.
+    """Write a new file with this content, and make the folders above it, durably.
 
-    Nothing is overwritten, and nothing is left of what could not be written whole. Raises OSError, FileExistsError.
+    It overwrites nothing, and removes a file that could not be written whole. Raises OSError, FileExistsError.
     """
     handle = _open_new(path)
     try:
@@ -24,32 +24,32 @@ def write_new(path: str, content: bytes) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-        keep_entries(path)
+        sync_entries(path)
     except OSError:
         with suppress(OSError):
             os.unlink(path)
         raise
 
 
-def keep(path: str) -> None:
-    """As `write_new`, of a file that is there already: by whom it was written may have died before this."""
+def make_durable(path: str) -> None:
+    """Sync an existing file and its folder entries to the disk: its writer may have died before it did so."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
-    keep_entries(path)
+    sync_entries(path)
 
 
-def keep_entries(path: str) -> None:
-    """Have the entry of a file on the disk, and those of the folders that lead to it."""
+def sync_entries(path: str) -> None:
+    """Sync the folder entry of a file to the disk, and the entries of all folders above it."""
     folder = os.path.dirname(path)
     _sync_folder(folder)
-    _lead_to(folder)
+    _sync_path_to(folder)
 
 
 def make_folders(folder: str) -> None:
-    """The folder and those above it that are missing, their entries on the disk."""
+    """Make the folder and the missing ones above it, and sync their entries to the disk."""
     if os.path.isdir(folder):
         return
     above = os.path.dirname(folder)
@@ -63,7 +63,7 @@ def make_folders(folder: str) -> None:
 
 
 def _open_new(path: str) -> int:
-    """A folder that is empty may be removed again in the moment after it was made (`manage.py vacuum`)."""
+    """Open a new file for writing. Tries again, since `manage.py vacuum` may remove an empty folder just made."""
     for is_last in (False, False, True):
         try:
             make_folders(os.path.dirname(path))
@@ -81,12 +81,12 @@ def _write_all(handle: int, content: bytes) -> None:
 
 
 @lru_cache(FOLDERS_REMEMBERED)
-def _lead_to(folder: str) -> None:
-    """Once for each folder: an engine, or another process a moment ago, may have made it and not seen to its entry."""
+def _sync_path_to(folder: str) -> None:
+    """Sync the entries of all folders above this one, once for each folder: whoever made it may not have synced it."""
     above = os.path.dirname(folder)
     if above != folder:
         _sync_folder(above)
-        _lead_to(above)
+        _sync_path_to(above)
 
 
 def _sync_folder(folder: str) -> None:

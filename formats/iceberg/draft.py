@@ -9,7 +9,7 @@ from formats.iceberg.parsing import Json
 from metalake.errors import Invalid
 
 ADDED_NAMES = {"schema": "schema", "spec": "spec", "order": "sort order"}
-# Where the metadata has them, and what their ids are called.
+# Each kind's list in the metadata, and the key of an element's id.
 LISTED = {
     "schema": ("schemas", "schema-id"),
     "spec": ("partition-specs", "spec-id"),
@@ -18,16 +18,16 @@ LISTED = {
 
 
 class Draft:
-    """Shares everything with the metadata it starts from; a list or dict is copied once, before its first change.
+    """Metadata being changed: it shares everything with its base, and copies a list or dict before its first change.
 
-    `changed` turns true with the first real change and never by writing what was there already.
+    `changed` becomes true with the first real change; writing an equal value is not one.
     """
 
     def __init__(self, base: Json, *, now_ms: int) -> None:
         self.metadata: Json = dict(base)
         self.now_ms = now_ms
         self.changed = False
-        self.layout_changed = False  # current schema, default spec or order: to fit each other at the end
+        self.layout_changed = False  # current schema, default spec or order, which must fit each other at the end
         self.updated_ms: int | None = None  # the time of the last snapshot added
         self.added_snapshots: dict[int, Json] = {}
         self.added_mains: set[int] = set()  # snapshots added and made current by this request
@@ -43,13 +43,13 @@ class Draft:
 
     @property
     def snapshot_ids(self) -> set[int]:
-        """Ids of all snapshots; kept in step by those who add or remove them."""
+        """Ids of all snapshots; whoever adds or removes snapshots updates this set too."""
         if self._snapshot_ids is None:
             self._snapshot_ids = {snapshot["snapshot-id"] for snapshot in self.metadata["snapshots"]}
         return self._snapshot_ids
 
     def put(self, key: str, value: Any) -> bool:
-        """Set one value; says whether that changed it."""
+        """Set one value; True if that changed it."""
         if key in self.metadata and self.metadata[key] == value:
             return False
         self.metadata[key] = value
@@ -67,36 +67,36 @@ class Draft:
     def keep_only(self, key: str, keep: Callable[[Any], bool]) -> None:
         """Drop the elements of a list that `keep` refuses."""
         known = self.metadata.get(key) or []
-        kept = [each for each in known if keep(each)]
-        if len(kept) != len(known):
-            self.metadata[key] = kept
+        remaining = [each for each in known if keep(each)]
+        if len(remaining) != len(known):
+            self.metadata[key] = remaining
             self._copied.add(key)
             self.changed = True
 
     def remember_added(self, kind: str, added_id: int) -> None:
-        """What -1 means from now on."""
+        """Record an element that this request added: -1 means it from now on."""
         self._added[kind].add(added_id)
         self._last_added[kind] = added_id
 
     def remember_reused(self, kind: str, reused_id: int) -> None:
-        """An equal one was there: it counts as last added only if this request added it."""
+        """Record that an equal element existed: it counts as last added only if this request added it."""
         self._last_added[kind] = reused_id if reused_id in self._added[kind] else None
 
     def last_added(self, kind: str) -> int:
-        """The id that -1 stands for. Raises Invalid if this request added none."""
+        """The id that -1 means. Raises Invalid if this request added none."""
         last = self._last_added[kind]
         if last is None:
             name = ADDED_NAMES[kind]
             raise Invalid(f"Cannot set last added {name}: no {name} has been added")
         return last
 
-    def make_current(self, kind: str, chosen: int, pointer: str, called: str) -> None:
-        """Have `pointer` lead to the schema, spec or order of an id; -1 is the one last added by this request."""
+    def make_current(self, kind: str, chosen: int, pointer: str, described_as: str) -> None:
+        """Set `pointer` to the id of a schema, spec or order; -1 is the one last added by this request."""
         key, id_name = LISTED[kind]
         if chosen == -1:
             chosen = self.last_added(kind)
         if all(each[id_name] != chosen for each in self.metadata[key]):
-            raise Invalid(f"Cannot set {called} to unknown {called.rpartition(' ')[2]}: {chosen}")
+            raise Invalid(f"Cannot set {described_as} to unknown {described_as.rpartition(' ')[2]}: {chosen}")
         if self.put(pointer, chosen):
             self.layout_changed = True
 

@@ -11,7 +11,7 @@ from metalake.errors import Invalid
 
 
 def add_encryption_key(draft: Draft, update: Json) -> None:
-    """Keep a key; one of the same id stays as it is."""
+    """Store a key; an existing key with that id stays as it is."""
     key = get_object(update, "encryption-key")
     key_id = get_text(key, "key-id", "the encryption key")
     try:
@@ -27,6 +27,6 @@ def add_encryption_key(draft: Draft, update: Json) -> None:
 
 
 def remove_encryption_key(draft: Draft, update: Json) -> None:
-    """Forget a key, if it is there."""
+    """Remove a key, if it exists."""
     key_id = get_text(update, "key-id")
     draft.keep_only("encryption-keys", lambda known: known["key-id"] != key_id)

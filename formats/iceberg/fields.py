@@ -19,7 +19,7 @@ KNOWN_FIELD_KEYS = frozenset({"id", "name", "type", "required", "doc"})
 
 @dataclass
 class Field:
-    """A named place for values; `rest` keeps what this version does not read, and the default values."""
+    """A field of a struct, list or map; `rest` has the keys that this version does not read, and the defaults."""
 
     id: int
     name: str
@@ -49,7 +49,7 @@ Type: TypeAlias = str | Struct | ListOf | MapOf
 
 
 def read_struct(schema: dict[str, Any]) -> Struct:
-    """The tree of an Iceberg schema or struct in JSON. Raises Invalid when it nests too deep or is no such JSON."""
+    """The tree of an Iceberg schema or struct in JSON. Raises Invalid when it nests too deep or is malformed."""
     try:
         return Struct([_read_field(item, 1) for item in schema["fields"]])
     except (KeyError, TypeError, AttributeError) as error:
@@ -131,7 +131,7 @@ def _write_type(type: Type) -> str | dict[str, Any]:
 
 
 class Place(NamedTuple):
-    """A field and where it lies: the struct that holds it (None for elements, keys and values), and its path."""
+    """A field and its position: the struct that contains it (None for elements, keys and values), and its path."""
 
     field: Field
     holder: Struct | None

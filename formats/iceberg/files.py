@@ -1,4 +1,4 @@
-"""A table's metadata files, read and written: each is new, and none is ever overwritten."""
+"""Read and write a table's metadata files: each write makes a new file, and none is ever overwritten."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from formats.iceberg.locations import is_local, normalise
 from formats.iceberg.metadata_json import GZIP_MAGIC, MAX_METADATA_BYTES, content_of, properties_of, unzip
-from formats.iceberg.storage import create, delete_file, keep, read_bytes
+from formats.iceberg.storage import create, delete_file, make_durable, read_bytes
 from metalake.errors import AlreadyExists
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def read_metadata(io: FileIO, location: str, *, max_bytes: int = MAX_METADATA_BYTES) -> bytes:
-    """The JSON of a metadata file, unzipped by its content, whatever its name. The location must have been checked.
+    """The JSON of a metadata file, unzipped if its content is gzip, whatever its name. Check the location before.
 
-    Raises NotFound if there is no such file, TooLarge over `max_bytes` (as stored or unzipped) or if it unfolds more
-    than 20 times, Invalid for broken gzip, ProviderUnavailable if the storage did not answer.
+    Raises NotFound if there is no such file, TooLarge over `max_bytes` (as stored or unzipped) or if it unzips to more
+    than 20 times its size, Invalid for broken gzip, ProviderUnavailable if the storage did not answer.
     """
     normalise(location)
     content = read_bytes(io, location, max_bytes)
@@ -27,10 +27,10 @@ def read_metadata(io: FileIO, location: str, *, max_bytes: int = MAX_METADATA_BY
 
 
 def write_metadata(io: FileIO, metadata: Mapping[str, Any], *, version: int) -> tuple[str, bytes]:
-    """Write a new metadata file and return its location and its JSON. The metadata's locations must have been checked.
+    """Write a new metadata file and return its location and its JSON. Check the metadata's locations before.
 
-    The location keeps the spelling of the table's own. Nothing is overwritten; a half-written file is removed.
-    Raises TooLarge, Invalid, or ProviderUnavailable: then the file may exist, but nothing points to it.
+    The file's location begins as the table's own is spelled. Nothing is overwritten; a half-written file is removed.
+    Raises TooLarge, Invalid, or ProviderUnavailable; after the last the file may exist, but nothing points to it.
     """
     content, stored, ending = content_of(metadata)
     location = _place(metadata, version, ending)
@@ -39,25 +39,25 @@ def write_metadata(io: FileIO, metadata: Mapping[str, Any], *, version: int) -> 
 
 
 def new_location(metadata: Mapping[str, Any], *, version: int) -> str:
-    """Where `write_metadata_at` is to put a new metadata file; another place each time. Raises TooLarge or Invalid."""
+    """A location for `write_metadata_at`, a different one each time. Raises TooLarge or Invalid."""
     return _place(metadata, version, content_of(metadata)[2])
 
 
 def write_metadata_at(io: FileIO, location: str, metadata: Mapping[str, Any]) -> None:
-    """What `write_metadata` does, at a place that `new_location` gave; safe to run again.
+    """Write a metadata file at a location from `new_location`; safe to run again.
 
-    What an earlier try left there is made whole: of this machine's files a kill leaves a part.
+    A file that an earlier try left is completed: on this machine, a killed process leaves a part of a file.
     """
     content = content_of(metadata)[1]
     try:
         create(io, location, content)
     except AlreadyExists:
         if not is_local(location):
-            return  # a storage shows whole files alone
+            return  # a remote storage shows only whole files
         if read_bytes(io, location, MAX_METADATA_BYTES) != content:
             delete_file(io, location)
             create(io, location, content)
-        keep(location)
+        make_durable(location)
 
 
 def _place(metadata: Mapping[str, Any], version: int, ending: str) -> str:

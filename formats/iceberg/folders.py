@@ -1,4 +1,4 @@
-"""The folders of schemas and of tables: where they are by default, and where tables may be that name a place."""
+"""The folders of schemas and tables: their defaults, and where a table may lie whose creator chose a location."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ LONGEST, LONGEST_PATH = 64, 512  # of a folder's name, and of all of a schema's
 
 
 def schema_folder(warehouse: str, levels: Sequence[str]) -> str:
-    """`<warehouse>/<levels>`, where a schema's tables go whose own place nobody chose: no two schemas have one folder.
+    """`<warehouse>/<levels>`, the default folder of a schema's tables; different schemas have different folders.
 
-    A name that is no folder's is cleaned and told apart by a short hash. No folder of a schema has a dash.
+    A name that cannot be a folder's is cleaned and gets a short hash. The folder of a schema never has a dash.
     """
     folders = [_folder(level) for level in levels]
     if len("/".join(folders)) > LONGEST_PATH:
@@ -27,7 +27,7 @@ def schema_folder(warehouse: str, levels: Sequence[str]) -> str:
 
 
 def table_folder(folder: str, name: str, uuid: str | UUID) -> str:
-    """`<folder>/<name>-<uuid>`: the name is for people, the uuid keeps two tables apart, the dash a schema's folder."""
+    """`<folder>/<name>-<uuid>`: the name is for people, the uuid makes it unique, the dash says it is no schema's."""
     return f"{normalise(folder)}/{_cleaned(name)}-{UUID(str(uuid))}"
 
 
@@ -47,10 +47,10 @@ def _digest(name: str, digits: int) -> str:
 
 @dataclass(frozen=True)
 class Ground:
-    """Where a table of one schema may lie that names its place, whoever may create it there.
+    """Where a table of one schema may lie if its creator chooses the location.
 
-    Below `own` anywhere; below `shared`, where other schemas' folders lie too, in a folder that has a dash, as no
-    schema's has; in what is `opened`. Never in or around what is `apart`, the places of other schemas.
+    Anywhere below `own`; below `shared`, which has the folders of other schemas too, in a folder with a dash in its
+    name, as no schema's has; in the `opened` places. Never in or around `apart`, the places of other schemas.
     """
 
     own: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Ground:
     apart: tuple[str, ...] = ()
 
     def holds(self, place: str) -> bool:
-        """Of local places, with their symbolic links followed. Raises Invalid for a malformed one."""
+        """Whether a table may lie at this place; symbolic links of local places are followed. Raises Invalid."""
         place = real_path(place)
         if any(overlap(place, real_path(other)) for other in _nameable(self.apart)):
             return False
@@ -70,7 +70,7 @@ class Ground:
         )
 
     def __str__(self) -> str:
-        """As a refusal says it."""
+        """The ground in words, for refusals."""
         ways = [f"below {folder}" for folder in self.own]
         ways += [f"below {folder} in a folder whose name has a dash" for folder in self.shared]
         return " or ".join([*ways, *(f"in {place}" for place in self.opened)]) or "where it is put by default"
@@ -86,7 +86,7 @@ def has_dash(place: str, folder: str) -> bool:
 
 
 def _nameable(places: Iterable[str]) -> Iterable[str]:
-    """A place that nobody could name, as an outside system may have one, is no ground."""
+    """The places without malformed ones, which an outside system may have and which cannot be compared."""
     for place in places:
         try:
             canonical(place)
@@ -96,5 +96,5 @@ def _nameable(places: Iterable[str]) -> Iterable[str]:
 
 
 def divided(places: str | None) -> list[str]:
-    """The places of a list, divided by commas."""
+    """The places in a comma-separated list."""
     return [place.strip() for place in (places or "").split(",") if place.strip()]

@@ -1,8 +1,8 @@
 """Property keys that users may not set on schemas, tables and views.
 
-Iceberg's libraries take a table's properties as configuration: some name a class to import and call, some point
-the storage client at another endpoint or hand it other keys, and they win over the catalog's own. Such keys
-belong to the catalog. Any other key is kept as it is, known to us or not.
+Iceberg's libraries read a table's properties as configuration: some name a class to import and call, some point
+the storage client at another endpoint or give it other keys, and they win over the catalog's own. Such keys
+belong to the catalog. Any other key is stored as it is, known to us or not.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def check_limits(properties: Mapping[str, str]) -> None:
 
 
 def check_key(key: str) -> None:
-    """Raise Invalid for a malformed key and for one that is the catalog's to set."""
+    """Raise Invalid for a malformed key and for one that only the catalog may set."""
     _check_form(key)
     if loads_class(key):
         raise Invalid(f"Property {key!r} names a class to load; only the server may choose classes", kind="property")
@@ -122,11 +122,11 @@ def _check_value(key: str, value: str) -> None:
 
 
 def loads_class(key: str) -> bool:
-    """Every class-loading key of the Iceberg libraries ends in `impl`, whatever stands before it."""
+    """Whether a key names a class to load: every such key of the Iceberg libraries ends in `impl`."""
     letters = re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", key)).lower()
     return letters.endswith("impl") or ".impl." in key.lower()
 
 
 def _one_spelling(key: str) -> str:
-    """Some loaders do not tell case, dash and underscore apart, and read two underscores as a dot."""
+    """One spelling of a key: some loaders ignore case, treat `-` and `_` alike, and read `__` as a dot."""
     return unicodedata.normalize("NFKC", key).lower().replace("__", ".").replace("_", "-")

@@ -38,7 +38,7 @@ def fill_in(metadata: Json) -> Json:
 
 
 def mirror_v1_fields(metadata: Json) -> None:
-    """Write what readers of version 1 look for: the current schema and the default spec's fields by themselves."""
+    """Write the fields that readers of version 1 need: the current schema and the default spec's fields, unlisted."""
     metadata["schema"] = _find(metadata["schemas"], "schema-id", metadata["current-schema-id"])
     spec = _find(metadata["partition-specs"], "spec-id", metadata["default-spec-id"])
     metadata["partition-spec"] = spec["fields"]

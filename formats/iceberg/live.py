@@ -1,4 +1,4 @@
-"""What a table still has in a place: asked before the place is given up."""
+"""The files that a table still has in a place: to be asked before the place is given up."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from metalake.errors import Invalid, NotFound
 def live_files(
     open_manifest: Callable[[str], bytes], metadata: Mapping[str, Any], owns: Callable[[str], bool], place: str
 ) -> Iterator[str]:
-    """The files in a place that a reader of any snapshot of the table opens; older metadata files are not among them.
+    """The files in a place that readers of the table's snapshots open; older metadata files are left out.
 
-    The manifests of all snapshots are read, of its own places only. Raises Invalid for one that lies elsewhere or
-    cannot be read, ProviderUnavailable where the storage does not answer.
+    Reads the manifests of all snapshots, in places that the table `owns` only. Raises Invalid for a manifest that lies
+    elsewhere or cannot be read, ProviderUnavailable if the storage does not answer.
     """
     lies_there, seen = _lies_in(place), set[str]()
 
@@ -27,7 +27,7 @@ def live_files(
         seen.add(location)
         if not owns(location):
             raise Invalid(f"What {location!r:.200} names is not known: it lies in no place of the table.", kind="table")
-        with suppress(NotFound):  # so nobody reads what it named
+        with suppress(NotFound):  # a manifest that is gone leads no reader to its files
             yield from paths(open_manifest(location))
 
     for snapshot in metadata.get("snapshots") or ():

@@ -1,9 +1,9 @@
-"""Where a table may live: one spelling to compare every location by, and the places a catalog allows.
+"""Where a table may lie: the one spelling by which locations are compared, and the check against allowed places.
 
-What is stored and answered is a location as it was sent, which is never decoded: storages take a percent sign
-literally, so what we checked is what they open. The rules answer published attacks on catalogs: a location that
-escapes its prefix (`..`, `//`, `t1` against `t10`), one that is pasted into a storage policy (`*`, `$`, quotes), one
-that a later reader decodes once more.
+A location is stored and answered as it was sent, and never decoded: storages read a percent sign literally, so what
+we check is what they open. The rules prevent published attacks on catalogs: a location that escapes its prefix (`..`,
+`//`, `t1` against `t10`), one that is pasted into a storage policy (`*`, `$`, quotes), one that a later reader decodes
+once more.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 
 
 class Location(NamedTuple):
-    """A location taken apart, to be compared segment by segment."""
+    """A parsed location, to be compared segment by segment."""
 
     scheme: str
     authority: str
@@ -65,14 +65,14 @@ def normalise(location: str) -> str:
 
 
 def canonical(location: str) -> str:
-    """What to store when one place may be claimed once: `normalise`, and one scheme for each storage."""
+    """The spelling of claims, so that a place is claimed only once: `normalise`, and one scheme for each storage."""
     return str(_same_storage(_take_apart(normalise(location))))
 
 
 def is_under(location: str, prefix: str) -> bool:
     """Whether `location` is `prefix` or lies below it, segment by segment. Raises Invalid for a malformed one.
 
-    Takes the names of data files too, whose partition values may hold characters `normalise` refuses.
+    Accepts the names of data files too, whose partition values may have characters that `normalise` refuses.
     """
     return _same_storage(_take_apart(prefix)).holds(_same_storage(_take_apart(location)))
 
@@ -83,12 +83,12 @@ def is_inside(location: str, prefix: str) -> bool:
 
 
 def steps_below(location: str, folder: str) -> tuple[str, ...]:
-    """The segments that lead from a folder to what lies in it. Raises Invalid for a malformed one."""
+    """The segments of a location below a folder that contains it. Raises Invalid for a malformed one."""
     return _take_apart(location).segments[len(_take_apart(folder).segments) :]
 
 
 def are_one(location: str, other: str) -> bool:
-    """Whether both are one place; one that nobody could name is none."""
+    """Whether both locations are the same place; a malformed location equals nothing."""
     try:
         return canonical(location) == canonical(other)
     except Invalid:
@@ -96,9 +96,9 @@ def are_one(location: str, other: str) -> bool:
 
 
 def overlap(location: str, other: str, *, within: bool = True) -> bool:
-    """Whether one holds the other; with `within` false not where `location` lies below the other.
+    """Whether one location contains the other; with `within` false, only whether `location` contains `other`.
 
-    A place that nobody could name overlaps nothing.
+    A malformed location overlaps nothing.
     """
     try:
         return is_under(other, location) or (within and is_under(location, other))
@@ -107,20 +107,20 @@ def overlap(location: str, other: str, *, within: bool = True) -> bool:
 
 
 def may_meet(location: str, other: str) -> bool:
-    """Whether one holds the other, as they are spelled or where the links of this machine lead."""
+    """Whether one location contains the other, as spelled or with the symbolic links of this machine followed."""
     return overlap(location, other) or overlap(real_path(location), real_path(other))
 
 
 def with_scheme(location: str) -> str:
-    """A location as it was sent; a bare path with its scheme, for an engine may take it for one of another storage."""
+    """The location as it was sent, but a bare path with `file://`: engines may read it as a path of another storage."""
     return f"file://{location}" if location.startswith("/") else location
 
 
 def check_allowed(location: str, allowed: Sequence[str], *, file_roots: Sequence[str]) -> str:
-    """Return the location as it was sent, with a scheme, or raise Invalid unless it lies under one of `allowed`.
+    """Return the location as it was sent, with a scheme; raise Invalid unless it lies under one of `allowed`.
 
-    A `file:` location must, with its symbolic links followed, also lie under one of `file_roots`, and neither hold a
-    file of this server itself nor lie at one.
+    A `file:` location must, with symbolic links followed, also lie under one of `file_roots`, and must neither contain
+    a file of this server's own data nor lie inside that data.
     """
     spelled = normalise(location)
     if spelled.startswith("file:"):
@@ -131,7 +131,7 @@ def check_allowed(location: str, allowed: Sequence[str], *, file_roots: Sequence
 
 
 def _take_apart(location: str) -> Location:
-    """Split a location, refusing what makes the split ambiguous."""
+    """Parse a location. Raises Invalid for text that could be split in more than one way."""
     if not isinstance(location, str) or not location:
         raise Invalid("A location must be text such as s3://bucket/folder", kind="location")
     if len(location.encode("utf-8", "surrogatepass")) > MAX_LENGTH:
@@ -196,8 +196,8 @@ def _split_path(path: str, location: str) -> tuple[str, ...]:
 
 
 def _check_segment(segment: str, location: str) -> None:
-    if found := POLICY_CHARACTERS.intersection(segment):
-        raise _invalid(location, f"it holds {min(found)}")
+    if forbidden := POLICY_CHARACTERS.intersection(segment):
+        raise _invalid(location, f"it holds {min(forbidden)}")
     if segment != segment.strip():
         raise _invalid(location, "a segment begins or ends with a space")
     if not unicodedata.is_normalized("NFKC", segment):
@@ -207,7 +207,7 @@ def _check_segment(segment: str, location: str) -> None:
 
 
 def _check_escapes(segment: str, location: str) -> None:
-    """Refuse escapes that would mean something else to a reader who decodes them, once or many times."""
+    """Refuse percent escapes that change their meaning when a reader decodes them, once or repeatedly."""
     if segment.count("%") != len(ESCAPE.findall(segment)):
         raise _invalid(location, "a percent sign is not followed by two hexadecimal digits")
     for digits in ESCAPE.findall(segment):
@@ -228,7 +228,7 @@ def _same_storage(place: Location) -> Location:
 
 
 def is_allowed(location: str, allowed: Sequence[str], file_roots: Sequence[str]) -> bool:
-    """As `check_allowed`, for what may also be refused."""
+    """Whether `check_allowed` accepts the location."""
     try:
         check_allowed(location, allowed, file_roots=file_roots)
     except Invalid:
@@ -240,36 +240,36 @@ def _check_local(location: str, allowed: Sequence[str], file_roots: Sequence[str
     real = real_path(location)
     if not any(is_under(real, real_path(root)) for root in file_roots):
         raise _invalid(location, "local files are not allowed there on this server")
-    if meets_protected(real):  # told to nobody about other folders than an operator opened
+    if meets_protected(real):  # only after the roots, so that no answer reveals where else the server's data lies
         raise _invalid(location, "it holds the server's own data; choose another folder")
     if not any(is_under(real, real_path(prefix)) for prefix in allowed):
         raise _invalid(location, "it is not under a location this catalog allows")
 
 
 def require_deletable(location: str) -> None:
-    """Raise Invalid for a file of this server itself, whoever wants it deleted and whyever."""
+    """Raise Invalid for a file of the server's own data, which no caller may delete."""
     real = real_path(location)
     if real.startswith("/") and is_protected(real):
         raise _invalid(location, "it is the server's own and is never deleted")
 
 
 def is_local(location: str) -> bool:
-    """Whether it lies on this machine, in any of the spellings of that."""
+    """Whether a location is a file of this machine, in any spelling."""
     return location.startswith("/") or location[:5].lower() == "file:"
 
 
 def named_path(location: str) -> str:
-    """The path of a local location, its links as they are named."""
+    """The path of a local location, with symbolic links not followed."""
     return "/" + "/".join(_take_apart(location).segments)
 
 
 def real_path(location: str) -> str:
-    """A local location with its symbolic links followed; any other as it is."""
+    """The path of a local location with symbolic links followed; any other location as it is."""
     place = _take_apart(location)
     return os.path.realpath("/" + "/".join(place.segments)) if place.scheme == "file" else location
 
 
 def _invalid(location: str, reason: str) -> Invalid:
-    # What may be a credential, before an @ or after a ?, is not repeated.
+    # Text before an @ or after a ? may be a credential, so the message leaves it out.
     shown = re.split(r"[?#]", re.sub(r"//.*@", "//...@", location, flags=re.DOTALL))[0][:200]
     return Invalid(f"Location {shown!r} is not usable: {reason}", kind="location")

@@ -1,6 +1,6 @@
-"""What a table's Avro files name: a manifest list names manifests, a manifest names data and delete files.
+"""The paths in a table's Avro files: a manifest list names manifests, a manifest names data and delete files.
 
-Only the paths are decoded (Iceberg spec, "Manifests" and "Manifest Lists"), whatever else a file holds.
+Only the paths are decoded (Iceberg spec, "Manifests" and "Manifest Lists"); other columns are skipped.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def content_paths(manifest: bytes) -> Iterator[str]:
 
 
 def live_paths(manifest: bytes) -> Iterator[str]:
-    """The data and delete files that a manifest names and does not say to be removed. Raises Invalid."""
+    """The data and delete files that a manifest names, without removed ones. Raises Invalid if it cannot be read."""
     from pyiceberg.schema import Schema
     from pyiceberg.types import IntegerType, NestedField, StringType, StructType
 
@@ -55,7 +55,7 @@ def _records(content: bytes, schema: Schema) -> Iterator[Record]:
         with ProjectedAvroFile(_InMemory(content), schema) as records:
             yield from records
     except Exception as error:
-        # Users write these files, and the decoder answers a broken one with whatever goes wrong first.
+        # Users write these files, and the decoder may raise anything for a broken one.
         raise Invalid(f"Not a readable manifest: {type(error).__name__}", kind="manifest") from error
 
 

@@ -7,10 +7,10 @@ from collections import OrderedDict
 
 
 class MetadataCache:
-    """The JSON of metadata files by catalog and location, the least recently used leaving first. Safe between threads.
+    """The JSON of metadata files by catalog and location; evicts the least recently used. Safe between threads.
 
-    A metadata file never changes, so an entry never becomes stale; `forget` is for files that are deleted. What one
-    catalog's storage says of a location is nothing to another catalog, whose storage may be another.
+    A metadata file never changes, so an entry never becomes stale; `forget` is for files that are deleted. The catalog
+    is part of the key, since two catalogs may have different storages under one location.
     """
 
     def __init__(self, max_bytes: int) -> None:

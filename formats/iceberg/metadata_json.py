@@ -1,4 +1,4 @@
-"""The JSON of a metadata file: its shape, its size, how it is zipped and what the file is called."""
+"""The JSON of a metadata file: its shape, its size, its compression and the file's name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from metalake.errors import Invalid, TooLarge
 # 64 MiB is some 100,000 snapshots; reading more would cost a request seconds and a gigabyte of memory.
 MAX_METADATA_BYTES = 64 * 1024 * 1024
 MAX_GZIP_RATIO = 20
-GZIP_RATIO_FLOOR = 16 * 1024 * 1024  # below this a file may unfold as it likes
+GZIP_RATIO_FLOOR = 16 * 1024 * 1024  # bytes: a file may always unzip to this size
 GZIP_MAGIC = b"\x1f\x8b"
 METADATA_FILE = re.compile(r"(?:v(\d{1,9})|(\d{1,9})-[^/]*?)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 # As `files.write_metadata` names what this server writes.
@@ -49,9 +49,9 @@ OPTIONAL_FIELDS = {
 
 
 def parse_metadata(content: bytes) -> dict[str, Any]:
-    """Table metadata as plain data, unknown fields kept. Raises Invalid unless it has the shape of format 1, 2 or 3.
+    """Table metadata as plain data, with its unknown fields. Raises Invalid unless it is of format version 1, 2 or 3.
 
-    Source: Iceberg spec, "Table Metadata Fields". Whether its ids agree with one another is not looked at.
+    Source: Iceberg spec, "Table Metadata Fields". Whether its ids agree with one another is not checked.
     """
     try:
         metadata = orjson.loads(content)
@@ -73,7 +73,7 @@ def parse_metadata(content: bytes) -> dict[str, Any]:
 
 
 def content_of(metadata: Mapping[str, Any]) -> tuple[bytes, bytes, str]:
-    """The JSON, what is stored of it, and how the name of the file ends."""
+    """The JSON, the bytes to store (perhaps zipped), and the ending of the file's name."""
     content = dump(metadata)
     return content, *_zip(content, properties_of(metadata).get("write.metadata.compression-codec") or "none")
 
@@ -98,7 +98,7 @@ def _check_field(metadata: Mapping[str, Any], field: str, wanted: type) -> None:
 
 
 def dump(metadata: Mapping[str, Any]) -> bytes:
-    """Raises Invalid, TooLarge."""
+    """The metadata as JSON. Raises Invalid if it cannot be written, TooLarge over `MAX_METADATA_BYTES`."""
     try:
         content = orjson.dumps(metadata)
     except orjson.JSONEncodeError:
@@ -115,14 +115,14 @@ def _zip(content: bytes, codec: str) -> tuple[bytes, str]:
     if codec.lower() not in ("none", "gzip"):
         raise Invalid(f"write.metadata.compression-codec must be none or gzip, not {codec!r:.40}", kind="property")
     zipped = gzip.compress(content, compresslevel=6, mtime=0) if codec.lower() == "gzip" else b""
-    # What unfolds too well could not be read back.
+    # A file that unzips to more than the limit could not be read back, so it is stored as it is.
     if zipped and len(content) <= _unzip_limit(zipped):
         return zipped, ".gz.metadata.json"
     return content, ".metadata.json"
 
 
 def unzip(content: bytes, location: str, max_bytes: int) -> bytes:
-    """Raises Invalid for broken gzip, TooLarge over `max_bytes` or where it unfolds too well."""
+    """Unzip a metadata file. Raises Invalid for broken gzip, TooLarge over `max_bytes` or `MAX_GZIP_RATIO`."""
     limit = min(max_bytes, _unzip_limit(content))
     try:
         with gzip.GzipFile(fileobj=BytesIO(content)) as stream:

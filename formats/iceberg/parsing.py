@@ -1,7 +1,7 @@
-"""Take typed values out of a client's JSON, or say what is wrong with it.
+"""Read typed values from a client's JSON, or raise `Invalid`, saying what is wrong with it.
 
-Every function raises `Invalid` with a message that names the key. `of` says which object the key belongs to.
-A JSON boolean is never taken for a number, and numbers stay within what Iceberg's int and long can hold.
+Every message names the key; `of` names the object that the key belongs to. A JSON boolean is never read as a number,
+and numbers are within the bounds of Iceberg's int and long.
 """
 
 from __future__ import annotations

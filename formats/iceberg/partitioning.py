@@ -20,8 +20,8 @@ UNPARTITIONED: Json = {"spec-id": 0, "fields": []}
 
 
 def read_fields(spec: Json) -> list[Json]:
-    """A client's partition fields, well formed but not yet held against a schema. `field-id` may be missing from all
-    of them (an unbound spec), not from some."""
+    """A client's partition fields, checked for form but not yet against a schema. `field-id` may be missing from all
+    of them (an unbound spec), but not from some."""
     if has(spec, "spec-id"):
         get_int(spec, "spec-id")
     fields = get_objects(spec, "fields", "the partition spec")
@@ -47,7 +47,7 @@ def read_fields(spec: Json) -> list[Json]:
 
 
 def check_names(fields: Iterable[Json], index: SchemaIndex) -> None:
-    """A partition may be named as a column only if it comes from that column."""
+    """Raises Invalid for a partition that has the name of a column but another source."""
     for field in fields:
         column_id = index.ids.get(field["name"])
         if column_id not in (None, field["source-id"]) and field["transform"] != VOID:
@@ -55,8 +55,8 @@ def check_names(fields: Iterable[Json], index: SchemaIndex) -> None:
 
 
 def check_sources(fields: Iterable[Json], index: SchemaIndex) -> None:
-    """Raises Invalid for a field whose column is missing or of a wrong kind. A void field is what a dropped column
-    leaves behind, so it is never wrong."""
+    """Raises Invalid for a field whose column is missing or of a wrong kind. A void field is never wrong: a dropped
+    column leaves one behind."""
     for field in fields:
         if field["transform"] == VOID:
             continue
@@ -82,7 +82,7 @@ def last_field_id(specs: Iterable[Json]) -> int:
 
 
 def add_spec(draft: Draft, update: Json) -> None:
-    """Add a partition spec, or find the equal one. The id in the body is only a hint."""
+    """Add a partition spec, or reuse an equal one. The id in the body is only a hint."""
     spec = get_object(update, "spec")
     fields = read_fields(spec)
     index = current_schema_index(draft)
@@ -108,7 +108,7 @@ def set_default_spec(draft: Draft, update: Json) -> None:
 
 
 def remove_partition_specs(draft: Draft, update: Json) -> None:
-    """Forget specs no longer needed; ids that are not there are passed over."""
+    """Remove specs that are no longer needed; unknown ids are ignored."""
     doomed = set(get_ints(update, "spec-ids"))
     if draft.metadata.get("default-spec-id") in doomed:
         raise Invalid("Cannot remove the default partition spec")

@@ -1,4 +1,4 @@
-"""Table properties: which the catalog keeps for itself, and the one it obeys when it writes metadata."""
+"""Table properties: which are reserved for the catalog, and how updates set and remove the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FORMAT_VERSION = "format-version"
 PREVIOUS_VERSIONS_MAX = "write.metadata.previous-versions-max"
 PREVIOUS_VERSIONS_MAX_DEFAULT = 100
 
-# What metadata says elsewhere: engines send and show these as properties, no one stores them (reference implementation)
+# Engines send and show these as properties, but other fields of the metadata have them (reference implementation)
 RESERVED = frozenset(
     {
         FORMAT_VERSION,
@@ -48,7 +48,7 @@ def whole_property(properties: dict[str, str], key: str, default: int) -> int:
 
 
 def set_properties(draft: Draft, update: Json) -> None:
-    """Set properties; reserved ones are passed over."""
+    """Set properties; reserved ones are ignored."""
     wanted = unreserved(as_text_map(get_object(update, "updates"), "updates"))
     known = draft.metadata["properties"]
     changes = {key: value for key, value in wanted.items() if known.get(key) != value}
@@ -58,7 +58,7 @@ def set_properties(draft: Draft, update: Json) -> None:
 
 
 def remove_properties(draft: Draft, update: Json) -> None:
-    """Remove properties; those that are not there are passed over."""
+    """Remove properties; unknown ones are ignored."""
     for key in get_texts(update, "removals"):
         if key in draft.metadata["properties"]:
             del draft.edit_dict("properties")[key]

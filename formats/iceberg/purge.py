@@ -1,4 +1,4 @@
-"""The purge of a dropped table: every file its metadata leads to, and none that belongs to somebody else."""
+"""The purge of a dropped table: it deletes every file that the metadata leads to and that the table owns."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 
 
 Ask = Callable[[str, str, Callable[[], Any]], Any]
-"""How a storage is asked: the verb (`read_file`, `delete_file`), the location, and what asks."""
+"""How a storage is called: with the verb (`read_file`, `delete_file`), the location, and the function that calls it."""
 
 
-def at_once(verb: str, location: str, act: Callable[[], Any]) -> Any:
+def ask_directly(verb: str, location: str, act: Callable[[], Any]) -> Any:
     return act()
 
 
 class Depth(IntEnum):
-    """How deep a file lies below the metadata; the deeper ones go first, so that a purge cut short can be resumed."""
+    """How deep a file lies below the metadata; deeper files are deleted first, so that a purge can be resumed."""
 
     CONTENT = 0
     MANIFEST = 1
@@ -45,11 +45,11 @@ class Depth(IntEnum):
 
 @dataclass
 class Purged:
-    """Files deleted, named ones that are not the table's and were left, and its own that were left all the same."""
+    """How many files were deleted, how many belong to others, and how many of the table's own were left behind."""
 
     deleted: int = 0
     foreign: int = 0
-    kept: int = 0  # of data that may be shared (`gc.enabled=false`) not each file is counted
+    left_behind: int = 0  # with `gc.enabled=false`, which says that data may be shared, counts manifests only
 
 
 def reachable_files(
@@ -58,8 +58,8 @@ def reachable_files(
     """The files a purge may delete, each once, in bounded memory: data, deletes, manifests, their lists, statistics,
     older metadata files.
 
-    Only the table's own (`locations.owned_by`) are read or returned. With `gc.enabled=false` the data may be shared
-    with another table and is left out, as in Iceberg's own catalogs. Raises ProviderUnavailable.
+    Only the table's own (`table_locations.owned_by`) are read or returned. With `gc.enabled=false` the data may be
+    shared with another table and is left out, as in Iceberg's own catalogs. Raises ProviderUnavailable.
     """
     owns = owned_by(effective_locations(metadata), allowed, file_roots)
     for _, location in _walk(io, metadata, owns, Purged()):
@@ -73,11 +73,11 @@ def purge(
     owns: Callable[[str], bool],
     progress: Callable[[int], None] | None = None,
     *,
-    ask: Ask = at_once,
+    ask: Ask = ask_directly,
 ) -> Purged:
-    """Delete a dropped table's files that it owns, its metadata file last.
+    """Delete the files that a dropped table owns, its metadata file last.
 
-    Running it again after a crash finishes the work; files already gone are fine. Directories are not removed.
+    Run it again after a crash to finish the work; missing files are no error. Directories are not removed.
     Raises ProviderUnavailable if the storage stops answering.
     """
     outcome = Purged()
@@ -98,13 +98,13 @@ def purge(
 def _count(outcome: Purged, deletions: Iterable[int | None]) -> None:
     for deleted in deletions:
         outcome.deleted += deleted or 0
-        outcome.kept += deleted is None
+        outcome.left_behind += deleted is None
 
 
 def _walk(
-    io: FileIO, metadata: Mapping[str, Any], owns: Callable[[str], bool], outcome: Purged, ask: Ask = at_once
+    io: FileIO, metadata: Mapping[str, Any], owns: Callable[[str], bool], outcome: Purged, ask: Ask = ask_directly
 ) -> Iterator[tuple[Depth, str]]:
-    """Every file of the table once, what a file names before the file itself; what is left out is counted."""
+    """Every file of the table once, after the files that it names; files left out are counted in `outcome`."""
     seen = _Seen()
     with_content = str((metadata.get("properties") or {}).get("gc.enabled", "true")).lower() != "false"
     read = partial(_named_in, io, ask, outcome)
@@ -125,7 +125,7 @@ def _walk(
                 for file in filter(is_new, read(manifest, content_paths)):
                     yield Depth.CONTENT, file
             else:
-                outcome.kept += 1
+                outcome.left_behind += 1
             yield Depth.MANIFEST, manifest
         if new_list:
             yield Depth.MANIFEST_LIST, manifest_list
@@ -136,21 +136,21 @@ def _walk(
 def _named_in(
     io: FileIO, ask: Ask, outcome: Purged, location: str, paths: Callable[[bytes], Iterator[str]]
 ) -> Iterator[str]:
-    """What a manifest or manifest list names; nothing if it is gone already or nobody can read it."""
+    """The paths in a manifest or manifest list; none if it is missing or unreadable."""
     try:
         yield from paths(ask("read_file", location, lambda: read_bytes(io, location, MAX_MANIFEST_BYTES)))
     except NotFound:
         return
     except Invalid as error:
-        outcome.kept += 1
+        outcome.left_behind += 1
         log.warning("The purge leaves behind what %s names: %s", location, error.message)
 
 
 def _delete_own(io: FileIO, ask: Ask, location: str) -> int | None:
-    """Delete what is a file; metadata that names a directory must not stop the purge. None for what is left."""
+    """Delete a file; the number deleted, or None for a directory, which must not stop the purge."""
     try:
-        gone: int = ask("delete_file", location, lambda: delete_file(io, location))
-        return gone
+        deleted: int = ask("delete_file", location, lambda: delete_file(io, location))
+        return deleted
     except Invalid as error:
         log.warning("The purge leaves something behind: %s", error.message)
         return None

@@ -1,4 +1,4 @@
-"""What a commit requires of the table it was prepared on. Source: Iceberg REST specification, "TableRequirement"."""
+"""The requirements of a commit on the table it was prepared for (Iceberg REST specification, "TableRequirement")."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _NUMBERS = {
 
 
 def check_requirements(requirements: list[dict[str, Any]], base: dict[str, Any] | None) -> None:
-    """Hold a commit's requirements against the table; `base` is None when there is no table.
+    """Check a commit's requirements against the table's metadata `base`; None when there is no table.
 
     Raises Invalid for an unknown or malformed requirement, or one beside assert-create, before anything is compared;
-    Conflict for the first that does not hold, in the words of the reference implementation.
+    Conflict for the first requirement that fails, with the message of the reference implementation.
     """
     as_list(requirements, "requirements")
     checks = [_read(position, requirement) for position, requirement in enumerate(requirements)]

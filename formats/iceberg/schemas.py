@@ -86,7 +86,7 @@ def index_schema(schema: Json) -> SchemaIndex:
 
 
 def check_schema(schema: Json, format_version: int) -> SchemaIndex:
-    """Index a client's schema, refusing what this format version cannot hold and identifiers that do not identify."""
+    """Index a client's schema. Raises Invalid for what this format version does not have, and for wrong identifiers."""
     index = index_schema(schema)
     for column in index.columns.values():
         first = FIRST_FORMAT_VERSION.get(column.kind, 1)
@@ -109,7 +109,7 @@ def check_schema(schema: Json, format_version: int) -> SchemaIndex:
 
 
 def same_schema(one: Json, other: Json) -> bool:
-    """Whether two schemas say the same of a table: all but their ids."""
+    """Whether two schemas are equal in everything but their ids."""
     return bool(_comparable(one) == _comparable(other))
 
 
@@ -145,7 +145,7 @@ def assign_fresh_ids(schema: Json) -> tuple[Json, dict[int, int]]:
 
 
 def add_schema(draft: Draft, update: Json) -> None:
-    """Add a schema, or find the equal one. The id in the body is only a hint."""
+    """Add a schema, or reuse an equal one. The id in the body is only a hint."""
     schema = get_object(update, "schema")
     index = check_schema(schema, draft.format_version)
     last_column_id = max(draft.metadata["last-column-id"], index.highest_id)
@@ -171,7 +171,7 @@ def set_current_schema(draft: Draft, update: Json) -> None:
 
 
 def remove_schemas(draft: Draft, update: Json) -> None:
-    """Forget schemas no longer needed; ids that are not there are passed over."""
+    """Remove schemas that are no longer needed; unknown ids are ignored."""
     doomed = set(get_ints(update, "schema-ids"))
     if draft.metadata.get("current-schema-id") in doomed:
         raise Invalid("Cannot remove the current schema")
@@ -179,9 +179,9 @@ def remove_schemas(draft: Draft, update: Json) -> None:
 
 
 def current_schema_index(draft: Draft) -> SchemaIndex:
-    """The columns of the current schema; of a new table that has none yet, those of the schema added last.
+    """The columns of the current schema; in a new table without one, those of the schema added last.
 
-    Raises Invalid while there is neither.
+    Raises Invalid when there is neither.
     """
     current = draft.metadata.get("current-schema-id")
     if current is None and draft.metadata["schemas"]:
@@ -239,8 +239,8 @@ def _index_type(
 
     nested = as_object(kind, f"type of column {name}")
     if nested.get("type") not in ("struct", "list", "map"):
-        found = nested.get("type")
-        shown = repr(found[:100]) if isinstance(found, str) else json_kind(found)
+        type_name = nested.get("type")
+        shown = repr(type_name[:100]) if isinstance(type_name, str) else json_kind(type_name)
         raise Invalid(f"Unknown or malformed type {shown} of column {name}")
     column = Column(column_id, name, nested["type"], nested["type"], required, parent, defaulted)
     index.add(column)
@@ -280,10 +280,10 @@ def _check_identifier(column_id: int, index: SchemaIndex) -> None:
 def _comparable(node: Any, key: str = "") -> Any:
     """A schema without its id, nulls and spelling variants, so that equality means the same columns."""
     if isinstance(node, dict):
-        said = {name: value for name, value in node.items() if value is not None and name != "schema-id"}
-        if said.get("identifier-field-ids") == []:
-            del said["identifier-field-ids"]
-        return {name: _comparable(value, name) for name, value in said.items()}
+        stated = {name: value for name, value in node.items() if value is not None and name != "schema-id"}
+        if stated.get("identifier-field-ids") == []:
+            del stated["identifier-field-ids"]
+        return {name: _comparable(value, name) for name, value in stated.items()}
     if key == "identifier-field-ids":
         return set(node)
     if isinstance(node, list):

@@ -1,4 +1,4 @@
-"""Snapshots, the branches and tags that name them, and the log of what was current when.
+"""Snapshots, the branches and tags that name them, and the log of which was current when.
 
 Source of the rules: Iceberg spec, "Snapshots", "Snapshot References" and "Row Lineage"; messages as in the reference
 implementation where it has one.
@@ -31,7 +31,7 @@ OPERATIONS = ("append", "replace", "overwrite", "delete")
 
 
 def add_snapshot(draft: Draft, update: Json) -> None:
-    """Add a snapshot. One that was prepared on an older state of the table is a Conflict: load again and retry."""
+    """Add a snapshot. Raises Conflict if it was prepared on an older state of the table: load again and retry."""
     snapshot = get_object(update, "snapshot")
     _check_shape(snapshot, draft.format_version)
     for key, name in (("schemas", "schema"), ("partition-specs", "partition spec"), ("sort-orders", "sort order")):
@@ -67,12 +67,12 @@ def set_snapshot_ref(draft: Draft, update: Json) -> None:
 
 
 def remove_snapshot_ref(draft: Draft, update: Json) -> None:
-    """Drop a branch or tag; one that is not there is passed over. Without `main` the table is empty."""
+    """Drop a branch or tag; an unknown one is ignored. Without `main` the table is empty."""
     _remove_refs(draft, [get_text(update, "ref-name")])
 
 
 def remove_snapshots(draft: Draft, update: Json) -> None:
-    """Forget snapshots with their statistics and the refs that name them; unknown ids are passed over."""
+    """Remove snapshots with their statistics and the refs that name them; unknown ids are ignored."""
     doomed = set(get_longs(update, "snapshot-ids")) & draft.snapshot_ids
     if not doomed:
         return
@@ -86,8 +86,8 @@ def remove_snapshots(draft: Draft, update: Json) -> None:
 
 
 def correct_snapshot_log(draft: Draft) -> None:
-    """Drop from the log what was current only between two updates of this commit, and all history before a gap: with
-    an entry missing in the middle, time travel would answer wrongly."""
+    """Drop from the log snapshots that were current only between two updates of this commit, and all entries before a
+    gap: with an entry missing in the middle, time travel would answer wrongly."""
     superseded = draft.added_mains - {draft.metadata.get("current-snapshot-id")}
     if not superseded and not draft.snapshots_removed:
         return
@@ -101,7 +101,7 @@ def correct_snapshot_log(draft: Draft) -> None:
 
 
 def no_current_snapshot(format_version: int) -> int | None:
-    """What current-snapshot-id says of an empty table: null since version 3, before it -1 as older readers expect."""
+    """The current-snapshot-id of an empty table: null since version 3, before it -1, which older readers expect."""
     return None if format_version >= ROW_LINEAGE_VERSION else NO_SNAPSHOT
 
 
@@ -184,7 +184,7 @@ def _log_current(draft: Draft, snapshot_id: int) -> None:
                 f"Invalid snapshot timestamp {timestamp}: over a minute before the last snapshot log entry {latest}"
             )
     else:
-        # Our own clock: a writer's fast one must not make every later rollback fail.
+        # Our own clock, since a writer's clock that is ahead must not make every later rollback fail.
         timestamp = max(draft.now_ms if draft.updated_ms is None else draft.updated_ms, latest)
     log.append({"snapshot-id": snapshot_id, "timestamp-ms": timestamp})
 

@@ -18,7 +18,7 @@ FIRST_ORDER_ID = 1
 
 
 def read_fields(order: Json) -> list[Json]:
-    """A client's sort fields, well formed but not yet held against a schema."""
+    """A client's sort fields, checked for form but not yet against a schema."""
     if has(order, "order-id"):
         get_int(order, "order-id")
     fields = get_objects(order, "fields", "the sort order")
@@ -44,7 +44,7 @@ def check_sources(fields: Iterable[Json], index: SchemaIndex) -> None:
 
 
 def add_sort_order(draft: Draft, update: Json) -> None:
-    """Add a sort order, or find the equal one. The id in the body is only a hint."""
+    """Add a sort order, or reuse an equal one. The id in the body is only a hint."""
     order = get_object(update, "sort-order")
     fields = read_fields(order)
     check_sources(fields, current_schema_index(draft))

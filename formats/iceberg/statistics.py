@@ -9,7 +9,7 @@ from metalake.errors import Invalid
 
 
 def set_statistics(draft: Draft, update: Json) -> None:
-    """Keep a statistics file, in place of its snapshot's earlier one."""
+    """Set a snapshot's statistics file; it replaces an earlier one."""
     statistics = get_object(update, "statistics")
     _check_file(statistics)
     get_long(statistics, "file-footer-size-in-bytes", "statistics")
@@ -26,19 +26,19 @@ def set_statistics(draft: Draft, update: Json) -> None:
 
 
 def remove_statistics(draft: Draft, update: Json) -> None:
-    """Forget a snapshot's statistics file, if it has one."""
+    """Remove a snapshot's statistics file, if it has one."""
     _remove(draft, "statistics", get_long(update, "snapshot-id"))
 
 
 def set_partition_statistics(draft: Draft, update: Json) -> None:
-    """Keep a partition statistics file, in place of its snapshot's earlier one."""
+    """Set a snapshot's partition statistics file; it replaces an earlier one."""
     statistics = get_object(update, "partition-statistics")
     _check_file(statistics)
     _replace(draft, "partition-statistics", statistics)
 
 
 def remove_partition_statistics(draft: Draft, update: Json) -> None:
-    """Forget a snapshot's partition statistics file, if it has one."""
+    """Remove a snapshot's partition statistics file, if it has one."""
     _remove(draft, "partition-statistics", get_long(update, "snapshot-id"))
 
 

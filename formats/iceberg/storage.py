@@ -1,8 +1,8 @@
-"""Files of a catalog's storage, or of this machine: opened, read, made and deleted, with failures that are ours.
+"""Open, read, create and delete files of a catalog's storage or of this machine; failures become our own errors.
 
 A FileIO is built from the catalog's own settings alone: a table's properties never choose a class, an endpoint
-or a key. Files of this machine are read and written by the system's own calls; pyiceberg and pyarrow, which take a
-process 90 MB and a second, are imported with the first file of a storage.
+or a key. Files of this machine are read and written by system calls; pyiceberg and pyarrow, which cost a process
+90 MB and a second, are imported for the first file of a remote storage.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ log = logging.getLogger(__name__)
 
 IO_SETTINGS = ("s3.", "gcs.", "adls.", "hdfs.", "oss.", "client.")
 REMOTE_DEFAULTS = {"s3.connect-timeout": "3", "s3.request-timeout": "10"}
-LONGEST = {"s3.connect-timeout": 10.0, "s3.request-timeout": 30.0}  # a thread that a storage holds comes back
-# Where a bucket may be a part of the host's name; elsewhere that would be a host that was not checked.
+LONGEST = {"s3.connect-timeout": 10.0, "s3.request-timeout": 30.0}  # seconds, so that no thread waits for ever
+# Hosts below which the bucket may be a part of the host name; elsewhere that would be a host that was not checked.
 BUCKET_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".aliyuncs.com")
-# A disk, or the share of it that an account may take, is full; a file is over what the process may write.
+# The disk or the account's quota is full, or the file is larger than the process may write.
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # A path that cannot exist is a missing file, not a storage in trouble.
 NO_SUCH_PATH = {errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
-# AWS's answers that will be the same next time.
+# Refusals of AWS that a retry does not change.
 REFUSALS = frozenset(
     {"ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "INVALID_CLIENT_TOKEN_ID", "NO_SUCH_BUCKET", "SIGNATURE_DOES_NOT_MATCH"}
 )
-# Those that end with new keys, so that what they keep from being removed is removed then.
+# Refusals that end when the catalog gets new keys; they are retried, so that a purge goes on then.
 EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
 AZURE = re.compile(r"^((?:abfs|wasb)s?)://([^/@]+)@[^/]+", re.IGNORECASE)
 
 
 def file_io(catalog_properties: Mapping[str, str]) -> FileIO:
-    """The FileIO of a catalog, one for each set of storage settings. Give it catalog properties only."""
+    """The FileIO of a catalog, shared by catalogs with the same storage settings. Pass catalog properties only."""
     settings = {key: value for key, value in catalog_properties.items() if key.startswith(IO_SETTINGS)}
     settings = REMOTE_DEFAULTS | {key: value for key, value in settings.items() if not loads_class(key)}
     settings |= {key: _seconds(settings[key], most) for key, most in LONGEST.items()}
@@ -79,11 +79,11 @@ def _seconds(given: str, most: float) -> str:
 
 @lru_cache(maxsize=256)
 def _open_file_io(settings: tuple[tuple[str, str], ...]) -> FileIO:
-    return cast("FileIO", OnFirstUse(dict(settings)))
+    return cast("FileIO", LazyFileIO(dict(settings)))
 
 
-class OnFirstUse:
-    """pyiceberg's FileIO over PyArrow, as much of it as is used here, which is made when it is."""
+class LazyFileIO:
+    """The used part of pyiceberg's FileIO over PyArrow, which is imported and made on first use."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         self.properties = settings
@@ -109,15 +109,15 @@ class OnFirstUse:
         return _holds_a_file(self.opened.fs_by_scheme(scheme, host), path)
 
 
-def keep(location: str) -> None:
-    """Have a file that somebody else wrote on the disk before a pointer names it; a storage has seen to its own."""
+def make_durable(location: str) -> None:
+    """Sync a local file that another process wrote, before a pointer names it; remote storages need no sync."""
     if is_local(location):
         with _storage_errors(location):
-            disk.keep(real_path(location))
+            disk.make_durable(real_path(location))
 
 
 def read_bytes(io: FileIO, location: str, max_bytes: int) -> bytes:
-    """A file as stored. Raises NotFound, TooLarge, ProviderUnavailable, and Invalid for what is no file."""
+    """The bytes of a file. Raises NotFound, TooLarge, ProviderUnavailable, and Invalid for a folder or device."""
     if is_local(location):
         _require_file(location)
     with _storage_errors(location), _opened(io, location) as stream:
@@ -133,26 +133,27 @@ def _opened(io: FileIO, location: str) -> BinaryIO | InputStream:
 
 
 def is_empty(io: FileIO, location: str) -> bool:
-    """Whether no file lies anywhere in a folder, be it that there is none: empty folders are what a staged creation may
-    have left. Raises ProviderUnavailable, Invalid, NotFound.
+    """Whether a folder is missing or has no file at any depth; a staged creation may leave empty folders behind.
+
+    Raises ProviderUnavailable, Invalid, NotFound.
     """
     with _storage_errors(location):
         if is_local(location):
             return not _holds_a_file_here(named_path(location))
-        assert isinstance(io, OnFirstUse)
+        assert isinstance(io, LazyFileIO)
         return not io.holds_files(_address(location))
 
 
 def _holds_a_file_here(folder: str) -> bool:
-    """A link counts as what it leads to."""
+    """Whether a local folder has a file at any depth; a symbolic link counts as its target."""
     try:
-        lying = list(os.scandir(folder))
+        entries = list(os.scandir(folder))
     except FileNotFoundError:
         return False
-    if any(not one.is_dir() for one in lying):
+    if any(not entry.is_dir() for entry in entries):
         return True
     try:
-        return any(_holds_a_file_here(one.path) for one in lying)
+        return any(_holds_a_file_here(entry.path) for entry in entries)
     except OSError:
         return True  # what cannot be looked at is not known to be empty
 
@@ -160,11 +161,11 @@ def _holds_a_file_here(folder: str) -> bool:
 def _holds_a_file(storage: FileSystem, folder: str) -> bool:
     from pyarrow.fs import FileSelector, FileType
 
-    lying = storage.get_file_info(FileSelector(folder, allow_not_found=True))
-    if any(one.type != FileType.Directory for one in lying):
+    entries = storage.get_file_info(FileSelector(folder, allow_not_found=True))
+    if any(entry.type != FileType.Directory for entry in entries):
         return True
     try:
-        return any(_holds_a_file(storage, one.path) for one in lying)
+        return any(_holds_a_file(storage, entry.path) for entry in entries)
     except OSError:
         return True  # what cannot be looked at is not known to be empty
 
@@ -184,7 +185,7 @@ def make_folder(location: str) -> None:
 
 
 def _require_file(location: str) -> None:
-    """A pipe or a device of this machine would hold its reader for ever."""
+    """Raise Invalid for a directory, and for a pipe or device, whose reader would wait for ever."""
     path = real_path(location)
     if os.path.exists(path) and not os.path.isfile(path):
         what = "A directory" if os.path.isdir(path) else "A pipe or a device"
@@ -192,9 +193,9 @@ def _require_file(location: str) -> None:
 
 
 def delete_file(io: FileIO, location: str) -> int:
-    """Delete a file and return how many went: 0 if there was none.
+    """Delete a file; 1 if it was deleted, 0 if there was none.
 
-    Raises ProviderUnavailable, and Invalid for one of the server's own.
+    Raises ProviderUnavailable, and Invalid for a file of the server's own data.
     """
     require_deletable(location)
     try:
@@ -208,15 +209,15 @@ def delete_file(io: FileIO, location: str) -> int:
     return 1
 
 
-def look(io: FileIO, location: str) -> None:
-    """See that a folder can be reached, writing nothing: the first file tells whether it takes files.
+def require_reachable(io: FileIO, location: str) -> None:
+    """Check that a folder can be reached, without writing to it. Raises ProviderUnavailable.
 
-    Of this machine the folder, or the nearest above it that is there, must be one that this server may write to; of a
-    bucket that holds nothing there yet, the bucket must be there. Raises ProviderUnavailable.
+    On this machine, the folder or the nearest existing one above it must be writable for this server. In a remote
+    storage, the folder or at least its bucket must exist; whether it is writable shows with the first file.
     """
     local = real_path(location)
     if local.startswith("/"):
-        _look_here(location, local)
+        _require_writable_folder(location, local)
         return
     with _storage_errors(location):
         if io.new_input(_address(location)).exists():
@@ -228,13 +229,13 @@ def look(io: FileIO, location: str) -> None:
             if io.new_input(bucket).exists():
                 return
     except ProviderUnavailable as refusal:
-        if not refusal.retryable:  # these keys may see a part of the bucket only
+        if not refusal.retryable:  # keys that may read only a part of the bucket are refused here, and may still do
             return
         raise
     raise ProviderUnavailable(f"There is no {bucket} in the storage.", kind="storage", retryable=False)
 
 
-def _look_here(location: str, path: str) -> None:
+def _require_writable_folder(location: str, path: str) -> None:
     while not os.path.lexists(path):
         path = os.path.dirname(path)
     if not (os.path.isdir(path) and os.access(path, os.W_OK | os.X_OK)):
@@ -242,7 +243,7 @@ def _look_here(location: str, path: str) -> None:
 
 
 def delete_quietly(io: FileIO, locations: Iterable[str]) -> None:
-    """Delete what we can and log the rest: only files we wrote, or that `locations.owned_by` says are the table's."""
+    """Delete files and log failures. Only for files we wrote, or that `table_locations.owned_by` allows."""
     for location in locations:
         try:
             delete_file(io, location)
@@ -267,13 +268,13 @@ def create(io: FileIO, location: str, content: bytes) -> None:
 
 
 def _address(location: str) -> str:
-    """The location as the storage client wants it: Azure's knows the account from its settings."""
+    """The location in the storage client's form: Azure's client takes the account from its settings."""
     return AZURE.sub(r"\1://\2", location)
 
 
 @contextmanager
 def _storage_errors(location: str) -> Iterator[None]:
-    """Turn whatever a storage client raises into our errors, without its text: it may quote requests and keys."""
+    """Turn what a storage client raises into our errors, without its text, which may quote requests and keys."""
     try:
         yield
     except MetalakeError:
@@ -290,7 +291,7 @@ def _storage_errors(location: str) -> Iterator[None]:
             raise _no_such_file(location) from None
         if getattr(error, "errno", None) in NO_SPACE:
             message = f"The storage takes no more at the moment, not {location}; nothing was changed."
-            raise StoreUnavailable(message, kind="storage") from error  # for the log, which says the error's name
+            raise StoreUnavailable(message, kind="storage") from error  # chained, so that the log has its name
         if isinstance(error, IsADirectoryError) or "is a directory" in str(error):
             raise Invalid(f"A directory, not a file: {location}", kind="metadata-file") from None
         reason = _reason(error)
@@ -302,7 +303,7 @@ def _storage_errors(location: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """The one word of it that quotes nobody; PyArrow has no name of its own for every code of S3."""
+    """The error code or class name, which quotes no request; PyArrow does not name every code of S3."""
     for shape in (r"ExceptionName: (\w{1,60})", r"AWS Error (?!UNKNOWN\b)([A-Z_]{1,60})", r"(HTTP status \d{3})"):
         if named := re.search(shape, str(error)):
             return named[1]

@@ -1,4 +1,4 @@
-"""The places and files that a table's metadata names, and which of them are its own."""
+"""The places and files that a table's metadata names, and which of them belong to the table."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ FILE_FIELDS = (
 
 
 def effective_locations(metadata: Mapping[str, Any]) -> list[str]:
-    """Every location that makes an engine, or us, write files for this table or view; the first is its own.
+    """Every location to which an engine or this server writes files of a table or view; the first is its `location`.
 
     Raises Invalid if the metadata has no location or a path property is not text.
     """
     properties = metadata.get("properties") or {}
     paths = [value for key, value in properties.items() if key.strip().lower() in PATH_PROPERTIES]
-    found = [metadata.get("location"), *paths]
-    if not all(isinstance(location, str) and location for location in found):
+    places = [metadata.get("location"), *paths]
+    if not all(isinstance(location, str) and location for location in places):
         raise Invalid("The metadata must name its location, and each of its write paths, as text", kind="location")
-    return [str(location) for location in dict.fromkeys(found)]
+    return [str(location) for location in dict.fromkeys(places)]
 
 
 def added_locations(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
@@ -48,9 +48,9 @@ def logged_files(metadata: Mapping[str, Any]) -> list[str]:
 
 
 def check_metadata_locations(metadata: Mapping[str, Any], allowed: Sequence[str], file_roots: Sequence[str]) -> None:
-    """Raise Invalid unless every effective location is allowed; for every create, commit and register.
+    """Raise Invalid unless every effective location is allowed; called by every create, commit and register.
 
-    It looks at all of them, whatever a request changes: checking only the changed ones was CVE-2026-42812.
+    It checks all of them, whatever a request changes: checking only the changed ones was CVE-2026-42812.
     """
     for location in effective_locations(metadata):
         check_allowed(location, allowed, file_roots=file_roots)
@@ -59,10 +59,10 @@ def check_metadata_locations(metadata: Mapping[str, Any], allowed: Sequence[str]
 def owned_by(
     places: Sequence[str], allowed: Sequence[str], file_roots: Sequence[str], spared: Sequence[str] = ()
 ) -> Callable[[str], bool]:
-    """Tell a table's own files from what its metadata merely names: the test to pass before anything is deleted.
+    """A function that says whether a file belongs to the table; only such files may be deleted.
 
-    A file is the table's if it lies in one of its places that the catalog still allows, and in none of those that are
-    spared. Metadata is written by users and may name any file, so being under an allowed location alone proves nothing.
+    A file is the table's if it lies in one of its `places` that the catalog still allows, and in none of the `spared`
+    ones. Users write the metadata and may name any file in it, so lying in an allowed location is not enough.
     """
     prefixes = [real_path(place) for place in places if is_allowed(place, allowed, file_roots)]
     others = [real_path(place) for place in spared]

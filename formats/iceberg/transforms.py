@@ -1,4 +1,4 @@
-"""Native partitioning and sort orders to Iceberg's partition specs and sort orders, and back.
+"""Translate native partitioning and sort orders to Iceberg's partition specs and sort orders, and back.
 
 Iceberg spec, "Partitioning" and "Sorting": a field of either is a transform of one source column.
 """
@@ -37,7 +37,7 @@ _WIDTH = re.compile(r"(bucket|truncate)\[([0-9]+)\]")
 
 
 class Transform(NamedTuple):
-    """What is done to a column before partitioning or sorting by it; `width` is for bucket and truncate."""
+    """A function of a column to partition or sort by; `width` is for bucket and truncate."""
 
     name: str
     source: Sequence[str]
@@ -48,7 +48,7 @@ class Transform(NamedTuple):
 
 
 def partition_spec(partitioning: Sequence[wire.Partitioning], named: Mapping[str, Place]) -> dict[str, Any] | None:
-    """The Iceberg partition spec, its sources found in `named`, or None when there is no partitioning.
+    """The Iceberg partition spec, or None when there is no partitioning; `named` has the columns by full name.
 
     Raises Unsupported for a strategy Iceberg lacks, Invalid for a wrong or repeated source.
     """
@@ -77,7 +77,7 @@ def partition_spec(partitioning: Sequence[wire.Partitioning], named: Mapping[str
 
 
 def sort_order(orders: Sequence[wire.SortOrder], named: Mapping[str, Place]) -> dict[str, Any] | None:
-    """The Iceberg sort order, its sources found in `named`, or None when unsorted.
+    """The Iceberg sort order, or None when unsorted; `named` has the columns by full name.
 
     Raises Unsupported for a term Iceberg lacks, Invalid for a wrong source.
     """
@@ -152,10 +152,10 @@ def _source(transform: Transform, named: Mapping[str, Place], where: str) -> Pla
 
 
 def native_partitioning(spec: Mapping[str, Any], paths: Mapping[int, Sequence[str]]) -> list[dict[str, Any]]:
-    """The native form of a partition spec; `paths` says which column an id is.
+    """The native form of a partition spec; `paths` has the path of each column by id.
 
-    Void fields, and fields of columns that are gone, partition nothing and are left out; a transform unknown to this
-    version becomes a function of its name.
+    Void fields, and fields of dropped columns, partition nothing and are left out; a transform unknown to this
+    version becomes a function of that name.
     """
     return [
         _native_partition(item["transform"], sources)
@@ -219,15 +219,15 @@ def _describe_term(transform: str, column: str) -> str:
 
 
 def source_ids(fields: Sequence[Mapping[str, Any]]) -> set[int]:
-    """The ids of the columns that partition or sort fields are made from; void fields are made from none."""
+    """The ids of the source columns of partition or sort fields; void fields have none."""
     return {id for item in fields if item["transform"] != "void" for id in _ids(item)}
 
 
 def _ids(item: Mapping[str, Any]) -> list[int]:
-    """Format version 3 allows several sources, in `source-ids`."""
+    """The source columns of a field; format version 3 allows several, in `source-ids`."""
     return item.get("source-ids") or [item["source-id"]]
 
 
 def _source_paths(item: Mapping[str, Any], paths: Mapping[int, Sequence[str]]) -> list[list[str]]:
-    found = [list(paths[id]) for id in _ids(item) if id in paths]
-    return found if len(found) == len(_ids(item)) else []
+    known_paths = [list(paths[id]) for id in _ids(item) if id in paths]
+    return known_paths if len(known_paths) == len(_ids(item)) else []

@@ -1,4 +1,4 @@
-"""Native tables to Iceberg tables and back."""
+"""Translate native tables to Iceberg tables and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILE_FORMATS = ("parquet", "avro", "orc")
 FILE_FORMAT = "write.format.default"
 DISTRIBUTION_MODE = "write.distribution-mode"
 
-# What the table's other fields say, or what Iceberg says itself; nobody sets these (Iceberg: TableProperties).
+# Users never set these: other fields of the table have them, or Iceberg computes them (Iceberg: TableProperties).
 RESERVED = {
     "comment": "it is the table's comment",
     "creator": "it is in the table's audit information",
@@ -42,9 +42,9 @@ def to_iceberg(
 ) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, Any] | None, dict[str, str]]:
     """A native create as Iceberg's schema, partition spec, sort order and properties; None for no spec or order.
 
-    Field ids are provisional, for the catalog to replace. The properties still hold `location` and `format-version`
-    when they were asked for: both are for the caller to take out.
-    Raises Unsupported for what Iceberg cannot hold, Invalid for what contradicts itself; both name the place.
+    Field ids are provisional; the catalog replaces them. If `location` or `format-version` were requested, they are
+    still among the properties, and the caller removes them.
+    Raises Unsupported for what Iceberg cannot express, Invalid for contradictions; both name the place.
     """
     if request.indexes:
         raise Unsupported("indexes: Iceberg has no indexes, and its identifier fields are no key", kind="table")
@@ -102,7 +102,7 @@ def _create_properties(asked: Mapping[str, str]) -> dict[str, str]:
 
 
 def _apply_file_format(asked: str | None, name: str, properties: dict[str, str]) -> None:
-    """`provider` and `format` say `iceberg`, a file format, or both as in `iceberg/orc`."""
+    """Set the file format from `provider` or `format`: `iceberg`, a file format, or both as in `iceberg/orc`."""
     if asked is None or asked.lower() == "iceberg":
         return
     file_format = asked.lower().removeprefix("iceberg/")
@@ -113,7 +113,7 @@ def _apply_file_format(asked: str | None, name: str, properties: dict[str, str])
 
 
 def _distribution_mode(distribution: Distribution | None, partitioned: bool, sorted_: bool) -> str:
-    """The write distribution mode; without a wish, range for a sorted table and hash for a partitioned one."""
+    """The write distribution mode; by default range for a sorted table and hash for a partitioned one."""
     if distribution is None or distribution.strategy == "none":
         return "range" if sorted_ else "hash" if partitioned else "none"
     if distribution.strategy == "even":
@@ -130,10 +130,10 @@ def _distribution_mode(distribution: Distribution | None, partitioned: bool, sor
 
 
 def from_iceberg(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a native table that its Iceberg metadata decides, as they travel.
+    """The parts of a native table's JSON that come from its Iceberg metadata.
 
-    `columns`, `partitioning`, `sortOrders`, `distribution`, `indexes`, `comment` and `properties`; the name and the
-    audit information are the caller's.
+    They are `columns`, `partitioning`, `sortOrders`, `distribution`, `indexes`, `comment` and `properties`; the caller
+    adds the name and the audit information.
     """
     schema = current_schema(metadata)
     struct = fields.read_struct(schema)
@@ -148,7 +148,7 @@ def from_iceberg(metadata: Mapping[str, Any]) -> dict[str, Any]:
         "distribution": _native_distribution(properties.get(DISTRIBUTION_MODE)),
         "indexes": [],
         "comment": comment,
-        "properties": properties | _told_properties(metadata, schema, order, paths),
+        "properties": properties | _computed_properties(metadata, schema, order, paths),
     }
 
 
@@ -170,13 +170,13 @@ def _native_distribution(mode: str | None) -> dict[str, Any]:
     return {"strategy": mode if mode in ("hash", "range") else "none", "number": 0, "funcArgs": []}
 
 
-def _told_properties(
+def _computed_properties(
     metadata: Mapping[str, Any], schema: Mapping[str, Any], order: Mapping[str, Any], paths: Mapping[int, Sequence[str]]
 ) -> dict[str, str]:
-    """What Iceberg keeps outside its properties and the native wire tells as properties."""
+    """Fields of the metadata that the native wire shows as properties."""
     file_format = (metadata.get("properties") or {}).get(FILE_FORMAT, "parquet")
     snapshot = metadata.get("current-snapshot-id")
-    told = {
+    properties = {
         "format": f"iceberg/{file_format}",
         "provider": "iceberg",
         "current-snapshot-id": "none" if snapshot in (None, -1) else str(snapshot),
@@ -184,10 +184,10 @@ def _told_properties(
         "format-version": str(metadata["format-version"]),
     }
     if order.get("fields"):
-        told["sort-order"] = transforms.describe_sort_order(order, paths)
+        properties["sort-order"] = transforms.describe_sort_order(order, paths)
     if identifiers := schema.get("identifier-field-ids"):
-        told["identifier-fields"] = f"[{','.join('.'.join(paths[id]) for id in identifiers if id in paths)}]"
-    return told
+        properties["identifier-fields"] = f"[{','.join('.'.join(paths[id]) for id in identifiers if id in paths)}]"
+    return properties
 
 
 def current_schema(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Native types and default values to Iceberg's and back.
+"""Translate native types and default values to Iceberg's and back.
 
 Iceberg spec, "Primitive Types" and appendix C for the spelling of types and of single values.
 """
@@ -47,7 +47,7 @@ WIDER = {
 
 
 def iceberg_type(native: DataType, ids: Iterator[int], where: str, version: int) -> Type:
-    """The Iceberg type that holds a native type, its nested fields numbered from `ids`.
+    """The Iceberg type for a native type, with nested fields numbered from `ids`.
 
     Raises Unsupported when Iceberg, or format `version` of it, has no such type; `where` names the place.
     """
@@ -116,7 +116,7 @@ def _iceberg_name(native: str) -> str | None:
 
 
 def native_type(type: Type) -> str | dict[str, Any]:
-    """The native wire form of an Iceberg type; a type unknown to this version travels as an external one."""
+    """The native wire form of an Iceberg type; a type unknown to this version becomes an external one."""
     match type:
         case Struct(fields):
             return {"type": "struct", "fields": [_native_member(child) for child in fields]}
@@ -152,9 +152,9 @@ def _native_primitive(type: str) -> str | dict[str, Any]:
 
 
 def default_value(expression: object, type: Type, where: str, version: int) -> Any:
-    """The JSON single value of a native default, or None for none.
+    """The JSON single value of a native default, or None if there is none.
 
-    Raises Unsupported when Iceberg cannot hold it, Invalid when it is no value of the column's type.
+    Raises Unsupported when Iceberg cannot express it, Invalid when it is not a value of the column's type.
     """
     if expression is None or is_null(expression):
         return None

@@ -1,6 +1,6 @@
-"""Changes of schemas and tables as they are kept and travel: the native wire's updates, as JSON.
+"""Changes of schemas and tables as they are stored and sent: the native wire's updates, as JSON.
 
-Of a schema they are `setProperty`, `removeProperty` and `updateComment`.
+The changes of a schema are `setProperty`, `removeProperty` and `updateComment`.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _UPDATES: TypeAdapter[list[Any]] = TypeAdapter(list[TableUpdate])
 
 
 def as_json(updates: Sequence[Any]) -> list[Json]:
-    """Without those that keep what is there."""
+    """The updates as JSON; those that change nothing (`KeepProperty`) are left out."""
     return [update.to_wire() for update in updates if not isinstance(update, KeepProperty)]
 
 
 def read_changes(changes: Sequence[Json]) -> list[Any]:
-    """The updates of `formats.native.tables` that `as_json` was given."""
+    """Read back what `as_json` wrote, as the update classes of `formats.native.tables`."""
     return _UPDATES.validate_python(list(changes))
 
 
 def of_schema(
     before: Mapping[str, str], after: Mapping[str, str], comment: tuple[str | None, str | None]
 ) -> list[Json]:
-    """The changes that make properties `after` of those `before`, and of the first comment the second."""
+    """The changes that turn the properties `before` into `after`; `comment` is the old comment and the new one."""
     changes: list[Json] = [{"@type": "removeProperty", "property": name} for name in before if name not in after]
     changes += [
         {"@type": "setProperty", "property": name, "value": value}
@@ -43,7 +43,7 @@ def of_schema(
 def changed_schema(
     comment: str | None, properties: Mapping[str, str], changes: Sequence[Json]
 ) -> tuple[str | None, dict[str, str]]:
-    """A schema's comment and properties after changes, made in order."""
+    """A schema's comment and properties after the changes, applied in order."""
     properties = dict(properties)
     for change in changes:
         match change["@type"]:

@@ -1,7 +1,7 @@
 """The native wire's types, expressions and columns, as data.
 
 A primitive type is a lower-case string such as `decimal(10,2)`, any other type an object with a `type`. A string that
-names no type we know is kept as an unparsed type, so that a newer client's types survive the journey.
+names no type we know becomes an unparsed type, so that the types of a newer client come back unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NUMBER_COUNT = {"decimal": 2, "time": 1, "timestamp": 1, "timestamp_tz": 1, "va
 
 
 class Primitive(NamedTuple):
-    """A primitive type taken apart: `decimal(10,2)` is `("decimal", (10, 2))`."""
+    """A parsed primitive type: `decimal(10,2)` is `("decimal", (10, 2))`."""
 
     name: str
     arguments: tuple[int | str, ...] = ()
@@ -42,7 +42,7 @@ class Primitive(NamedTuple):
 
 
 def parse_primitive(text: str) -> Primitive | None:
-    """Take a primitive type apart; None when the text names none we know. ValueError: known, but out of range."""
+    """Parse a primitive type; None when the text names none we know. Raises ValueError for a number out of range."""
     trimmed = text.strip()
     if trimmed.lower() in PLAIN_PRIMITIVES:
         return Primitive(trimmed.lower())
@@ -88,12 +88,12 @@ def _not_blank(text: str) -> str:
 
 
 def lower(value: Any) -> Any:
-    """Before-validator for words that are read in any case and kept in lower case."""
+    """Before-validator that accepts a word in any case and makes it lower case."""
     return value.lower() if isinstance(value, str) else value
 
 
 def lower_key(key: str) -> Any:
-    """Before-validator for a union told apart by the word under `key`, whatever its case."""
+    """Before-validator for a union discriminated by the word under `key`, whatever its case."""
 
     def lowered(value: Any) -> Any:
         if isinstance(value, dict) and isinstance(value.get(key), str):
@@ -108,14 +108,14 @@ FieldName = Annotated[list[Name], Field(min_length=1, description="The path to a
 
 
 class UnparsedType(Body):
-    """A type this version does not know, kept as it was written."""
+    """A type that this version does not know, stored as it was written."""
 
     type: Literal["unparsed"]
     unparsed_type: str
 
 
 class ExternalType(Body):
-    """A type only the outside catalog knows, in its own words."""
+    """A type that only the outside catalog knows, in its own spelling."""
 
     type: Literal["external"]
     catalog_string: str
@@ -220,7 +220,7 @@ class FunctionCall(Body):
 
 
 class UnparsedExpression(Body):
-    """An expression this version does not know, kept as it was written."""
+    """An expression that this version does not know, stored as it was written."""
 
     type: Literal["unparsed"]
     unparsed_expression: str
@@ -263,7 +263,7 @@ for _model in (StructField, StructType, ListType, MapType, UnionType, LiteralVal
 
 
 def type_text(type_: Any) -> str:
-    """A wire type in one line, as people read it."""
+    """A wire type as one line of text for people."""
     if not isinstance(type_, dict):
         return str(type_)
     match type_.get("type"):

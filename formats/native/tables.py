@@ -188,7 +188,7 @@ class RenameTable(Body):
 
 
 class UpdateComment(Body):
-    """Say something else about the table, or nothing."""
+    """Replace the table's comment; None removes it."""
 
     action: Literal["updateComment"] = Field(alias="@type")
     new_comment: str | None = None
@@ -206,7 +206,7 @@ class RemoveProperty(Body):
 
 
 class KeepProperty(Body):
-    """What setting a property to its own mask means; it is never sent, and stands where the change stood."""
+    """A property set to its own mask: the value stays. Clients never send this; it replaces their `setProperty`."""
 
     property: Name
 
@@ -305,6 +305,6 @@ TableUpdate = TypeAliasType(
 
 
 class TableUpdatesRequest(Body):
-    """Alterations, made in order and all or nothing; none at all changes nothing."""
+    """Alterations, applied in order, all or none. An empty list changes nothing."""
 
     updates: list[TableUpdate]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from formats.hive.partitions import kept_values, native_partition, partition_name
+from formats.hive.partitions import native_partition, partition_name, stored_values
 from formats.hive.tables import HiveTable, formats_of
 from formats.native.partitions import IdentityPartition
 from metalake.errors import Unsupported
@@ -23,7 +23,7 @@ class HiveLikePartitions(RemotePartitions):
         if "iceberg" in formats_of(of):
             raise Unsupported("The partitions of an Iceberg table are in its metadata.", kind=PARTITION)
         parameters = checked(asked.properties)
-        values = kept_values(of.partition_keys, asked)
+        values = stored_values(of.partition_keys, asked)
         location = parameters.pop("location", None)
         if location is not None:
             self.require_place(of, self.provider.places.hive_place(location, of.location))

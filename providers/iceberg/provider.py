@@ -52,4 +52,4 @@ class IcebergProvider(Placed):
     def test_connection(self) -> None:
         """See that the warehouse can be reached; nothing is written."""
         self.check_locations()
-        storage.look(self.io, self.warehouse)
+        storage.require_reachable(self.io, self.warehouse)

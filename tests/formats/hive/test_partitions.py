@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from formats.hive.partitions import (
     NULL_VALUE,
     escape,
-    kept_values,
     native_partition,
     partition_name,
     partition_values,
+    stored_values,
     unescape,
 )
 from formats.hive.tables import HiveColumn
@@ -33,7 +33,7 @@ def body(*values, names=("day", "carrier"), **more):
 
 
 def kept(keys, *values, **more):
-    return kept_values(keys, read(IdentityPartition, body(*values, **more)))
+    return stored_values(keys, read(IdentityPartition, body(*values, **more)))
 
 
 def refused(error, keys, *values, **more):
@@ -139,7 +139,7 @@ def test_values_are_kept_as_text(hive, native, sent, stored):
 def test_what_is_shown_can_be_sent_back():
     values = ["2026-11-21", "a b/c"]
     shown = native_partition(KEYS, values, {"k": "v"})
-    assert kept_values(KEYS, read(IdentityPartition, shown)) == values
+    assert stored_values(KEYS, read(IdentityPartition, shown)) == values
 
 
 def test_values_come_in_the_order_of_the_keys():

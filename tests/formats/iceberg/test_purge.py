@@ -236,7 +236,7 @@ class TestWhatIsNotTheTables:
         for allowed, roots in (([str(warehouse / "other")], [str(warehouse)]), ([str(warehouse)], [])):
             metadata = metadata_of(io, table)
             outcome = purge.purge(io, metadata, table.metadata_location, owner(metadata, allowed, roots))
-            assert (outcome.deleted, outcome.kept) == (0, 0) and outcome.foreign >= 5
+            assert (outcome.deleted, outcome.left_behind) == (0, 0) and outcome.foreign >= 5
         assert files_under(warehouse) == before
 
     def test_a_manifest_outside_is_not_even_read(self, io, warehouse, victim, monkeypatch):
