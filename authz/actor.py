@@ -1,4 +1,4 @@
-"""Who asks, and with which rights: what every service is given."""
+"""The actor of a request, whom every service takes: who asks, and with which rights."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Actor:
     """Who asks, with the policy as of the request's start; `id` is NOBODY for a name without an account.
 
     `claimed` are stored groups that a trusted token puts the caller in. `active` are the roles whose ALLOWs the caller
-    wants to use, None for all: DENY and ownership are never narrowed. `at` is the moment that is asked about, in
-    seconds since 1970, None for now. `believed` says that `simple` took the name for what it says: who has no account
-    gets one with what they first own (authz.callers.accounts).
+    wants to use, None for all: DENY and ownership are never narrowed. `at` is the moment that the question is about, in
+    seconds since 1970, None for now. `believed`: the `simple` authenticator accepted the name without proof; an account
+    is made when this actor first owns something (authz.callers.accounts).
     """
 
     id: int
@@ -37,12 +37,12 @@ class Actor:
 
     @cached_property
     def roles(self) -> tuple[int, ...]:
-        """Held directly, through a stored group or through a claimed one."""
-        held = self.policy.roles_of(self.id)
+        """The roles held directly, through a stored group or through a claimed one."""
+        stored = self.policy.roles_of(self.id)
         if not self.claimed:
-            return held
+            return stored
         return tuple(
-            sorted({*held, *(role for group in self.claimed for role in self.policy.group_roles.get(group, ()))})
+            sorted({*stored, *(role for group in self.claimed for role in self.policy.group_roles.get(group, ()))})
         )
 
     @cached_property
@@ -65,15 +65,15 @@ class Actor:
         return datetime.fromtimestamp(self.now, UTC)
 
     def mask(self, securables: Sequence[int]) -> int:
-        """All that is allowed and denied to the actor on these securables, at the moment asked about."""
-        held = self.policy.mask(self.roles, securables, self.now)
+        """The mask of all that is allowed and denied to the actor on these securables, at the actor's moment."""
+        mask = self.policy.mask(self.roles, securables, self.now)
         if self.active is None:
-            return held
+            return mask
         allowed = self.policy.mask(self.allowing_roles, securables, self.now)
-        return held >> DENY_SHIFT << DENY_SHIFT | allowed & ALLOWS
+        return mask >> DENY_SHIFT << DENY_SHIFT | allowed & ALLOWS
 
     def as_json(self) -> dict[str, Any]:
-        """Who asks, as it is stored or sent; the policy is read anew where it is taken up (`actor_from`)."""
+        """The actor as it is stored or sent; `actor_from` reads it back with the policy of that later moment."""
         return {"id": self.id, "name": self.name, "claimed": self.claimed, "active": self.active}
 
     def refreshed(self) -> Actor:
@@ -90,7 +90,7 @@ class Actor:
 
 
 def actor_from(stored: Mapping[str, Any]) -> Actor:
-    """The actor that `as_json` told of, with the rights they have now."""
+    """The actor that `as_json` wrote, with the rights they have now."""
     active = stored.get("active")
     return Actor(
         id=stored["id"],

@@ -1,6 +1,6 @@
-"""How rights find the objects they are about, without knowing catalogs, schemas or tables.
+"""Finds the objects that rights are about, without knowing catalogs, schemas or tables.
 
-Whoever keeps those tables registers a Finder at start; the metalake and its roles are found here.
+The room that has those tables registers a Finder at start; metalakes and roles are looked up here.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ T = TypeVar("T")
 
 
 class Finder(Protocol):
-    """What authz asks of those who keep the tables; asks no permission."""
+    """What authz asks of the room that has catalogs, schemas and tables. It checks no permission."""
 
     def find(self, address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
-        """The object with all above it, the metalake first. Of a miss the store is asked what the asker's refusal
-        asks of a hidden object.
+        """The object with all above it, the metalake first; None if it is missing.
+
+        A miss runs the queries that refusing a hidden object to the asker runs, so that timing does not differ.
         """
 
     def ids_of(self, metalake_id: int, addresses: Sequence[Address]) -> list[int | None]:
@@ -36,10 +37,10 @@ class Finder(Protocol):
         """The levels of a nested schema's name."""
 
     def separator(self) -> str:
-        """What stands between the levels of a nested schema's name; never a dot or a percent sign."""
+        """The text between the levels of a nested schema's name; never a dot or a percent sign."""
 
     def catalog_types(self, catalog_ids: Iterable[int]) -> dict[int, str]:
-        """What each of these catalogs holds."""
+        """The type of each of these catalogs, by id."""
 
 
 _finder: list[Finder] = []
@@ -58,7 +59,7 @@ NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")
 
 
 def address_of(metalake: str, kind: Kind, full_name: str) -> Address:
-    """Where a dotted full name points; a column's points to its table. Raises Invalid for the wrong number of parts."""
+    """The address of a dotted full name; a column's is its table's. Raises Invalid for the wrong number of parts."""
     kind, names = Kind(kind), tuple(undotted(full_name))
     if kind is Kind.COLUMN and len(names) > 3:
         kind, names = Kind.TABLE, names[:3]
@@ -82,7 +83,7 @@ def find_metalake(name: str) -> Located | None:
 def find_object(metalake: str, kind: Kind, full_name: str, asker: Actor | None = None) -> Located:
     """The object of a metalake by its full name. Raises NotFound and Invalid of kind "object".
 
-    Where its `asker` is refused what is hidden, a miss takes as long.
+    With an `asker`, a miss takes as long as refusing a hidden object to them.
     """
     address = address_of(metalake, kind, full_name)
     if address.kind is Kind.METALAKE:
@@ -93,12 +94,12 @@ def find_object(metalake: str, kind: Kind, full_name: str, asker: Actor | None =
         nodes = finder().find(address, asker)
         located = Located(nodes=tuple(nodes)) if nodes else None
     if located is None:
-        raise missing(address.kind, address.names, told_as="object")
+        raise missing(address.kind, address.names, error_kind="object")
     return located
 
 
 def id_of(metalake: str, kind: Kind, full_name: str) -> list[int]:
-    """The id that `find_object` finds; none where it refuses, and of a role."""
+    """The id of the object that `find_object` finds; empty if it raises, and for a role."""
     try:
         target = find_object(metalake, kind, full_name)
     except (Invalid, NotFound):
@@ -107,7 +108,7 @@ def id_of(metalake: str, kind: Kind, full_name: str) -> list[int]:
 
 
 def ids_at(metalake: str, addresses: Sequence[Address]) -> list[int]:
-    """The ids that `find_objects` finds, of what is there."""
+    """The ids of the objects at these addresses that exist, metalakes left out."""
     top = find_metalake(metalake)
     if top is None:
         return []
@@ -126,17 +127,17 @@ def find_role(metalake: str, name: str) -> Located | None:
 def find_objects(metalake: Located, addresses: Sequence[Address]) -> Iterator[Located]:
     """Many objects of a metalake, one by one, in a constant number of statements.
 
-    Raises NotFound on reaching one that is missing: one before it that is hidden is refused first, or it would be told.
+    Raises NotFound on reaching one that is missing, so that the caller can refuse a hidden one before it first.
     """
     located = locate_all(metalake, addresses)
     for address in addresses:
         if address not in located:
-            raise missing(address.kind, address.names, told_as="object")
+            raise missing(address.kind, address.names, error_kind="object")
         yield located[address]
 
 
 def locate_all(metalake: Located, addresses: Iterable[Address]) -> dict[Address, Located]:
-    """The objects at these addresses, as find_objects; what is missing is left out."""
+    """The objects at these addresses, as find_objects finds them; missing ones are left out."""
     ids: dict[Address, int | None] = {Address(metalake=metalake.name): metalake.id}
     for some in batches(address for address in addresses if address.kind is not Kind.METALAKE):
         ids |= zip(some, finder().ids_of(metalake.id, some), strict=True)
@@ -145,11 +146,11 @@ def locate_all(metalake: Located, addresses: Iterable[Address]) -> dict[Address,
 
 
 def by_ids(ids: Iterable[int]) -> dict[int, Located]:
-    """These objects with all above them, in two statements for each batch; what is gone is left out."""
-    found = {row[0]: row for row in _securables(ids)}
-    lineages = {id: tuple(int(part) for part in lineage[1:].split("/")) for id, *_, lineage in found.values()}
-    above = {id for lineage in lineages.values() for id in lineage} - found.keys()
-    nodes = {row[0]: Node(*row[:-1]) for row in [*found.values(), *_securables(above)]}
+    """These objects with all above them, in two statements for each batch; missing ones are left out."""
+    rows = {row[0]: row for row in _securables(ids)}
+    lineages = {id: tuple(int(part) for part in lineage[1:].split("/")) for id, *_, lineage in rows.values()}
+    above = {id for lineage in lineages.values() for id in lineage} - rows.keys()
+    nodes = {row[0]: Node(*row[:-1]) for row in [*rows.values(), *_securables(above)]}
     return {
         id: Located(nodes=tuple(nodes[step] for step in lineage))
         for id, lineage in lineages.items()
@@ -163,7 +164,7 @@ def _securables(ids: Iterable[int]) -> Iterator[tuple]:
 
 
 def batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """As many at a time as one statement may name."""
+    """The items in lists of BATCH, as many as one statement may name."""
     waiting = iter(items)
     while some := list(islice(waiting, BATCH)):
         yield some

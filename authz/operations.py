@@ -1,6 +1,7 @@
-"""The one table of operations: on what they are asked, which privileges suffice, which owners may, what is traversed.
+"""The one table of operations: for each the kinds of objects, the privileges that suffice, the owners who may do it,
+and what must be traversed.
 
-Nothing else decides who may do what. Routes and services name a row of this table, or a family of rows where the kind
+Nothing else decides who may do what. Routes and services name a row of this table, or a family of rows if the kind
 of the object is part of the request. Source: docs/authorization.md.
 """
 
@@ -11,12 +12,12 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import cache
 
-from metalake.kinds import KEPT, KINDS, LEAVES, Kind
+from metalake.kinds import KINDS, LEAVES, STORED_KINDS, Kind
 from metalake.privileges import Privilege
 
 
 class Traversal(Enum):
-    """What must be passed to reach the object, unless its catalog or metalake is owned."""
+    """The privileges of use that reaching the object takes, unless the actor owns its catalog or metalake."""
 
     NONE = auto()
     CATALOG = auto()  # USE_CATALOG
@@ -42,14 +43,17 @@ def any_of(*privileges: Privilege) -> Sets:
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """`on` is the kinds it is asked on: the container for creations and lists. Any one of `sufficient` is enough."""
+    """What a request asks to do. Any one set of `sufficient` is enough.
+
+    `on` are the kinds of objects that the rights are checked on: for creations and lists that is the container.
+    """
 
     name: str
     on: frozenset[Kind]
     sufficient: Sets = NOBODY
     owners: frozenset[str]
     traversal: Traversal = Traversal.NONE
-    # Privileges whose DENY blocks the others on objects of these kinds, though not owners.
+    # Privileges whose DENY on objects of these kinds blocks everybody but owners.
     blocked_by: Blocks = ()
 
 
@@ -81,7 +85,7 @@ ALTER_METALAKE = _add("alter_metalake", METALAKE, NOBODY, _TOP)
 DROP_METALAKE = _add("drop_metalake", METALAKE, NOBODY, _TOP)
 ENABLE_METALAKE = _add("enable_metalake", METALAKE, NOBODY, _TOP)
 
-# Lists never refuse what is seen: a schema that only leads to something below lists that, and nothing else.
+# Whoever sees a container may list it: one that is only a path to something below lists that and nothing else.
 LIST_CATALOGS = _add("list_catalogs", METALAKE, ANYONE, _TOP)
 CREATE_CATALOG = _add("create_catalog", METALAKE, any_of(P.CREATE_CATALOG), _TOP)
 TEST_CONNECTION = _add("test_connection", METALAKE, any_of(P.CREATE_CATALOG), _TOP)
@@ -90,7 +94,7 @@ ALTER_CATALOG = _add("alter_catalog", CATALOG, NOBODY, _CATALOG_UP)
 DROP_CATALOG = _add("drop_catalog", CATALOG, NOBODY, _CATALOG_UP)
 ENABLE_CATALOG = _add("enable_catalog", CATALOG, NOBODY, _CATALOG_UP)
 REFRESH_CATALOG = _add("refresh_catalog", CATALOG, NOBODY, _CATALOG_UP)
-# Where a catalog's schemas lie, and its tables beside their schema's folder.
+# Choosing locations for a catalog's schemas, and for tables outside their schema's folder.
 CHOOSE_PLACES = _add("choose_places", CATALOG, NOBODY, _CATALOG_UP)
 
 LIST_SCHEMAS = _add("list_schemas", CATALOG, ANYONE, _CATALOG_UP, Traversal.CATALOG)
@@ -99,7 +103,7 @@ _HIDDEN_PARENT = (P.USE_SCHEMA, frozenset({SCHEMA}))
 CREATE_SCHEMA = _add(
     "create_schema", _CONTAINER, any_of(P.CREATE_SCHEMA), _SCHEMA_UP, Traversal.CATALOG, (_HIDDEN_PARENT,)
 )
-# The same where parents are missing: they are made with it.
+# The same if parent schemas are missing, which are then created too.
 BOOTSTRAP_SCHEMA = _add(
     "bootstrap_schema",
     _CONTAINER,
@@ -114,13 +118,13 @@ DROP_SCHEMA = _add("drop_schema", SCHEMA, NOBODY, _SCHEMA_UP, Traversal.CATALOG)
 
 
 def _leaf_rows(kind: Kind) -> None:
-    """What is asked of every kind of leaf, as its declaration says."""
+    """Add the operations that every kind of leaf has, with the privileges of its declaration."""
     declared = KINDS[kind]
     rights = declared.rights
     assert rights is not None, kind
     _add(f"list_{declared.plural}", SCHEMA, ANYONE, _SCHEMA_UP, Traversal.SCHEMA)
     _add(f"create_{kind}", SCHEMA, any_of(*rights.create), _SCHEMA_UP, Traversal.SCHEMA)
-    # A move is to another schema, where it asks to create; a new name in the same schema is an alteration.
+    # A move leads to another schema and takes the right to create there; a new name in the same one is an alteration.
     for verb, privileges in (("load", rights.load), ("alter", rights.alter), ("move", ()), ("drop", rights.drop)):
         _add(f"{verb}_{kind}", kind, any_of(*privileges), _ALL, Traversal.SCHEMA)
 
@@ -140,11 +144,11 @@ ALTER_VIEW = OPERATIONS["alter_view"]
 MOVE_VIEW = OPERATIONS["move_view"]
 DROP_VIEW = OPERATIONS["drop_view"]
 
-# What only tables are asked.
+# Operations that only tables have.
 REGISTER_TABLE = _add("register_table", SCHEMA, any_of(P.CREATE_TABLE), _SCHEMA_UP, Traversal.SCHEMA)
 VEND_CREDENTIALS = _add("vend_credentials", Kind.TABLE, any_of(P.SELECT_TABLE), _ALL, Traversal.SCHEMA)
 COMMIT_TABLE = _add("commit_table", Kind.TABLE, any_of(P.MODIFY_TABLE), _ALL, Traversal.SCHEMA)
-# The places that a table had before, which nobody else may have until then.
+# Releasing the former places of a table, which no other object may use until then.
 RELEASE_PLACES = _add("release_places", Kind.TABLE, NOBODY, _ALL, Traversal.SCHEMA)
 
 LIST_MEMBERS = _add("list_members", METALAKE, ANYONE, _TOP)
@@ -154,12 +158,12 @@ LIST_ROLES = _add("list_roles", METALAKE, ANYONE, _TOP)
 CREATE_ROLE = _add("create_role", METALAKE, any_of(P.CREATE_ROLE), _TOP)
 READ_ROLES = _add("read_roles", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
 ASSIGN_ROLES = _add("assign_roles", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
-# Its holders load it besides.
+# A role's holders may load it too.
 LOAD_ROLE = _add("load_role", Kind.ROLE, any_of(P.MANAGE_GRANTS), _ALL)
 DROP_ROLE = _add("drop_role", Kind.ROLE, NOBODY, _ALL)
 
 GRANT_ON_METALAKE = _add("grant_on_metalake", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
-# What is traversed lies above the object: whoever may grant on it need not be able to load it.
+# Only what lies above the object is traversed: granting on an object does not require loading it.
 GRANT_ON_CATALOG = _add("grant_on_catalog", CATALOG, any_of(P.MANAGE_GRANTS), _CATALOG_UP)
 GRANT_ON_SCHEMA = _add("grant_on_schema", SCHEMA, any_of(P.MANAGE_GRANTS), _SCHEMA_UP, Traversal.CATALOG)
 GRANT_ON_LEAF = _add("grant_on_leaf", _LEAF, any_of(P.MANAGE_GRANTS), _ALL, Traversal.SCHEMA)
@@ -170,7 +174,7 @@ OWN_SCHEMA = _add("own_schema", SCHEMA, NOBODY, _SCHEMA_UP, Traversal.CATALOG)
 OWN_LEAF = _add("own_leaf", _LEAF, NOBODY, _ALL, Traversal.SCHEMA)
 OWN_ROLE = _add("own_role", Kind.ROLE, NOBODY, _ALL)
 
-# What others may do on an object, now or then, is for whoever may grant there.
+# Reading other people's access to an object, present or past, takes the right to grant there.
 READ_ACCESS_TO_METALAKE = _add("read_access_to_metalake", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
 READ_ACCESS_TO_CATALOG = _add("read_access_to_catalog", CATALOG, any_of(P.MANAGE_GRANTS), _CATALOG_UP)
 READ_ACCESS_TO_SCHEMA = _add("read_access_to_schema", SCHEMA, any_of(P.MANAGE_GRANTS), _SCHEMA_UP, Traversal.CATALOG)
@@ -179,7 +183,7 @@ READ_ACCESS_TO_LEAF = _add("read_access_to_leaf", _LEAF, any_of(P.MANAGE_GRANTS)
 
 def _family(row_of: Callable[[Kind, str], str]) -> dict[Kind, Operation]:
     """The rows of this name for each kind that has one; leaves share theirs."""
-    rows = {kind: row_of(kind, "leaf" if kind in LEAVES else kind) for kind in KEPT}
+    rows = {kind: row_of(kind, "leaf" if kind in LEAVES else kind) for kind in STORED_KINDS}
     return {kind: OPERATIONS[name] for kind, name in rows.items() if name in OPERATIONS}
 
 
@@ -190,37 +194,37 @@ FAMILIES: dict[str, dict[Kind, Operation]] = {
     "own": _family(lambda _, word: f"own_{word}"),
     "read_access": _family(lambda _, word: f"read_access_to_{word}"),
 }
-"""Rows that are one question, asked on objects of different kinds."""
+"""Rows that ask the same of objects of different kinds."""
 
 
 FINDING: dict[str, Operation] = {
     kind: OPERATIONS[f"drop_{kind}"] for kind in LEAVES if (rights := KINDS[kind].rights) and rights.drop
 }
-"""Rows whose holders see the object's name though they may not load it: whoever may drop it must find it."""
+"""Rows that let an actor see an object's name without loading it: whoever may drop it must find it."""
 
 
 def load_of(kind: str) -> Operation:
-    """What seeing an object of this kind asks."""
+    """The operation of loading an object of this kind."""
     return FAMILIES["load"][Kind(kind)]
 
 
 def listing(kind: Kind) -> Operation:
-    """What listing the leaves of a kind asks of their schema."""
+    """The operation of listing a schema's leaves of this kind."""
     return OPERATIONS[f"list_{KINDS[kind].plural}"]
 
 
 def grant_on(kind: str) -> Operation:
-    """What granting and revoking on an object of this kind asks."""
+    """The operation of granting and revoking on an object of this kind."""
     return FAMILIES["grant_on"][Kind(kind)]
 
 
 def own(kind: str) -> Operation:
-    """What setting the owner of an object of this kind asks."""
+    """The operation of setting the owner of an object of this kind."""
     return FAMILIES["own"][Kind(kind)]
 
 
 def read_access(kind: str) -> Operation:
-    """What asking about other people's access to an object of this kind asks."""
+    """The operation of reading other people's access to an object of this kind."""
     return FAMILIES["read_access"][Kind(kind)]
 
 
@@ -233,9 +237,9 @@ _REACH = {
 
 @cache
 def use_of(privilege: Privilege, kind: Kind) -> Operation:
-    """What it takes to use a privilege on an object of this kind: to hold it or to own, and to get there.
+    """The operation of using a privilege on an object of this kind: it takes the privilege or ownership, and traversal.
 
-    On a container that is what it takes on the container itself; objects below may need more.
+    On a container it covers the container itself; objects below may need more.
     """
     if privilege is P.MANAGE_GRANTS:
         return grant_on(kind)

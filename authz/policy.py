@@ -1,8 +1,8 @@
-"""The one evaluator: who may do what, and what they see.
+"""The one evaluator: decides what an actor may do and which objects an actor sees.
 
 Every question is answered from the lineage of an object (its ids and owners, metalake first) and the policy snapshot
-the actor carries. `permits` decides, `require` raises what the caller may know, `visible_*` say the same in SQL for
-lists. The rules are data in `operations`; their meaning is docs/authorization.md.
+the actor carries. `permits` answers yes or no, `require` raises the error that the caller may see, `visible_*` apply
+the same rules to lists, in SQL. The rules are data in `operations`; docs/authorization.md explains them.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Rights:
     owned: frozenset[str]
 
     def allows(self, privilege: Privilege) -> bool:
-        """ALLOW somewhere on the lineage, in any role."""
+        """Whether any role ALLOWs the privilege somewhere on the lineage."""
         return bool(self.mask & privilege.bit)
 
     def denies(self, privilege: Privilege) -> bool:
-        """DENY somewhere on the lineage, in any role."""
+        """Whether any role DENYs the privilege somewhere on the lineage."""
         return bool(self.mask >> DENY_SHIFT & privilege.bit)
 
     def holds(self, privilege: Privilege) -> bool:
@@ -52,7 +52,7 @@ class Rights:
         return [privilege for privilege in Privilege if self.holds(privilege)]
 
 
-def rights(actor: Actor, lineage: Lineage) -> Rights:
+def rights_on(actor: Actor, lineage: Lineage) -> Rights:
     nodes = lineage.nodes
     if not actor.is_member(nodes[0].id):
         return Rights(member=everybody_may(), mask=0, owned=frozenset())
@@ -63,75 +63,75 @@ def rights(actor: Actor, lineage: Lineage) -> Rights:
 
 
 def effective(actor: Actor, lineage: Sequence[int]) -> list[Privilege]:
-    """The privileges in effect for the actor on the object of these ids, the metalake's first; of members alone."""
+    """The privileges in effect for the actor on the object whose lineage has these ids; none for a non-member."""
     mask = actor.mask(lineage) if actor.is_member(lineage[0]) else 0
     return Rights(member=True, mask=mask, owned=frozenset()).effective()
 
 
 def effective_alone(policy: Snapshot, roles: Iterable[int], lineage: Sequence[int]) -> list[Privilege]:
-    """What these roles bring there now, whoever holds them."""
+    """The same for a member with these roles alone, now."""
     return Rights(member=True, mask=policy.mask(roles, lineage, time.time()), owned=frozenset()).effective()
 
 
 def everybody_may() -> bool:
-    """Whether authorization is off: then everybody is a member everywhere, and may do everything."""
+    """Whether authorization is off: then everybody is a member of every metalake and may do everything."""
     return settings.METALAKE_AUTHORIZATION == "off"
 
 
-def decide(operation: Operation, held: Rights, kind: str) -> bool:
+def decide(operation: Operation, rights: Rights, kind: str) -> bool:
     """Whether these rights suffice for an operation on an object of this kind."""
     if everybody_may():
         return True
-    if not held.member:
+    if not rights.member:
         return False
-    owned = held.owned & operation.owners
+    owned = rights.owned & operation.owners
     if Kind.METALAKE in owned or Kind.CATALOG in owned:
         return True
-    if operation.traversal is not Traversal.NONE and not held.holds(Privilege.USE_CATALOG):
+    if operation.traversal is not Traversal.NONE and not rights.holds(Privilege.USE_CATALOG):
         return False
     if Kind.SCHEMA in owned:
         return True
-    if operation.traversal is Traversal.SCHEMA and not held.holds(Privilege.USE_SCHEMA):
+    if operation.traversal is Traversal.SCHEMA and not rights.holds(Privilege.USE_SCHEMA):
         return False
     if operations.SELF in owned:
         return True
-    if operation.blocked_by and any(kind in kinds and held.denies(denied) for denied, kinds in operation.blocked_by):
+    if operation.blocked_by and any(kind in kinds and rights.denies(denied) for denied, kinds in operation.blocked_by):
         return False
-    return any(all(map(held.holds, needed)) for needed in operation.sufficient)
+    return any(all(map(rights.holds, needed)) for needed in operation.sufficient)
 
 
-def may_bootstrap(held: Rights, kind: str) -> bool:
-    """Whether missing parent schemas below this container may be made together with a schema."""
-    return decide(operations.BOOTSTRAP_SCHEMA, held, kind)
+def may_bootstrap(rights: Rights, kind: str) -> bool:
+    """Whether creating a schema in this container may also create its missing parent schemas."""
+    return decide(operations.BOOTSTRAP_SCHEMA, rights, kind)
 
 
 def permits(actor: Actor, operation: Operation, lineage: Lineage) -> bool:
-    return decide(operation, rights(actor, lineage), lineage.nodes[-1].kind)
+    return decide(operation, rights_on(actor, lineage), lineage.nodes[-1].kind)
 
 
-def usable(held: Rights, kind: Kind) -> list[Privilege]:
-    """The privileges that these rights let an actor use on an object of this kind, be it by owning it."""
-    return [p for p in Privilege if kind in grantable_on(p) and decide(operations.use_of(p, kind), held, kind)]
+def usable(rights: Rights, kind: Kind) -> list[Privilege]:
+    """The privileges that these rights let an actor use on an object of this kind, by grants or by ownership."""
+    return [p for p in Privilege if kind in grantable_on(p) and decide(operations.use_of(p, kind), rights, kind)]
 
 
 def require(actor: Actor, operation: Operation, lineage: Lineage) -> None:
-    """Raise NotFound where the object is unseen, Forbidden where only the act is denied."""
-    held = rights(actor, lineage)
+    """Raise NotFound if the actor may not see the object, Forbidden if they see it but may not do this."""
+    rights = rights_on(actor, lineage)
     kind = lineage.nodes[-1].kind
-    if decide(operation, held, kind):
+    if decide(operation, rights, kind):
         return
-    if sees(actor, lineage, held):
+    if sees(actor, lineage, rights):
         raise refusal(actor.name, operation, lineage)
     raise unseen(actor, lineage)
 
 
 def refusal(name: str, operation: Operation, lineage: Lineage) -> Forbidden:
-    """What is told to somebody who sees the object and may not do this."""
+    """The error for an actor who sees the object but may not do this."""
     return Forbidden(f"{name} may not {_act(operation, lineage)}.", kind=lineage.nodes[-1].kind)
 
 
 def unseen(actor: Actor, lineage: Lineage) -> NotFound:
-    """How a hidden object is told: as a miss of the first thing on the way to it that the actor does not see."""
+    """The error for a hidden object: a missing one, of the first container on its path that the actor does not see."""
     for above in _ways(lineage):
         if not sees(actor, above):
             return missing(above.nodes[-1].kind, above.full_name)
@@ -139,7 +139,7 @@ def unseen(actor: Actor, lineage: Lineage) -> NotFound:
 
 
 def _ways(lineage: Lineage) -> Iterator[_Above]:
-    """The containers that a path names one by one: the metalake, the catalog, the whole schema."""
+    """The containers above an object, outermost first: the metalake, the catalog, the schema with all its levels."""
     nodes, names = lineage.nodes, lineage.full_name
     for depth in range(1, len(nodes)):
         if nodes[depth - 1].kind != nodes[depth].kind:
@@ -150,48 +150,48 @@ def require_member(actor: Actor, lineage: Lineage) -> None:
     require(actor, operations.LOAD_METALAKE, lineage)
 
 
-def sees(actor: Actor, lineage: Lineage, held: Rights | None = None) -> bool:
-    """Whether the actor may know that the object exists: it can be loaded, or something below it can be."""
-    held = held or rights(actor, lineage)
+def sees(actor: Actor, lineage: Lineage, rights: Rights | None = None) -> bool:
+    """Whether the actor may know that the object exists: they may load it or something below it."""
+    rights = rights or rights_on(actor, lineage)
     kind = lineage.nodes[-1].kind
-    if not held.member:
+    if not rights.member:
         return False
     if kind == Kind.METALAKE:
         return True
     if kind == Kind.ROLE:
-        return _sees_role(actor, lineage, held)
-    if _may_find(held, kind):
+        return _sees_role(actor, lineage, rights)
+    if _may_find(rights, kind):
         return True
-    return kind == Kind.SCHEMA and _leads_to_seen(actor, lineage, held)
+    return kind == Kind.SCHEMA and _leads_to_seen(actor, lineage, rights)
 
 
-def _may_find(held: Rights, kind: str) -> bool:
-    """Whether these rights load an object of this kind, or show its name to whoever may drop it."""
-    if decide(operations.load_of(kind), held, kind):
+def _may_find(rights: Rights, kind: str) -> bool:
+    """Whether these rights suffice to load an object of this kind, or to see its name in order to drop it."""
+    if decide(operations.load_of(kind), rights, kind):
         return True
     finding = operations.FINDING.get(kind)
-    return finding is not None and decide(finding, held, kind)
+    return finding is not None and decide(finding, rights, kind)
 
 
-def _leads_to_seen(actor: Actor, schema: Lineage, held: Rights) -> bool:
-    """Whether a schema that cannot be loaded may be passed on the way to one below."""
-    return held.member and held.holds(Privilege.USE_CATALOG) and is_path(actor, schema)
+def _leads_to_seen(actor: Actor, schema: Lineage, rights: Rights) -> bool:
+    """Whether a schema that the actor may not load is still shown as the path to one below that they may load."""
+    return rights.member and rights.holds(Privilege.USE_CATALOG) and is_path(actor, schema)
 
 
 def ask_as_if_hidden(actor: Actor, absent: Lineage) -> None:
-    """Ask of what is missing all that `require` asks of what is hidden, the store included: neither takes longer."""
-    held = rights(actor, absent)
+    """Run the queries for a missing object that `require` runs for a hidden one, so that timing does not differ."""
+    rights = rights_on(actor, absent)
     if absent.nodes[-1].kind == Kind.SCHEMA:
-        _leads_to_seen(actor, absent, held)
+        _leads_to_seen(actor, absent, rights)
 
 
-def _sees_role(actor: Actor, lineage: Lineage, held: Rights) -> bool:
-    """Its holders, its owner, and those who may read every role of the metalake."""
-    return lineage.nodes[-1].id in actor.roles or decide(operations.LOAD_ROLE, held, Kind.ROLE)
+def _sees_role(actor: Actor, lineage: Lineage, rights: Rights) -> bool:
+    """Whether the actor holds or owns the role, or may read every role of the metalake."""
+    return lineage.nodes[-1].id in actor.roles or decide(operations.LOAD_ROLE, rights, Kind.ROLE)
 
 
 def _act(operation: Operation, lineage: Lineage) -> str:
-    """What was asked, as a sentence says it: `alter table lake.a.t`, `create table in schema lake.a`."""
+    """The operation in words, for a message: `alter table lake.a.t`, `create table in schema lake.a`."""
     verb = operation.name.partition("_")[0]
     if verb == "own":
         return f"set the owner of {describe(lineage)}"
@@ -221,38 +221,38 @@ class _Above(NamedTuple):
 
 def visible_catalogs(actor: Actor, lineage: Lineage, catalogs: QuerySet) -> QuerySet:
     """The catalogs of a metalake that the actor may load."""
-    held = rights(actor, lineage)
-    if decide(operations.ALTER_METALAKE, held, Kind.METALAKE):
+    rights = rights_on(actor, lineage)
+    if decide(operations.ALTER_METALAKE, rights, Kind.METALAKE):
         return catalogs
-    return catalogs.filter(_owned(actor) | _effective(actor, held, [Privilege.USE_CATALOG]))
+    return catalogs.filter(_owned(actor) | _effective(actor, rights, [Privilege.USE_CATALOG]))
 
 
 def visible_leaves(actor: Actor, lineage: Lineage, rows: QuerySet, kind: Kind) -> QuerySet:
-    """The rows of one kind in a schema that the actor may load, or find to drop them."""
-    declared, listing, held = KINDS[kind].rights, operations.listing(kind), rights(actor, lineage)
+    """The rows of one kind in a schema that the actor may load or drop."""
+    declared, listing, rights = KINDS[kind].rights, operations.listing(kind), rights_on(actor, lineage)
     assert declared is not None, kind
     known = (*declared.load, *declared.drop)
-    if decide(operations.ALTER_SCHEMA, held, Kind.SCHEMA):
+    if decide(operations.ALTER_SCHEMA, rights, Kind.SCHEMA):
         return rows
-    if not decide(listing, held, Kind.SCHEMA):
+    if not decide(listing, rights, Kind.SCHEMA):
         return rows.none()
-    if _reaches_all(actor, held, known):
+    if _reaches_all(actor, rights, known):
         return rows
-    return rows.filter(_owned(actor) | _effective(actor, held, known))
+    return rows.filter(_owned(actor) | _effective(actor, rights, known))
 
 
 def visible_schemas(actor: Actor, lineage: Lineage, schemas: QuerySet) -> QuerySet:
-    """The child schemas that the actor may load, or that lead to one."""
-    held = rights(actor, lineage)
+    """The child schemas that the actor may load, or that lie above one they may load."""
+    rights = rights_on(actor, lineage)
     kind = lineage.nodes[-1].kind
     everything = operations.ALTER_CATALOG if kind == Kind.CATALOG else operations.ALTER_SCHEMA
-    if decide(everything, held, kind):
+    if decide(everything, rights, kind):
         return schemas
-    if not (held.member and held.holds(Privilege.USE_CATALOG)):
+    if not (rights.member and rights.holds(Privilege.USE_CATALOG)):
         return schemas.none()
-    if _reaches_all(actor, held, [Privilege.USE_SCHEMA]):
+    if _reaches_all(actor, rights, [Privilege.USE_SCHEMA]):
         return schemas
-    loadable = _owned(actor) | _effective(actor, held, [Privilege.USE_SCHEMA])
+    loadable = _owned(actor) | _effective(actor, rights, [Privilege.USE_SCHEMA])
     owned = Securable.objects.filter(
         _owned(actor),
         kind=Kind.SCHEMA,
@@ -263,7 +263,7 @@ def visible_schemas(actor: Actor, lineage: Lineage, schemas: QuerySet) -> QueryS
 
 
 def is_path(actor: Actor, lineage: Lineage) -> bool:
-    """Whether a schema that cannot be loaded leads to one that can."""
+    """Whether the actor may load some schema below this one."""
     if everybody_may():
         return True
     owned = Securable.objects.filter(_owned(actor), below(lineage_text(lineage)), kind=Kind.SCHEMA)
@@ -281,36 +281,36 @@ def _granted(actor: Actor, privilege: Privilege, effect: Effect) -> QuerySet[Gra
     )
 
 
-def _effective(actor: Actor, held: Rights, privileges: Sequence[Privilege]) -> Q:
-    """Rows on which one of the privileges is effective, given what the container's lineage already says."""
+def _effective(actor: Actor, rights: Rights, privileges: Sequence[Privilege]) -> Q:
+    """A filter for the rows on which one of the privileges is in effect, given the rights on their container."""
     shown = Q(pk__in=[])
     for privilege in privileges:
-        if held.denies(privilege):
+        if rights.denies(privilege):
             continue
         not_denied = ~_carrying(actor, privilege, Effect.DENY)
-        if held.allows(privilege):
+        if rights.allows(privilege):
             shown |= not_denied
         else:
             shown |= _carrying(actor, privilege, Effect.ALLOW) & not_denied
     return shown
 
 
-def _reaches_all(actor: Actor, held: Rights, privileges: Sequence[Privilege]) -> bool:
-    """Whether one of the privileges is effective on whatever lies in the container: then no row need be asked."""
+def _reaches_all(actor: Actor, rights: Rights, privileges: Sequence[Privilege]) -> bool:
+    """Whether one of the privileges is in effect on everything in the container, so that rows need no filter."""
     return any(
-        held.allows(privilege) and not held.denies(privilege) and _carriers(actor, privilege, Effect.DENY) == []
+        rights.allows(privilege) and not rights.denies(privilege) and _carriers(actor, privilege, Effect.DENY) == []
         for privilege in privileges
     )
 
 
 def _carriers(actor: Actor, privilege: Privilege, effect: Effect) -> list[int] | None:
-    """The ids of what carries such a grant itself; None where they are many."""
+    """The ids of the objects that carry such a grant themselves; None if there are too many to name."""
     roles = actor.roles if effect is Effect.DENY else actor.allowing_roles
     return actor.policy.carrying(roles, snapshot.mask_of(privilege, effect), actor.now)
 
 
 def _carrying(actor: Actor, privilege: Privilege, effect: Effect) -> Q:
-    """Rows that carry such a grant themselves: by their ids where these are few, which databases plan best."""
+    """A filter for the rows that carry such a grant themselves: by ids if they are few, which databases plan best."""
     ids = _carriers(actor, privilege, effect)
     if ids is None:
         return Q(pk__in=_granted(actor, privilege, effect).values("content_object_id"))
@@ -318,7 +318,7 @@ def _carrying(actor: Actor, privilege: Privilege, effect: Effect) -> Q:
 
 
 def _steps_to_granted(actor: Actor, lineage: Lineage) -> set[int]:
-    """The children of an object on the way to a schema below where a grant of USE_SCHEMA is effective."""
+    """The ids of an object's children that are, or lie above, a schema with an effective grant of USE_SCHEMA."""
     depth = len(lineage.nodes)
     carrying = _carrying(actor, Privilege.USE_SCHEMA, Effect.ALLOW)
     granted = Securable.objects.filter(below(lineage_text(lineage)), carrying, kind=Kind.SCHEMA)
@@ -331,9 +331,9 @@ def _steps_to_granted(actor: Actor, lineage: Lineage) -> set[int]:
 
 
 def require_no_escape(actor: Actor, target: Lineage, home: Lineage) -> None:
-    """A move must not shed a DENY that the mover could not lift: it stands on an object left behind."""
-    kept = {node.id for node in home.nodes}
-    left = [node.id for node in target.nodes[:-1] if node.id not in kept]
+    """Raise Forbidden if a move to `home` would shed a DENY of a former parent that the actor may not lift."""
+    home_ids = {node.id for node in home.nodes}
+    left = [node.id for node in target.nodes[:-1] if node.id not in home_ids]
     denied = Grant.objects.filter(unended(actor.moment), content_object__in=left, effect=Effect.DENY.value)
     for securable_id in denied.values_list("content_object_id", flat=True).distinct():
         depth = next(place for place, node in enumerate(target.nodes) if node.id == securable_id)

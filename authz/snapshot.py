@@ -1,11 +1,11 @@
 """The policy of all metalakes in memory, immutable, keyed by the policy epoch.
 
-Grants without a time span are masks; those with one are kept beside them and looked at with the clock.
+Grants without a time span are masks; those with one lie beside them and are compared with the clock.
 
-A request reads the epoch with its identity in one statement; where the epoch moved, one more statement brings the
-changes since, so that no request ever decides on an older policy than was acknowledged when it began. Owners are
-columns of the objects and are not in here. Every granting transaction calls `publish`, which moves the epoch under
-a row lock: epochs are ordered as their commits are.
+A request reads the epoch with its identity in one statement; if the epoch moved, one more statement reads the changes
+since then, so that no request decides on an older policy than was acknowledged when it began. Owners are columns of
+the objects and are not in here. Every granting transaction calls `publish`, which moves the epoch under a row lock, so
+epochs have the order of their commits.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ DENY_SHIFT = 64
 MOST_LOOKED_AT = 50_000
 MOST_NAMED = 1000
 ALLOWS = (1 << DENY_SHIFT) - 1
-KEPT_CHANGES = 10_000
+CHANGES_STORED = 10_000
 TOPICS = frozenset({"grants", "members", "user_roles", "user_groups", "group_roles"})
 
 _NOTHING: Mapping[int, Any] = {}
 
 
 class Timed(NamedTuple):
-    """A grant for a time: the mask of its privilege, from and until when (seconds since 1970)."""
+    """A grant for a time: the mask of its privilege, and from and until when (seconds since 1970)."""
 
     mask: int
     starts: float
@@ -51,7 +51,10 @@ def mask_of(privilege: Privilege, effect: Effect | str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """Who belongs where, who holds which roles, and each role's grants as securable id -> mask, or -> timed grants."""
+    """Who is in which metalake and group, who holds which roles, and each role's grants.
+
+    `grants` are securable id -> mask for each role id, `timed` securable id -> grants for a time.
+    """
 
     epoch: int
     stamp: str
@@ -67,10 +70,10 @@ class Snapshot:
         """Roles held directly or through a group."""
         roles = self._roles.get(user_id)
         if roles is None:
-            held = set(self.user_roles.get(user_id, ()))
+            role_ids = set(self.user_roles.get(user_id, ()))
             for group_id in self.user_groups.get(user_id, ()):
-                held.update(self.group_roles.get(group_id, ()))
-            roles = self._roles[user_id] = tuple(sorted(held))
+                role_ids.update(self.group_roles.get(group_id, ()))
+            roles = self._roles[user_id] = tuple(sorted(role_ids))
         return roles
 
     def groups_of(self, user_id: int) -> tuple[int, ...]:
@@ -80,35 +83,35 @@ class Snapshot:
         return user_id in self.members.get(metalake_id, ())
 
     def mask(self, roles: Iterable[int], lineage: Sequence[int], now: float) -> int:
-        """Everything allowed and denied to these roles anywhere on the lineage at that moment."""
-        found = 0
+        """All that is allowed and denied to these roles anywhere on the lineage at that moment."""
+        mask = 0
         for role in roles:
             grants = self.grants.get(role, _NOTHING)
             for securable in lineage:
                 if securable in grants:
-                    found |= grants[securable]
+                    mask |= grants[securable]
             if role in self.timed:
                 timed = self.timed[role]
                 for securable in lineage:
                     for grant in timed.get(securable, ()):
                         if grant.starts <= now < grant.ends:
-                            found |= grant.mask
-        return found
+                            mask |= grant.mask
+        return mask
 
     def carrying(self, roles: Iterable[int], mask: int, now: float) -> list[int] | None:
-        """The securables that themselves carry a grant of the mask to these roles; None where they are too many."""
+        """The ids of securables that carry a grant of the mask to these roles; None if there are too many."""
         of_roles = [self.grants[role] for role in roles if role in self.grants]
         if sum(map(len, of_roles)) > MOST_LOOKED_AT:
             return None
-        found = {securable for grants in of_roles for securable, held in grants.items() if held & mask}
+        carriers = {securable for grants in of_roles for securable, granted in grants.items() if granted & mask}
         for role in roles if self.timed else ():
             for securable, timed in self.timed.get(role, _NOTHING).items():
                 if any(grant.mask & mask and grant.starts <= now < grant.ends for grant in timed):
-                    found.add(securable)
-        return sorted(found) if len(found) <= MOST_NAMED else None
+                    carriers.add(securable)
+        return sorted(carriers) if len(carriers) <= MOST_NAMED else None
 
     def after(self, epoch: int, stamp: str, changes: Iterable[list[Any]]) -> Snapshot:
-        """The snapshot with these changes; what did not change is shared."""
+        """The snapshot with these changes applied; what did not change is shared with this one."""
         tables: dict[str, dict[int, Any]] = {}
         fresh_roles: set[int] = set()
         for name, key, *rest in changes:
@@ -177,11 +180,11 @@ def _seconds(moment: str | datetime | None, otherwise: float) -> float:
     return (datetime.fromisoformat(moment) if isinstance(moment, str) else moment).timestamp()
 
 
-# Changes say what is true now, so that applying one twice does no harm.
+# A change states what is true from now on, so that applying it twice does no harm.
 
 
 def grants_change(role_id: int, securable_id: int, entries: list[dict[str, Any]]) -> list[Any]:
-    """All that the role holds on the securable: privilege, effect, and starts and ends (ISO) where it has them."""
+    """All that the role holds on the securable now: privilege, effect, and starts and ends (ISO) if it has them."""
     return ["grants", role_id, securable_id, entries]
 
 
@@ -203,7 +206,7 @@ def groups_change(user_id: int, group_ids: Iterable[int]) -> list[Any]:
 
 
 def publish(changes: list[list[Any]]) -> None:
-    """Move the epoch; must be called inside the transaction that made the changes, after its last check of rights."""
+    """Move the epoch; to be called inside the transaction that made the changes, after its last check of rights."""
     if not changes:
         return
     stamp = token_hex(8)
@@ -211,11 +214,11 @@ def publish(changes: list[list[Any]]) -> None:
     epoch = PolicyEpoch.objects.values_list("value", flat=True).get(pk=1)
     PolicyChange.objects.create(epoch=epoch, stamp=stamp, changes=changes)
     if epoch % 1000 == 0:
-        PolicyChange.objects.filter(epoch__lt=epoch - KEPT_CHANGES).delete()
+        PolicyChange.objects.filter(epoch__lt=epoch - CHANGES_STORED).delete()
 
 
 def begin(**signal: Any) -> None:
-    """The first epoch of an empty store, after its migrations; its stamp tells it from the one of another store."""
+    """Write the first epoch of an empty store, after its migrations; its stamp is unlike that of any other store."""
     if not PolicyEpoch.objects.exists():
         stamp = token_hex(8)
         PolicyEpoch.objects.create(pk=1, value=1, stamp=stamp)
@@ -240,7 +243,7 @@ def at(epoch: int, stamp: str) -> Snapshot:
 
 
 def latest() -> Snapshot:
-    """One statement, and one more where the epoch moved."""
+    """The snapshot as of now: one statement, and one more if the epoch moved."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT value, stamp FROM authz_policyepoch WHERE id = 1")
         return at(*cursor.fetchone())
@@ -253,7 +256,7 @@ def forget() -> None:
 
 
 def _follow(snapshot: Snapshot | None) -> Snapshot | None:
-    """The snapshot brought up to date by its missing changes; None where they are not all kept."""
+    """The snapshot brought up to date by the changes since; None if they are no longer all stored."""
     if snapshot is None:
         return None
     since = PolicyChange.objects.filter(epoch__gte=snapshot.epoch).order_by("epoch")
@@ -268,14 +271,14 @@ def _follow(snapshot: Snapshot | None) -> Snapshot | None:
 def load() -> Snapshot:
     """The whole policy as of one epoch: seven statements, streamed.
 
-    A change that commits between them is read by some of them alone; following it puts the others right.
+    A change that commits between them shows in some of them only; applying it afterwards corrects the others.
     """
     read = _read()
     return _follow(read) or read
 
 
 def _read() -> Snapshot:
-    # PostgreSQL hands out the many grants in pieces only through a cursor of its own.
+    # PostgreSQL returns the many grants in batches only through a server-side cursor.
     with connection.cursor() as cursor, connection.chunked_cursor() as streamed:
         cursor.execute("SELECT value, stamp FROM authz_policyepoch WHERE id = 1")
         epoch, stamp = cursor.fetchone()
@@ -300,11 +303,11 @@ def _read() -> Snapshot:
 
 
 def _pairs(cursor: Any, sql: str) -> dict[int, tuple[int, ...]]:
-    found: dict[int, list[int]] = {}
+    pairs: dict[int, list[int]] = {}
     cursor.execute(sql)
     for left, right in cursor:
-        found.setdefault(left, []).append(right)
-    return {left: tuple(sorted(rights)) for left, rights in found.items()}
+        pairs.setdefault(left, []).append(right)
+    return {left: tuple(sorted(rights)) for left, rights in pairs.items()}
 
 
 def _grants(cursor: Any) -> dict[int, dict[int, int]]:
@@ -327,13 +330,13 @@ def _grants(cursor: Any) -> dict[int, dict[int, int]]:
 
 
 def _timed() -> dict[int, dict[int, tuple[Timed, ...]]]:
-    found: dict[int, dict[int, tuple[Timed, ...]]] = {}
+    timed: dict[int, dict[int, tuple[Timed, ...]]] = {}
     rows = Grant.objects.filter(unended(timezone.now()), group__role__isnull=False)
     rows = rows.exclude(starts_at__isnull=True, ends_at__isnull=True)
     for role_id, securable_id, codename, effect, starts, ends in rows.values_list(
         "group__role", "content_object_id", "permission__codename", "effect", "starts_at", "ends_at"
     ):
         grant = Timed(mask_of(Privilege(codename), effect), _seconds(starts, 0), _seconds(ends, inf))
-        of_role = found.setdefault(role_id, {})
+        of_role = timed.setdefault(role_id, {})
         of_role[securable_id] = (*of_role.get(securable_id, ()), grant)
-    return found
+    return timed

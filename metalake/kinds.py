@@ -245,13 +245,15 @@ _DECLARED = (
 )
 KINDS: dict[Kind, KindDeclaration] = {declaration.kind: declaration for declaration in _DECLARED}
 
-KEPT = tuple(kind for kind, declared in KINDS.items() if declared.slot)
+STORED_KINDS = tuple(kind for kind, declared in KINDS.items() if declared.slot)
 """The kinds that have rows."""
-LEAVES = tuple(kind for kind in KEPT if KINDS[kind].is_leaf)
+LEAVES = tuple(kind for kind in STORED_KINDS if KINDS[kind].is_leaf)
 """Those of them that lie in schemas."""
 IN_CATALOGS = (Kind.SCHEMA, *LEAVES)
 """Those that lie in catalogs, containers first."""
-BESIDE_CATALOGS = tuple(kind for kind in KEPT if KINDS[kind].lies_in == (Kind.METALAKE,) and kind is not Kind.CATALOG)
+BESIDE_CATALOGS = tuple(
+    kind for kind in STORED_KINDS if KINDS[kind].lies_in == (Kind.METALAKE,) and kind is not Kind.CATALOG
+)
 """Those that lie in a metalake beside its catalogs; walks over what is in a metalake leave them out."""
 CONTAINERS = (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA)
 """Those that hold others, outermost first."""
@@ -266,12 +268,12 @@ def slot_of(kind: str) -> str:
 
 def kind_choices() -> list[tuple[str, str]]:
     """As a field of a model takes them: a function, so that a new kind is no migration."""
-    return [(kind.value, kind.value) for kind in KEPT]
+    return [(kind.value, kind.value) for kind in STORED_KINDS]
 
 
 def slot_choices() -> list[tuple[str, str]]:
     """The same for slots."""
-    return [(slot, slot.capitalize()) for slot in dict.fromkeys(slot_of(kind) for kind in KEPT)]
+    return [(slot, slot.capitalize()) for slot in dict.fromkeys(slot_of(kind) for kind in STORED_KINDS)]
 
 
 def above(kind: Kind) -> frozenset[Kind]:

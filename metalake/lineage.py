@@ -171,9 +171,9 @@ def lineage_text(lineage: Lineage) -> str:
     return "".join(f"/{node.id}" for node in lineage.nodes)
 
 
-def missing(kind: str, names: Sequence[str], *, told_as: str | None = None) -> NotFound:
-    """What a miss and a hidden object are both answered with; `told_as` is the kind that the wires tell, if another."""
-    return NotFound(f"{kind.capitalize()} {'.'.join(names)} does not exist.", kind=told_as or kind)
+def missing(kind: str, names: Sequence[str], *, error_kind: str | None = None) -> NotFound:
+    """The error for a missing and for a hidden object alike; `error_kind` is the kind it is reported as, if another."""
+    return NotFound(f"{kind.capitalize()} {'.'.join(names)} does not exist.", kind=error_kind or kind)
 
 
 def logical(name: SchemaName) -> str:

@@ -1,4 +1,4 @@
-"""One question about access with all that its explanation reads, and the words for it."""
+"""One question about access, with all that its explanation reads and the sentences it is written in."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ HIDDEN = "an object you may not see"
 
 
 @dataclass(frozen=True)
-class Told:
-    """A grant with its role and its object by name; no object where the asker may not see it."""
+class NamedGrant:
+    """A grant with its role and its object by name; `on` is None if the asker may not see the object."""
 
     role: str
     privilege: Privilege
@@ -36,11 +36,11 @@ class Told:
 
 @dataclass(frozen=True)
 class Reason:
-    """One sentence of an explanation, what it rests on, and the same as data; `on` is what is owned."""
+    """One sentence of an explanation, the reasons for it, and the same as data; `on` is the object that is owned."""
 
     says: str
     because: tuple[Reason, ...] = ()
-    grant: Told | None = None
+    grant: NamedGrant | None = None
     group: str | None = None
     owner: Owner | None = None
     on: Located | None = None
@@ -48,12 +48,12 @@ class Reason:
 
 @dataclass(frozen=True)
 class Case:
-    """`subject` is whom the question is about, on the policy of the moment asked about."""
+    """Whether `subject` may do the operation on `target`. The subject's policy is that of the moment asked about."""
 
     asker: Actor
     state: State
     subject: Actor
-    found: Located
+    target: Located
     operation: Operation
     _known: dict[int, bool] = field(default_factory=dict, repr=False)
 
@@ -63,19 +63,19 @@ class Case:
 
     @property
     def top(self) -> Located:
-        return self.found.top
+        return self.target.top
 
     @cached_property
     def lineage(self) -> list[Located]:
-        """The metalake first, and the object last."""
-        return [Located(nodes=self.found.nodes[: depth + 1]) for depth in range(len(self.found.nodes))]
+        """The objects from the metalake down to the target, each with its own lineage."""
+        return [Located(nodes=self.target.nodes[: depth + 1]) for depth in range(len(self.target.nodes))]
 
     @cached_property
     def grants(self) -> list[GrantRow]:
-        """All that the subject's roles are given on the lineage, the nearest to the object first; DENYs too."""
+        """The grants, ALLOW and DENY, of the subject's roles on the lineage, the nearest to the object first."""
         if not self.subject.roles:
             return []
-        depths = {node.id: depth for depth, node in enumerate(self.found.nodes)}
+        depths = {node.id: depth for depth, node in enumerate(self.target.nodes)}
         rows = self.state.grants(depths, self.subject.roles)
         return sorted(rows, key=lambda row: -depths[row.object_id])
 
@@ -99,27 +99,27 @@ class Case:
         return next(located for located in self.lineage if located.id == object_id)
 
     def owned_at(self, level: str) -> list[Located]:
-        """What the subject owns at one level of the lineage, nearest first."""
+        """The objects that the subject owns at one level of the lineage, nearest first."""
         return [located for located in self.at_level(level) if self.subject.owns(located.nodes[-1])]
 
     def at_level(self, level: str) -> list[Located]:
         if level == operations.SELF:
-            return [self.found]
+            return [self.target]
         return [located for located in reversed(self.lineage) if located.kind == level]
 
     def nearest(self, privilege: Privilege) -> Located:
-        """The object itself, or the nearest one above it, that the privilege can be granted on."""
+        """The target, or the nearest object above it, that the privilege can be granted on."""
         return next(on for on in reversed(self.lineage) if on.kind in grantable_on(privilege))
 
-    # Words
+    # Sentences
 
     def named(self, on: Located) -> str:
         return policy.describe(on) if self.is_known(on) else HIDDEN
 
     def is_known(self, on: Located) -> bool:
-        """Whether the asker may know of this object: they named it or see it today, or it is gone since."""
+        """Whether the asker may know of this object: they named it, they see it today, or it no longer exists."""
         if on.id not in self._known:
-            self._known[on.id] = on.id == self.found.id or self._is_seen(on)
+            self._known[on.id] = on.id == self.target.id or self._is_seen(on)
         return self._known[on.id]
 
     def _is_seen(self, on: Located) -> bool:
@@ -130,13 +130,13 @@ class Case:
     def _today(self) -> dict[int, Located]:
         if self.state.at is None:
             return {located.id: located for located in self.lineage}
-        return by_ids(node.id for node in self.found.nodes)
+        return by_ids(node.id for node in self.target.nodes)
 
     def shown(self, on: Located) -> Located | None:
         return on if self.is_known(on) else None
 
-    def told(self, row: GrantRow) -> Told:
-        return Told(
+    def named_grant(self, row: GrantRow) -> NamedGrant:
+        return NamedGrant(
             role=self.roles.get(row.role_id, ""),
             privilege=row.privilege,
             effect=row.effect,
@@ -149,24 +149,26 @@ class Case:
 
     def grant_reason(self, row: GrantRow, comment: str = "") -> Reason:
         """ "Role analysts allows select_table on table lake.sales.orders, granted by olga on 2026-08-01 12:00 UTC." """
-        told = self.told(row)
+        grant = self.named_grant(row)
         verb = "denies" if row.effect is Effect.DENY else "allows"
-        says = f"Role {told.role} {verb} {row.privilege} on {self.named(self.at(row.object_id))}{comment}"
+        says = f"Role {grant.role} {verb} {row.privilege} on {self.named(self.at(row.object_id))}{comment}"
         says += f", granted by {row.grantor} on {spoken(row.granted_at)}"
         if row.ends_at is not None:
             says += f" until {spoken(row.ends_at)}"
-        return Reason(f"{says}.", because=self.holding(row.role_id), grant=told)
+        return Reason(f"{says}.", because=self.holding(row.role_id), grant=grant)
 
     def holding(self, role_id: int) -> tuple[Reason, ...]:
-        """How the subject comes to hold a role: themselves, and through each of their groups."""
-        held, role = self.subject.policy, self.roles.get(role_id, "")
+        """Why the subject holds a role: directly, and through each group that holds it."""
+        snapshot, role = self.subject.policy, self.roles.get(role_id, "")
         direct = (
-            [Reason(f"{self.who} holds role {role}.")] if role_id in held.user_roles.get(self.subject.id, ()) else []
+            [Reason(f"{self.who} holds role {role}.")]
+            if role_id in snapshot.user_roles.get(self.subject.id, ())
+            else []
         )
         through = [
             Reason(f"{self.who} is in group {name}, which holds role {role}.", group=name)
             for group_id, name in self.groups.items()
-            if role_id in held.group_roles.get(group_id, ())
+            if role_id in snapshot.group_roles.get(group_id, ())
         ]
         return (*direct, *through)
 
@@ -176,7 +178,7 @@ def is_ahead(row: GrantRow, now: datetime) -> bool:
 
 
 def reads_access(actor: Actor, on: Located) -> bool:
-    """Whether the actor may know what others may do there."""
+    """Whether the actor may read other people's access to this object."""
     return policy.permits(actor, operations.read_access(on.kind), on)
 
 

@@ -1,4 +1,4 @@
-"""Why somebody may do something on an object or may not, now or at a moment, and what would change a no."""
+"""Explains why somebody may or may not do something on an object, now or at a moment, and what would change a no."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_GRANTS = 10
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked about, on an object of one kind: a row of the operation table, or the use of a privilege."""
+    """The operation that a question is about; `privilege` is set if it is the use of a privilege."""
 
     operation: Operation
     privilege: Privilege | None = None
@@ -36,7 +36,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`changes` are sets of steps, each of which is enough; None for the past, which nobody changes."""
+    """`changes` are sets of steps, each of which is enough; None for a yes, and for the past, which cannot change."""
 
     allowed: bool
     user: str
@@ -48,7 +48,7 @@ class Explanation:
 
 
 def read_wanted(kind: Kind, privilege: str | None, operation: str | None) -> Wanted:
-    """Raises Invalid unless one of them is named, and known, and has a meaning on objects of this kind."""
+    """Raises Invalid unless exactly one of the two is named, exists and applies to objects of this kind."""
     if (privilege is None) == (operation is None):
         raise Invalid("Name a privilege or an operation, and not both.")
     if kind not in FAMILIES["read_access"]:
@@ -78,9 +78,9 @@ def known_privilege(name: str) -> Privilege:
 def explain(
     actor: Actor, metalake: str, kind: Kind, full_name: str, wanted: Wanted, user: str | None, as_of: datetime | None
 ) -> Explanation:
-    """Why the user (None: the caller) may use what is wanted on the object, or may not.
+    """Why the user (None: the caller) may or may not do what is wanted on the object.
 
-    Raises NotFound for an object that the caller may not know of, Forbidden for questions about others.
+    Raises NotFound for an object that the caller may not know of, Forbidden if they may not ask about others.
     """
     state = open_state(actor, metalake, as_of)
     target = state.locate(kind, full_name, actor)
@@ -91,41 +91,41 @@ def explain(
     if about.id == NOBODY and user not in (None, actor.name):
         missed(actor, metalake, "user")
     case = Case(actor, state, about, target, wanted.operation)
-    allowed, because, changes = decided(case)
+    allowed, because, changes = decide(case)
     return Explanation(allowed, about.name, wanted, target, as_of, because, changes)
 
 
-def decided(case: Case) -> tuple[bool, tuple[Reason, ...], tuple[tuple[Step, ...], ...] | None]:
-    """The evaluator's answer, its reasons, and for a no of today the sets of steps."""
-    held = held_in(case)
-    if policy.decide(case.operation, held, case.found.kind):
-        return True, _why_yes(case, held), None
-    levels = {SELF, *(node.kind for node in case.found.nodes)}
-    sets = remedies(case.operation, held, case.found.kind, levels)
+def decide(case: Case) -> tuple[bool, tuple[Reason, ...], tuple[tuple[Step, ...], ...] | None]:
+    """The evaluator's answer, its reasons, and for a no about the present the sets of steps that would change it."""
+    rights = rights_in(case)
+    if policy.decide(case.operation, rights, case.target.kind):
+        return True, _why_yes(case, rights), None
+    levels = {SELF, *(node.kind for node in case.target.nodes)}
+    sets = remedies(case.operation, rights, case.target.kind, levels)
     changes = None
     if case.state.at is None:
         way_out = Remedies(case)
         changes = tuple(way_out.steps(pieces) for pieces in sets)
-    return False, _why_no(case, held, sets), changes
+    return False, _why_no(case, rights, sets), changes
 
 
-def held_in(case: Case) -> Rights:
-    """The subject's rights; who is no member shows what would count if they were."""
-    held = policy.rights(case.subject, case.found)
-    if held.member:
-        return held
+def rights_in(case: Case) -> Rights:
+    """The subject's rights; for a non-member those that they would have as a member, marked as no member."""
+    rights = policy.rights_on(case.subject, case.target)
+    if rights.member:
+        return rights
     now = case.subject.policy
     joined = now.after(now.epoch, now.stamp, [member_change(case.top.id, case.subject.id, True)])
-    return replace(policy.rights(replace(case.subject, policy=joined), case.found), member=False)
+    return replace(policy.rights_on(replace(case.subject, policy=joined), case.target), member=False)
 
 
-def _why_yes(case: Case, held: Rights) -> tuple[Reason, ...]:
-    """Membership, which every way needs; then the one way, or all of them, each with what it rests on."""
+def _why_yes(case: Case, rights: Rights) -> tuple[Reason, ...]:
+    """Membership, which is always needed; then each sufficient set of rights with the reasons for it."""
     member = Reason(f"{case.who} is a member of {policy.describe(case.top)}.")
-    ways = [way[1:] for way in supports(case.operation, held, case.found.kind)]
+    ways = [way[1:] for way in supports(case.operation, rights, case.target.kind)]
     if len(ways) == 1:
-        return (member, *_held(case, ways[0]))
-    return (member, *(Reason(_way(case, way), _held(case, way)) for way in ways))
+        return (member, *_reasons_for(case, ways[0]))
+    return (member, *(Reason(_way(case, way), _reasons_for(case, way)) for way in ways))
 
 
 def _way(case: Case, way: Pieces) -> str:
@@ -138,7 +138,7 @@ def _way(case: Case, way: Pieces) -> str:
     return f"{words[0][0].upper()}{words[0][1:]} is enough." if way[0].what is What.OWN else f"{words[0]} is enough."
 
 
-def _held(case: Case, way: Pieces) -> tuple[Reason, ...]:
+def _reasons_for(case: Case, way: Pieces) -> tuple[Reason, ...]:
     reasons: list[Reason] = []
     for piece in way:
         if piece.what is What.OWN:
@@ -158,9 +158,9 @@ def _owning(case: Case, on: Located) -> Reason:
     return Reason(says, group=group, owner=Owner(group, "group"), on=case.shown(on))
 
 
-def _why_no(case: Case, held: Rights, sets: list[Pieces]) -> tuple[Reason, ...]:
-    """What every piece of the remedies is about, once; of who is no member nothing else is told."""
-    if not held.member:
+def _why_no(case: Case, rights: Rights, sets: list[Pieces]) -> tuple[Reason, ...]:
+    """One reason for each piece that is lacking; for a non-member only that they are none."""
+    if not rights.member:
         return (Reason(f"{case.who} is no member of {policy.describe(case.top)}."),)
     reasons = []
     for what, of in dict.fromkeys(piece for pieces in sets for piece in pieces):
@@ -175,7 +175,7 @@ def _why_no(case: Case, held: Rights, sets: list[Pieces]) -> tuple[Reason, ...]:
 
 
 def _lacking(case: Case, privilege: Privilege) -> Reason:
-    """No ALLOW counts; those that will, or that this request left out, are named."""
+    """The reason that no ALLOW is in force, with those that begin later or whose role this request left out."""
     now, ahead, left_out = case.subject.moment, [], []
     for row in _allows(case, privilege):
         if is_ahead(row, now) and row.starts_at is not None:
@@ -193,10 +193,10 @@ def _allows(case: Case, privilege: Privilege) -> list[GrantRow]:
 
 
 def _grants(case: Case, rows: list[GrantRow]) -> tuple[Reason, ...]:
-    told = [case.grant_reason(row) for row in rows[:MAX_GRANTS]]
-    if more := len(rows) - len(told):
-        told.append(Reason(f"So do {more} more grants."))
-    return tuple(told)
+    reasons = [case.grant_reason(row) for row in rows[:MAX_GRANTS]]
+    if more := len(rows) - len(reasons):
+        reasons.append(Reason(f"So do {more} more grants."))
+    return tuple(reasons)
 
 
 def _listed(names: object) -> str:

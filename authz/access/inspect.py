@@ -1,7 +1,7 @@
-"""Reading the rights on an object: every grant that reaches it, who holds them, and what the reader may do there.
+"""Reading the rights on an object: the grants that reach it, who holds them, and what the reader may do there.
 
-Whoever may grant on an object, or owns it, reads every grant that reaches it; everybody else reads those of their own
-roles: those of others are not for everyone.
+Whoever may grant on an object, or owns it, reads every grant that reaches it; everybody else reads only the grants of
+their own roles.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Standing:
 
 
 def grants_on(actor: Actor, lineage: Lineage) -> GrantsSeen:
-    """Every grant that reaches the object, as far as the actor may read them: three statements at most.
+    """The grants that reach the object and that the actor may read; three statements at most.
 
     The caller has made sure that the actor sees the object.
     """
@@ -113,26 +113,26 @@ def grants_on(actor: Actor, lineage: Lineage) -> GrantsSeen:
     rows = Grant.objects.filter(unended(actor.moment), content_object_id__in=ids, group__role__isnull=False)
     if not is_complete:
         rows = rows.filter(group__role__in=actor.roles)
-    # DENY sorts behind ALLOW and comes first, so that what is cut off never changes a verdict on what is shown.
-    found = _read(actor, lineage, rows.order_by("-effect", "pk")[: MAX_GRANTS + 1])
-    grants = found[:MAX_GRANTS]
+    # DENY sorts after ALLOW and is read first, so that what is cut off never changes a verdict on what is shown.
+    rows_read = _read(actor, lineage, rows.order_by("-effect", "pk")[: MAX_GRANTS + 1])
+    grants = rows_read[:MAX_GRANTS]
     holders = _holders({grant.role_id for grant in grants}) if is_complete else {}
     judged = [replace(grant, holders=holders.get(grant.role_id), verdict=_verdict(grant, grants)) for grant in grants]
     judged.sort(key=lambda grant: (-grant.depth, not grant.is_deny, grant.privilege, grant.role))
-    return GrantsSeen(tuple(judged), is_complete, is_cut=len(found) > MAX_GRANTS)
+    return GrantsSeen(tuple(judged), is_complete, is_cut=len(rows_read) > MAX_GRANTS)
 
 
 def may_read_all(actor: Actor, lineage: Lineage) -> bool:
     """Whether the actor reads the grants of roles they do not hold."""
-    return policy.may_grant(actor, lineage) or operations.SELF in policy.rights(actor, lineage).owned
+    return policy.may_grant(actor, lineage) or operations.SELF in policy.rights_on(actor, lineage).owned
 
 
 def standing(actor: Actor, lineage: Lineage) -> Standing:
-    """No statement: it is all in the actor's snapshot."""
-    held = policy.rights(actor, lineage)
+    """What the actor may do on the object; no statement, it is all in the actor's snapshot."""
+    rights = policy.rights_on(actor, lineage)
     kind = Kind(lineage.nodes[-1].kind)
-    owns = next((node for node in lineage.nodes if actor.owns(node)), None) if held.member else None
-    privileges = [privilege for privilege in held.effective() if kind in grantable_on(privilege)]
+    owns = next((node for node in lineage.nodes if actor.owns(node)), None) if rights.member else None
+    privileges = [privilege for privilege in rights.effective() if kind in grantable_on(privilege)]
     return Standing(owns, tuple(privileges))
 
 
@@ -159,11 +159,11 @@ def _read(actor: Actor, lineage: Lineage, rows: QuerySet[Grant]) -> list[GrantSe
 
 
 def _holders(role_ids: Collection[int]) -> dict[int, Holders]:
-    """Two statements, however many roles and however many hold them."""
+    """The holders of each role; two statements, however many roles and holders there are."""
     if not role_ids:
         return {}
     holders = {role_id: Holders() for role_id in role_ids}
-    # Former members may be kept in a role or a group for a DENY; they hold nothing until they are added again.
+    # Former members may stay in a role or a group for its DENY; they hold nothing until they are added again.
     members = User.groups.through.objects.filter(user__memberships__metalake=F("group__role__parent"))
     direct = _first_few(members.filter(group__role__in=role_ids), "group_id", "user__username")
     for role_id, name, total in direct.values_list("group__role", "user__username", "total"):
@@ -193,7 +193,7 @@ def _first_few(rows, of: str, by: str):  # type: ignore[no-untyped-def]  # a thr
 
 
 def _verdict(grant: GrantSeen, grants: Sequence[GrantSeen]) -> str:
-    """One line where the privilege is both allowed and denied on this lineage, else nothing: DENY wins."""
+    """A sentence on what wins if the privilege is both allowed and denied on this lineage, else ""; DENY wins."""
     rivals = [other for other in grants if other.privilege == grant.privilege and other.effect != grant.effect]
     rivals = [other for other in rivals if other.is_in_force]
     if not rivals or not grant.is_in_force:

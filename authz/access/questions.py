@@ -1,4 +1,4 @@
-"""Who reaches an object, what somebody reaches, and many checks at once; who may ask is what asking says."""
+"""Who reaches an object, what somebody reaches, and many checks at once; `asking` decides who may ask."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from authz import policy
 from authz.access import reach
-from authz.access.asking import open_state, require_reader, standing, subject
+from authz.access.asking import as_of_today, open_state, require_reader, subject
 from authz.access.explanations import Wanted
 from authz.access.reach import Access, Reached
 from authz.actor import NOBODY, Actor
@@ -51,14 +51,14 @@ class Question(NamedTuple):
 def who_reaches(
     actor: Actor, metalake: str, on: Place, as_of: datetime | None, privilege: Privilege | None, after: str
 ) -> tuple[Located, Iterator[Access]]:
-    """The object, and the members who can use a privilege on it, by name, behind one.
+    """The object, and the members who can use a privilege on it, by name, from the one after `after`.
 
     Raises NotFound and Forbidden unless the caller may read who has access there.
     """
     state = open_state(actor, metalake, as_of)
-    found = _locate(actor, state, on)
-    require_reader(actor, state, found)
-    return found, reach.access_to(state, found, privilege, after)
+    target = _locate(actor, state, on)
+    require_reader(actor, state, target)
+    return target, reach.access_to(state, target, privilege, after)
 
 
 @misses_counted("user", "group", "role")
@@ -71,30 +71,30 @@ def what_is_reached(
     privilege: Privilege | None,
     after: str = "",
 ) -> Iterator[Reached]:
-    """What somebody reaches at or below an object (None: the metalake), by lineage, behind one.
+    """What somebody reaches at or below an object (None: the metalake), by lineage, from the one after `after`.
 
-    Everybody asks about themselves; others are for whoever may read access to that object. Raises NotFound and
-    Forbidden, and NotFound of kind "user", "group" or "role", before the first object.
+    Everybody may ask about themselves; asking about others takes the right to read access to that object. Raises
+    NotFound and Forbidden, and NotFound of kind "user", "group" or "role", before the first object.
     """
     state = open_state(actor, metalake, as_of)
-    found = _locate(actor, state, below) if below else state.top
+    target = _locate(actor, state, below) if below else state.top
     if whom.sort == "user":
-        about = subject(actor, state, found, whom.name)
+        about = subject(actor, state, target, whom.name)
         if about.id == NOBODY and whom.name != actor.name:
             raise _nobody(whom)
     else:
-        require_reader(actor, state, found)
+        require_reader(actor, state, target)
         about = _alone(state, whom, state.policy_on())
-    return reach.reach(state, about, found, privilege, after)
+    return reach.reach(state, about, target, privilege, after)
 
 
-def _alone(state: State, whom: Whom, held: Snapshot) -> Actor:
+def _alone(state: State, whom: Whom, snapshot: Snapshot) -> Actor:
     names = state.groups() if whom.sort == "group" else state.roles()
     id = next((id for id, name in names.items() if name == whom.name), None)
     if id is None:
         raise _nobody(whom)
     make = reach.group_alone if whom.sort == "group" else reach.role_alone
-    return make(id, whom.name, held, state.at)
+    return make(id, whom.name, snapshot, state.at)
 
 
 def _nobody(whom: Whom) -> NotFound:
@@ -109,15 +109,15 @@ def _locate(actor: Actor, state: State, on: Place) -> Located:
 
 
 def check(actor: Actor, metalake: str, questions: Sequence[Question], as_of: datetime | None) -> list[bool]:
-    """The answers in order, all of them at one moment; what is missing or unseen is a no.
+    """The answers in order, all as of one moment; a missing or hidden object is a no.
 
     Raises Invalid for a malformed name, and Forbidden for a question about somebody else on an object that the caller
-    sees without being allowed to read access there; both name the question.
+    sees but may not read access to; both name the question.
     """
     state = open_state(actor, metalake, as_of)
     located = _locate_all(state, questions)
-    held = state.policy_on({node.id for found in located.values() for node in found.nodes})
-    myself = actor if state.at is None else state.actor(actor.name, held)
+    snapshot = state.policy_on({node.id for each in located.values() for node in each.nodes})
+    myself = actor if state.at is None else state.actor(actor.name, snapshot)
     members = state.members() if any(question.user not in (None, actor.name) for question in questions) else {}
     subjects = {None: myself, actor.name: myself}
     may_read: dict[int, bool] = {}
@@ -125,15 +125,15 @@ def check(actor: Actor, metalake: str, questions: Sequence[Question], as_of: dat
     types = _types(questions, located)
     answers = []
     for place, (user, wanted, on) in enumerate(questions):
-        found = located.get(on)
-        if found is not None and user not in (None, actor.name):
-            if found.id not in may_read:
-                may_read[found.id] = _may_read(actor, today[found.id], place)
-            if not may_read[found.id]:
-                found = None
+        target = located.get(on)
+        if target is not None and user not in (None, actor.name):
+            if target.id not in may_read:
+                may_read[target.id] = _may_read(actor, today[target.id], place)
+            if not may_read[target.id]:
+                target = None
         if user not in subjects:
-            subjects[user] = Actor(members.get(user or "", NOBODY), user or "", held, at=state.at)
-        answers.append(found is not None and _allowed(subjects[user], wanted, found, types))
+            subjects[user] = Actor(members.get(user or "", NOBODY), user or "", snapshot, at=state.at)
+        answers.append(target is not None and _allowed(subjects[user], wanted, target, types))
     return answers
 
 
@@ -148,7 +148,7 @@ def _locate_all(state: State, questions: Sequence[Question]) -> dict[Place, Loca
 
 
 def _types(questions: Sequence[Question], located: Mapping[Place, Located]) -> dict[int, str]:
-    """The types of the catalogs that privileges of one type are asked about in."""
+    """The type of each catalog that is asked about with a privilege that only one type of catalog has."""
     asked = [question.on for question in questions if question.wanted.privilege and family(question.wanted.privilege)]
     ids = {located[on].nodes[1].id for on in asked if on in located and len(located[on].nodes) > 1}
     return finder().catalog_types(ids) if ids else {}
@@ -157,11 +157,11 @@ def _types(questions: Sequence[Question], located: Mapping[Place, Located]) -> d
 def _today(
     state: State, questions: Sequence[Question], located: Mapping[Place, Located], actor: Actor
 ) -> dict[int, Located]:
-    """Where it is asked who may read access to what questions about others are about."""
+    """The objects of questions about others, by id, as they are today: rights to read access are asked of these."""
     about_others = [on for user, _, on in questions if on in located and user not in (None, actor.name)]
-    found = [located[on] for on in dict.fromkeys(about_others)]
-    stands = found if state.at is None else standing(found)
-    return {each.id: now for each, now in zip(found, stands, strict=True)}
+    targets = [located[on] for on in dict.fromkeys(about_others)]
+    present = targets if state.at is None else as_of_today(targets)
+    return {each.id: now for each, now in zip(targets, present, strict=True)}
 
 
 def _may_read(actor: Actor, today: Located, place: int) -> bool:

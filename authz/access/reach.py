@@ -1,7 +1,7 @@
 """What somebody reaches below an object, and who reaches an object: the evaluator's answers for many at once.
 
-It decides nothing itself: rights are put together on the way down, and `policy.usable` says what they are good for,
-once for all objects where they are alike.
+It decides nothing itself: it collects rights from the top down, and asks `policy.usable` what they permit, once for
+all objects with the same rights.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CONTAINERS = frozenset(CONTAINERS)
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """What somebody may use on an object, and whether they own it; one stands for every object where it is the same."""
+    """What somebody may use on an object, and whether they own it; objects with the same answer share one Use."""
 
     kind: Kind
     owner: bool
@@ -53,7 +53,7 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True)
 class Bearer(Actor):
-    """A group or a role by itself: a member who holds these roles and is in the claimed group, and nothing else."""
+    """A group or a role by itself: a member with just these roles, in the claimed group if it is a group."""
 
     bears: tuple[int, ...] = ()
 
@@ -65,38 +65,38 @@ class Bearer(Actor):
         return True
 
 
-def group_alone(group_id: int, name: str, held: Snapshot, at: float | None) -> Bearer:
-    bears = tuple(held.group_roles.get(group_id, ()))
-    return Bearer(NOBODY, name, held, claimed=(group_id,), at=at, bears=bears)
+def group_alone(group_id: int, name: str, snapshot: Snapshot, at: float | None) -> Bearer:
+    bears = tuple(snapshot.group_roles.get(group_id, ()))
+    return Bearer(NOBODY, name, snapshot, claimed=(group_id,), at=at, bears=bears)
 
 
-def role_alone(role_id: int, name: str, held: Snapshot, at: float | None) -> Bearer:
-    return Bearer(NOBODY, name, held, at=at, bears=(role_id,))
+def role_alone(role_id: int, name: str, snapshot: Snapshot, at: float | None) -> Bearer:
+    return Bearer(NOBODY, name, snapshot, at=at, bears=(role_id,))
 
 
-def usable(held: Rights, kind: Kind, catalog_type: str | None) -> tuple[Privilege, ...]:
-    """policy.usable, without privileges that mean nothing in a catalog of that type."""
-    return tuple(privilege for privilege in policy.usable(held, kind) if fits(privilege, catalog_type))
+def usable(rights: Rights, kind: Kind, catalog_type: str | None) -> tuple[Privilege, ...]:
+    """policy.usable, without privileges that do not apply in a catalog of that type."""
+    return tuple(privilege for privilege in policy.usable(rights, kind) if fits(privilege, catalog_type))
 
 
 def fits(privilege: Privilege, catalog_type: str | None) -> bool:
-    """Whether the privilege means anything in a catalog of that type; None is no catalog, or one that is gone."""
+    """Whether the privilege applies in a catalog of that type; None is no catalog, or one that no longer exists."""
     return catalog_type is None or family(privilege) in (None, catalog_type)
 
 
 def access_to(state: State, target: Located, privilege: Privilege | None, after: str) -> Iterator[Access]:
-    """Every enabled member with a privilege to use there, or with the one that is given, by name, behind one."""
-    held = state.policy_on([node.id for node in target.nodes])
+    """The enabled members who can use any privilege on the target, or the given one; by name, after `after`."""
+    snapshot = state.policy_on([node.id for node in target.nodes])
     catalog_type = type_of(target)
     alike: dict[tuple, Use] = {}
     for name, user_id in sorted(state.members().items()):
         if name <= after:
             continue
-        actor = Actor(user_id, name, held, at=state.at)
+        actor = Actor(user_id, name, snapshot, at=state.at)
         key = actor.is_member(target.metalake.id), actor.roles, tuple(map(actor.owns, target.nodes))
         use = alike.get(key)
         if use is None:
-            rights = policy.rights(actor, target)
+            rights = policy.rights_on(actor, target)
             use = Use(target.kind, operations.SELF in rights.owned, usable(rights, target.kind, catalog_type))
             alike[key] = use
         if use.privileges if privilege is None else privilege in use.privileges:
@@ -113,17 +113,17 @@ def type_of(target: Located) -> str | None:
 def reach(
     state: State, actor: Actor, below: Located, privilege: Privilege | None = None, after: str = ""
 ) -> Iterator[Reached]:
-    """What the actor can load or use a privilege on, or use the given one on, at or below an object.
+    """The objects at or below another that the actor can load or use a privilege on, or use the given privilege on.
 
-    By lineage, so that parents come first; `after` is the lineage of the last one that is known already. Memory is
-    bounded by the grants of the actor, for the past by the metalake's objects.
+    They come by lineage, so that parents come first; `after` is the lineage of the last one of the page before. Memory
+    is bounded by the grants of the actor, for the past by the metalake's objects.
     """
     return _Descent(state, actor, below, privilege).objects(after)
 
 
 @dataclass(slots=True)
 class _Above:
-    """A container on the way down: what is inherited from it."""
+    """A container that lies above what is read next, with what its children inherit."""
 
     lineage: str
     kind: Kind | None
@@ -172,7 +172,7 @@ class _Descent:
                     ahead = f"{row.lineage}0"
             if len(rows) < size:
                 return
-            # Reading on takes ever more at once; past what was left out it begins small again.
+            # Each read takes more rows than the last; after a jump over what is not reached it begins small again.
             last = f"{rows[-1].lineage}/"
             start, size = (ahead, FEWEST) if ahead > last else (last, min(size * 4, MOST))
 
@@ -182,7 +182,7 @@ class _Descent:
             way = "/" + "/".join(steps[:depth])
             rows = self.state.walk(self.below, way, 1)
             if not rows or rows[0].lineage != way:
-                return  # gone with all that was below it
+                return  # it no longer exists, nor does anything below it
             self._know_types(rows)
             self._enter(rows[0])
 
@@ -191,7 +191,7 @@ class _Descent:
             self.types |= finder().catalog_types(catalogs)
 
     def _enter(self, row: Placed) -> Reached | None:
-        """What the actor may use there; what is below it comes next."""
+        """What the actor reaches at this row, if anything; a container becomes the parent of the rows after it."""
         id, kind, name, lineage, owner_user, owner_group = row
         parent, above = lineage.rpartition("/")[0], self.above
         while above[-1].lineage != parent:
@@ -235,7 +235,7 @@ class _Descent:
         return use
 
     def _is_dead_end(self, row: Placed) -> bool:
-        """Whether nothing below is reached: rights do not change there, and are good for nothing on any kind."""
+        """Whether nothing below is reached: no grant or ownership changes the rights there, and they permit nothing."""
         if row.id in self.ways_to_granted:
             return False
         above = self.above[-1]
@@ -247,7 +247,10 @@ class _Descent:
         return not self._owns_below(row.lineage)
 
     def _owns_below(self, lineage: str) -> bool:
-        """Asked from one lineage to the next, so that each piece of what is owned is read once."""
+        """Whether the actor owns something below this lineage.
+
+        Called with ascending lineages, so that each batch of what is owned is read once.
+        """
         first, behind = f"{lineage}/", f"{lineage}0"
         while self._owned_next is None or (self._owned_next and self._owned_next[-1] < first):
             self._owned_next = self.state.owned(self.actor, self.below, first, OWNED_AT_ONCE)
@@ -255,15 +258,15 @@ class _Descent:
 
 
 def granted_to(actor: Actor) -> Mapping[int, int]:
-    """All that is allowed and denied to the actor at the moment, by object."""
-    held, now = actor.policy, actor.now
-    found: dict[int, int] = {}
+    """The mask of all that is allowed and denied to the actor at their moment, by object id."""
+    snapshot, now = actor.policy, actor.now
+    masks: dict[int, int] = {}
     for role in actor.roles:
         counts = -1 if role in actor.allowing_roles else ~ALLOWS
-        for id, mask in held.grants.get(role, {}).items():
-            found[id] = found.get(id, 0) | mask & counts
-        for id, grants in held.timed.get(role, {}).items():
+        for id, mask in snapshot.grants.get(role, {}).items():
+            masks[id] = masks.get(id, 0) | mask & counts
+        for id, grants in snapshot.timed.get(role, {}).items():
             for grant in grants:
                 if grant.starts <= now < grant.ends:
-                    found[id] = found.get(id, 0) | grant.mask & counts
-    return found
+                    masks[id] = masks.get(id, 0) | grant.mask & counts
+    return masks

@@ -1,7 +1,7 @@
-"""Why the evaluator says yes or no: it is asked again, with less than what is held or with more.
+"""Finds why the evaluator says yes or no, by asking it again with fewer rights or with more.
 
-More membership, ALLOW and ownership never takes a right away, and more DENY never gives one. So a yes is explained by
-the smallest parts of what is held that suffice, and a no by the smallest changes that would turn it into a yes.
+Adding membership, an ALLOW or ownership never takes a right away, and adding a DENY never gives one. So a yes is
+explained by the smallest subsets of the rights that suffice, and a no by the smallest changes that turn it into a yes.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from metalake.privileges import Effect, Privilege
 
 MAX_SETS = 5
 LEVELS: tuple[str, ...] = (operations.SELF, *reversed(CONTAINERS))
-"""What may be owned on the way to an object, nearest first."""
+"""The levels of a lineage that may be owned, nearest to the object first."""
 
 
 class What(Enum):
-    """What rights are made of: being a member, an ALLOW, a DENY that does not stand, owning."""
+    """The sorts of pieces that rights consist of: membership, an ALLOW, the absence of a DENY, ownership."""
 
     MEMBER = auto()
     ALLOW = auto()
@@ -48,66 +48,66 @@ Pieces = tuple[Piece, ...]
 MEMBER = Piece(What.MEMBER)
 
 
-def supports(operation: Operation, held: Rights, kind: str) -> list[Pieces]:
-    """The smallest parts of these rights, which allow the operation, that still do; every DENY stays."""
+def supports(operation: Operation, rights: Rights, kind: str) -> list[Pieces]:
+    """The smallest subsets of these rights that still allow the operation, with every DENY left in place."""
     pieces = [MEMBER]
-    pieces += [Piece(What.ALLOW, privilege) for privilege in mentioned(operation) if held.allows(privilege)]
-    pieces += [Piece(What.OWN, level) for level in LEVELS if level in held.owned & operation.owners]
-    denies = sum(mask_of(privilege, Effect.DENY) for privilege in Privilege if held.denies(privilege))
+    pieces += [Piece(What.ALLOW, privilege) for privilege in mentioned(operation) if rights.allows(privilege)]
+    pieces += [Piece(What.OWN, level) for level in LEVELS if level in rights.owned & operation.owners]
+    denies = sum(mask_of(privilege, Effect.DENY) for privilege in Privilege if rights.denies(privilege))
     return _smallest(operation, Rights(member=False, mask=denies, owned=frozenset()), kind, pieces)
 
 
-def remedies(operation: Operation, held: Rights, kind: str, levels: Collection[str]) -> list[Pieces]:
-    """The smallest sets of changes with which these rights, which refuse the operation, would allow it.
+def remedies(operation: Operation, rights: Rights, kind: str, levels: Collection[str]) -> list[Pieces]:
+    """The smallest sets of pieces that, added to these rights, would allow the operation that they refuse.
 
-    To own one of these levels is a remedy only where nothing else helps.
+    Owning one of the levels is offered only if nothing else helps.
     """
     asked = mentioned(operation)
-    pieces = [] if held.member else [MEMBER]
-    pieces += [Piece(What.NO_DENY, privilege) for privilege in asked if held.denies(privilege)]
-    pieces += [Piece(What.ALLOW, privilege) for privilege in asked if not held.allows(privilege)]
-    if not decide(operation, given(held, pieces), kind):
-        asked_levels = operation.owners & set(levels) - held.owned
+    pieces = [] if rights.member else [MEMBER]
+    pieces += [Piece(What.NO_DENY, privilege) for privilege in asked if rights.denies(privilege)]
+    pieces += [Piece(What.ALLOW, privilege) for privilege in asked if not rights.allows(privilege)]
+    if not decide(operation, given(rights, pieces), kind):
+        asked_levels = operation.owners & set(levels) - rights.owned
         pieces += [Piece(What.OWN, level) for level in LEVELS if level in asked_levels]
-    return _smallest(operation, held, kind, pieces)
+    return _smallest(operation, rights, kind, pieces)
 
 
 def mentioned(operation: Operation) -> list[Privilege]:
-    """The privileges that the answer may depend on: those of the way, those that suffice, those that block."""
-    found: list[Privilege] = []
+    """The privileges that the answer may depend on: those traversed, those that suffice, those that block."""
+    privileges: list[Privilege] = []
     if operation.traversal is not Traversal.NONE:
-        found.append(Privilege.USE_CATALOG)
+        privileges.append(Privilege.USE_CATALOG)
     if operation.traversal is Traversal.SCHEMA:
-        found.append(Privilege.USE_SCHEMA)
-    found += (privilege for needed in operation.sufficient for privilege in sorted(needed))
-    found += (privilege for privilege, _ in operation.blocked_by)
-    return list(dict.fromkeys(found))
+        privileges.append(Privilege.USE_SCHEMA)
+    privileges += (privilege for needed in operation.sufficient for privilege in sorted(needed))
+    privileges += (privilege for privilege, _ in operation.blocked_by)
+    return list(dict.fromkeys(privileges))
 
 
-def given(held: Rights, pieces: Iterable[Piece]) -> Rights:
-    """The rights with these pieces besides."""
+def given(rights: Rights, pieces: Iterable[Piece]) -> Rights:
+    """The rights with these pieces added."""
     for what, of in pieces:
         match what:
             case What.MEMBER:
-                held = replace(held, member=True)
+                rights = replace(rights, member=True)
             case What.ALLOW:
-                held = replace(held, mask=held.mask | mask_of(Privilege(of), Effect.ALLOW))
+                rights = replace(rights, mask=rights.mask | mask_of(Privilege(of), Effect.ALLOW))
             case What.NO_DENY:
-                held = replace(held, mask=held.mask & ~mask_of(Privilege(of), Effect.DENY))
+                rights = replace(rights, mask=rights.mask & ~mask_of(Privilege(of), Effect.DENY))
             case What.OWN:
-                held = replace(held, owned=held.owned | {of})
-    return held
+                rights = replace(rights, owned=rights.owned | {of})
+    return rights
 
 
-def _smallest(operation: Operation, held: Rights, kind: str, pieces: Sequence[Piece]) -> list[Pieces]:
-    """The first few of the smallest sets with which the rights suffice; none of them contains another."""
-    found: list[Pieces] = []
+def _smallest(operation: Operation, rights: Rights, kind: str, pieces: Sequence[Piece]) -> list[Pieces]:
+    """The smallest sets of pieces with which the rights suffice, MAX_SETS at most; none contains another."""
+    sets: list[Pieces] = []
     for size in range(len(pieces) + 1):
         for some in combinations(pieces, size):
-            if any(set(smaller) <= set(some) for smaller in found):
+            if any(set(smaller) <= set(some) for smaller in sets):
                 continue
-            if decide(operation, given(held, some), kind):
-                found.append(some)
-                if len(found) == MAX_SETS:
-                    return found
-    return found
+            if decide(operation, given(rights, some), kind):
+                sets.append(some)
+                if len(sets) == MAX_SETS:
+                    return sets
+    return sets

@@ -1,4 +1,4 @@
-"""What would turn a no into a yes, and who may do it: owners and holders on the way, each asked of the evaluator."""
+"""The changes that would turn a no into a yes, and who may make them, as the evaluator says for each candidate."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MAX_ASKED = 100
 
 @dataclass(frozen=True)
 class By:
-    """Who may make a change: the first few names and how many more of the people who were asked about.
+    """Who may make a change: the first few names, and how many more of the candidates may.
 
-    Names are None for who may not read access there; they get the owner, where they may load the object.
+    Names are None if the asker may not read access there; they see the owner instead if they may load the object.
     """
 
     names: tuple[str, ...] | None
@@ -37,7 +37,7 @@ class By:
 
 @dataclass(frozen=True)
 class Step:
-    """One change: addMember, grant, liftDeny, own or useRole; `on` is None where the asker may not see it."""
+    """One change: addMember, grant, liftDeny, own or useRole; `on` is None if the asker may not see the object."""
 
     change: str
     says: str
@@ -49,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Remedies:
-    """The steps of a case as it is now."""
+    """The steps that would turn a case's no of the present into a yes."""
 
     case: Case
     _made: dict[Piece, list[Step]] = field(default_factory=dict, repr=False)
@@ -79,7 +79,7 @@ class Remedies:
         return Step("addMember", says, top, by=by)
 
     def _use_role(self, privilege: Privilege) -> Step | None:
-        """Where the caller has it, and left its role out of this request."""
+        """The step of naming a role that has the privilege and that this request left out, if there is one."""
         if self.case.subject.active is None:
             return None
         for row in self.case.in_force(self.case.given(privilege, Effect.ALLOW)):
@@ -99,7 +99,7 @@ class Remedies:
 
     @cached_property
     def _has_role(self) -> bool:
-        """In this metalake."""
+        """Whether the subject holds any role in this metalake."""
         return bool(self.case.roles) or bool(self.case.state.roles(self.case.subject.allowing_roles))
 
     def _may_assign(self, actor: Actor) -> bool:
@@ -125,8 +125,8 @@ class Remedies:
 
     @cached_property
     def _candidates(self) -> list[Actor]:
-        """Who may have a say on the lineage, by name: its owners, and holders of what lets them grant or add users."""
-        nodes = self.case.found.nodes
+        """The owners of the lineage's objects, and the holders of rights to grant or add users there, by name."""
+        nodes = self.case.target.nodes
         role_ids = _roles_with_a_say([node.id for node in nodes])
         groups = {node.owner_group_id for node in nodes if node.owner_group_id is not None}
         groups |= set(Group.roles.through.objects.filter(role_id__in=role_ids).values_list("group_id", flat=True))
@@ -139,7 +139,7 @@ class Remedies:
 
 
 def _roles_with_a_say(lineage: list[int]) -> list[int]:
-    """The roles that let somebody grant or add users there, or might: the evaluator is asked about their holders."""
+    """The roles with an ALLOW to grant or add users on the lineage; the evaluator decides about their holders."""
     wanted = Permission.objects.filter(codename__in=(Privilege.MANAGE_GRANTS.value, Privilege.MANAGE_USERS.value))
     rows = Grant.objects.filter(content_object__in=lineage, permission__in=list(wanted.values_list("pk", flat=True)))
     return list(rows.filter(effect=Effect.ALLOW.value).values_list("group__role", flat=True).distinct())

@@ -40,7 +40,7 @@ class Past:
         address = address_of(self.top.name, kind, full_name)
         located = self.locate_all([address]).get(address)
         if located is None:
-            raise missing(address.kind, address.names, told_as="object")
+            raise missing(address.kind, address.names, error_kind="object")
         return located
 
     def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:

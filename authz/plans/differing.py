@@ -124,7 +124,7 @@ class _Comparison:
     def _missing(self, grant: WantedGrant) -> MetalakeError:
         if self.scope is self.top:
             address = self._address(grant)
-            return missing(address.kind, address.names, told_as="object")
+            return missing(address.kind, address.names, error_kind="object")
         # The same whether it is elsewhere or nowhere: the caller may not know of what is elsewhere.
         where = policy.describe(self.scope)
         return NotFound(f"{grant.kind.capitalize()} {grant.full_name} does not exist in {where}.", kind="object")

@@ -20,12 +20,12 @@ def require(actor: Actor, operation: Operation, target: Located) -> None:
     try:
         policy.require(actor, operation, target)
     except NotFound:
-        raise missing(target.kind, target.full_name, told_as="object") from None
+        raise missing(target.kind, target.full_name, error_kind="object") from None
 
 
 def require_seen(actor: Actor, target: Located) -> None:
     if not policy.sees(actor, target):
-        raise missing(target.kind, target.full_name, told_as="object")
+        raise missing(target.kind, target.full_name, error_kind="object")
 
 
 def require_give(actor: Actor, target: Located, privileges: Iterable[Privilege]) -> None:

@@ -76,7 +76,7 @@ def owner_of(target: Located) -> Owner:
     """As one statement reads it. Raises NotFound where the object is dropped meanwhile."""
     row = Securable.objects.filter(pk=target.id).values_list("owner_user__username", "owner_group__name").first()
     if row is None:
-        raise missing(target.kind, target.full_name, told_as="object")
+        raise missing(target.kind, target.full_name, error_kind="object")
     user, group = row
     return Owner(group, "group") if user is None else Owner(user, "user")
 

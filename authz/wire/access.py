@@ -1,4 +1,4 @@
-"""The native wire's questions about access, and its answers; all of it is our extension."""
+"""The native wire's bodies of questions about access and their answers, all of them our extension."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Field
 
-from authz.access.cases import Reason, Told
+from authz.access.cases import NamedGrant, Reason
 from authz.access.explanations import Explanation, known_privilege, read_wanted
 from authz.access.questions import MAX_QUESTIONS, Place, Question
 from authz.access.reach import Access, Reached, Use
@@ -39,7 +39,7 @@ def read_as_of(text: str | None) -> datetime | None:
 
 
 def read_privilege(text: str | None) -> Privilege | None:
-    """The one that a question is narrowed to, None for all. Raises Invalid."""
+    """The privilege that a question is narrowed to, None for all. Raises Invalid."""
     return None if text is None else known_privilege(text)
 
 
@@ -109,17 +109,19 @@ class ExplanationReply(Reply):
     changes: list[list[ChangeReply]] | None = None
 
 
-def explanation_reply(told: Explanation) -> dict[str, Any]:
-    privilege = told.wanted.privilege
+def explanation_reply(explanation: Explanation) -> dict[str, Any]:
+    privilege = explanation.wanted.privilege
     return present(
-        allowed=told.allowed,
-        user=told.user,
+        allowed=explanation.allowed,
+        user=explanation.user,
         privilege=privilege and privilege.value,
-        operation=told.wanted.operation.name if privilege is None else None,
-        object=object_reply(told.on),
-        asOf=told.as_of and written(told.as_of),
-        because=[_reason_reply(reason) for reason in told.because],
-        changes=None if told.changes is None else [[_change_reply(step) for step in steps] for steps in told.changes],
+        operation=explanation.wanted.operation.name if privilege is None else None,
+        object=object_reply(explanation.on),
+        asOf=explanation.as_of and written(explanation.as_of),
+        because=[_reason_reply(reason) for reason in explanation.because],
+        changes=None
+        if explanation.changes is None
+        else [[_change_reply(step) for step in steps] for steps in explanation.changes],
     )
 
 
@@ -134,16 +136,16 @@ def _reason_reply(reason: Reason) -> dict[str, Any]:
     )
 
 
-def _grant_reply(told: Told) -> dict[str, Any]:
+def _grant_reply(grant: NamedGrant) -> dict[str, Any]:
     return present(
-        role=told.role,
-        privilege=told.privilege.value,
-        condition=told.effect.value,
-        on=told.on and object_reply(told.on),
-        grantor=told.grantor,
-        grantTime=written(told.granted_at),
-        startTime=told.starts_at and written(told.starts_at),
-        endTime=told.ends_at and written(told.ends_at),
+        role=grant.role,
+        privilege=grant.privilege.value,
+        condition=grant.effect.value,
+        on=grant.on and object_reply(grant.on),
+        grantor=grant.grantor,
+        grantTime=written(grant.granted_at),
+        startTime=grant.starts_at and written(grant.starts_at),
+        endTime=grant.ends_at and written(grant.ends_at),
     )
 
 
@@ -198,12 +200,12 @@ def reached_reply(reached: Reached) -> dict[str, Any]:
     return {"type": use.kind.value, "fullName": reached.full_name, **owner, "privileges": list(use.privileges)}
 
 
-def lines(found: Iterator[Reached]) -> Iterator[bytes]:
-    """One JSON object a line, many lines at once; a failure on the way is told in the last line."""
+def lines(objects: Iterator[Reached]) -> Iterator[bytes]:
+    """The objects as lines of JSON, many lines in each chunk; a failure on the way is the last line."""
     halves: dict[Use, tuple[bytes, bytes]] = {}
     some: list[bytes] = []
     try:
-        for reached in found:
+        for reached in objects:
             use = reached.use
             if use not in halves:
                 halves[use] = _around_name(use)
@@ -218,7 +220,7 @@ def lines(found: Iterator[Reached]) -> Iterator[bytes]:
 
 
 def _around_name(use: Use) -> tuple[bytes, bytes]:
-    """A line without its full name, once for all objects where it is alike."""
+    """The parts of a line before and after its full name, which objects with the same Use share."""
     start, end = orjson.dumps(reached_reply(Reached("", "", use))).split(b'"fullName":""')
     return start + b'"fullName":', end + b"\n"
 

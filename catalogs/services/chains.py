@@ -118,7 +118,7 @@ def _require_create(actor: Actor, chain: Chain) -> None:
     if policy.permits(actor, operations.CREATE_SCHEMA, chain.parent):
         return
     makes_parents = len(chain.missing) > 1
-    if makes_parents and policy.may_bootstrap(policy.rights(actor, chain.parent), chain.parent.kind):
+    if makes_parents and policy.may_bootstrap(policy.rights_on(actor, chain.parent), chain.parent.kind):
         return
     raise Forbidden(f"{actor.name} may not create schema {chain.path.logical()}.", kind=Kind.SCHEMA)
 

@@ -105,7 +105,7 @@ class Random:
         return {
             (name, id): {
                 privilege
-                for privilege in policy.usable(policy.rights(Actor(user, name, now), on), on.kind)
+                for privilege in policy.usable(policy.rights_on(Actor(user, name, now), on), on.kind)
                 if reach.fits(privilege, reach.type_of(on))
             }
             for name, user in User.objects.filter(username__in=self.users).values_list("username", "pk")

@@ -80,7 +80,7 @@ def test_every_privilege_and_operation_is_answered_as_the_evaluator_does(flights
         questions, wanted = [], []
         for line in lines:
             place = Place(line.kind, ".".join(line.full_name))
-            usable = reach.usable(policy.rights(actor, line), line.kind, reach.type_of(line))
+            usable = reach.usable(policy.rights_on(actor, line), line.kind, reach.type_of(line))
             for privilege in (p for p in Privilege if line.kind in grantable_on(p)):
                 questions.append(Question(None, Wanted(use_of(privilege, line.kind), privilege), place))
                 wanted.append(privilege in usable)

@@ -156,16 +156,16 @@ def test_the_rights_on_a_lineage() -> None:
     above = {LAKE: allow(P.USE_CATALOG), DEPARTURES: deny(P.SELECT_TABLE)}
     held = mia(grants={PILOTS: above | {FLIGHTS: allow(P.USE_SCHEMA), DELAYS: allow(P.DROP_VIEW)}})
     mask = allow(P.USE_CATALOG, P.USE_SCHEMA) | deny(P.SELECT_TABLE)
-    assert policy.rights(held, TABLE) == Rights(True, mask, frozenset())
+    assert policy.rights_on(held, TABLE) == Rights(True, mask, frozenset())
     own = replace(held, id=OLGA, policy=replace(held.policy, members={ACME: frozenset({OLGA})}))
     kinds = {"metalake", "catalog", "schema", "table", SELF}
-    assert policy.rights(own, TABLE) == Rights(True, 0, frozenset(kinds))
-    assert policy.rights(own, CATALOG).owned == {"metalake", "catalog", SELF}
+    assert policy.rights_on(own, TABLE) == Rights(True, 0, frozenset(kinds))
+    assert policy.rights_on(own, CATALOG).owned == {"metalake", "catalog", SELF}
     mine = Line([*SCHEMA.nodes, node(DEPARTURES, Kind.TABLE, "departures", MIA)], TABLE.full_name)
-    assert policy.rights(held, mine).owned == {"table", SELF}
+    assert policy.rights_on(held, mine).owned == {"table", SELF}
     within = Line([*OUTER.nodes[:-1], node(FLIGHTS, Kind.SCHEMA, "flights", MIA), *TABLE.nodes[3:]], TABLE.full_name)
-    assert policy.rights(held, within).owned == {"schema"}
-    assert policy.rights(replace(held, id=99), TABLE) == Rights(False, 0, frozenset())
+    assert policy.rights_on(held, within).owned == {"schema"}
+    assert policy.rights_on(replace(held, id=99), TABLE) == Rights(False, 0, frozenset())
 
 
 def test_without_authorization_everybody_may(settings: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from authz import operations, policy
 from authz.access.cases import Case, Reason, reads_access
-from authz.access.explanations import decided, held_in
+from authz.access.explanations import decide, rights_in
 from authz.access.reasons import given, remedies, supports
 from authz.access.remedies import Step
 from authz.actor import Actor
@@ -59,7 +59,7 @@ def people(stored: Stored, place: int) -> list[Actor]:
 def test_a_yes_needs_every_piece_of_each_of_its_supports() -> None:
     seen = set()
     for _, _, case in cases():
-        held, kind = policy.rights(case.subject, case.found), case.found.kind
+        held, kind = policy.rights_on(case.subject, case.target), case.target.kind
         if not policy.decide(case.operation, held, kind):
             continue
         found = supports(case.operation, held, kind)
@@ -81,10 +81,10 @@ def allowed_of(held: Rights) -> int:
 def test_a_no_needs_every_piece_of_each_of_its_remedies() -> None:
     seen = set()
     for _, _, case in cases():
-        held, kind = held_in(case), case.found.kind
+        held, kind = rights_in(case), case.target.kind
         if policy.decide(case.operation, held, kind):
             continue
-        levels = {operations.SELF, *(node.kind for node in case.found.nodes)}
+        levels = {operations.SELF, *(node.kind for node in case.target.nodes)}
         found = remedies(case.operation, held, kind, levels)
         assert found
         for pieces in found:
@@ -99,8 +99,8 @@ def test_a_no_needs_every_piece_of_each_of_its_remedies() -> None:
 def test_the_answer_is_the_evaluators_and_a_yes_falls_with_what_it_names() -> None:
     answers = {True: 0, False: 0}
     for stored, place, case in cases():
-        allowed, because, _ = decided(case)
-        assert allowed == policy.permits(case.subject, case.operation, case.found)
+        allowed, because, _ = decide(case)
+        assert allowed == policy.permits(case.subject, case.operation, case.target)
         answers[allowed] += 1
         if allowed and case.operation.sufficient != operations.ANYONE:
             assert not without(stored, place, case, flat(because)), because
@@ -120,7 +120,7 @@ def without(stored: Stored, place: int, case: Case, named: list[Reason]) -> bool
     owned = {reason.on.id for reason in named if reason.on}
     nodes = [
         node._replace(owner_user_id=None, owner_group_id=None) if node.id in owned else node
-        for node in case.found.nodes
+        for node in case.target.nodes
     ]
     subject = replace(case.subject, policy=replace(case.subject.policy, grants=grants, timed={}))
     return policy.permits(subject, case.operation, Located(nodes=tuple(nodes)))
@@ -142,7 +142,7 @@ def role_id(stored: Stored, place: int, name: str) -> int:
 def test_every_set_of_changes_is_enough_and_none_of_them_can_be_left_out() -> None:
     changes_seen = set()
     for stored, place, case in cases():
-        allowed, _, sets = decided(case)
+        allowed, _, sets = decide(case)
         if allowed:
             continue
         assert sets
@@ -156,7 +156,7 @@ def test_every_set_of_changes_is_enough_and_none_of_them_can_be_left_out() -> No
 
 
 def permits_after(stored: Stored, place: int, case: Case, steps: tuple[Step, ...]) -> bool:
-    held, subject, nodes = case.subject.policy, case.subject, list(case.found.nodes)
+    held, subject, nodes = case.subject.policy, case.subject, list(case.target.nodes)
     members, user_roles = dict(held.members), dict(held.user_roles)
     grants = in_force(subject)
     for step in steps:
@@ -181,7 +181,7 @@ def permits_after(stored: Stored, place: int, case: Case, steps: tuple[Step, ...
 def test_who_is_named_may_make_the_change_and_nobody_else() -> None:
     named = 0
     for stored, place, case in cases():
-        for step in {step for steps in decided(case)[2] or () for step in steps}:
+        for step in {step for steps in decide(case)[2] or () for step in steps}:
             assert step.by is not None
             if step.by.names is not None:
                 able = {actor.name for actor in people(stored, place) if may(actor, case, step)}
@@ -192,7 +192,7 @@ def test_who_is_named_may_make_the_change_and_nobody_else() -> None:
 
 
 def may(actor: Actor, case: Case, step: Step) -> bool:
-    on, top = step.on, Located(nodes=case.found.nodes[:1])
+    on, top = step.on, Located(nodes=case.target.nodes[:1])
     assert on is not None
     if step.change == "addMember":
         return policy.permits(actor, operations.MANAGE_USERS, top)

@@ -211,7 +211,7 @@ def test_narrowed_roles_and_times_meet(world: World, readers: str) -> None:
     assert may(replace(world.mia, active=(role_ids[readers], role_ids[other])))
     assert not may(replace(world.mia, active=(role_ids[readers], role_ids[other]), at=(now + HOUR).timestamp()))
     grant(world, other, "acme", "modify_table", "deny")
-    narrowed = policy.rights(replace(world.mia, active=()), found)
+    narrowed = policy.rights_on(replace(world.mia, active=()), found)
     assert narrowed.denies(Privilege.MODIFY_TABLE)
     assert not narrowed.allows(Privilege.USE_CATALOG)
 

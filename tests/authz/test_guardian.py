@@ -155,7 +155,7 @@ def compare(number: int) -> None:
         objects = [obj for obj in world.objects if world.kind(obj) != "role"]
         for obj in rng.sample(objects, min(3, len(objects))):
             row, line = rows[stored.id(place, obj)], stored.line(place, obj)
-            held = policy.rights(actor_of(user), line)
+            held = policy.rights_on(actor_of(user), line)
             wanted = {p.value for p in Privilege if held.holds(p)}
             top = world.lineage(obj)[-1]
             assert wanted == {p.value for p in Privilege if asked.is_member(top) and asked.holds(p.value, obj)}

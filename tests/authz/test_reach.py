@@ -52,7 +52,7 @@ def single(
     """The same, asked object by object; `holds` is what the catalogs hold."""
     answer: Answer = {}
     for line in lines:
-        held = policy.rights(actor, line)
+        held = policy.rights_on(actor, line)
         usable = policy.usable(held, line.kind)
         if len(line.nodes) > 1:
             usable = [p for p in usable if holds is None or family(p) in (None, holds)]
