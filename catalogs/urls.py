@@ -13,19 +13,20 @@ SCHEMAS = f"{CATALOGS}/<catalog>/schemas"
 TABLES = f"{SCHEMAS}/<schema>/tables"
 PARTITIONS = f"{TABLES}/<table>/partitions"
 
+# Django tries one after the other, so what is asked most stands first.
 urlpatterns = [
-    route("metalakes", Metalakes),
-    route("metalakes/<metalake>", Metalake),
+    route(f"{TABLES}/<table>", Table),
+    route(TABLES, Tables),
+    route(f"{SCHEMAS}/<schema>", Schema),
+    route(SCHEMAS, Schemas),
     route(CATALOGS, Catalogs),
     route(f"{CATALOGS}/testConnection", NewCatalogConnection),
     route(f"{CATALOGS}/<catalog>", Catalog),
+    route("metalakes", Metalakes),
+    route("metalakes/<metalake>", Metalake),
     route(f"{CATALOGS}/<catalog>/testConnection", CatalogConnection),
     route(f"{CATALOGS}/<catalog>/reserved-places", ReservedPlaces),
     route(f"{CATALOGS}/<catalog>/reserved-places/<place_id>", ReservedPlace),
-    route(SCHEMAS, Schemas),
-    route(f"{SCHEMAS}/<schema>", Schema),
-    route(TABLES, Tables),
-    route(f"{TABLES}/<table>", Table),
     route(f"{TABLES}/<table>/places", TablePlaces),
     route(f"{TABLES}/<table>/places/<place_id>", TablePlace),
     route(PARTITIONS, Partitions),

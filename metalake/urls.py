@@ -13,10 +13,9 @@ from metalake.middleware import ContentSecurity
 described = SpectacularSwaggerSplitView.as_view(url_name="schema")  # its script apart, so that none is inline
 
 urlpatterns = [
-    path("iceberg/", include("iceberg_rest.urls")),  # the hot reads first
-    path("api/", include("catalogs.urls")),
-    path("api/", include("outside.urls")),
+    path("api/", include("catalogs.urls")),  # the hot reads first
     path("api/", include("authz.urls")),
+    path("api/", include("outside.urls")),
     path("api/version", health.Version.as_view()),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/schema/ui/", ContentSecurity(described), name="schema-ui"),
@@ -24,6 +23,7 @@ urlpatterns = [
     re_path(r"^(?:api/)?health/ready$", health.Ready.as_view()),
     path("configs", health.Configs.as_view()),
     path("metrics", health.metrics),
+    path("iceberg/", include("iceberg_rest.urls")),  # metalake.middleware leads there before
     path("admin/login/", sign_in.admin_login),
     path("admin/password_change/", sign_in.admin_password),
     path("admin/", admin.site.urls),

@@ -9,12 +9,12 @@ from functools import cached_property, wraps
 from io import BytesIO
 from typing import Any
 
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, re_path
 from pydantic import BaseModel
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from metalake.bodies import require_own_page
@@ -78,6 +78,12 @@ class Endpoint(APIView):
         """Whether it answers anybody."""
         return AllowAny in cls.permission_classes
 
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        """With what each request is asked several times as its own: the framework's detour takes 1 us a time."""
+        made = super().initialize_request(request, *args, **kwargs)
+        made.META, made.method = request.META, request.method
+        return made
+
     def perform_authentication(self, request: Request) -> None:
         self.actor = request.user
 
@@ -111,10 +117,15 @@ class Endpoint(APIView):
 
     def respond(self, payload: Payload) -> HttpResponseBase:
         """The payload in the wire's envelope, unless it is a response already."""
-        response = payload if isinstance(payload, HttpResponseBase) else Response({"code": 0, **payload})
+        response = payload if isinstance(payload, HttpResponseBase) else self.render({"code": 0, **payload})
         if self.files_kept:
             response["X-Metalake-Files-Kept"] = self.files_kept
         return with_age(response, self.taken_at)
+
+    def render(self, data: dict[str, Any]) -> HttpResponse:
+        """By the renderer that was negotiated, at once (docs/decisions/rest-framework.md)."""
+        renderer, media_type = self.request.accepted_renderer, self.request.accepted_media_type
+        return HttpResponse(renderer.render(data, media_type, self.get_renderer_context()), content_type=media_type)
 
     def flag(self, name: str) -> bool:
         """A query parameter read as a boolean, in any case; absent is false."""
