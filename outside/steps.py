@@ -166,7 +166,7 @@ def _recognise(provider: Provider, intent: Intent, number: int) -> None:
 
 def _look(provider: Provider, each: dict[str, Any], intent: Intent) -> tuple[Outcome, Any]:
     try:
-        return outcomes.look(provider, each["verb"], each["arguments"], str(intent.pk))
+        return outcomes.outcome_of(provider, each["verb"], each["arguments"], str(intent.pk))
     except CannotTell as never:
         raise Undecidable(str(never)) from never
     except MetalakeError as failure:  # what is not there is no failure to look

@@ -22,7 +22,7 @@ from metalake.lineage import Located
 from metalake.models import Securable
 from outside import mirror
 from outside.intents import Draft, Held, Name, Work
-from providers.answers import KEPT, Remote
+from providers.answers import FILES_LEFT, Remote
 
 T = TypeVar("T")
 ATTEMPTS = 3
@@ -78,7 +78,7 @@ def _alteration(actor: Actor, intent: Intent, fact: str) -> None:
 def files_kept(intent: Intent) -> str | None:
     """Why files stay that the outside system would have deleted, by what it answered."""
     answers = (each["result"] or {} for each in intent.steps)
-    return next((answer[KEPT] for answer in answers if KEPT in answer), None)
+    return next((answer[FILES_LEFT] for answer in answers if FILES_LEFT in answer), None)
 
 
 def _drop(actor: Actor, intent: Intent) -> None:

@@ -1,4 +1,4 @@
-"""What a system keeps that has no partitions, or no Iceberg tables."""
+"""The remote stores of a system without partitions or without Iceberg tables: every call is refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from providers.stores import RemotePartitions, RemotePointers
 
 
 class NoPartitions(RemotePartitions):
-    """Of a system whose tables have none."""
+    """The partitions of a system whose tables have none. Raises Unsupported."""
 
     def list(self, schema: Levels, table: str, page: str | None = None) -> Page:
         raise self._none()
@@ -36,7 +36,7 @@ class NoPartitions(RemotePartitions):
 
 
 class NoPointers(RemotePointers):
-    """Of a system that has no Iceberg tables."""
+    """The Iceberg pointers of a system that has no Iceberg tables. Raises Unsupported."""
 
     def commit(self, schema: Levels, table: str, location: str, previous: str, by_owner: bool = False) -> Remote:
         raise self._none()

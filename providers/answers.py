@@ -1,4 +1,4 @@
-"""What an outside system answers about its objects, as data."""
+"""The answers of an outside system about its objects, as data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metalake.kinds import Kind
 
 METADATA_FILE = "metadata-file"  # among the formats of an Iceberg table whose metadata can be read
 PARTITION = "partition"
-KEPT = "kept"
+FILES_LEFT = "kept"
 Levels = list[str]
 Json = dict[str, Any]
 
@@ -22,7 +22,9 @@ Json = dict[str, Any]
 class Remote:
     """A schema, table, view or partition as its own system has it, by its name there.
 
-    `formats` are the words by which lists tell tables apart, divided by commas; none where that takes the definition.
+    `identity` distinguishes it from a later object of the same name, `version` from an earlier state of itself; both
+    are empty where the system has none. `formats` are the table's formats, divided by commas; empty where only the
+    definition has them.
     """
 
     name: str
@@ -38,7 +40,7 @@ class Remote:
 
 @dataclass(frozen=True)
 class Page:
-    """A part of a listing; `next` asks for what follows."""
+    """A part of a listing; `next` is the page to ask for next, None after the last."""
 
     items: list[Remote]
     next: str | None = None
@@ -49,21 +51,21 @@ class Page:
 
 @dataclass(frozen=True)
 class NewTable:
-    """A table to be made: its definition, and a `plan` of what is done before the system is told of it, if anything.
+    """A table to be made: its definition, and a `plan` of the work before the call to the system, if there is any.
 
-    A plan may say `write`, the Iceberg metadata that a new file is to hold, and `ground`, which the table must not
-    leave; the rest of it is its store's own.
+    A plan may have `write`, the Iceberg metadata of a new file, and `ground`, where the table must lie; its store may
+    add more.
     """
 
     definition: Json
     plan: Json | None = None
 
 
-def kept(reason: str | None) -> dict[str, str] | None:
-    """The answer of a verb that may delete files; `reason` says why it left them."""
-    return {KEPT: reason} if reason else None
+def files_left(reason: str | None) -> dict[str, str] | None:
+    """The answer of a verb that may delete files: None, or why it left them."""
+    return {FILES_LEFT: reason} if reason else None
 
 
 def digest(definition: Mapping[str, Any]) -> str:
-    """The version of what has none of its own."""
+    """A version for an object that has none of its own: a hash of its definition."""
     return hashlib.sha256(orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)).hexdigest()[:40]

@@ -1,4 +1,4 @@
-"""What a provider is: it declares what it offers, then does it. Services ask that, never "is this Glue?"."""
+"""The base of all providers: each declares what it offers. Services ask for the offer, never "is this Glue?"."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from providers.settings import CACHE_TTL, Settings, seconds_of
 from providers.stores import RemotePartitions, RemotePointers, RemoteSchemas, RemoteStore, RemoteTables
 from providers.verbs import VERBS, present
 
-# What begins so is a storage's property, however much it is like one of a catalog's own.
+# Properties with these prefixes belong to a storage, even if they resemble one of the catalog's own.
 SPELT_BY_GRAVITINO = frozenset(
     f"s3-{name}" for name in ("access-key-id", "secret-access-key", "session-token", "region", "endpoint", "role-arn")
 )
@@ -28,10 +28,10 @@ STORAGES = frozenset({"s3", "s3a", "gcs", "adls", "abfs", "hdfs", "oss", "client
 
 
 class Storage(StrEnum):
-    """Who holds the truth."""
+    """Where the objects of a kind are stored."""
 
-    MANAGED = "managed"  # our database
-    EXTERNAL = "external"  # their system; we keep only the securable row
+    MANAGED = "managed"  # in our database
+    EXTERNAL = "external"  # in another system; our database has only the securable row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +39,14 @@ class Offer:
     """What a catalog offers for one kind of object."""
 
     storage: Storage
-    formats: frozenset[str] = frozenset()  # of its tables
-    nested: bool = False  # schemas inside schemas, in the outside system itself where that keeps them
+    formats: frozenset[str] = frozenset()  # of tables
+    nested: bool = False  # schemas inside schemas; for external ones, in the outside system itself
     folds_case: bool = False  # names are lower-cased before use
-    remote: type[RemoteStore] | None = None  # what keeps them outside
+    remote: type[RemoteStore] | None = None  # the remote store, for external objects
 
 
 def lies_outside(offers: Mapping[Kind, Offer]) -> bool:
-    """Whether any kind of object of a catalog that offers these is kept by another system."""
+    """Whether any of these kinds of object is stored in another system."""
     return any(offer.storage is Storage.EXTERNAL for offer in offers.values())
 
 
@@ -59,8 +59,8 @@ class Provider:
     # Declared properties that cannot change once the catalog exists, with the reason.
     immutable: ClassVar[Mapping[str, str]] = {}
     longest_name: ClassVar[int] = 255  # of a schema in the outside system, in bytes
-    # Places that the catalog has already, in the spelling to compare: what is asked of new ones is not asked of them.
-    kept: Collection[str] = ()
+    # Canonical places that the catalog has already; the checks of new places are not made for these.
+    existing_places: Collection[str] = ()
 
     def __init__(self, catalog_id: int, properties: Mapping[str, str]) -> None:
         self.catalog_id = catalog_id
@@ -68,13 +68,13 @@ class Provider:
 
     @classmethod
     def check(cls, properties: Mapping[str, str]) -> Any:
-        """The properties as settings. Raises Invalid naming the property, and the right name of a near miss."""
+        """The properties as settings. Raises Invalid, naming the property and, for a near miss, the right name."""
         declared = cls.settings.declared()
         for key in properties:
             if key in declared or key.partition(".")[0] in STORAGES:
                 continue
             near = get_close_matches(key.lower().replace("_", "-"), declared, n=1, cutoff=0.85)
-            if key in SPELT_BY_GRAVITINO:  # kept like that it would do nothing
+            if key in SPELT_BY_GRAVITINO:  # under this name it would have no effect
                 near = [key.replace("-", ".", 1)]
             if near:
                 raise Invalid(f"Unknown property {key!r}; did you mean {near[0]!r}?", kind="catalog")
@@ -86,15 +86,15 @@ class Provider:
 
     @classmethod
     def completed(cls, catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:
-        """The properties to store for a new catalog, defaults that must not move later written out."""
+        """The properties to store for a new catalog, with the defaults that must not change for it later."""
         return dict(properties)
 
     @classmethod
     def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
         """What a catalog with these properties offers, by kind; a kind that is left out is not offered.
 
-        Computed from the class and the properties alone, without a connection, and never stored: catalogs that exist
-        gain what their provider offers later.
+        Computed from the class and the properties, without a connection, and never stored, so that existing catalogs
+        gain what a later version of their provider offers.
         """
         raise NotImplementedError
 
@@ -105,55 +105,55 @@ class Provider:
 
     @property
     def only_formats(self) -> frozenset[str] | None:
-        """The formats, of entries and of files, whose tables alone the catalog shows; None where it shows all."""
+        """The table and file formats that the catalog shows; None where it shows all tables."""
         return None
 
     @property
     def reaches_out(self) -> bool:
-        """Whether to check its places or to try it may take another machine's answer."""
+        """Whether checking its places or testing its connection may wait for another machine."""
         return True
 
     @property
     def files(self) -> MetadataFiles:
-        """The metadata files of tables that are kept by us. Raises Unsupported where none are."""
+        """The metadata files of managed tables. Raises Unsupported where the catalog has none."""
         raise Unsupported(f"{self.label} catalogs keep no tables here.", kind=Kind.TABLE)
 
     def locations(self) -> list[str]:
-        """The places that belong to this catalog alone, in the spelling to compare."""
+        """The places that belong to this catalog alone, in their canonical spelling."""
         return []
 
     def check_locations(self) -> None:
-        """Raise Invalid for a place that the server does not allow now."""
+        """Raise Invalid for a place that this server's settings do not allow now."""
 
     def test_connection(self) -> None:
-        """One cheap real call. Raises Invalid or ProviderUnavailable, saying what is wrong in a sentence."""
+        """Make one cheap call to the system. Raises Invalid or ProviderUnavailable, saying what is wrong."""
         raise NotImplementedError
 
     # The outside system of a catalog that has one.
 
     @property
     def freshness(self) -> int:
-        """Seconds for which an answer of the system is good."""
+        """Seconds for which an answer of the system may be reused."""
         return seconds_of(self.properties, CACHE_TTL) or 0
 
     def system_names(self) -> list[str]:
-        """What the settings alone say of the system, as URLs; [] where nothing tells it from others.
+        """URLs that identify the system, from the settings alone; empty if they do not identify it.
 
-        Catalogs that have a word in common lead to the same one.
+        Catalogs with a URL in common lead to the same system.
         """
         return []
 
     def system(self) -> list[str]:
-        """The same, and what it leads to: hosts are looked up. Raises Invalid, ProviderUnavailable."""
+        """`system_names`, and the names found by looking hosts up. Raises Invalid, ProviderUnavailable."""
         return self.system_names()
 
     def is_named(self, location: str) -> bool:
-        """Whether a location lies where the catalog's properties say that its tables may."""
+        """Whether a location lies in a place that the catalog's properties name for its tables."""
         return False
 
     @property
     def names(self) -> SchemaNames:
-        """What its schemas are called in the system."""
+        """The rules by which schemas are named in the system."""
         offer = self.offered[Kind.SCHEMA]
         return SchemaNames(
             label=self.label,
@@ -165,7 +165,7 @@ class Provider:
         )
 
     def checked_name(self, name: str) -> str:
-        """A schema's name as the system takes it. Raises Invalid."""
+        """A schema's name in the form that the system accepts. Raises Invalid."""
         return name
 
     @cached_property
@@ -195,7 +195,7 @@ class Provider:
         return offer.remote(self)
 
     def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
-        """Make one call of the remote store that a verb belongs to; `providers.remote` does, with a deadline."""
+        """Call the method of a remote store that a verb names. Only `providers.remote` calls this, with a deadline."""
         declared = VERBS[verb]
         store = getattr(self, declared.store)
         return getattr(store, declared.method)(**present(verb, dict(arguments)))

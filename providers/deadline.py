@@ -1,6 +1,6 @@
-"""Until when the call that a thread makes may change anything in an outside system.
+"""The deadline of a thread's call to an outside system, after which the call must change nothing there.
 
-Who waits for a call leaves when its time is up, looks what became of it and may undo it; it must not go on behind them.
+A caller whose time is up reads back what the call did and may undo it, so the call must not write after that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _call = threading.local()
 
 @contextmanager
 def until(moment: float) -> Iterator[None]:
-    """For this thread; the moment is one of time.monotonic()."""
+    """Set this thread's deadline, a value of time.monotonic(), for the block."""
     _call.until = moment
     try:
         yield
@@ -27,11 +27,11 @@ def until(moment: float) -> Iterator[None]:
 
 
 def is_set() -> bool:
-    """Whether somebody waits for this thread's call, and not longer than its time."""
+    """Whether this thread makes a call that has a deadline."""
     return hasattr(_call, "until")
 
 
 def require_time() -> None:
-    """Raises ProviderTimeout where nobody waits for the call any more."""
+    """Raise ProviderTimeout if this thread's deadline has passed."""
     if time.monotonic() > getattr(_call, "until", inf):
         raise ProviderTimeout("The call went on for too long, so it was ended.", kind="catalog")

@@ -1,9 +1,8 @@
-"""The way to one catalog's system or storage: who may ask it now, how many wait for it, and whether it answers.
+"""The line to one catalog's system or storage: who may call it now, how many wait for it, and whether it answers.
 
-What is about the system holds for all processes of the server together (metalake/board.py): how many calls are made to
-it at once (SLOTS), whether it answers (its Health), and that one call in all may try one that was spared. What is about
-threads holds for each process, since it has METALAKE_THREADS of its own: how many of them one system may hold (half), a
-slow one (a quarter), and all systems together (three quarters).
+Limits of a system hold for all processes of the server together (metalake/board.py): how many calls it gets at once
+(SLOTS), its Health, and the single trial call after it failed. Limits of threads hold for each process, since each has
+METALAKE_THREADS of its own: one system may use half of them, a slow one a quarter, all systems three quarters.
 """
 
 from __future__ import annotations
@@ -24,28 +23,31 @@ from metalake.errors import ProviderBusy
 
 log = logging.getLogger(__name__)
 
-# Of a system
+# Limits of a system
 SLOTS = 16  # calls to it at once
-FAILURES, WINDOW = 5, 20  # in a row, or half of the window, open the breaker
-COOL_DOWN = 15.0  # seconds until one call may try
-LONGEST = 1000  # characters of what it said last
+FAILURES, WINDOW = 5, 20  # failures in a row, or half of the last WINDOW calls, open the breaker
+COOL_DOWN = 15.0  # seconds until one trial call is made
+LONGEST = 1000  # characters of its last error
 
-# Of the threads of a process
+# Limits of the threads of a process
 SLOW = 1.0  # seconds after which a call counts as slow
-PATIENCE = 0.3  # seconds without an answer after which nobody waits for a place any more
-BRIEFLY = 0.05  # seconds for which somebody waits whose thread is one of the last
-AGAIN = 0.02  # seconds until who waits looks whether another process left a place
+PATIENCE = 0.3  # seconds without an answer after which no call waits for a place any more
+BRIEFLY = 0.05  # seconds that a call waits if its thread is one of the last free ones
+AGAIN = 0.02  # seconds between checks whether another process left a place
 
 To = Literal["system", "storage", "trial"]
-_kept = board.Notes("lines")
+_notes = board.Notes("lines")
 
 
 @dataclass(frozen=True)
 class Health:
-    """What is known of a system since `epoch`, when its catalog was told to go there; times are of time.monotonic."""
+    """What the calls to a system showed; times are of time.monotonic().
+
+    `epoch` changes when the catalog's properties change, so that results of the former address do not count.
+    """
 
     epoch: str = ""
-    recent: str = ""  # of the last calls, the newest at the end: "+" was answered, "-" was not
+    recent: str = ""  # the last calls, the newest at the end: "+" was answered, "-" was not
     failures: int = 0  # in a row
     answered_at: float = 0.0
     open_until: float = 0.0
@@ -55,50 +57,51 @@ class Health:
     def is_open(self) -> bool:
         return self.open_until > 0
 
-    def after(self, answered: bool, said: str) -> Health:
-        """An answer that refuses is an answer."""
+    def after(self, answered: bool, error: str) -> Health:
+        """The health after one more call; a refusal counts as an answer."""
         now = time.monotonic()
-        if answered:  # once it is back, its past failures are no reason to spare it again
+        if answered:  # failures before the breaker closed must not open it again
             recent = "" if self.is_open else f"{self.recent}+"[-WINDOW:]
             return Health(self.epoch, recent, 0, now, 0.0, self.last_error)
         recent, failures = f"{self.recent}-"[-WINDOW:], self.failures + 1
         half = len(recent) == WINDOW and recent.count("-") * 2 >= WINDOW
         opens = self.is_open or failures >= FAILURES or half
-        return Health(self.epoch, recent, failures, self.answered_at, now + COOL_DOWN if opens else 0.0, said[:LONGEST])
+        open_until = now + COOL_DOWN if opens else 0.0
+        return Health(self.epoch, recent, failures, self.answered_at, open_until, error[:LONGEST])
 
 
 def health_of(to: To, of: int) -> Health:
     try:
-        return Health(**_kept.get(f"{to} {of}", {}))
+        return Health(**_notes.get(f"{to} {of}", {}))
     except board.Unavailable:
         log.exception("the health of %s %s is not known", to, of)
         return Health()
 
 
 def known() -> dict[tuple[str, int], Health]:
-    """Of each system that answered or failed since its catalog was told to go there."""
+    """The health of each system that was called in its present epoch, by what it is and the id that it belongs to."""
     try:
-        kept = _kept.everything()
+        notes = _notes.everything()
     except board.Unavailable:
         return {}
-    found = {(to, int(of)): Health(**each) for (to, of), each in ((name.split(), kept[name]) for name in kept)}
-    return {of: health for of, health in found.items() if health.recent or health.answered_at}
+    healths = {(to, int(of)): Health(**each) for (to, of), each in ((name.split(), notes[name]) for name in notes)}
+    return {of: health for of, health in healths.items() if health.recent or health.answered_at}
 
 
 class Line:
-    """A process's way to one system: its threads, and how many wait in them."""
+    """One process's line to one system: the threads that call it, and how many calls wait."""
 
-    lock = threading.Condition()  # one for all: who leaves one system makes room for others
+    lock = threading.Condition()  # shared by all lines, since a call that ends makes room for calls to other systems
     under_way = 0  # calls to any system
-    held = 0  # of this process's threads, by these calls and by those that wait for a place
+    threads_in_use = 0  # threads of this process with such a call or with one that waits for a place
 
     def __init__(self, to: To, of: int, epoch: str = "") -> None:
         self.to, self.of, self.epoch = to, of, epoch
         self.pool = ThreadPoolExecutor(SLOTS, thread_name_prefix=f"{to} {of}")
         self.slots = board.Places(f"calls to {to} {of} {epoch}", SLOTS)
         self.trial = board.Places(f"trial of {to} {of} {epoch}", 1)
-        self.trying: int | None = None  # the place of a trial that this process makes
-        self.waiting: dict[int, float] = {}  # since when, by the place of a call
+        self.trying: int | None = None  # the ticket of a trial call that this process makes
+        self.waiting: dict[int, float] = {}  # ticket of a call -> when it began
 
     @property
     def health(self) -> Health:
@@ -110,41 +113,41 @@ class Line:
 
     @property
     def places(self) -> int:
-        """How many calls may be under way at once: all that a system holds of the threads when it falls silent."""
+        """How many calls of this process may be under way at once: the threads that a silent system can block."""
         return max(1, settings.METALAKE_THREADS // 2)
 
     @property
     def slow_slots(self) -> int:
-        """How many of this process's threads a slow system may hold."""
+        """How many of this process's threads a slow system may use."""
         return max(1, settings.METALAKE_THREADS // 4)
 
     @staticmethod
     def all_places() -> int:
-        """How many calls to all systems together: a quarter of the threads is for what needs none of them."""
+        """How many calls to all systems together; a quarter of the threads is left for requests that need none."""
         return settings.METALAKE_THREADS - settings.METALAKE_THREADS // 4
 
     def enter(self, label: str, until: float = inf) -> int:
-        """A ticket for one call, waiting for a place while others keep getting answers. Raises ProviderBusy."""
+        """A ticket for one call; waits for a place as long as other calls get answers. Raises ProviderBusy."""
         with self.lock:
-            Line.held += 1
+            Line.threads_in_use += 1
             try:
                 ticket = self._wait_for_place(label, time.monotonic(), until)
             except ProviderBusy:
-                Line.held -= 1
+                Line.threads_in_use -= 1
                 raise
             self.waiting[ticket] = time.monotonic()
             Line.under_way += 1
             return ticket
 
     def pass_by(self, label: str) -> None:
-        """For a call that takes no place, since no request waits for it. Raises ProviderBusy."""
+        """Check the breaker for a call that needs no place, since no request waits for it. Raises ProviderBusy."""
         with self.lock:
             self._try_if_open(label, self._require_closed(label))
 
     def _wait_for_place(self, label: str, since: float, until: float) -> int:
         health = self._require_closed(label)
         while (ticket := self._take()) is None:
-            if Line.held > self.all_places():
+            if Line.threads_in_use > self.all_places():
                 until = min(until, since + BRIEFLY)
             patience = min(self._patience(since, health), until - time.monotonic())
             if patience <= 0:
@@ -164,18 +167,18 @@ class Line:
         return None if self._is_full() or Line.under_way >= self.all_places() else self.slots.take()
 
     def _is_full(self) -> bool:
-        """As far as this process's threads go."""
+        """Whether this process's threads for the system are all in use."""
         return len(self.waiting) >= self.places or self._slow() >= self.slow_slots
 
     def _require_closed(self, label: str) -> Health:
-        """What is known of it, where it may be asked, if only for a trial."""
+        """The system's health, if a call or at least a trial is allowed now. Raises ProviderBusy."""
         health = self.health
         if health.is_open and (time.monotonic() < health.open_until or self.trying is not None):
             raise _spared(label, health)
         return health
 
     def _try_if_open(self, label: str, health: Health) -> None:
-        """One call in all processes tries one that was spared; where it dies with its process another may."""
+        """Make this call the trial if the breaker is open: one in all processes. Raises ProviderBusy for the others."""
         if health.is_open:
             self.trying = self.trial.take()
             if self.trying is None:
@@ -186,7 +189,7 @@ class Line:
         return sum(now - since > SLOW for since in self.waiting.values())
 
     def _patience(self, since: float, health: Health) -> float:
-        """For how many seconds somebody may wait for a place: every wait for one that is silent is a thread less."""
+        """How many seconds a call may wait for a place; none if the system is slow, since a wait blocks a thread."""
         if health.failures or self._slow():
             return 0.0
         return max(health.answered_at, min(self.waiting.values(), default=since)) + PATIENCE - time.monotonic()
@@ -195,17 +198,17 @@ class Line:
         with self.lock:
             del self.waiting[ticket]
             self.slots.leave(ticket)
-            Line.held -= 1
+            Line.threads_in_use -= 1
             Line.under_way -= 1
             self.lock.notify_all()
 
-    def note(self, answered: bool, said: str = "") -> None:
-        """What a call says of the system's health; nothing, where its catalog was told to go elsewhere meanwhile."""
+    def note(self, answered: bool, error: str = "") -> None:
+        """Record whether a call was answered, unless the catalog's properties changed since it began."""
         try:
             with board.turn():
-                health = Health(**_kept.get(f"{self.to} {self.of}", {}))
+                health = Health(**_notes.get(f"{self.to} {self.of}", {}))
                 if health.epoch == self.epoch:
-                    _kept[f"{self.to} {self.of}"] = asdict(health.after(answered, said))
+                    _notes[f"{self.to} {self.of}"] = asdict(health.after(answered, error))
         except board.Unavailable:
             log.exception("what %s %s answered was not noted", self.to, self.of)
         with self.lock:
@@ -215,8 +218,8 @@ class Line:
 
 
 def _spared(label: str, health: Health) -> ProviderBusy:
-    said = f"{label} kept failing and is asked again soon. It said: {health.last_error}"
-    return _busy(said, max(1, round(health.open_until - time.monotonic())))
+    message = f"{label} kept failing and is asked again soon. It said: {health.last_error}"
+    return _busy(message, max(1, round(health.open_until - time.monotonic())))
 
 
 def _busy(message: str, retry_after: int) -> ProviderBusy:
@@ -245,20 +248,20 @@ def _line(to: To, of: int) -> Line:
     epoch = health_of(to, of).epoch
     with _lines_lock:
         line = _lines.get((to, of))
-        if line is None or line.epoch != epoch:  # the threads of the one before end with the calls they make
+        if line is None or line.epoch != epoch:  # the threads of the former line end with their calls
             line = _lines[to, of] = Line(to, of, epoch)
         return line
 
 
 def forget(catalog_id: int) -> None:
-    """After a catalog's properties changed: what was learnt of its former address says nothing of the new one."""
+    """Forget the health of a catalog's system and storage, because its properties and so its addresses changed."""
     for to in ("system", "storage"):
-        _kept[f"{to} {catalog_id}"] = asdict(Health(epoch=uuid4().hex))
+        _notes[f"{to} {catalog_id}"] = asdict(Health(epoch=uuid4().hex))
 
 
 def forget_all() -> None:
-    """What was learnt of any system, and of calls that are still made."""
+    """Forget the health of all systems; calls that are under way do not count either."""
     with _lines_lock:
-        names = {*_kept, *(f"{to} {of}" for to, of in _lines)}
+        names = {*_notes, *(f"{to} {of}" for to, of in _lines)}
     for name in names:
-        _kept[name] = asdict(Health(epoch=uuid4().hex))
+        _notes[name] = asdict(Health(epoch=uuid4().hex))

@@ -1,6 +1,7 @@
 """The metadata files of Iceberg tables: where they may lie, how they are read, written and removed.
 
-One for a catalog of ours; for a table of an outside catalog one that also allows where that system says it lies.
+A managed catalog has one MetadataFiles; each table of an outside catalog has its own, which also allows the places that
+the outside system names for the table.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ class MetadataFiles:
         return self._open_io()
 
     def place(self, folder: str, name: str, uuid: UUID, asked: str | None) -> str:
-        """Where a new table of a schema with this folder goes. Raises Invalid for a place that is not allowed."""
+        """The location of a new table: the requested one, or one in its schema's folder. Raises Invalid."""
         asked = asked or table_folder(folder, name, uuid)
         return locations.check_allowed(asked, self.allowed, file_roots=self.file_roots)
 
     def check_metadata(self, metadata: Mapping[str, Any]) -> None:
-        """Every property and every location of it, whatever a request changed. Raises Invalid."""
+        """Check every property and location of the metadata, whatever the request changed. Raises Invalid."""
         guard.check_properties(metadata.get("properties") or {})
         table_locations.check_metadata_locations(metadata, self.allowed, self.file_roots)
         for claim in self.claims(metadata):
@@ -71,7 +72,7 @@ class MetadataFiles:
                 raise Invalid(f"A table's location may take {MAX_PLACE_BYTES} bytes.", kind="location")
 
     def claims(self, metadata: Mapping[str, Any]) -> list[str]:
-        """The places that the table writes to, in the spelling to compare, none below another."""
+        """The canonical places that the table writes to, without places below another one."""
         places = sorted({locations.canonical(place) for place in table_locations.effective_locations(metadata)})
         return [
             place
@@ -80,9 +81,9 @@ class MetadataFiles:
         ]
 
     def make_folders(self, location: str, *paths: str) -> None:
-        """The folders that a client writes into before its table is there, on this machine's disks: DuckDB makes none.
+        """Make the local folders that a client writes to before it commits a staged table: DuckDB makes none itself.
 
-        Raises ProviderUnavailable, and Invalid for what is no folder or leads off the catalog's places.
+        Raises ProviderUnavailable, and Invalid if no folder can be made or it lies outside the catalog's places.
         """
         own = location.removesuffix("/")
         for place in (f"{own}/data", f"{own}/metadata", *paths):
@@ -90,7 +91,7 @@ class MetadataFiles:
                 storage.make_folder(locations.check_allowed(place, self.allowed, file_roots=self.file_roots))
 
     def _reach(self, verb: str, location: str, act: Callable[[], T], *, waits: bool = True) -> T:
-        """What is done to a file, with the deadline and the breaker of its storage; of this machine's disks at once."""
+        """Work on a file, with the deadline and breaker of its storage; on local disks without."""
         if locations.is_local(location):
             may_block()  # a disk may be another machine's
             return act()
@@ -107,28 +108,28 @@ class MetadataFiles:
         return self._reach(remote.READ_FILE, location, lambda: files.read_metadata(self.io, location), waits=waits)
 
     def read_manifest(self, location: str) -> bytes:
-        """As stored. Raises NotFound, TooLarge, ProviderUnavailable."""
+        """The bytes of a manifest. Raises NotFound, TooLarge, ProviderUnavailable."""
         return self._reach(
             remote.READ_FILE, location, lambda: storage.read_bytes(self.io, location, MAX_MANIFEST_BYTES)
         )
 
     def allowed_place(self, location: str) -> str:
-        """A location in the spelling to compare. Raises Invalid for one the catalog does not allow."""
+        """The canonical spelling of a location. Raises Invalid for one that the catalog does not allow."""
         return locations.canonical(locations.check_allowed(location, self.allowed, file_roots=self.file_roots))
 
     def read_foreign(self, location: str) -> bytes:
-        """A metadata file that a caller names. Raises Invalid where the place or the content is not allowed."""
+        """The content of a metadata file that a caller names. Raises Invalid if it is missing or lies elsewhere."""
         self.allowed_place(location)
         try:
             content = self._read(location)
         except NotFound as missing:
             raise Invalid(missing.message, kind="metadata-file") from None
         storage.make_durable(location)
-        METADATA.put(self.catalog_id, location, content)  # what is checked now, not what one of that name held before
+        METADATA.put(self.catalog_id, location, content)  # replaces what a former file of that name had
         return content
 
     def write(self, metadata: Mapping[str, Any], previous: str | None) -> tuple[str, bytes]:
-        """The location and the content of a new metadata file."""
+        """Write a new metadata file; its location and its content."""
         location, content = self._reach(
             "write_file",
             metadata["location"],
@@ -136,11 +137,11 @@ class MetadataFiles:
         )
         METADATA.put(self.catalog_id, location, content)
         if previous:
-            METADATA.forget(self.catalog_id, previous)  # nobody asks for it once this one is committed
+            METADATA.forget(self.catalog_id, previous)  # it is not read again once this one is committed
         return location, content
 
     def _write_in_time(self, metadata: Mapping[str, Any], version: int) -> tuple[str, bytes]:
-        """A file that is written when nobody waits for it any more is removed: nothing will point to it."""
+        """Write a file, and remove it again if the deadline has passed: nothing will point to it."""
         written = files.write_metadata(self.io, metadata, version=version)
         try:
             require_time()
@@ -160,19 +161,19 @@ class MetadataFiles:
                 log.warning("Files were left behind, the first of them %s: %s", location, failure.message)
 
     def is_there(self, written: str) -> bool:
-        """Whether a file that was written is still there, of this machine's; nobody else removes one from a storage."""
+        """Whether a written file still exists; remote files are taken to, since only local ones are vacuumed."""
         return not locations.is_local(written) or os.path.isfile(locations.real_path(written))
 
     def remove(self, written: str) -> None:
-        """As `discard`. Raises ProviderUnavailable."""
+        """Remove one metadata file, as `discard` does, but raise ProviderUnavailable if that fails."""
         METADATA.forget(self.catalog_id, written)
         self._reach("delete_file", written, lambda: storage.delete_file(self.io, written))
 
     def purge(self, metadata_location: str, places: Sequence[str] | None = None, spared: Sequence[str] = ()) -> Purged:
-        """Delete every file of a table in these places, its metadata last, and nothing in a place that is spared.
+        """Delete every file of a table in its `places`, its metadata file last, but nothing in the `spared` places.
 
-        Without `places` they are what its metadata says. Running it again goes on where it stopped; it is done
-        where its metadata is gone from a storage that is there. Raises ProviderUnavailable.
+        The default places are those of its metadata. Run again, it goes on where it stopped; it has nothing to do if
+        the metadata file is missing from a storage that answers. Raises ProviderUnavailable.
         """
         METADATA.forget(self.catalog_id, metadata_location)
         try:

@@ -1,4 +1,4 @@
-"""What a call has made of the outside system, as it is found there; and how it is taken back."""
+"""Read back from the outside system what a call did there, and undo it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from providers.stores import CannotTell as CannotTell
 from providers.stores import Outcome as Outcome
 from providers.verbs import VERBS, present
 
-READ_BACK = 10.0  # seconds for one look
+READ_BACK = 10.0  # seconds for one call
 
 
-def look(provider: Provider, verb: str, arguments: Mapping[str, Any], marker: str) -> tuple[Outcome, Any]:
-    """How a call ended, and the object it was about as it is now, as JSON.
+def outcome_of(provider: Provider, verb: str, arguments: Mapping[str, Any], marker: str) -> tuple[Outcome, Any]:
+    """How a call ended, and its object as it is now, as JSON.
 
-    Raises ProviderUnavailable where that is not told now, and CannotTell where its system never tells.
+    Raises ProviderUnavailable if the system does not answer now, CannotTell if it has no way to say.
     """
     store = getattr(provider, VERBS[verb].store)
     outcome, there = store.outcome(verb, present(verb, dict(arguments)), marker, partial(_read, provider))
@@ -35,15 +35,15 @@ def _read(provider: Provider, verb: str, **arguments: Any) -> Remote | None:
 
 
 def undo(provider: Provider, step: dict[str, Any], marker: str) -> bool:
-    """Take back a creation that is certainly ours and that nobody uses; whether nothing of it is left.
+    """Undo a creation that is certainly ours and that nobody uses yet; whether nothing of it is left.
 
-    Nothing else is taken back: an alteration or a drop that was made is published, one that was not left no trace.
-    Raises as `look` does.
+    Only creations are undone: an alteration or drop that was made is published, one that was not left no trace.
+    Raises what `outcome_of` raises.
     """
     verb, arguments = step["verb"], step["arguments"]
     if not VERBS[verb].undone_by:
         return True
-    outcome, there = look(provider, verb, arguments, marker)
+    outcome, there = outcome_of(provider, verb, arguments, marker)
     if outcome is Outcome.OTHERS:
         return True
     if there is not None and not _dropped(provider, step, there):
@@ -57,7 +57,7 @@ def undo(provider: Provider, step: dict[str, Any], marker: str) -> bool:
 def _dropped(provider: Provider, step: dict[str, Any], there: dict[str, Any]) -> bool:
     where = {name: step["arguments"][name] for name in ("schema", "table") if name in step["arguments"]}
     if "table" in where and step["result"] and step["result"]["version"] != there["version"]:
-        return False  # somebody has written to it
+        return False  # another writer has changed it since
     try:
         remote.run(provider, VERBS[step["verb"]].undone_by, where | {"identity": there["identity"]})
     except NotFound:

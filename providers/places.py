@@ -1,4 +1,4 @@
-"""Catalogs that say where their tables may lie."""
+"""Catalogs whose properties name the places of their tables."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def named_places(properties: Mapping[str, str]) -> list[str]:
 
 
 def own_warehouse() -> str:
-    """Where catalogs that name no warehouse have theirs, each a folder of its own."""
+    """The location in which catalogs without a `warehouse` property get a folder each."""
     return settings.METALAKE_WAREHOUSE or f"file://{settings.METALAKE_HOME}/warehouse"
 
 
 def own_folders() -> list[str]:
-    """The folders of this machine that are the server's own: its home, and the warehouse where that lies elsewhere."""
+    """The local folders of the server itself: its home, and its warehouse if that lies outside the home."""
     home = str(settings.METALAKE_HOME)
     local = own_warehouse().startswith("file:") and not locations.is_under(own_warehouse(), f"file://{home}")
     return [home, own_warehouse().removeprefix("file://")] if local else [home]
 
 
 def require_no_home(location: str) -> None:
-    """Raise Invalid for a place in this server's home that is not below its `warehouse` folder."""
+    """Raise Invalid for a place in this server's home folder, except below the home's `warehouse` folder."""
     real = locations.real_path(location)
     home = os.path.realpath(settings.METALAKE_HOME)
     if locations.is_under(real, home) and not locations.is_inside(real, f"{home}/warehouse"):
@@ -64,7 +64,7 @@ def require_no_home(location: str) -> None:
 
 
 def require_no_metadata_host(location: str) -> None:
-    """Raise Invalid for a location on a host where a cloud keeps a machine's keys, whoever is going to open it."""
+    """Raise Invalid for a location on a cloud's metadata host, which gives out a machine's keys."""
     scheme, _, rest = location.partition("://")
     host = rest.partition("/")[0].rpartition("@")[2].partition(":")[0]
     if scheme.lower() not in locations.CLUSTERS | locations.AZURE or not host:
@@ -77,7 +77,7 @@ def require_no_metadata_host(location: str) -> None:
 
 
 class Placed(Provider):
-    """A catalog whose settings are PlacedSettings."""
+    """A catalog with a warehouse and allowed locations (PlacedSettings)."""
 
     @classmethod
     def check(cls, properties: Mapping[str, str]) -> Any:
@@ -93,7 +93,7 @@ class Placed(Provider):
         return named_places(self.properties)
 
     def is_open_place(self, place: str) -> bool:
-        """Whether tables may lie where only the outside system says: nowhere that is this server's own."""
+        """Whether a table may lie in a place that the outside system names: anywhere but in this server's folders."""
         if self.is_named(place):
             return True
         try:
@@ -106,7 +106,7 @@ class Placed(Provider):
         return not any(locations.is_under(locations.real_path(place), folder) for folder in own)
 
     def is_named(self, location: str) -> bool:
-        """Whether a location lies where the catalog itself says; one that nobody could name does not."""
+        """Whether a location lies in a place of the catalog's properties; a malformed one does not."""
         try:
             return any(locations.is_under(location, place) for place in self.allowed)
         except Invalid:
@@ -114,7 +114,7 @@ class Placed(Provider):
 
     @property
     def outside_roots(self) -> Sequence[str]:
-        """As `file_roots`, for places that the catalog does not name: our own have tables of other catalogs."""
+        """`file_roots` without the server's own folders, which have tables of other catalogs."""
         own = own_folders()
         return [root for root in self.file_roots if root not in own]
 
@@ -124,12 +124,12 @@ class Placed(Provider):
 
     @property
     def file_roots(self) -> Sequence[str]:
-        """The folders of this machine below which a catalog's places may lie; new ones ask more (`check_locations`)."""
+        """The local folders below which a catalog's places may lie; `check_locations` checks new places further."""
         return [*own_folders(), *settings.METALAKE_FILE_LOCATIONS]
 
     @cached_property
     def io(self) -> FileIO:
-        """Where metadata files are."""
+        """The storage of the metadata files."""
         reach_storage(self.properties)
         return storage.file_io(self.properties)
 
@@ -137,12 +137,12 @@ class Placed(Provider):
         return [locations.canonical(location) for location in self.allowed]
 
     def check_locations(self) -> None:
-        """Raises Invalid for a new place that is malformed, outside what this server allows, or holds its own data.
+        """Raise Invalid for a new place that is malformed, not allowed on this server, or contains the server's data.
 
         Also for a storage's host that is unknown or that the server does not connect to.
         """
         check_storage(self.properties)
         for location in self.allowed:
-            if locations.canonical(location) not in self.kept:
+            if locations.canonical(location) not in self.existing_places:
                 locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
                 require_no_home(location)

@@ -19,7 +19,7 @@ PROVIDERS = {
 
 
 def provider_class(name: str) -> type[Provider]:
-    """Raises Unsupported naming what there is."""
+    """The provider class of a name. Raises Unsupported, naming the available ones."""
     try:
         module, _, attribute = PROVIDERS[name].partition(":")
     except KeyError:

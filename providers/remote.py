@@ -1,8 +1,7 @@
-"""Calling an outside system or a catalog's storage: one deadline, few waiters for a slow one, none for a dead one.
+"""Call an outside system or a catalog's storage: with a deadline, few waiting callers if it is slow, none if it fails.
 
-A system's reads are tried again; a storage's client does that itself.
-
-What the figures are for: docs/decisions/reaching-out.md. Who may ask, and when, is in providers/lines.py.
+Reads of a system are tried again; a storage's client does that itself. docs/decisions/reaching-out.md explains the
+figures; providers/lines.py decides who may call, and when.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ log = logging.getLogger(__name__)
 CONNECT, READ, TOTAL = 3.0, 10.0, 30.0  # seconds
 RETRIES = 2
 STORAGE = "The storage"
-DESCRIBING = ("definition", "plan", "changes", "expected")  # arguments that say what an object is to be
+DESCRIBING = ("definition", "plan", "changes", "expected")  # arguments that describe the object to be made
 READ_FILE = "read_file"  # of a storage; its other verbs write
 
 CALLS = Counter("metalake_remote_calls", "Calls to outside systems", ["catalog", "provider", "verb", "outcome"])
@@ -41,7 +40,7 @@ SECONDS = Histogram("metalake_remote_seconds", "Seconds that a call took", ["cat
 
 
 class Called(Protocol):
-    """A provider as far as its verbs are called."""
+    """The part of a provider that `run` needs."""
 
     @property
     def catalog_id(self) -> int: ...
@@ -53,7 +52,7 @@ class Called(Protocol):
 
 
 class Tried(Protocol):
-    """A provider as far as its connection is tried."""
+    """The part of a provider that `trial` needs."""
 
     @property
     def label(self) -> str: ...
@@ -63,7 +62,7 @@ class Tried(Protocol):
 
 @dataclass(frozen=True)
 class ByWorker:
-    """Stands for a provider whose calls somebody else makes: who waits for them is counted all the same."""
+    """A provider whose calls a Celery worker makes; callers that wait for them are counted as for any other."""
 
     catalog_id: int
     label: str
@@ -71,10 +70,10 @@ class ByWorker:
 
 
 def run(provider: Called, verb: str, arguments: dict[str, Any], *, total: float = TOTAL) -> Any:
-    """The verb's answer as JSON, within `total` seconds; reads are tried up to three times, by whoever makes them.
+    """The verb's answer as JSON, within `total` seconds; reads are tried up to three times, but not via a ByWorker.
 
-    Raises what the verb raises, ProviderBusy, and where time is up ProviderTimeout for a read and OutcomeUnknown for a
-    write.
+    Raises what the verb raises, ProviderBusy, and when the time is up ProviderTimeout for a read and OutcomeUnknown for
+    a write.
     """
     may_block()
     deadline = time.monotonic() + total
@@ -83,7 +82,7 @@ def run(provider: Called, verb: str, arguments: dict[str, Any], *, total: float 
         line = line_of(provider.catalog_id)
         try:
             ticket = line.enter(provider.label, deadline)
-        except ProviderBusy:  # nobody is asked, so nothing is gained by waiting here
+        except ProviderBusy:  # the system was not called, so the caller should come back later
             CALLS.labels(provider.catalog_id, provider.label, verb, "spared").inc()
             raise
         try:
@@ -97,11 +96,11 @@ def run(provider: Called, verb: str, arguments: dict[str, Any], *, total: float 
 
 
 def reach(catalog_id: int, verb: str, act: Callable[[], T], *, waits: bool = True, total: float = TOTAL) -> T:
-    """What `act` asks of a catalog's storage, within `total` seconds; READ_FILE alone is a read.
+    """Call a catalog's storage by `act`, within `total` seconds; READ_FILE is the only verb that reads.
 
-    Raises what `act` raises, ProviderBusy, and where time is up ProviderTimeout for a read and ProviderUnavailable for
-    a write, which nothing points to then. Within a call that has a deadline it is a part of that one. With `waits`
-    false no request waits for it: it takes no place, and is spared all the same.
+    Raises what `act` raises, ProviderBusy, and when the time is up ProviderTimeout for a read and ProviderUnavailable
+    for a write, whose file nothing points to then. Inside a call with a deadline, that deadline is used. Set `waits` to
+    false if no request waits for the call: then it takes no place, but still obeys the breaker.
     """
     if time_limit.is_set():
         return act()
@@ -130,15 +129,15 @@ def reach(catalog_id: int, verb: str, act: Callable[[], T], *, waits: bool = Tru
         try:
             return line.pool.submit(work).result(max(deadline - time.monotonic(), 0))
         except TookTooLong:
-            said = f"{STORAGE} did not answer in time."
+            message = f"{STORAGE} did not answer in time."
             silence = ProviderTimeout if verb == READ_FILE else ProviderUnavailable
-            raise silence(said, kind="storage") from None
+            raise silence(message, kind="storage") from None
 
 
 def trial(provider: Tried, act: Callable[[], Any] | None = None, seconds: float = 15.0, *, metalake_id: int = 0) -> Any:
-    """Try the connection of a catalog that may not be registered yet, or what `act` does; returns what that does.
+    """Test the connection of a catalog that may not be registered yet, or run `act`; the result of that.
 
-    Raises what is wrong with it, and ProviderBusy while what others of its metalake try holds its share of the threads.
+    Raises what the test raises, and ProviderBusy while other trials of the metalake use up its share of the threads.
     """
     may_block()
     line = trial_line_of(metalake_id)
@@ -158,13 +157,13 @@ def trial(provider: Tried, act: Callable[[], Any] | None = None, seconds: float 
 
 
 def _pause(failure: ProviderUnavailable, attempt: int) -> float | None:
-    """Full jitter, so that callers who failed together do not come back together; longer where it throttles.
+    """Seconds until the next attempt: random, so that callers that failed together do not return together.
 
-    None where it says itself that it wants more than that: then the caller is told to come back.
+    Longer if the system throttles. None if the system itself asks for a longer pause, which is then left to the caller.
     """
     longest = (2.0 if isinstance(failure, ProviderBusy) else 0.4) * 2 ** (attempt - 1)
-    told = vars(failure).get("retry_after", 0)
-    return None if told > longest else random.uniform(told, longest)  # noqa: S311
+    retry_after = vars(failure).get("retry_after", 0)
+    return None if retry_after > longest else random.uniform(retry_after, longest)  # noqa: S311
 
 
 def _once(
@@ -180,7 +179,7 @@ def _once(
             with time_limit.until(deadline):
                 return provider.call(verb, _as_sent(arguments))
         except MetalakeError as failure:
-            failure.message = failure.message.replace(nul.NUL, "")  # it is kept with the write that it ended
+            failure.message = failure.message.replace(nul.NUL, "")  # the message is stored with its intent
             raise
         finally:
             line.leave(ticket)
@@ -198,12 +197,12 @@ def _once(
 
 
 class _Misunderstood(OutcomeUnknown):
-    """There was an answer: no reason to spare the system."""
+    """An answer that could not be read; it counts as an answer of the system."""
 
 
 @contextmanager
 def _noted(line: Line, label: str, verb: str) -> Iterator[None]:
-    """What becomes of a call is counted, and its line learns whether there was an answer."""
+    """Count the call and its outcome, and record on its line whether there was an answer."""
     started, outcome = time.monotonic(), "answered"
     try:
         yield
@@ -215,7 +214,7 @@ def _noted(line: Line, label: str, verb: str) -> Iterator[None]:
     except (ProviderUnavailable, OutcomeUnknown) as failure:
         outcome = type(failure).__name__
         throttled = isinstance(failure, ProviderBusy)
-        line.note(answered=throttled or not getattr(failure, "retryable", True), said=failure.message)
+        line.note(answered=throttled or not getattr(failure, "retryable", True), error=failure.message)
         raise
     except MetalakeError as refusal:
         outcome = type(refusal).__name__
@@ -241,9 +240,9 @@ def _wait(future: Future[Any], seconds: float, label: str, verb: str) -> Any:
 
 
 def _as_json(answer: Any) -> Any:
-    return nul.as_kept(answer.as_json()) if hasattr(answer, "as_json") else answer
+    return nul.as_stored(answer.as_json()) if hasattr(answer, "as_json") else answer
 
 
 def _as_sent(arguments: dict[str, Any]) -> dict[str, Any]:
-    said = {name: nul.as_sent(arguments[name]) for name in DESCRIBING if arguments.get(name) is not None}
-    return arguments | said
+    described = {name: nul.as_sent(arguments[name]) for name in DESCRIBING if arguments.get(name) is not None}
+    return arguments | described

@@ -1,4 +1,4 @@
-"""What schemas are called in an outside system: a flat one has one name for what may be a path here."""
+"""Names of schemas in an outside system: a flat system has one name for what may be a path here."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from providers.answers import Levels
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaNames:
-    """How one catalog's schemas are named there."""
+    """The rules by which one catalog's schemas are named in its outside system."""
 
     label: str  # of the system
-    nests_there: bool  # whether schemas lie inside schemas in the system itself
-    nests_here: bool  # whether they do so in this catalog though its system is flat
+    nests_there: bool  # whether the system itself has schemas inside schemas
+    nests_here: bool  # whether this catalog has them though its system is flat
     folds_case: bool
     longest: int  # bytes of UTF-8
-    check: Callable[[str], str] = str  # gives the name as the system takes it; raises Invalid
+    check: Callable[[str], str] = str  # returns the name as the system accepts it; raises Invalid
 
     def levels_of(self, path: HierarchicalSchema) -> Levels:
-        """Where a new schema goes. Raises Invalid for a name that is too long there, or not taken."""
+        """The levels of a schema in the system. Raises Invalid for a name that is too long there or not accepted."""
         if self.nests_there:
             return list(path.segments)
         name = encode_path(path.segments) if self.nests_here else path.leaf
@@ -37,7 +37,7 @@ class SchemaNames:
         return [self.check(name)]
 
     def path_of(self, levels: Levels) -> HierarchicalSchema:
-        """The schema that an object of these levels is here. Raises Invalid where its name cannot be one."""
+        """The path in this catalog of the system's schema with these levels. Raises Invalid for an impossible name."""
         if self.nests_there:
             return HierarchicalSchema.of(levels)
         if self.nests_here:
@@ -45,11 +45,11 @@ class SchemaNames:
         return HierarchicalSchema.flat(levels[0])
 
     def folded(self, name: str) -> str:
-        """A name of a schema or of what lies in one, as the system keeps it."""
+        """The name of a schema, or of an object in one, as the system stores it."""
         return name.lower() if self.folds_case else name
 
 
-# Flat systems take lower-case letters, digits and the underscore; XML's convention for names spells all else out.
+# Flat systems accept lower-case letters, digits and the underscore; other characters are escaped as XML names do.
 _SPELT = re.compile(r"_x([0-9a-f]{4,6})_")
 _ODD = re.compile(r"[^a-z0-9_]|_(?=x[0-9a-f]{4,6}_)")
 _LEVEL = "\x1f"
@@ -61,11 +61,11 @@ def encode_path(segments: Sequence[str]) -> str:
 
 
 def decode_path(name: str) -> list[str]:
-    """The path of a name; one that no path has is its own only level."""
+    """The path that `encode_path` made a name of; any other name is a path of one level."""
 
-    def spelt(found: re.Match[str]) -> str:
-        code = int(found[1], 16)
-        return chr(code) if code <= 0x10FFFF else found[0]
+    def spelt(spelling: re.Match[str]) -> str:
+        code = int(spelling[1], 16)
+        return chr(code) if code <= 0x10FFFF else spelling[0]
 
     segments = _SPELT.sub(spelt, name).split(_LEVEL)
     return segments if encode_path(segments) == name else [name]

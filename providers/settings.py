@@ -13,7 +13,7 @@ DIGITS = re.compile(r"[0-9]+")
 
 
 class Settings(BaseModel):
-    """A catalog's declared properties, by the names the wire has; secrets are SecretStr. Unknown ones are kept."""
+    """A catalog's declared properties, by their names on the wire; secrets are SecretStr. Unknown ones are allowed."""
 
     model_config = ConfigDict(extra="allow", populate_by_name=True)
 
@@ -23,7 +23,7 @@ class Settings(BaseModel):
 
     @classmethod
     def secrets(cls) -> frozenset[str]:
-        """The declared properties that are never shown."""
+        """The names of declared properties that are never shown."""
         return frozenset(
             field.alias or name
             for name, field in cls.model_fields.items()
@@ -32,7 +32,7 @@ class Settings(BaseModel):
 
 
 class ExternalSettings(Settings):
-    """What every outside catalog can be told."""
+    """The declared properties that every outside catalog has."""
 
     cache_ttl: int = Field(
         0,
@@ -62,7 +62,7 @@ class ExternalSettings(Settings):
 
 
 def seconds_of(properties: Mapping[str, str], name: str) -> int | None:
-    """What CACHE_TTL or REFRESH_INTERVAL says; unset, or unfit as an older row may hold it, is the default."""
+    """The seconds of CACHE_TTL or REFRESH_INTERVAL; the default if unset, or invalid as older rows may have it."""
     given = {name: properties[name]} if name in properties else {}
     try:
         read = ExternalSettings.model_validate(given)

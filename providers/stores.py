@@ -1,17 +1,16 @@
-"""Remote stores: what a provider of an outside system is composed of, one for each kind of object there.
+"""Remote stores: a provider of an outside system is composed of them, one for each kind of object there.
 
 A verb (list, load, create, alter, rename, drop, add, commit) takes and returns plain JSON, so that it may run in a
 worker. It raises our errors: NotFound, AlreadyExists, NotEmpty, Invalid, Unsupported, Conflict (the object is no longer
-as the caller saw it), Unauthenticated to the remote as ProviderUnavailable(retryable=False), ProviderBusy where the
-system throttles, ProviderUnavailable where the call certainly did nothing, and for a write whose answer is lost
-OutcomeUnknown. Verbs are called through `providers.remote`; the other members say what definitions mean and call
-nobody.
+as the caller saw it), ProviderUnavailable(retryable=False) if the system does not accept our credentials, ProviderBusy
+if the system throttles, ProviderUnavailable if the call certainly did nothing, and OutcomeUnknown for a write whose
+answer is lost. Verbs are called through `providers.remote`; the other members interpret definitions and make no call.
 
-`marker` is the mark of the write that a call belongs to; the store carries it in whatever way its system can. `changes`
-are the native wire's updates as JSON (formats.native.changes), made on the object of that `version`, all of them or
-none; `expected` is the definition that they come to. `by_owner` says that the catalog's owner asks, or its metalake's:
-to them all places of the catalog are open, and they answer for what cannot be looked at. A verb that was to delete
-files and left them says why: `kept`.
+`marker` is the marker of the intent that a call belongs to; the store writes it to the object in whatever way its
+system can. `changes` are the native wire's updates as JSON (formats.native.changes), made to the object of that
+`version`, all of them or none; `expected` is the resulting definition. `by_owner` says that the caller owns the catalog
+or its metalake: owners may use all places of the catalog, and answer for files that cannot be checked. A verb that was
+to delete files and left them returns why (`answers.files_left`).
 """
 
 from __future__ import annotations
@@ -32,39 +31,39 @@ from providers.verbs import VERBS
 
 
 class Outcome(Enum):
-    """Whether a call was made, by whom what it makes is there."""
+    """How a call ended."""
 
     DONE = auto()
     NOT_DONE = auto()
-    OTHERS = auto()  # something of that name is there, and it is not ours
+    OTHERS = auto()  # the call was not made, and another object has the name
 
 
 class CannotTell(Exception):
-    """The system has no way to say whether a call of ours was made: somebody has to look and decide."""
+    """The system cannot show whether a call of ours was made: a person has to look and decide."""
 
 
-Ending = tuple[Outcome, Remote | None]  # how a call ended, and the object it was about as it is now
-Read = Callable[..., Remote | None]  # reads by a verb's name and arguments, in time; None where nothing is there
+Ending = tuple[Outcome, Remote | None]  # how a call ended, and its object as it is now
+Read = Callable[..., Remote | None]  # reads by a verb's name and arguments; None if the object does not exist
 
 
 class RemoteStore(Surface):
-    """What keeps the objects of one kind in one catalog's outside system."""
+    """The objects of one kind in one catalog's outside system."""
 
     def __init__(self, provider: Any) -> None:
         self.provider = provider
 
     @property
     def label(self) -> str:
-        """Which system it is, for people."""
+        """The system's name for people."""
         return str(self.provider.label)
 
     @abstractmethod
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
-        """How a call ended whose answer is lost. Raises what `read` raises, and CannotTell."""
+        """How a call ended whose answer was lost. Raises what `read` raises, and CannotTell."""
 
 
 class RemoteSchemas(RemoteStore):
-    """Schemas, each addressed by its levels there: one in a flat system, however deep it is here."""
+    """Schemas, each addressed by its levels in the system; a flat system has one level, however deep the path here."""
 
     @abstractmethod
     def list(self, page: str | None = None) -> Page: ...
@@ -84,13 +83,13 @@ class RemoteSchemas(RemoteStore):
         expected: Json | None = None,
         marker: str = "",
     ) -> Remote:
-        """Without changes, as intents of older versions have it, the schema becomes what is expected."""
+        """Apply the changes; without them, as in intents of older versions, make the schema equal `expected`."""
 
     @abstractmethod
     def drop(
         self, schema: Levels, identity: str, cascade: bool = False, by_owner: bool = False
     ) -> dict[str, str] | None:
-        """What `kept` says of its tables' files."""
+        """Drop the schema; why files of its tables were left, as `files_left`, or None."""
 
     @abstractmethod
     def draft(self, comment: str | None, properties: dict[str, str]) -> Json:
@@ -98,11 +97,11 @@ class RemoteSchemas(RemoteStore):
 
     @abstractmethod
     def altered(self, definition: Json, changes: Sequence[Json]) -> Json:
-        """The definition that the changes come to. Raises Invalid, Unsupported."""
+        """The definition after the changes. Raises Invalid, Unsupported."""
 
     @abstractmethod
     def show(self, definition: Json) -> Json:
-        """`comment` and `properties`."""
+        """The native wire's `comment` and `properties` of a schema."""
 
     @abstractmethod
     def is_marked(self, schema: Remote, marker: str) -> bool:
@@ -112,22 +111,22 @@ class RemoteSchemas(RemoteStore):
         there = read("load_schema", schema=arguments["schema"])
         return _ending(verb, arguments, there, lambda schema: self.is_marked(schema, marker))
 
-    deletes_folders: ClassVar[bool] = False  # where a table of its own is dropped, whoever else's files are in them
+    deletes_folders: ClassVar[bool] = False  # whether dropping a table deletes its folder with everything in it
 
     def overlaps(self, location: str, other: Remote) -> bool:
-        """Whether a schema at this location would lie among another's tables; asked where folders are deleted."""
+        """Whether a schema at this location would lie among another's tables; matters where folders are deleted."""
         return False
 
 
 class RemoteTables(RemoteStore):
-    """Tables of every format, and what keeps their partitions and Iceberg pointers (`providers.absent` where none)."""
+    """Tables of every format, with the stores of their partitions and Iceberg pointers (`providers.absent` if none)."""
 
     partitions: ClassVar[type[RemotePartitions]]
     pointers: ClassVar[type[RemotePointers]]
 
     @abstractmethod
     def list(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
-        """By name; with `whole`, each with its definition, which may be empty otherwise."""
+        """A page of tables in order of name; definitions may be empty unless `whole`."""
 
     @abstractmethod
     def load(self, schema: Levels, table: str) -> Remote: ...
@@ -154,7 +153,7 @@ class RemoteTables(RemoteStore):
         marker: str = "",
         by_owner: bool = False,
     ) -> Remote:
-        """Without changes, as intents of older versions have it, the table becomes what is expected."""
+        """Apply the changes; without them, as in intents of older versions, make the table equal `expected`."""
 
     @abstractmethod
     def rename(
@@ -165,19 +164,22 @@ class RemoteTables(RemoteStore):
     def drop(
         self, schema: Levels, table: str, identity: str, purge: bool = False, by_owner: bool = False
     ) -> dict[str, str] | None:
-        """What `kept` says of its files. Raises Unsupported where they are to be purged and must stay."""
+        """Drop the table; why its files were left, as `files_left`, or None.
+
+        Raises Unsupported if its files are to be purged and must stay.
+        """
 
     @abstractmethod
     def draft(self, schema: Remote, asked: CreateTableRequest) -> NewTable:
-        """A table to be made as the native wire describes it. Raises Invalid, Unsupported, TooLarge."""
+        """A new table from a native create request. Raises Invalid, Unsupported, TooLarge."""
 
     @abstractmethod
     def altered(self, definition: Json, updates: Sequence[Any]) -> Json:
-        """The definition that updates of the native wire come to. Raises Invalid, Unsupported, TooLarge."""
+        """The definition after updates of the native wire. Raises Invalid, Unsupported, TooLarge."""
 
     @abstractmethod
     def show(self, definition: Json) -> Json:
-        """The native wire's table without its name and audit."""
+        """The native wire's JSON of a table, without its name and audit information."""
 
     @abstractmethod
     def is_marked(self, table: Remote, marker: str) -> bool:
@@ -192,28 +194,28 @@ class RemoteTables(RemoteStore):
     def renaming(
         self, schema: Levels, to_schema: Levels, to_table: str, table: Remote, marker: str
     ) -> Sequence[tuple[str, Json]]:
-        """The calls that rename a table. Raises Unsupported where the system cannot."""
+        """The verbs and arguments of the calls that rename a table. Raises Unsupported if the system cannot."""
         arguments = {"schema": schema, "table": table.name, "to_schema": to_schema, "to_table": to_table}
         return [("rename_table", arguments | {"identity": table.identity})]
 
     def discard(self, definition: Json, plan: Json | None = None) -> None:
-        """Remove what `create` wrote beside the system for a creation that came to nothing."""
+        """Remove the files that `create` wrote for a table that was not made after all."""
 
     def named_places(self, definition: Json, plan: Json | None = None) -> Sequence[str]:
-        """Where a table's files are, or are to go, as its definition or plan says."""
+        """The places of a table's files, present or planned, that its definition or plan names."""
         return []
 
     def ground(self, schema: Remote) -> Ground:
-        """Where tables of a schema may lie that name their place, whoever makes them."""
+        """Where a table of the schema may lie if its creator chooses the location."""
         return Ground()
 
     @property
     def hides_some(self) -> bool:
-        """Whether the catalog's settings keep some tables from being seen."""
+        """Whether the catalog's settings hide some tables."""
         return False
 
     def shows(self, table: Remote) -> bool:
-        """Whether the catalog's settings let a table be seen; of one that has formats, they are all that is asked."""
+        """Whether the catalog's settings show a table; the definition is not needed if the table has `formats`."""
         return True
 
 
@@ -231,18 +233,18 @@ class RemotePartitions(RemoteStore):
 
     @abstractmethod
     def drop(self, schema: Levels, table: str, partition: str, by_owner: bool = False) -> dict[str, str] | None:
-        """With its files where the system keeps the table's; what `kept` says of them."""
+        """Drop a partition, with its files if the system manages the table's; why they were left, or None."""
 
     @abstractmethod
     def draft(self, table: Json, asked: IdentityPartition) -> Json:
-        """A partition's definition, which has its `name`; `table` is the table's. Raises Invalid where it is unfit."""
+        """A new partition's definition, with its `name`; `table` is the table's definition. Raises Invalid."""
 
     @abstractmethod
     def show(self, table: Json, definition: Json) -> Json:
-        """The native wire's partition, `table` being the table's definition."""
+        """The native wire's JSON of a partition; `table` is the table's definition."""
 
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
-        """Told by the name alone: whoever added it, it is what was asked for."""
+        """Decided by the name alone: whoever added the partition, it is the one that was requested."""
         name = arguments["partition"] if "partition" in arguments else arguments["definition"]["name"]
         there = read("load_partition", schema=arguments["schema"], table=arguments["table"], partition=name)
         is_done = (there is None) is (verb == "drop_partition")
@@ -250,15 +252,15 @@ class RemotePartitions(RemoteStore):
 
 
 class RemotePointers(RemoteStore):
-    """Tables that are a pointer to Iceberg metadata: the files are ours to write, the pointer is the system's."""
+    """Tables that point to Iceberg metadata: we write the metadata files, the system stores the pointer."""
 
     @abstractmethod
     def commit(self, schema: Levels, table: str, location: str, previous: str, by_owner: bool = False) -> Remote:
-        """Point a table to new metadata. Raises Conflict where it does not point to `previous` any more."""
+        """Point a table to new metadata. Raises Conflict if it does not point to `previous` any more."""
 
     @abstractmethod
     def location(self, definition: Json) -> str | None:
-        """Where an Iceberg table's metadata is; None for another table."""
+        """The location of an Iceberg table's metadata file; None for a table of another format."""
 
     @abstractmethod
     def files(self, *places: str) -> MetadataFiles:
@@ -266,18 +268,18 @@ class RemotePointers(RemoteStore):
 
     @abstractmethod
     def home_of(self, schema: Remote) -> str | None:
-        """Where a schema's tables go that name no place; None where that is not known before they are made."""
+        """The folder for tables of a schema without a location; None if only the system knows, once they are made."""
 
     @abstractmethod
     def place(self, schema: Remote, name: str, asked: str | None) -> str:
-        """Where a new table goes. Raises Invalid for a place that is not allowed."""
+        """The location of a new table: the requested one, or a default. Raises Invalid if it is not allowed."""
 
     @abstractmethod
     def draft(self, schema: Remote, name: str, metadata: Json, location: str | None = None) -> NewTable:
-        """A new table, whose metadata is to be written unless it lies at `location`."""
+        """A new table; its metadata is planned to be written, unless it exists already at `location`."""
 
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
-        """Told by the pointer, or by the log of the metadata that somebody else has committed since."""
+        """Decided by the pointer, or by the metadata log if another commit has followed."""
         there = read("load_table", schema=arguments["schema"], table=arguments["table"])
         if there is None:
             return Outcome.NOT_DONE, None
@@ -288,13 +290,13 @@ class RemotePointers(RemoteStore):
         return (Outcome.DONE if is_done else Outcome.NOT_DONE), there
 
     def _log_at(self, pointer: str) -> set[str | None]:
-        """The metadata files that came before this one, as it says."""
+        """The earlier metadata files that this one lists."""
         metadata = parse_metadata(self.files(pointer.rpartition("/")[0]).read(pointer))
         return {entry.get("metadata-file") for entry in metadata.get("metadata-log") or ()}
 
 
 def _ending(verb: str, arguments: Mapping[str, Any], there: Remote | None, is_ours: Callable[[Remote], bool]) -> Ending:
-    """By the identity for a drop, by the marker for what is made or altered."""
+    """How a call ended: a drop is decided by the identity, a creation or alteration by the marker."""
     if VERBS[verb].may_repeat:
         is_gone = there is None or there.identity != arguments["identity"]
         return (Outcome.DONE if is_gone else Outcome.NOT_DONE), there
@@ -306,7 +308,7 @@ def _ending(verb: str, arguments: Mapping[str, Any], there: Remote | None, is_ou
 
 
 def _renamed(arguments: Mapping[str, Any], read: Read) -> Ending:
-    """By the identity, where the system has any: the old name may have another table by now."""
+    """How a rename ended: decided by the identity if there is one, since another table may have the old name by now."""
     target = read("load_table", schema=arguments["to_schema"], table=arguments["to_table"])
     if target is None:
         return Outcome.NOT_DONE, None

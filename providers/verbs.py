@@ -1,4 +1,4 @@
-"""What an outside system is asked to do, each declared once, by the names that messages, metrics and intents have."""
+"""The verbs of outside systems, each declared once, by the name that messages, metrics and intents use."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Refusals = tuple[type[MetalakeError], ...]
 class Verb:
     """One call of a remote store.
 
-    `refusals` are what a system or client that itself tried twice may say of the second try though the first was made;
-    only of calls whose work is told by marker, identity or pointer.
+    `refusals` are the errors that may come from a second try of the system's own client after its first try was made.
+    Only for calls whose outcome can be read back by marker, identity or pointer.
     """
 
     name: str
     store: str  # the provider's attribute
     method: str
     reads: bool = False
-    undone_by: str = ""  # the verb that takes it back; what is made is found by its marker, however late it arrives
-    may_repeat: bool = False  # it names the identity of what it drops, so it may be made twice
+    undone_by: str = ""  # the verb that undoes it; its object is recognised by the marker, however late it arrives
+    may_repeat: bool = False  # it names the identity of the object that it drops, so repeating it is safe
     refusals: Refusals = ()
-    leaves_nothing: bool = False  # where nobody can say more, its refusal is believed: there is nothing to take back
+    leaves_nothing: bool = False  # a refusal is believed if the outcome cannot be read back: there is nothing to undo
 
 
 def _read(name: str, store: str, method: str) -> Verb:
@@ -73,7 +73,7 @@ READS = frozenset(verb.name for verb in _DECLARED if verb.reads)
 
 
 def present(verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """A call's arguments in today's form: older intents have a wanted definition in place of changes."""
+    """A call's arguments in today's form: older intents have a `definition` instead of `changes`."""
     if VERBS[verb].method == "alter" and "definition" in arguments:
         others = {name: value for name, value in arguments.items() if name != "definition"}
         return others | {"changes": None, "expected": arguments["definition"]}

@@ -250,7 +250,7 @@ def altered_provider(actor: Actor, metalake: str, name: str, alteration: Alterat
     with transaction.atomic():
         _, opened = _apply(alteration, row)
     altered = provider_for(row.provider, row.pk, opened or vault.opened(row.pk, row.properties))
-    altered.kept = kept
+    altered.existing_places = kept
     return altered, located.metalake.id
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -69,4 +68,16 @@ def _note_purge(table: dict[str, Any], purged: Purged, kept: Sequence[int]) -> N
         if not purged.left_behind:
             ReservedPlace.objects.filter(pk__in=kept).delete()
         name, metalake_id = table["full_name"], table["metalake_id"]
-        record(event_of(by, "table.purged", Kind.TABLE, table["id"], name, metalake_id, **asdict(purged)))
+        record(
+            event_of(
+                by,
+                "table.purged",
+                Kind.TABLE,
+                table["id"],
+                name,
+                metalake_id,
+                deleted=purged.deleted,
+                foreign=purged.foreign,
+                kept=purged.left_behind,
+            )
+        )

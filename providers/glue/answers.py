@@ -46,10 +46,10 @@ def partition_of(of: HiveTable, partition: Mapping[str, Any]) -> Remote:
     return Remote(definition["name"], definition, identity, digest(definition), PARTITION)
 
 
-def require_same(found: Remote, identity: str) -> None:
+def require_same(remote: Remote, identity: str) -> None:
     """Raise NotFound for another object that has taken the name."""
-    if identity and found.identity and found.identity != identity:
-        raise NotFound(f"{found.kind.capitalize()} {found.name} was made anew in AWS Glue.", kind=found.kind)
+    if identity and remote.identity and remote.identity != identity:
+        raise NotFound(f"{remote.kind.capitalize()} {remote.name} was made anew in AWS Glue.", kind=remote.kind)
 
 
 def changed(schema: Levels, table: str) -> Conflict:
@@ -66,5 +66,5 @@ def after_write(read: Callable[[], Remote]) -> Remote:
 
 def writable(glue: GlueClient, fields: Mapping[str, Any], shape: str) -> dict[str, Any]:
     """Those of the fields that a request's structure takes."""
-    taken = glue.writable(shape) - {"ViewDefinition"}  # which is written in another form than it is read
-    return {name: value for name, value in fields.items() if name in taken}
+    accepted = glue.writable(shape) - {"ViewDefinition"}  # which is written in another form than it is read
+    return {name: value for name, value in fields.items() if name in accepted}

@@ -120,8 +120,8 @@ def _answering(operation: str, place: Sequence[str]) -> Iterator[None]:
     except aws.ParamValidationError as wrong:
         raise Invalid(f"AWS Glue does not take this: {_plain(wrong.kwargs['report'])}", kind=_kind(place)) from None
     except (aws.NoCredentialsError, aws.PartialCredentialsError, aws.CredentialRetrievalError):
-        said = "There are no AWS credentials: give the catalog keys, or the server an identity of its own."
-        raise _unavailable(said, retryable=False) from None
+        message = "There are no AWS credentials: give the catalog keys, or the server an identity of its own."
+        raise _unavailable(message, retryable=False) from None
     except NOT_SENT as failure:
         raise _unavailable(f"AWS Glue cannot be reached ({type(failure).__name__}).") from None
     except aws.BotoCoreError as failure:

@@ -32,8 +32,8 @@ def _columns(metadata: Json) -> Iterator[HiveColumn]:
 
 
 def _column(field: Json, is_current: bool) -> HiveColumn:
-    said = {ID: str(field["id"]), OPTIONAL: _word(not field["required"]), CURRENT: _word(is_current)}
-    return HiveColumn(field["name"], type_of_iceberg(field["type"]), comment_of(field), said)
+    parameters = {ID: str(field["id"]), OPTIONAL: _word(not field["required"]), CURRENT: _word(is_current)}
+    return HiveColumn(field["name"], type_of_iceberg(field["type"]), comment_of(field), parameters)
 
 
 def _word(value: bool) -> str:
@@ -42,9 +42,9 @@ def _word(value: bool) -> str:
 
 def shown_columns(table: HiveTable, native: list[Json]) -> list[Json]:
     """The native columns of the current schema, as nullable as Iceberg has them."""
-    said = {column.name: column.parameters for column in table.columns}
+    parameters = {column.name: column.parameters for column in table.columns}
     return [
-        column | {"nullable": said.get(column["name"], {}).get(OPTIONAL) != "false"}
+        column | {"nullable": parameters.get(column["name"], {}).get(OPTIONAL) != "false"}
         for column in native
-        if said.get(column["name"], {}).get(CURRENT) != "false"
+        if parameters.get(column["name"], {}).get(CURRENT) != "false"
     ]

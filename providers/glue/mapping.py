@@ -136,17 +136,17 @@ def database_input(name: str, definition: Mapping[str, Any]) -> Json:
     return {"Name": name, "Parameters": definition["parameters"], **written, **definition["rest"]}
 
 
-def merged(kept: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> Json:
+def merged(stored: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> Json:
     """What is kept there with the difference between two inputs made to it, and nothing else."""
-    result = dict(kept)
+    result = dict(stored)
     for name in before.keys() | after.keys():
         was, now = before.get(name), after.get(name)
         if was == now:
             continue
         if name not in after:
             result.pop(name, None)
-        elif isinstance(now, dict) and isinstance(kept.get(name), dict):
-            result[name] = merged(kept[name], was or {}, now)
+        elif isinstance(now, dict) and isinstance(stored.get(name), dict):
+            result[name] = merged(stored[name], was or {}, now)
         else:
             result[name] = now
     return result

@@ -35,8 +35,8 @@ class GluePartitions(HiveLikePartitions):
 
     def add(self, schema: Levels, table: str, definition: Json, by_owner: bool = False) -> Remote:
         """Its files are read as the table's are."""
-        kept = read_table(self.provider.glue, schema, table)
-        name, descriptor = definition["name"], kept.get("StorageDescriptor") or {}
+        entry = read_table(self.provider.glue, schema, table)
+        name, descriptor = definition["name"], entry.get("StorageDescriptor") or {}
         below = descriptor.get("Location")
         location = definition["location"] or (f"{below.removesuffix('/')}/{name}" if below else None)
         wanted = {

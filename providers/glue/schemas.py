@@ -67,7 +67,7 @@ class GlueSchemas(HiveLikeSchemas):
         return self.become({"location": None, "parameters": {}, "rest": {}}, comment, properties)
 
     def become(self, definition: Json, comment: str | None, properties: dict[str, str]) -> Json:
-        location, parameters = self.taken_apart(definition, properties)
+        location, parameters = self.split_location(definition, properties)
         if location is not None and location != definition["location"]:
             self.provider.places.hive_place(location)
         return {**definition, "comment": comment, "location": location, "parameters": parameters}

@@ -68,9 +68,9 @@ class GlueSettings(PlacedSettings, ExternalSettings):
     @model_validator(mode="before")
     @classmethod
     def _without_blanks(cls, given: Any) -> Any:
-        kept = (CACHE_TTL, REFRESH_INTERVAL)
+        seconds = (CACHE_TTL, REFRESH_INTERVAL)
         return {
-            key: value for key, value in given.items() if key in kept or not isinstance(value, str) or value.strip()
+            key: value for key, value in given.items() if key in seconds or not isinstance(value, str) or value.strip()
         }
 
     @property

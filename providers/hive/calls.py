@@ -91,9 +91,9 @@ def read_partition(metastore: Metastore, table: Table, name: str) -> Remote:
     return partition_of(keys, metastore.call("get_partition", table.dbName, table.tableName, values, about=about))
 
 
-def require_same(found: Remote, version: str) -> None:
-    if found.version != version:
-        raise Conflict(f"{found.kind.capitalize()} {found.name} was changed meanwhile.", kind=found.kind)
+def require_same(remote: Remote, version: str) -> None:
+    if remote.version != version:
+        raise Conflict(f"{remote.kind.capitalize()} {remote.name} was changed meanwhile.", kind=remote.kind)
 
 
 def alter(metastore: Metastore, changed: Table, last: str, expected: tuple[str, str]) -> Remote:

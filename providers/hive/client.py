@@ -27,7 +27,7 @@ ANSWER_BYTES = 256 * 2**20
 LONGEST_TEXT = 64 * 2**20
 MOST_ITEMS = 1_000_000
 CHUNK = 64 * 2**10
-KEPT = 8  # idle connections to one metastore; a metastore's new connection costs more than most of its calls
+MOST_IDLE = 8  # idle connections to one metastore; a metastore's new connection costs more than most of its calls
 IDLE_SECONDS = 60.0
 
 
@@ -157,8 +157,8 @@ def _give_back(address: Address, metastore: Metastore) -> None:
     metastore.idle_since = time.monotonic()
     with _idle_lock:
         _idle[address].append(metastore)
-        for key, kept in list(_idle.items()):
-            while kept and (len(kept) > KEPT or metastore.idle_since - kept[0].idle_since > IDLE_SECONDS):
-                kept.popleft().close()
-            if not kept:
+        for key, idle in list(_idle.items()):
+            while idle and (len(idle) > MOST_IDLE or metastore.idle_since - idle[0].idle_since > IDLE_SECONDS):
+                idle.popleft().close()
+            if not idle:
                 del _idle[key]

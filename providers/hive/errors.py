@@ -42,7 +42,7 @@ WRONG = (InvalidObjectException, InvalidOperationException, InvalidInputExceptio
 ANSWERS_WHOLE = (*MISSING, *LOCKS, *WRONG, AlreadyExistsException, MetaException, TApplicationException)
 
 # A metastore has one exception for much; its text tells what it is about.
-SAID: list[tuple[re.Pattern[str], type[MetalakeError]]] = [
+ERRORS_BY_TEXT: list[tuple[re.Pattern[str], type[MetalakeError]]] = [
     (re.compile(r"is not empty"), NotEmpty),
     (re.compile(r"already exists"), AlreadyExists),
     (re.compile(r"not found|doesn't exist|does not exist"), NotFound),
@@ -57,7 +57,7 @@ HOW_TO_CHANGE = (
 )
 DENIED = re.compile(r"permission|access ?control|not authorized|unauthorized|denied", re.IGNORECASE)
 IN_VAIN = "it may be no Hive metastore, or one that asks for Kerberos or TLS, which are not offered"
-MAX_SAID = 500
+MAX_TEXT = 500
 
 
 class About(NamedTuple):
@@ -84,7 +84,7 @@ def translated(failure: Exception, method: str, about: About, where: str) -> Met
     A write whose answer did not come, or says no more than that it failed, is an OutcomeUnknown; one that was refused
     was not done.
     """
-    said = " ".join((getattr(failure, "message", None) or str(failure)).split())[:MAX_SAID]
+    text = " ".join((getattr(failure, "message", None) or str(failure)).split())[:MAX_TEXT]
     thing = f"{about.kind.capitalize()} {about.name}"
     match failure:
         case NoSuchObjectException() | UnknownDBException() | UnknownTableException():
@@ -92,33 +92,33 @@ def translated(failure: Exception, method: str, about: About, where: str) -> Met
         case AlreadyExistsException():
             return AlreadyExists(f"{thing} already exists.", kind=about.kind)
         case InvalidObjectException() | InvalidOperationException() | InvalidInputException():
-            return _by_text(said, about) or Invalid(f"Hive refused {about}: {said}", kind=about.kind)
+            return _by_text(text, about) or Invalid(f"Hive refused {about}: {text}", kind=about.kind)
         case NoSuchLockException() | NoSuchTxnException() | TxnAbortedException():
             return NotFound(f"The lock of {about} is gone.", kind=about.kind)
         case InvalidPartitionException():
-            return Invalid(f"Hive refused {about}: {said}", kind=about.kind)
+            return Invalid(f"Hive refused {about}: {text}", kind=about.kind)
         case MetaException():
-            return _by_text(said, about) or _refused(said, method, about)
+            return _by_text(text, about) or _refused(text, method, about)
         case TApplicationException(type=TApplicationException.UNKNOWN_METHOD):
             return Unsupported(f"What answers at {where} knows no {method}: {IN_VAIN}.", kind=about.kind)
         case TApplicationException():
-            return _refused(said, method, about)
+            return _refused(text, method, about)
     return _unanswered(failure, method, where)
 
 
-def _by_text(said: str, about: About) -> MetalakeError | None:
-    if INCOMPATIBLE.search(said):
-        return Invalid(f"Hive refused {about}: {said}. {HOW_TO_CHANGE}", kind=about.kind)
-    error = next((error for pattern, error in SAID if pattern.search(said)), None)
-    return error(f"Hive refused {about}: {said}", kind=about.kind) if error else None
+def _by_text(text: str, about: About) -> MetalakeError | None:
+    if INCOMPATIBLE.search(text):
+        return Invalid(f"Hive refused {about}: {text}. {HOW_TO_CHANGE}", kind=about.kind)
+    error = next((error for pattern, error in ERRORS_BY_TEXT if pattern.search(text)), None)
+    return error(f"Hive refused {about}: {text}", kind=about.kind) if error else None
 
 
-def _refused(said: str, method: str, about: About) -> MetalakeError:
+def _refused(text: str, method: str, about: About) -> MetalakeError:
     """A write that fails for no reason of its own may have been made all the same: a listener may fail after it."""
-    if DENIED.search(said):
-        message = f"The metastore does not permit {method} of {about} to this server: {said}"
+    if DENIED.search(text):
+        message = f"The metastore does not permit {method} of {about} to this server: {text}"
         return Refused(message, kind=about.kind, retryable=False)
-    message = f"The metastore could not do {method} of {about}: {said}"
+    message = f"The metastore could not do {method} of {about}: {text}"
     return OutcomeUnknown(message, kind=about.kind) if is_write(method) else Refused(message, kind=about.kind)
 
 

@@ -65,7 +65,7 @@ class TableFiles:
         is_iceberg = self.catalog.pointers.location(described.as_json()) is not None
         return not (described.is_view or described.is_external or is_iceberg)
 
-    def why_kept(self, folders: Folders, table: Table, places: Sequence[Place], by_owner: bool) -> str | None:
+    def why_files_stay(self, folders: Folders, table: Table, places: Sequence[Place], by_owner: bool) -> str | None:
         """Why a metastore may not be told to delete what lies in these places of a table; None where it may."""
         places = beside(places)
         if any(folders.hold_others(place, table) for place in places):
@@ -86,11 +86,11 @@ class TableFiles:
         with_files, why = False, None
         if self.has_files(there) and folders is not None:
             places = [*map(Place, places_of(there)[:1]), *folders.of(there)]
-            why = self.why_kept(folders, there, places, by_owner)
+            why = self.why_files_stay(folders, there, places, by_owner)
             with_files = why is None
         if why and purge:
-            said = f"Table {there.dbName}.{there.tableName} was not purged: {why}. A drop without purge is possible."
-            raise Unsupported(said, kind=Kind.TABLE)
+            message = f"Table {there.dbName}.{there.tableName} was not purged: {why}. A drop without purge is possible."
+            raise Unsupported(message, kind=Kind.TABLE)
         drop(metastore, there.dbName, there.tableName, with_files=with_files, purge=purge and with_files)
         return why
 

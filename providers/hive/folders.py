@@ -51,8 +51,8 @@ class Place:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        found = SCHEME.fullmatch(text)
-        scheme, host, path = (found[1].lower(), found[2] or "", found[3]) if found else ("", "", text)
+        url = SCHEME.fullmatch(text)
+        scheme, host, path = (url[1].lower(), url[2] or "", url[3]) if url else ("", "", text)
         storage = "hdfs" if scheme in CLUSTERS else SAME_STORAGE.get(scheme, scheme)
         if scheme in AZURE:
             host = host.replace(".blob.", ".dfs.", 1)
@@ -112,20 +112,20 @@ class Folders:
 
 def listed(metastore: Metastore) -> Folders:
     """Everything that lies anywhere, as far as the metastore says it. Raises ProviderUnavailable: try again."""
-    found: list[Lying] = []
+    lying: list[Lying] = []
     until = time.monotonic() + LOOK_SECONDS
     try:
         for one in _lying(metastore):
-            found.append(one)
+            lying.append(one)
             if time.monotonic() > until:
-                return Folders(found, is_whole=False)
+                return Folders(lying, is_whole=False)
     except (Unsupported, Refused, ProviderTimeout):  # it does not list them so, or not in time
-        return Folders(found, is_whole=False)
+        return Folders(lying, is_whole=False)
     except ProviderUnavailable as failure:
         if failure.retryable:
             raise
-        return Folders(found, is_whole=False)
-    return Folders(found, is_whole=True)
+        return Folders(lying, is_whole=False)
+    return Folders(lying, is_whole=True)
 
 
 def _lying(metastore: Metastore) -> Iterator[Lying]:
@@ -176,15 +176,15 @@ def places_of(table: Table) -> list[str]:
     """Where an entry says that its files are: the table's own location, and what engines and Iceberg read instead."""
     storage = table.sd
     serde = storage.serdeInfo.parameters if storage and storage.serdeInfo else None
-    said = {**(table.parameters or {}), **(serde or {})}
-    named = [value for key, value in said.items() if key.strip().lower() in NAMED_PLACES]
+    parameters = {**(table.parameters or {}), **(serde or {})}
+    named = [value for key, value in parameters.items() if key.strip().lower() in NAMED_PLACES]
     return [place for place in dict.fromkeys([storage.location if storage else None, *named]) if place]
 
 
 def beside(places: Iterable[Place], *within: Place) -> list[Place]:
     """Those that lie in none of the others, nor in one another."""
-    found: list[Place] = []
+    chosen: list[Place] = []
     for place in places:
-        if not any(other.holds(place) for other in (*within, *found)):
-            found.append(place)
-    return found
+        if not any(other.holds(place) for other in (*within, *chosen)):
+            chosen.append(place)
+    return chosen

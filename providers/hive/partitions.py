@@ -7,7 +7,7 @@ from formats.hive.tables import HiveTable
 from formats.iceberg import locations
 from metalake.errors import Invalid
 from metalake.kinds import Kind
-from providers.answers import PARTITION, Json, Levels, Page, Remote, kept
+from providers.answers import PARTITION, Json, Levels, Page, Remote, files_left
 from providers.hive.calls import once_written, part_of, read_partition, read_partitioned
 from providers.hive.catalog import HiveCatalog
 from providers.hive.errors import About
@@ -29,8 +29,10 @@ class HivePartitions(HiveLikePartitions):
             _, keys = read_partitioned(metastore, schema[0], table)
             names = metastore.call("get_partition_names", schema[0], table, EVERY_PARTITION, about=about)
             chosen, following = part_of(sorted(names), page, PAGE)
-            found = metastore.call("get_partitions_by_names", schema[0], table, chosen, about=about) if chosen else []
-            fitting = [partition_of(keys, each) for each in found if len(each.values) == len(keys)]
+            if not chosen:
+                return Page([], following)
+            partitions = metastore.call("get_partitions_by_names", schema[0], table, chosen, about=about)
+            fitting = [partition_of(keys, each) for each in partitions if len(each.values) == len(keys)]
             return Page(sorted(fitting, key=lambda one: one.name), following)
 
     def load(self, schema: Levels, table: str, partition: str) -> Remote:
@@ -55,10 +57,10 @@ class HivePartitions(HiveLikePartitions):
             files = TableFiles(self.provider)
             if with_files := files.has_files(there):
                 place = read_partition(metastore, there, partition).definition["location"]
-                why = files.why_kept(files.folders(), there, [Place(place)] if place else [], by_owner)
+                why = files.why_files_stay(files.folders(), there, [Place(place)] if place else [], by_owner)
             with_files = with_files and why is None
             metastore.call("drop_partition", schema[0], table, values, with_files, about=About(PARTITION, partition))
-        return kept(why)
+        return files_left(why)
 
     def require_place(self, table: HiveTable, place: str) -> None:
         if table.is_external or (table.location and locations.is_inside(place, table.location)):

@@ -9,7 +9,7 @@ from formats.hive.names import HIVE, folded_name
 from formats.iceberg import locations
 from metalake.errors import AlreadyExists, Invalid, NotFound, Unsupported
 from metalake.kinds import Kind
-from providers.answers import Json, Levels, Page, Remote, kept
+from providers.answers import Json, Levels, Page, Remote, files_left
 from providers.hive.calls import (
     find_database,
     once_written,
@@ -40,7 +40,7 @@ class HiveSchemas(HiveLikeSchemas):
         with self.provider.metastore() as metastore:
             names = metastore.call("get_all_databases", about=About(Kind.CATALOG, "databases"))
             chosen, following = part_of(sorted(names), page, PAGE)
-            return Page([found for name in chosen if (found := find_database(metastore, name))], following)
+            return Page([database for name in chosen if (database := find_database(metastore, name))], following)
 
     def load(self, schema: Levels) -> Remote:
         with self.provider.metastore() as metastore:
@@ -91,17 +91,17 @@ class HiveSchemas(HiveLikeSchemas):
                     why = files.drop(metastore, read_table(metastore, name, table), folders, by_owner) or why
             with once_written(bool(tables)):
                 metastore.call("drop_database", name, False, False, about=about)
-        return kept(why)
+        return files_left(why)
 
     def draft(self, comment: str | None, properties: dict[str, str]) -> Json:
-        location, parameters = self.taken_apart({"parameters": {}}, properties)
+        location, parameters = self.split_location({"parameters": {}}, properties)
         if location is not None:
             location = self.provider.places.hive_place(location)
         return {"comment": comment, "location": location, "parameters": parameters, "owner": None, "owner_type": None}
 
     def become(self, definition: Json, comment: str | None, properties: dict[str, str]) -> Json:
         """A metastore of Hive 2 would pass over any change but that of parameters, without a word."""
-        location, parameters = self.taken_apart(definition, properties)
+        location, parameters = self.split_location(definition, properties)
         if comment != definition["comment"]:
             raise Unsupported("A metastore keeps the comment that a schema was made with.", kind=Kind.SCHEMA)
         if location is not None and not locations.are_one(location, definition["location"] or ""):

@@ -14,7 +14,7 @@ from formats.native.tables import CreateTableRequest
 from metalake.errors import AlreadyExists, Invalid, TooLarge, Unsupported
 from metalake.kinds import Kind
 from metalake.wire import quote
-from providers.answers import Json, Levels, Page, Remote, kept
+from providers.answers import Json, Levels, Page, Remote, files_left
 from providers.hive.calls import (
     alter,
     is_there,
@@ -78,17 +78,17 @@ class HiveTables(HiveLikeTables):
             if not names:
                 return Page([], following)
             try:
-                found = metastore.call("get_table_objects_by_name", name, names, about=About(Kind.SCHEMA, name))
+                tables = metastore.call("get_table_objects_by_name", name, names, about=About(Kind.SCHEMA, name))
             except Refused:
                 read_database(metastore, name)  # says better that it was dropped meanwhile
                 raise
-            return Page(sorted(map(table_of, found), key=lambda table: table.name), following)
+            return Page(sorted(map(table_of, tables), key=lambda table: table.name), following)
 
     def _listing(self, metastore: Metastore, database: str, *, is_first: bool) -> Sequence[tuple[str, str]]:
         """The names and kinds of a database's tables; the pages of one listing share them."""
         place, now = (self.provider.catalog_id, database), time.monotonic()
-        taken_at, kinds = _listings.get(place, (0.0, []))
-        if is_first or not kinds or now - taken_at > LISTING_SECONDS:
+        listed_at, kinds = _listings.get(place, (0.0, []))
+        if is_first or not kinds or now - listed_at > LISTING_SECONDS:
             kinds = read_kinds(metastore, database)
             if not kinds:
                 read_database(metastore, database)
@@ -181,7 +181,7 @@ class HiveTables(HiveLikeTables):
                     kind=Kind.TABLE,
                 )
             folders = self.files.folders() if self.files.has_files(there) else None
-            return kept(self.files.drop(metastore, there, folders, by_owner, purge=purge))
+            return files_left(self.files.drop(metastore, there, folders, by_owner, purge=purge))
 
     def _is_iceberg(self, there: Table) -> bool:
         return self.pointed.location(table_of(there).definition) is not None

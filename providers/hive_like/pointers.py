@@ -235,19 +235,19 @@ class HiveLikePointers(RemotePointers):
             raise Invalid(missing.message, kind="metadata-file") from None
         now, then = _properties(metadata), _properties(before)
         gone = then.keys() - now.keys() - NOT_REPEATED
-        kept = {key: value for key, value in entry.parameters.items() if key not in gone}
+        parameters = {key: value for key, value in entry.parameters.items() if key not in gone}
         comment = entry.comment if now.get("comment") == then.get("comment") else now.get("comment")
-        return self._entry(replace(entry, comment=comment, parameters=kept | {PREVIOUS: was}), metadata, pointer)
+        return self._entry(replace(entry, comment=comment, parameters=parameters | {PREVIOUS: was}), metadata, pointer)
 
     def _entry(self, table: HiveTable, metadata: Json, pointer: str) -> HiveTable:
         properties = _properties(metadata)
-        told = {key: value for key, value in properties.items() if key not in NOT_REPEATED}
+        repeated = {key: value for key, value in properties.items() if key not in NOT_REPEATED}
         entry = replace(
             table,
             table_type=EXTERNAL_TABLE,
             location=metadata["location"],
             comment=properties.get("comment") if table.comment is None else table.comment,
-            parameters=table.parameters | told | MARK | {POINTER: pointer},
+            parameters=table.parameters | repeated | MARK | {POINTER: pointer},
         )
         return self.described(entry, metadata)
 

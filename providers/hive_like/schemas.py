@@ -35,7 +35,7 @@ class HiveLikeSchemas(RemoteSchemas):
     def is_marked(self, schema: Remote, marker: str) -> bool:
         return marker_of(schema.definition) == marker
 
-    def taken_apart(
+    def split_location(
         self, definition: Mapping[str, Any], properties: dict[str, str]
     ) -> tuple[str | None, dict[str, str]]:
         """Where a schema is to lie, and its parameters; one called `location` hides the place of that name."""

@@ -1,4 +1,4 @@
-"""lakehouse-iceberg: Iceberg tables whose catalog is our database; metadata files lie in the catalog's warehouse."""
+"""lakehouse-iceberg: managed Iceberg tables, with their metadata files in the catalog's warehouse."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ class IcebergProvider(Placed):
         return bool(parse_storage(self.properties)) or not all(map(locations.is_local, self.allowed))
 
     def test_connection(self) -> None:
-        """See that the warehouse can be reached; nothing is written."""
+        """Check that the warehouse can be reached; nothing is written."""
         self.check_locations()
         storage.require_reachable(self.io, self.warehouse)

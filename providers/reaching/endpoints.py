@@ -110,17 +110,17 @@ def resolve(host: str, port: int, *, seconds: float = CONNECT_SECONDS, trusted: 
     return addresses
 
 
-def told_apart(host: str, port: int) -> list[str]:
+def listener_names(host: str, port: int) -> list[str]:
     """Every `host:port` by which the same listener would be found: its name and its addresses, this machine's as one.
 
     Raises what `resolve` raises. A system that is reached by two of its addresses, or through others' machines, has
     more names than can be found out.
     """
-    found = {_one_spelling(address) for address in resolve(host, port)}
-    return sorted(f"{each}:{port}" for each in {called(host), *found})
+    names = {_one_spelling(address) for address in resolve(host, port)}
+    return sorted(f"{each}:{port}" for each in {listener_name(host), *names})
 
 
-def called(host: str) -> str:
+def listener_name(host: str) -> str:
     """A host as it is told apart from others by itself: this machine by one name, whatever its address."""
     address = literal(host)
     return _one_spelling(address) if address else host
@@ -157,7 +157,7 @@ def connect(host: str, port: int, *, seconds: float = CONNECT_SECONDS, trusted: 
             return _connected(address, port, max(left, 0.001), seconds)
         except OSError as error:
             failure = error
-    raise ProviderUnavailable(_said(failure, f"{host}:{port}", seconds), kind="catalog") from None
+    raise ProviderUnavailable(_connection_failure(failure, f"{host}:{port}", seconds), kind="catalog") from None
 
 
 def _connected(address: Address, port: int, connect_seconds: float, seconds: float) -> socket.socket:
@@ -178,8 +178,8 @@ def _look_up(host: str, port: int, seconds: float) -> list[Address]:
 
     def look() -> None:
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            addresses = [literal(str(sockaddr[0])) for *_, sockaddr in found]
+            answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses = [literal(str(sockaddr[0])) for *_, sockaddr in answers]
             answer.set_result([address for address in dict.fromkeys(addresses) if address])
         except Exception as error:
             answer.set_exception(error)
@@ -210,7 +210,7 @@ def _port(digits: str) -> int:
     return int(digits)
 
 
-def _said(failure: OSError, where: str, seconds: float) -> str:
+def _connection_failure(failure: OSError, where: str, seconds: float) -> str:
     match failure:
         case TimeoutError():
             return f"{where} did not accept a connection within {seconds:g} s."

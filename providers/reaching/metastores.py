@@ -12,11 +12,11 @@ from providers.reaching.endpoints import (
     CONNECT_SECONDS,
     READ_SECONDS,
     Endpoint,
-    called,
     check_endpoint,
     connect,
+    listener_name,
+    listener_names,
     parse_endpoint,
-    told_apart,
 )
 
 MAX_METASTORES = 16
@@ -34,13 +34,13 @@ def check_metastores(uris: str) -> list[Endpoint]:
 
 def systems_named(uris: str) -> list[str]:
     """What tells these metastores from others, looking nothing up."""
-    return sorted({f"thrift://{called(endpoint.host)}:{endpoint.port}" for endpoint in parse_metastores(uris)})
+    return sorted({f"thrift://{listener_name(endpoint.host)}:{endpoint.port}" for endpoint in parse_metastores(uris)})
 
 
 def systems_at(uris: str) -> list[str]:
     """The same, and where they lead. Raises Invalid or ProviderUnavailable."""
-    found = {f"thrift://{each}" for at in parse_metastores(uris) for each in told_apart(at.host, at.port)}
-    return sorted(found)
+    names = {f"thrift://{each}" for at in parse_metastores(uris) for each in listener_names(at.host, at.port)}
+    return sorted(names)
 
 
 class CheckedSocket(TSocket):

@@ -203,7 +203,7 @@ def test_a_storage_that_keeps_failing_is_spared_and_asked_again_with_other_setti
 def test_other_settings_are_tried_at_once(stuck: Address, actor: Actor) -> None:
     pk = catalogs.load_catalog(actor, "demo", "stuck").pk
     for _ in range(lines.FAILURES):
-        lines.storage_line_of(pk).note(answered=False, said="nothing")
+        lines.storage_line_of(pk).note(answered=False, error="nothing")
     assert lines.storage_line_of(pk).is_open
     catalogs.alter_catalog(actor, "demo", "stuck", Alteration(properties=(("s3.region", "eu-west-1"),)))
     assert not lines.storage_line_of(pk).is_open

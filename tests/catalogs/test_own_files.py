@@ -245,7 +245,7 @@ def test_a_metastore_is_not_told_to_delete_the_servers_files(lake: Path, victims
     nobodys = SimpleNamespace(hold_others=lambda *_: False, is_whole=True)
     for place, why in ((lake, OURS), (lake / "own", OURS), (victims[0], OURS), (lake / "beside", None)):
         table = Table(dbName="d", tableName="t")
-        assert TableFiles(provider).why_kept(nobodys, table, [Place(f"file:{place}")], True) == why  # type: ignore[arg-type]
+        assert TableFiles(provider).why_files_stay(nobodys, table, [Place(f"file:{place}")], True) == why  # type: ignore[arg-type]
 
 
 def test_no_deletion_of_ours_takes_the_servers_files(lake: Path, victims: list[Path]) -> None:

@@ -137,15 +137,15 @@ def test_the_connection_is_shown_as_this_server_saw_it(
     line = lines.line_of(station.id)
     line.note(answered=True)
     assert "answers</span>" in shown(admin, station)
-    line.note(answered=False, said="Memory refused the connection.")
+    line.note(answered=False, error="Memory refused the connection.")
     assert "failing</span> 1 in a row" in shown(admin, station)
     for _ in range(lines.FAILURES):
-        line.note(answered=False, said="Memory refused the connection.")
+        line.note(answered=False, error="Memory refused the connection.")
     page = shown(admin, station)
     assert "spared</span> since" in page
     assert "it is spared for 15 s more. It said: Memory refused the connection." in page
     monkeypatch.setattr(lines, "COOL_DOWN", -1.0)
-    line.note(answered=False, said="Memory refused the connection.")
+    line.note(answered=False, error="Memory refused the connection.")
     assert "the next call is a trial" in shown(admin, station)
 
 

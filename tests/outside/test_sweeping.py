@@ -38,7 +38,7 @@ def test_no_bad_intent_stops_the_sweeper(
         killed_at("after 0", partial(benches["deep"].make_schema, f"sales{number}"))
     killed_at("after 0", lambda: benches["flat"].make_schema("sales"))
     sealed, gone, broken = Intent.objects.filter(in_catalog__name="deep").order_by("id")
-    kept, real = vault.properties_of, steps.outcomes.look
+    kept, real = vault.properties_of, steps.outcomes.outcome_of
 
     def opened(catalog_id: int) -> dict[str, str]:
         if catalog_id == sealed.in_catalog_id:
@@ -58,7 +58,7 @@ def test_no_bad_intent_stops_the_sweeper(
         assert sweeping.sweep() == 3
         assert "no provider" in Intent.objects.get(pk=gone.pk).last_failure
     with monkeypatch.context() as patch:
-        patch.setattr(steps.outcomes, "look", lambda *told: _bug() if told[3] == str(broken.pk) else real(*told))
+        patch.setattr(steps.outcomes, "outcome_of", lambda *told: _bug() if told[3] == str(broken.pk) else real(*told))
         lapse()
         assert sweeping.sweep() == 3
     assert Intent.objects.get(pk=broken.pk).last_failure == "ZeroDivisionError"

@@ -23,7 +23,7 @@ class Hanging:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked, self.let_go = threading.Event(), threading.Event()
-        real, deep = steps.outcomes.look, Catalog.objects.get(name="deep").pk
+        real, deep = steps.outcomes.outcome_of, Catalog.objects.get(name="deep").pk
 
         def look(provider: Any, *told: Any) -> Any:
             if provider.catalog_id == deep:
@@ -31,7 +31,7 @@ class Hanging:
                 assert self.let_go.wait(60)
             return real(provider, *told)
 
-        monkeypatch.setattr(steps.outcomes, "look", look)
+        monkeypatch.setattr(steps.outcomes, "outcome_of", look)
 
 
 @pytest.fixture

@@ -227,6 +227,6 @@ def test_where_a_catalog_leads_is_forgotten_by_all_processes_and_late_answers_sa
     fail(5)
     end(elsewhere(forget))
     assert not lines.line_of(CATALOG).is_open
-    line.note(answered=False, said="of the former address")
+    line.note(answered=False, error="of the former address")
     assert lines.line_of(CATALOG).health.recent == ""
     assert lines.line_of(CATALOG) is not line

@@ -220,14 +220,14 @@ def test_all_systems_together_hold_three_quarters_of_the_threads(line: Line, mon
         silent = Provider(*[gate.wait] * 3)
         silent.catalog_id = CATALOG + number
         waiters += occupy(3, silent)
-    assert eventually(lambda: Line.held == 6)
+    assert eventually(lambda: Line.threads_in_use == 6)
     with pytest.raises(ProviderBusy, match="Other systems answer slowly"):
         ask(Provider())
     gate.set()
     for waiter in waiters:
         waiter.join()
     assert ask(Provider()) == "answer"
-    assert Line.held == 0
+    assert Line.threads_in_use == 0
 
 
 @override_settings(METALAKE_THREADS=8)
@@ -239,15 +239,15 @@ def test_the_last_threads_wait_for_no_place(line: Line, monkeypatch: pytest.Monk
     waiters = occupy(4, silent)
     assert eventually(lambda: len(line.waiting) == 4)
     waiters += occupy(2, Provider())
-    assert eventually(lambda: Line.held == 6)
+    assert eventually(lambda: Line.threads_in_use == 6)
     with pytest.raises(ProviderBusy, match="others wait for it"):
         ask(Provider())
-    assert Line.held == 6
+    assert Line.threads_in_use == 6
     gate.set()
     for waiter in waiters:
         waiter.join()
     assert ask(Provider()) == "answer"
-    assert Line.held == Line.under_way == 0
+    assert Line.threads_in_use == Line.under_way == 0
 
 
 def test_a_call_that_was_given_up_keeps_its_place_until_it_ends(line: Line) -> None:
