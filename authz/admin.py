@@ -1,7 +1,7 @@
-"""Accounts, tokens and everything about rights as operators see it.
+"""The admin of accounts, tokens and everything about rights.
 
-Operators make accounts, switch them off and on, and set passwords. Rights are changed by services alone: guardian's
-groups are our roles, so Django's own page for them is taken away.
+Operators make accounts, disable and enable them, and set passwords. Only services change rights: Django's groups are
+our roles, so their own admin page is removed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class NewAccountForm(UserCreationForm):
 
     def clean_username(self) -> str | None:
         name = super().clean_username()
-        if name is None:  # taken, which the form has noted
+        if name is None:  # the name exists already, which the form has noted
             return None
         try:
             check_user_name(name)
@@ -75,7 +75,7 @@ class PasswordForm(AdminPasswordChangeForm):
 
 @admin.register(User)
 class AccountAdmin(UserAdmin, ReadOnlyAdmin):
-    """Accounts are switched off, not deleted: what they own and did keeps its name, which therefore never changes."""
+    """Accounts are disabled, not deleted, and never renamed: what they own and did refers to them by name."""
 
     form = UserChangeForm
     add_form = NewAccountForm
@@ -116,7 +116,7 @@ class AccountAdmin(UserAdmin, ReadOnlyAdmin):
         return super().log_addition(request, obj, message)
 
     def log_change(self, request: HttpRequest, obj: User, message: Any) -> Any:
-        """Also what setting a password ends with, in words instead of a list of fields."""
+        """Called for a changed password too, whose message is a text and no list of fields."""
         changes = [entry.get("changed", {}) for entry in message] if isinstance(message, list) else []
         fields = [field for change in changes for field in change.get("fields", ())]
         _record(request, "account.altered", obj, changed=fields or ["Password"])
@@ -148,14 +148,14 @@ def _record(request: HttpRequest, name: str, account: User, **details: Any) -> N
 
 
 def _listed(names: Iterable[str]) -> str:
-    """The first of them by name, and that there are more."""
-    found = list(names.order_by(*names.query.values_select)[: SHOWN + 1])  # type: ignore[attr-defined]
-    return ", ".join(found[:SHOWN]) + (" and more" if len(found) > SHOWN else "") or "-"
+    """The first SHOWN names, sorted, with "and more" if there are more."""
+    shown = list(names.order_by(*names.query.values_select)[: SHOWN + 1])  # type: ignore[attr-defined]
+    return ", ".join(shown[:SHOWN]) + (" and more" if len(shown) > SHOWN else "") or "-"
 
 
 @admin.register(Token)
 class TokenAdmin(ReadOnlyAdmin):
-    """Whose tokens there are; they can be revoked, and only their owner can issue one."""
+    """Personal tokens; operators can revoke them and not issue any."""
 
     list_display = ("name", "user", "created_at", "expires_at", "revoked_at")
     list_select_related = ("user",)
@@ -236,7 +236,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
 
 @admin.register(Fact)
 class FactAdmin(ReadOnlyAdmin):
-    """The history of rights and objects; `manage.py verify_history` tells whether it is untouched."""
+    """The history of rights and objects; `manage.py verify_history` checks that nobody changed it."""
 
     list_display = ("at", "actor", "event", "topic", "holder", "about", "name", "position")
     list_filter = ("topic",)
@@ -253,7 +253,7 @@ class PlanAdmin(ReadOnlyAdmin):
 
 @admin.register(Remembered)
 class RememberedAdmin(ReadOnlyAdmin):
-    """Which failures count now; the rows say how often, not whose they are."""
+    """The failures that count now; the rows say how often, not whose they are."""
 
     list_display = ("digest", "count", "until")
 

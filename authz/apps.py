@@ -17,5 +17,5 @@ class AuthzConfig(AppConfig):
         events.subscribe_in_transaction(history.keep)
         events.subscribe(history.seal_after)
         outbox.every_round(throttling.prune)
-        doors.open_doors()
+        doors.replace_guardian()
         post_migrate.connect(snapshot.begin, sender=self)

@@ -5,7 +5,7 @@ from metalake.events import Event
 
 
 def write(happened: list[Event]) -> None:
-    """One statement, however many events."""
+    """Insert the audit rows of these events, in one statement."""
     AuditEntry.objects.bulk_create(
         AuditEntry(
             at=event.at,

@@ -1,7 +1,7 @@
-"""The ways to say who calls, as authentication classes, which metalake/framework_settings.py lists in their order.
+"""The authentication classes, which metalake/framework_settings.py lists in their order.
 
-A request's `user` is an Actor. The first class that the credential is meant for decides, and none where there is no
-credential: the permission of the endpoint refuses that.
+A request's `user` is an Actor. The first class that the credential is meant for decides; without a credential none
+does, and the permission of the endpoint refuses the request.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from metalake.targets import decode
 
 
 class Authentication(BaseAuthentication):
-    """One way, narrowed to the roles that X-Gravitino-Active-Roles leaves in force in the metalake of the path."""
+    """Authenticates an actor, narrowed to the roles that X-Gravitino-Active-Roles names in the metalake of the path."""
 
     @abstractmethod
     def actor(self, credential: Credential) -> Actor | None:
-        """Whom the credential names; None where it is not meant for this class."""
+        """The actor that the credential names; None if it is not meant for this class."""
 
     def authenticate(self, request: Request) -> tuple[Actor, None] | None:
         """Raises what identity.authenticate does."""
@@ -54,7 +54,7 @@ class TokenAuthentication(Authentication):
 
 
 class SimpleAuthentication(Authentication):
-    """A name that is believed, on loopback."""
+    """A name that is accepted without proof, on loopback."""
 
     def actor(self, credential: Credential) -> Actor | None:
         return identity.by_believing(credential)

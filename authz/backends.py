@@ -1,9 +1,9 @@
-"""What `user.has_perm` and its kin hear from us, on the policy as of now.
+"""The backend that answers `user.has_perm` and its relatives, on the policy as of now.
 
 metalake.<privilege>    on a securable: whether the privilege is in effect for the user
 authz.<operation>       on an object: whether they may do it there, by what they hold or own (authz.operations)
 metalake.see_pages      without an object: whether they may read the operators' pages, as staff may
-metalake.operate        likewise, to do what only an operator does; superusers alone, which Django answers itself
+metalake.operate        likewise, whether they may do what only operators may; Django itself says yes to superusers
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PolicyBackend(BaseBackend):
         return isinstance(obj, Securable) and app in ("", "metalake") and name in privileges_of(user_obj, obj)
 
     def get_group_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
-        """The privileges in effect on a securable; all of them come by roles."""
+        """The privileges in effect on a securable, all of which come from roles."""
         return {f"metalake.{name}" for name in privileges_of(user_obj, obj)} if isinstance(obj, Securable) else set()
 
     def get_all_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
@@ -46,11 +46,11 @@ class PolicyBackend(BaseBackend):
 
 def _may(user: User, name: str, obj: Securable | Lineage) -> bool:
     """Whether the user may do an operation on a securable, or on what a page has located."""
-    found: Lineage | None = by_ids([obj.pk]).get(obj.pk) if isinstance(obj, Securable) else obj
-    if found is None:
+    lineage: Lineage | None = by_ids([obj.pk]).get(obj.pk) if isinstance(obj, Securable) else obj
+    if lineage is None:
         return False
-    operation = _operation(name, Kind(found.nodes[-1].kind))
-    return operation is not None and policy.permits(actor_of(user), operation, found)
+    operation = _operation(name, Kind(lineage.nodes[-1].kind))
+    return operation is not None and policy.permits(actor_of(user), operation, lineage)
 
 
 def _operation(name: str, kind: Kind) -> Operation | None:

@@ -1,4 +1,4 @@
-"""Rows held until a transaction ends, so that an object found by its name keeps it (docs/decisions/locks.md)."""
+"""Row locks until a transaction ends, so that an object looked up by name keeps that name (docs/decisions/locks.md)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from metalake.models import Securable, below
 
 
 class Lock(StrEnum):
-    """What a write does with an object, as PostgreSQL has it; each shuts out the changes of names and places."""
+    """PostgreSQL's row locks, by what a write does with an object; each excludes changes of its name and place."""
 
-    HANGS = "FOR KEY SHARE"  # something is put below the object, or hung on it as a grant is
-    CHANGES = "FOR NO KEY UPDATE"  # what it says of itself; what hangs on it may come and go
-    MOVES = "FOR UPDATE"  # its name, its place, or that it is there at all
+    HANGS = "FOR KEY SHARE"  # something is created below the object, or refers to it as a grant does
+    CHANGES = "FOR NO KEY UPDATE"  # its own columns change; rows that refer to it may come and go
+    MOVES = "FOR UPDATE"  # its name or place changes, or it is deleted
 
 
 def hold(lock: Lock, *ids: int) -> None:
-    """Wait for whoever writes to these objects, in the order of their ids.
+    """Lock these objects, in the order of their ids, waiting for other writers.
 
-    Whether they are still there, and where, is read after that. On SQLite nothing is waited for: a whole write has the
-    database to itself.
+    Read afterwards whether and where they still exist. On SQLite this does nothing: a write has the whole database to
+    itself.
     """
     if not connection.features.has_select_for_update:
         return
@@ -30,7 +30,10 @@ def hold(lock: Lock, *ids: int) -> None:
 
 
 def hold_owner(user_id: int) -> None:
-    """Whoever is to own what is made is not removed meanwhile, which hands over what they own; or was before."""
+    """Lock the future owner of a new object, whose removal would hand over what they own.
+
+    Read afterwards whether they still exist.
+    """
     if not connection.features.has_select_for_update:
         return
     with connection.cursor() as cursor:
@@ -38,5 +41,5 @@ def hold_owner(user_id: int) -> None:
 
 
 def hold_below(lineage: str) -> None:
-    """Wait for all who write to what lies below the object of this lineage, which the caller holds; parents first."""
+    """Lock all objects below the one of this lineage, which the caller has locked; parents first."""
     list(Securable.objects.select_for_update().filter(below(lineage)).order_by("lineage").values_list("pk"))

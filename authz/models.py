@@ -1,4 +1,4 @@
-"""Who there is (users, members, groups), what they hold (roles, grants, tokens), and what was done (audit)."""
+"""Users, members and groups, the roles, grants and tokens that they hold, and the audit and history of changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from metalake.kinds import Kind
 from metalake.models import AuditInfo, Metalake, Securable
 from metalake.privileges import Effect, Privilege
 
-PASSWORDS = "authz.passwords.PasswordBackend"  # by its name, as settings have it: it asks the rows of this module
+PASSWORDS = "authz.passwords.PasswordBackend"  # by name, as in settings: its module imports this one
 
 
 class UserManager(BaseUserManager["User"]):
@@ -48,7 +48,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     USERNAME_FIELD = "username"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 
-    # What the next password that is saved says of its change: who makes it, and whether tokens outlive it.
+    # About the next change of password: who makes it, and whether tokens stay valid.
     changed_by = "metalake"
     keeps_tokens = False
     _is_locked = False
@@ -58,9 +58,9 @@ class User(AbstractBaseUser, PermissionsMixin):
         return self.username
 
     def has_perm(self, perm: str, obj: Any = None) -> bool:
-        """`metalake.<privilege>` and `authz.<operation>` on an object, which a superuser is asked about like others.
+        """`metalake.<privilege>` and `authz.<operation>` on an object; superusers are checked like everybody else.
 
-        Without an object it is Django's question; no privilege is held on nothing.
+        Without an object Django decides; nobody has a privilege without an object.
         """
         if obj is None:
             return perm.removeprefix("metalake.") not in set(Privilege) and super().has_perm(perm)
@@ -70,22 +70,22 @@ class User(AbstractBaseUser, PermissionsMixin):
         return await sync_to_async(self.has_perm)(perm, obj)
 
     def check_password(self, raw_password: str | None) -> bool:
-        """As at any sign-in, within its limits: this is how a form asks for the old password.
+        """The check of a sign-in, with its limits; forms use it for the old password.
 
         Raises TooManyRequests.
         """
         backend: Any = load_backend(PASSWORDS)
         if not backend.is_password_of(self, raw_password or ""):
             return False
-        return super().check_password(raw_password)  # which hashes anew what an older version hashed
+        return super().check_password(raw_password)  # which replaces a hash made by an older version
 
     def set_unusable_password(self) -> None:
         super().set_unusable_password()
         self._is_locked = True
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """A new password, or none any more, ends the account's personal tokens, by whatever way it is set."""
-        # Django keeps the raw password until it is saved, and none where it only hashes the same one anew.
+        """Save; a new password, or removing the password, ends the account's personal tokens, however it is set."""
+        # Django holds the raw password until it is saved, but not if it only hashes the same one again.
         is_new = not self._state.adding and (self._password is not None or self._is_locked)
         with transaction.atomic():
             super().save(*args, **kwargs)
@@ -111,7 +111,7 @@ def _about_account(name: str, actor: str, kind: str, object_id: int, full_name: 
 
 
 class Member(AuditInfo):
-    """A user in a metalake; whoever is none sees nothing of it."""
+    """A user in a metalake; a non-member sees nothing of it."""
 
     metalake = models.ForeignKey(Metalake, models.CASCADE, related_name="members")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
@@ -126,7 +126,7 @@ class Member(AuditInfo):
 
 
 class Role(Securable):
-    """A named set of grants in a metalake; `group` is what guardian grants to and users belong to."""
+    """A named set of grants in a metalake; `group` is the Django group that guardian grants to and users belong to."""
 
     row_kind = Kind.ROLE
     group = models.OneToOneField(GuardianGroup, models.PROTECT, related_name="role")
@@ -149,7 +149,7 @@ class Group(AuditInfo):
 
 
 def unended(now: datetime) -> Q:
-    """Grants that are in force or will be; one that has ended is as good as gone."""
+    """A filter for the grants that are in force or will be."""
     return Q(ends_at__isnull=True) | Q(ends_at__gt=now)
 
 
@@ -206,12 +206,12 @@ class Token(models.Model):
         return f"{self.name} of {self.user}"
 
     def event(self, name: str, actor: str) -> Event:
-        """What was done with it, by the actor of that name."""
+        """An event about this token, by the actor of that name."""
         return _about_account(name, actor, "token", self.pk, self.name, {"user": self.user.username})
 
 
 class Remembered(models.Model):
-    """What is known for a while under a keyed digest, which tells neither whom nor what (authz.callers.throttling)."""
+    """A count or a mark that lasts for a while, under a keyed digest (authz.callers.throttling)."""
 
     digest = models.CharField(max_length=64, primary_key=True, editable=False)
     count = models.PositiveIntegerField(help_text="How often it failed; 0 for what is only known.")
@@ -222,14 +222,14 @@ class Remembered(models.Model):
 
 
 class PolicyEpoch(models.Model):
-    """The one row that every change of rights moves, in its own transaction; requests compare theirs with it."""
+    """The one row that every change of rights increments, in its transaction; requests compare their epoch with it."""
 
     value = models.PositiveBigIntegerField()
     stamp = models.CharField(max_length=16)
 
 
 class PolicyChange(models.Model):
-    """What one epoch changed, so that snapshots follow by difference."""
+    """The changes of one epoch, by which snapshots are brought up to date."""
 
     epoch = models.PositiveBigIntegerField(primary_key=True)
     stamp = models.CharField(max_length=16)
@@ -237,7 +237,7 @@ class PolicyChange(models.Model):
 
 
 class Fact(models.Model):
-    """What became true about one thing, and since when: appended, sealed once, never changed (authz.history)."""
+    """What is true about one thing, and since when: appended, sealed once, never changed (authz.history)."""
 
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField()

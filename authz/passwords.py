@@ -1,8 +1,8 @@
-"""Whether a password is right: one way for the wires, the pages and the admin.
+"""Verifies passwords, in one way for the wires, the pages and the admin.
 
-The slow hash is paid once for an account, an address and a password; what was right is remembered by a digest that
-changes with the stored hash. A try is counted before it is hashed, so that many at once are no way round the limits;
-what was right before passes whatever was counted, so that nobody's failures keep another out.
+The slow hash runs once for an account, an address and a password: a right one is remembered by a digest that changes
+with the stored hash. A try is counted before it is hashed, so that many at once cannot get round the limits; a
+remembered password passes whatever the count, so that one caller's failures do not lock out another.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from metalake.errors import TooManyRequests, Unauthenticated
 PER_ACCOUNT = 10  # failures from one address in a window
 PER_ADDRESS = 50
 REMEMBERED = 30 * throttling.DAY
-# Of this start of the server, whose processes inherit it: on no disk, so that a stolen store, though SECRET_KEY may lie
-# beside it, gives no fast way to try passwords.
+# New at each start of the server, inherited by its processes and never on disk: a stolen store gives no fast way to
+# try passwords, even if SECRET_KEY lies beside it.
 _run_key = secrets.token_hex()
 
 _TOO_MANY = "Too many sign-ins failed."
@@ -47,10 +47,10 @@ _verified_lock = threading.Lock()
 
 
 def verify(name: str, password: str, stored: str | None) -> None:
-    """Raise Unauthenticated unless the password is the account's, TooManyRequests where too many were wrong before.
+    """Raise Unauthenticated unless the password is the account's, TooManyRequests after too many wrong ones.
 
-    `stored` is the account's hash, None where there is no account that may sign in: that takes as long, counts as much
-    and is answered alike.
+    `stored` is the account's hash, None if there is no account that may sign in: that takes the same time, counts the
+    same and raises the same.
     """
     came_from = address.get()
     credential = throttling.digest("verified", _run_key, stored or "", came_from, name, password)
@@ -66,7 +66,7 @@ def verify(name: str, password: str, stored: str | None) -> None:
     if credential in rows:
         if rows[credential].until < time.time() + REMEMBERED / 2:
             throttling.remember(credential, REMEMBERED)
-        _keep(credential)
+        _remember(credential)
         return
     try:
         throttling.require(counts, rows, _TOO_MANY)
@@ -81,11 +81,11 @@ def verify(name: str, password: str, stored: str | None) -> None:
         raise Unauthenticated("The user name or the password is wrong.")
     throttling.take_back(counts)
     throttling.remember(credential, REMEMBERED)
-    _keep(credential)
+    _remember(credential)
 
 
-def _keep(credential: str) -> None:
-    """For this process and a day, after which the store is asked again."""
+def _remember(credential: str) -> None:
+    """Remember a right password in this process, for a day, after which the store is asked again."""
     with _verified_lock:
         _verified[credential] = True
 
@@ -96,12 +96,12 @@ def _hash_of_nobody() -> str:
 
 
 class PasswordBackend(ModelBackend):
-    """How Django's forms ask, those of the pages and of the admin."""
+    """The backend of Django's sign-in forms, on the pages and in the admin."""
 
     def authenticate(
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **other: Any
     ) -> User | None:
-        """Raises TooManyRequests, which the forms let through."""
+        """Raises TooManyRequests, which the forms do not catch."""
         if username is None or password is None:
             return None
         user = User.objects.filter(username=username, is_active=True).first()

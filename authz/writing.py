@@ -1,4 +1,4 @@
-"""The one transaction of a write: rights are read inside it, and it runs again when another write got in between."""
+"""The transaction of a write: rights are read inside it, and it runs again if another write came in between."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RETRIABLE = {"40001", "40P01"}  # PostgreSQL: serialization failure, deadlock
 
 
 class Stale(Exception):
-    """The row changed since it was read: the transaction is undone and runs again."""
+    """Raised if a row changed since it was read: the transaction is rolled back and runs again."""
 
 
 def write(
@@ -31,13 +31,14 @@ def write(
     kind: str | None = None,
     waits: bool = True,
 ) -> T:
-    """What `act` returns, all of it committed. It may run several times, so it changes nothing outside the database.
+    """Run `act` in a transaction, commit, and return its result. It may run several times, so it must change nothing
+    outside the database.
 
-    `holds` waits for the rows that are written to; rights are read after that, and what was found by a name is looked
-    for once more by `act`. None is for what no other write can move or take away.
-    Without `waits` it needs no place among the writers: it is the end of a write that had one.
-    Raises Conflict when others kept getting in between, StoreUnavailable when the database certainly did not do it,
-    OutcomeUnknown when the commit itself was not answered.
+    `holds` locks the rows that are written to; rights are read after that, and `act` looks up again what was looked up
+    by name. Pass None for rows that no other write can move or delete. `waits=False` is for the end of a write that
+    had a place among the writers already.
+    Raises Conflict if other writes came in between each time, StoreUnavailable if the database certainly did not do it,
+    OutcomeUnknown if the commit itself was not answered.
     """
     is_counted = waits and request_id.get() and not connection.in_atomic_block  # a request's thread, and only once
     with WRITERS.place() if is_counted else nullcontext():
@@ -55,16 +56,16 @@ def _write(actor: Actor, act: Callable[[Actor], T], holds: Callable[[], object] 
                 acted = True
             return result
         except (Stale, IntegrityError):
-            # A lost race shows as a broken constraint; the next run sees what won and says so.
+            # A lost race shows as a broken constraint; the next run reads the winner's row and raises the right error.
             continue
         except FAILED as failure:
             if _is_retriable(failure):
                 continue
-            if (told := unavailable(failure)) is None:
+            if (error := unavailable(failure)) is None:
                 raise
             if acted and not is_undone(failure):
                 raise OutcomeUnknown("The database did not answer the commit; look before writing again.") from failure
-            raise told from failure
+            raise error from failure
     raise Conflict("Others keep changing this object; load it again and retry.", kind=kind)
 
 

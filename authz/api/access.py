@@ -42,8 +42,8 @@ class Explain(Endpoint):
             raise Invalid("The user has no name; leave user out to ask about yourself.", kind="user")
         kind, as_of = kind_of(type_), wire.read_as_of(self.text("asOf"))
         wanted = explaining.read_wanted(kind, self.text("privilege"), self.text("operation"))
-        told = explaining.explain(actor, metalake, kind, full_name, wanted, user, as_of)
-        return {"explanation": wire.explanation_reply(told)}
+        explanation = explaining.explain(actor, metalake, kind, full_name, wanted, user, as_of)
+        return {"explanation": wire.explanation_reply(explanation)}
 
 
 class WhoReaches(Endpoint):
@@ -59,9 +59,9 @@ class WhoReaches(Endpoint):
         page = _page(self, actor.name, metalake, type, full_name, *asked)
         as_of, privilege = wire.read_as_of(asked[0]), wire.read_privilege(asked[1])
         on = Place(kind_of(type), full_name)
-        found, access = reaching.who_reaches(actor, metalake, on, as_of, privilege, page.after)
+        target, access = reaching.who_reaches(actor, metalake, on, as_of, privilege, page.after)
         some, token = page.cut(access, attrgetter("user"))
-        return present(object=wire.object_reply(found), access=list(map(wire.access_reply, some)), nextPageToken=token)
+        return present(object=wire.object_reply(target), access=list(map(wire.access_reply, some)), nextPageToken=token)
 
 
 def _page(endpoint: Endpoint, *asked: str | None) -> Page:
@@ -82,11 +82,11 @@ class _Reached(Endpoint):
         if NDJSON in self.request.META.get("HTTP_ACCEPT", ""):
             if self.text("limit") is not None or self.text("pageToken") is not None:
                 raise Invalid(f"{NDJSON} streams everything at once; leave out limit and pageToken.")
-            found = reaching.what_is_reached(actor, metalake, whom, *known)
-            return StreamingHttpResponse(wire.lines(found), content_type=NDJSON)
+            reached = reaching.what_is_reached(actor, metalake, whom, *known)
+            return StreamingHttpResponse(wire.lines(reached), content_type=NDJSON)
         page = _page(self, actor.name, metalake, *whom, *asked)
-        found = reaching.what_is_reached(actor, metalake, whom, *known, page.after)
-        some, token = page.cut(found, attrgetter("lineage"))
+        reached = reaching.what_is_reached(actor, metalake, whom, *known, page.after)
+        some, token = page.cut(reached, attrgetter("lineage"))
         return present(objects=list(map(wire.reached_reply, some)), nextPageToken=token)
 
 
@@ -126,4 +126,4 @@ class FormerMembers(Endpoint):
     @answers("read_roles", reply={"formerMembers": list[wire.FormerMemberReply]}, id="listFormerMembers")
     def get(self, actor: Actor, metalake: str) -> dict[str, Any]:
         """List former members with the roles and groups that are kept, since these carry a DENY to them."""
-        return {"formerMembers": [kept._asdict() for kept in links.list_former_members(actor, metalake)]}
+        return {"formerMembers": [former._asdict() for former in links.list_former_members(actor, metalake)]}

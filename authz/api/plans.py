@@ -27,10 +27,10 @@ class Export(Endpoint):
 
         The whole metalake asks to read every role, an object to grant on it. Accept: application/yaml answers the file.
         """
-        found = export(actor, metalake, self.place())
+        state = export(actor, metalake, self.place())
         if YAML in self.request.META.get("HTTP_ACCEPT", ""):
-            return HttpResponse(plan_file.as_yaml(found), content_type=f"{YAML}; charset=utf-8")
-        return {"access": plan_file.as_data(found)}
+            return HttpResponse(plan_file.as_yaml(state), content_type=f"{YAML}; charset=utf-8")
+        return {"access": plan_file.as_data(state)}
 
 
 class FileParser(BaseParser):

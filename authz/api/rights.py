@@ -20,10 +20,10 @@ class Users(Endpoint):
     )
     def get(self, actor: Actor, metalake: str) -> dict[str, Any]:
         """List the users: all for those who manage them, oneself for others."""
-        found = people.list_users(actor, metalake)
+        users = people.list_users(actor, metalake)
         if self.flag("details"):
-            return {"users": [wire.user_reply(person) for person in found]}
-        return {"names": [person.name for person in found]}
+            return {"users": [wire.user_reply(person) for person in users]}
+        return {"names": [person.name for person in users]}
 
     @answers("manage_users", body=wire.UserAddRequest, reply=USER)
     def post(self, actor: Actor, metalake: str, body: wire.UserAddRequest) -> dict[str, Any]:
@@ -50,10 +50,10 @@ class Groups(Endpoint):
     )
     def get(self, actor: Actor, metalake: str) -> dict[str, Any]:
         """List the groups: all for those who manage them, one's own for others."""
-        found = people.list_groups(actor, metalake)
+        groups = people.list_groups(actor, metalake)
         if self.flag("details"):
-            return {"groups": [wire.group_reply(person) for person in found]}
-        return {"names": [person.name for person in found]}
+            return {"groups": [wire.group_reply(person) for person in groups]}
+        return {"names": [person.name for person in groups]}
 
     @answers("manage_groups", body=wire.GroupAddRequest, reply=GROUP)
     def post(self, actor: Actor, metalake: str, body: wire.GroupAddRequest) -> dict[str, Any]:

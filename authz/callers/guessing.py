@@ -1,7 +1,7 @@
-"""Asking by the exact name of a user, group or role tells whether there is one: who may not list them may miss a few.
+"""Limits guessing the names of users, groups and roles by callers who may not list them.
 
-A question is any call that a right on something else allows and that names one of them: an owner, a role to grant to,
-whose access is asked about. After MISSES of them in a window all such questions wait, or the others would still tell.
+A call that names one of them, such as a new owner, a role to grant to or a user to ask about, reveals whether it
+exists. After MISSES wrong names in a window such a caller's further calls are refused until the window ends.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _TOO_MANY = "Too many users, groups or roles were asked for that do not exist; w
 
 
 def misses_counted(*sorts: str) -> Callable[[Service[P, T]], Service[P, T]]:
-    """For a service that may be asked about these sorts by name; it raises TooManyRequests besides.
+    """Decorate a service that takes names of these sorts, to count its misses; it raises TooManyRequests too.
 
-    What is told of a name, be it absent or taken or nobody's to know, is counted where the service fails for it.
+    A miss is a NotFound, AlreadyExists or Forbidden about one of these sorts.
     """
 
     def declare(service: Service[P, T]) -> Service[P, T]:
@@ -41,9 +41,9 @@ def misses_counted(*sorts: str) -> Callable[[Service[P, T]], Service[P, T]]:
             _require_few(actor, metalake, sorts)
             try:
                 return service(actor, metalake, *args, **kwargs)
-            except (NotFound, AlreadyExists, Forbidden) as told:
-                if told.kind in sorts:
-                    missed(actor, metalake, told.kind)
+            except (NotFound, AlreadyExists, Forbidden) as refusal:
+                if refusal.kind in sorts:
+                    missed(actor, metalake, refusal.kind)
                 raise
 
         return asked
@@ -52,9 +52,9 @@ def misses_counted(*sorts: str) -> Callable[[Service[P, T]], Service[P, T]]:
 
 
 def missed(actor: Actor, metalake: str, sort: str, times: int = 1) -> None:
-    """Count misses unless the actor may list that sort; outside of a transaction that is about to be undone.
+    """Count misses unless the actor may list that sort; to be called outside a transaction that is rolled back.
 
-    Raises TooManyRequests where they are more than may be told.
+    Raises TooManyRequests if there are more than MISSES.
     """
     if times and not _may_list(actor, metalake, sort):
         throttling.add([_count_of(actor)], _TOO_MANY, times)

@@ -1,7 +1,7 @@
-"""Who calls: Basic with a verified password, personal tokens, tokens of an OAuth issuer, `simple` on loopback, or a
-page's session; and with which of their roles.
+"""Reads who calls from a request: Basic with a verified password, a personal token, a token of an OAuth issuer,
+`simple` on loopback, or a page's session; and which of their roles they use.
 
-Identity and policy epoch are read in one statement, so a changed password or a disabled account is out at once.
+Identity and policy epoch are read in one statement, so a changed password or a disabled account counts at once.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from metalake.errors import Forbidden, Invalid, Unauthenticated
 from metalake.kinds import Slot
 from metalake.models import Securable
 
-ANONYMOUS = "anonymous"  # whoever sends `simple` no name, as Gravitino's clients do until they are told one
-TOKEN_PREFIX = "mlk_"  # noqa: S105 (by which scanners find a leaked one)
+ANONYMOUS = "anonymous"  # the caller if `simple` gets no name, as from Gravitino's clients without configuration
+TOKEN_PREFIX = "mlk_"  # noqa: S105 (scanners recognize a leaked token by it)
 
 
 class Credential(NamedTuple):
-    """An Authorization header: its scheme in lower case, and what follows."""
+    """An Authorization header: its scheme in lower case, and the text after it."""
 
     scheme: str
     text: str
 
 
 Way = Callable[[Credential], Actor | None]
-"""The actor that a credential names; None where it is not meant for this way, or the way is not set."""
+"""The actor that a credential names; None if it is not meant for this way, or the way is not configured."""
 
 
 def authenticate(authorization: str | None, active_roles: str | None = None, metalake: str | None = None) -> Actor:
-    """The actor named by an Authorization header, with the roles that X-Gravitino-Active-Roles leaves in force.
+    """The actor named by an Authorization header, with only the roles that X-Gravitino-Active-Roles names.
 
-    `metalake` is the one that the path names. Raises Unauthenticated, TooManyRequests after too many wrong passwords,
-    ProviderUnavailable where an issuer's keys cannot be had, Invalid for a list of roles that is malformed, and
-    Forbidden for one that names a role not held.
+    `metalake` is the one in the path. Raises Unauthenticated, TooManyRequests after too many wrong passwords,
+    ProviderUnavailable if an issuer's keys cannot be read, Invalid for a malformed list of roles, and Forbidden for one
+    that names a role not held.
     """
     credential = credential_in(authorization)
     for way in WAYS:
@@ -68,14 +68,14 @@ def actor_of(user: User) -> Actor:
 
 
 def issue_token(user: User, name: str, expires_at: datetime | None = None) -> str:
-    """A new personal token, shown this once; only its hash is kept."""
+    """Make a personal token and return its secret, of which only the hash is stored."""
     secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
     Token.objects.create(user=user, name=name, digest=_digest(secret), expires_at=expires_at)
     return secret
 
 
 def by_issuer(credential: Credential) -> Actor | None:
-    """Whoever a token of a pinned OAuth issuer names, in the stored groups that it names."""
+    """The actor that a token of a pinned OAuth issuer names, in the stored groups that it names."""
     if credential.scheme != "bearer" or "oauth" not in settings.METALAKE_AUTHENTICATORS:
         return None
     if credential.text.startswith(TOKEN_PREFIX):
@@ -90,7 +90,7 @@ def by_issuer(credential: Credential) -> Actor | None:
 
 
 def by_token(credential: Credential) -> Actor | None:
-    """Whose personal token it is."""
+    """The actor whose personal token it is."""
     if credential.scheme != "bearer" or "token" not in settings.METALAKE_AUTHENTICATORS:
         return None
     with connection.cursor() as cursor:
@@ -117,7 +117,7 @@ def _is_past(moment: datetime | str | None) -> bool:
 
 
 def by_believing(credential: Credential) -> Actor | None:
-    """Whoever the header names, with an account or without: a name that could be an account's. Makes no account."""
+    """The actor of the name in the header, which need not have an account; no account is made here."""
     if "simple" not in settings.METALAKE_AUTHENTICATORS:
         return None
     name = _basic(credential.text)[0] if credential.scheme == "basic" else ANONYMOUS
@@ -132,7 +132,7 @@ def by_believing(credential: Credential) -> Actor | None:
 
 
 def by_password(credential: Credential) -> Actor | None:
-    """Whose name and password it is."""
+    """The actor whose name and password it is."""
     if credential.scheme != "basic" or "basic" not in settings.METALAKE_AUTHENTICATORS:
         return None
     name, password = _basic(credential.text)
@@ -141,7 +141,7 @@ def by_password(credential: Credential) -> Actor | None:
     return _actor(user_id, username, snapshot.at(epoch, stamp))
 
 
-# In order: a bearer token that is none of ours is an issuer's, and where names are believed passwords are not asked.
+# In this order: a bearer token without our prefix is an issuer's, and `simple` accepts names without passwords.
 WAYS: tuple[Way, ...] = (by_issuer, by_token, by_believing, by_password)
 
 
@@ -153,19 +153,19 @@ def _by_name(name: str) -> Actor:
 
 
 def with_active_roles(actor: Actor, active_roles: str | None, metalake: str | None) -> Actor:
-    """The actor with those roles alone that the header X-Gravitino-Active-Roles leaves in force in the metalake.
+    """The actor with only the roles of the metalake that the header X-Gravitino-Active-Roles names.
 
-    Raises Invalid for a list that is malformed, Forbidden for one that names a role not held.
+    Raises Invalid for a malformed list, Forbidden for one that names a role not held.
     """
     names = None if active_roles is None else _listed(active_roles)
     if names is None or metalake is None:
         return actor
     if not names:
         return replace(actor, active=())
-    found = _roles_called(names, metalake)
-    if not found or not actor.is_member(found[0][0]):
-        return actor  # who is no member learns nothing of its roles
-    roles = {name: role_id for _, role_id, name in found}
+    rows = _roles_called(names, metalake)
+    if not rows or not actor.is_member(rows[0][0]):
+        return actor  # a non-member learns nothing of its roles
+    roles = {name: role_id for _, role_id, name in rows}
     for name in names:
         if roles.get(name) not in actor.roles:
             raise Forbidden(f"{actor.name} does not hold the role {name:.64} in metalake {metalake}.", kind="role")
@@ -173,9 +173,9 @@ def with_active_roles(actor: Actor, active_roles: str | None, metalake: str | No
 
 
 def _listed(active_roles: str) -> list[str] | None:
-    """The names in X-Gravitino-Active-Roles, none for NONE; None, for all, where it says ALL or nothing."""
+    """The names in X-Gravitino-Active-Roles: an empty list for NONE, None for ALL or an empty header."""
     try:
-        text = active_roles.encode("latin-1").decode().strip()  # WSGI hands headers over as latin-1
+        text = active_roles.encode("latin-1").decode().strip()  # WSGI decodes headers as latin-1
     except UnicodeError:
         raise Invalid("X-Gravitino-Active-Roles is not UTF-8.") from None
     if text in ("", "ALL"):
@@ -189,10 +189,10 @@ def _listed(active_roles: str) -> list[str] | None:
 
 
 def _roles_called(names: list[str], metalake: str) -> list[tuple]:
-    """Id of the metalake, id and name of a role; one row without a role where it has none of them."""
+    """Rows of the metalake's id and a role's id and name; one row with None for the role if none of them exists."""
     roles = FilteredRelation("children", condition=Q(children__slot=Slot.ROLE, children__name__in=names))
-    found = Securable.objects.annotate(asked=roles).filter(parent=None, slot=Slot.METALAKE, name=metalake)
-    return list(found.values_list("pk", "asked__pk", "asked__name"))
+    rows = Securable.objects.annotate(asked=roles).filter(parent=None, slot=Slot.METALAKE, name=metalake)
+    return list(rows.values_list("pk", "asked__pk", "asked__name"))
 
 
 def _account(name: str) -> tuple:

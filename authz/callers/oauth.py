@@ -1,6 +1,6 @@
-"""Callers who bring a token of a pinned OAuth issuer: a JWT that is verified here, with the keys the issuer publishes.
+"""Verifies tokens of pinned OAuth issuers: JWTs, with the keys that the issuer publishes.
 
-Nothing in a token says where its keys are: its `iss` only chooses among the issuers of the settings.
+A token never says where its keys are: its `iss` only chooses among the issuers of the settings.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ log = logging.getLogger(__name__)
 MAX_TOKEN = 16 * 1024
 MAX_DOCUMENT = 256 * 1024
 MAX_NAME = 128
-LEEWAY = 30  # seconds that clocks may differ
+LEEWAY = 30  # seconds by which clocks may differ
 TIMEOUT = 3  # seconds to connect, and to wait for each part of an answer
-KEPT = 600  # seconds after which keys are read again, so that a withdrawn one goes
-READ_AGAIN_AFTER = 30  # seconds, where a token names a key that is not there
-TRY_AGAIN_AFTER = 5  # seconds, where no key was ever read
+KEYS_MAX_AGE = 600  # seconds after which keys are read again, so that a withdrawn key stops working
+READ_AGAIN_AFTER = 30  # seconds, if a token names an unknown key
+TRY_AGAIN_AFTER = 5  # seconds, if no key was ever read
 
-# What each type of key may sign with. Shared secrets and `none` are in no row.
+# The algorithms that each type of key may sign with. Shared secrets and `none` are not allowed.
 ALGORITHMS = {
     "RSA": ("RS256", "RS384", "RS512"),
     "EC P-256": ("ES256",),
@@ -43,14 +43,14 @@ MIN_RSA_BITS = 2048
 
 
 class Caller(NamedTuple):
-    """Whom a token names: an account and stored groups, by name."""
+    """The account and the stored groups that a token names."""
 
     user: str
     groups: tuple[str, ...]
 
 
 def read(token: str) -> Caller:
-    """Raises Unauthenticated, and ProviderUnavailable where the issuer's keys cannot be had."""
+    """Verify a token. Raises Unauthenticated, and ProviderUnavailable if the issuer's keys cannot be read."""
     if len(token) > MAX_TOKEN:
         raise Unauthenticated(f"A token may take {MAX_TOKEN} bytes.")
     try:
@@ -96,7 +96,7 @@ def _user(claims: dict[str, Any]) -> str:
 
 
 def _groups(claims: dict[str, Any]) -> tuple[str, ...]:
-    """A group may bring a DENY, so that a claim which cannot be read is refused and not passed over."""
+    """The groups of the claim; an unreadable claim is refused and not ignored, since a group may bring a DENY."""
     claim = settings.METALAKE_OAUTH_GROUPS_CLAIM
     elsewhere = claims.get("_claim_names")
     if isinstance(elsewhere, dict) and claim in elsewhere:
@@ -119,7 +119,7 @@ def _keys_of(issuer: str, jwks: str) -> KeySet:
 
 
 class KeySet:
-    """The keys of one issuer in this process; those that were read stay good while the issuer cannot be reached."""
+    """The keys of one issuer in this process; they stay valid while the issuer cannot be reached."""
 
     def __init__(self, issuer: str, jwks: str) -> None:
         self.issuer = issuer
@@ -130,17 +130,17 @@ class KeySet:
         self._lock = threading.Lock()
 
     def named(self, kid: str) -> Key:
-        """Raises Unauthenticated for a key that is not published, ProviderUnavailable where that cannot be told."""
+        """Raises Unauthenticated for a key that is not published, ProviderUnavailable if keys cannot be read."""
         if kid not in self._keys:
             with self._lock:
                 self._read_if_older(READ_AGAIN_AFTER if self._keys else TRY_AGAIN_AFTER)
-        elif self._lock.acquire(blocking=False):  # who has a key need not wait for others to read it again
+        elif self._lock.acquire(blocking=False):  # a known key need not wait for another thread to read it again
             try:
-                self._read_if_older(KEPT)
+                self._read_if_older(KEYS_MAX_AGE)
             finally:
                 self._lock.release()
-        if found := self._keys.get(kid):
-            return found
+        if key := self._keys.get(kid):
+            return key
         if not self._reached:
             raise ProviderUnavailable("The token cannot be verified: the keys of its issuer cannot be read. Try again.")
         raise Unauthenticated("The token is signed with a key that its issuer does not publish.")
@@ -172,7 +172,7 @@ class KeySet:
 
 
 def usable(jwks: dict[str, Any]) -> dict[str, Key]:
-    """The keys by kid, without those that are not for verifying signatures, or that we do not trust to."""
+    """The keys by kid, without those that are not for signatures or are of a type or size that is not trusted."""
     listed = jwks.get("keys")
     if not isinstance(listed, list):
         raise ValueError("a JWKS has a list of keys")

@@ -1,7 +1,7 @@
-"""What fails is counted, for all processes and nodes together, and refused for a while once it failed too often.
+"""Counts failures, for all processes and nodes together, and refuses further tries for a while after too many.
 
-A count is a row that says neither who nor where: its key is a digest keyed by METALAKE_SECRET_KEY. It begins with the
-first failure and ends WINDOW seconds later.
+A count is a row that reveals neither who nor where: its key is a digest keyed by METALAKE_SECRET_KEY. It begins with
+the first failure and ends WINDOW seconds later.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Rows = dict[str, Remembered]
 
 
 class Count(NamedTuple):
-    """What is counted, by its digest, and how often it may fail in a window."""
+    """The digest of what is counted, and how many failures are allowed in a window."""
 
     digest: str
     limit: int
@@ -41,7 +41,7 @@ def count_of(limit: int, *of: str) -> Count:
 
 
 def digest(*of: str) -> str:
-    """Keyed, so that nothing can be guessed from it without the key; no part may hold a NUL but the last one."""
+    """A keyed digest, from which nothing can be guessed without the key; only the last part may contain a NUL."""
     return hmac.digest(_key(settings.SECRET_KEY), "\0".join(of).encode(errors="surrogatepass"), "sha256").hex()
 
 
@@ -51,22 +51,22 @@ def _key(secret: str) -> bytes:
 
 
 def read(*digests: str) -> Rows:
-    """What is known now; one statement."""
+    """The rows of these digests that have not ended, by digest; one statement."""
     return Remembered.objects.filter(until__gt=int(time.time())).in_bulk(digests)
 
 
 def require(counts: Sequence[Count], rows: Rows, message: str) -> None:
-    """Raise TooManyRequests where one of them has failed as often as it may; the message goes on with how long."""
+    """Raise TooManyRequests if one of the counts is at its limit; the time to wait is appended to the message."""
     _refuse([rows[digest].until for digest, limit in counts if digest in rows and rows[digest].count >= limit], message)
 
 
 def add(counts: Sequence[Count], message: str, times: int = 1) -> None:
-    """Count so many more of each, in one statement. Raises TooManyRequests where it is too many by now."""
+    """Add to each of the counts, in one statement. Raises TooManyRequests if one is above its limit then."""
     now = int(time.time())
     ordered = sorted(counts)  # two processes that lock the same rows lock them in the same order
     values = ", ".join(["(%s, %s, %s)"] * len(ordered))
     with connection.cursor() as cursor:
-        cursor.execute(  # what is put into the text are placeholders
+        cursor.execute(  # only placeholders are put into the text
             f"INSERT INTO authz_remembered AS known (digest, count, until) VALUES {values} "  # noqa: S608
             "ON CONFLICT (digest) DO UPDATE SET "
             "count = CASE WHEN known.until <= %s THEN excluded.count ELSE known.count + excluded.count END, "
@@ -74,17 +74,17 @@ def add(counts: Sequence[Count], message: str, times: int = 1) -> None:
             "RETURNING digest, count, until",
             [*(value for each in ordered for value in (each.digest, times, now + WINDOW)), now, now],
         )
-        found = {digest: (count, until) for digest, count, until in cursor.fetchall()}
-    _refuse([found[digest][1] for digest, limit in counts if found[digest][0] > limit], message)
+        counted = {digest: (count, until) for digest, count, until in cursor.fetchall()}
+    _refuse([counted[digest][1] for digest, limit in counts if counted[digest][0] > limit], message)
 
 
 def take_back(counts: Sequence[Count]) -> None:
-    """What was counted before its outcome was known did not fail."""
+    """Subtract one from counts that were added before it was known that the try succeeded."""
     Remembered.objects.filter(digest__in=[each.digest for each in counts], count__gt=0).update(count=F("count") - 1)
 
 
 def remember(digest: str, seconds: int) -> None:
-    """Know it for that long from now on."""
+    """Store this digest for that many seconds from now."""
     row = Remembered(digest=digest, count=0, until=int(time.time()) + seconds)
     Remembered.objects.bulk_create([row], update_conflicts=True, unique_fields=["digest"], update_fields=["until"])
 
@@ -101,9 +101,9 @@ def _refuse(ends: Sequence[int], message: str) -> None:
 
 
 class Bulkhead:
-    """Lets `size` through at once in the whole server, which spares the processors.
+    """Lets `size` threads through at once in the whole server, which limits the load on the processors.
 
-    Of one process's threads `line` are inside or wait for a moment, so that the others stay free.
+    In each process at most `line` threads are inside or wait, `patience` seconds at most, so that the others stay free.
     """
 
     def __init__(self, name: str, size: int, line: int, patience: float, message: str) -> None:
@@ -113,7 +113,7 @@ class Bulkhead:
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """Raises TooManyRequests where none gets free in time."""
+        """Raises TooManyRequests if no place becomes free in time."""
         if not self._line.acquire(blocking=False):
             raise TooManyRequests(self.message, retry_after=1)
         try:

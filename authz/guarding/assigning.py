@@ -1,4 +1,4 @@
-"""guardian's writers as a named actor's: what they write goes through the services of grants, or is refused."""
+"""guardian's writers: what they write goes through the services of grants, as a named actor, or is refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _acting: ContextVar[Actor | None] = ContextVar("acting", default=None)
 
 @contextmanager
 def acting_as(actor: Actor) -> Iterator[None]:
-    """Whatever guardian's assign_perm and remove_perm write in here is asked of, and recorded as, this actor's."""
+    """A context in which guardian's assign_perm and remove_perm are checked and recorded as this actor's."""
     before = _acting.set(actor)
     try:
         yield
@@ -43,7 +43,7 @@ def give(perm: Any, groups: Iterable[Any], objects: Iterable[Any]) -> list[Grant
 
 
 def take(perm: Any, groups: Iterable[Any], objects: Iterable[Any]) -> tuple[int, dict[str, int]]:
-    """Take that ALLOW back; returns how many there were, as Django's delete does."""
+    """Revoke that ALLOW; returns how many there were, in the form of Django's delete."""
     asked = _read(perm, groups, objects)
     if asked is None:
         return 0, {}
@@ -62,7 +62,7 @@ def _allows(privilege: Privilege, roles: Iterable[int], ids: Iterable[int]) -> l
 def _read(
     perm: Any, groups: Iterable[Any], objects: Iterable[Any]
 ) -> tuple[Actor, str, Privilege, list[int], list[int]] | None:
-    """Who asks, in which metalake, for what; None where nobody or nothing is named."""
+    """The actor, metalake, privilege, role ids and object ids of a call; None if no group or no object is named."""
     named, on = list(groups), list(objects)
     if not named or not on:
         return None

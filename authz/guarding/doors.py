@@ -1,8 +1,8 @@
-"""guardian answered by us: the one place where its functions are replaced (docs/decisions/guardian.md).
+"""The one place where guardian's functions are replaced (docs/decisions/guardian.md).
 
-Its readers read rows of one object in SQL and offer no setting to do otherwise, so on securables they are answered by
-authz.guarding.permissions; on other models they are guardian's own. Its writers are managers, which `Grant.objects` is
-one of; those of its two generic models are closed.
+Its readers read one object's rows in SQL and have no setting to change that, so for securables
+authz.guarding.permissions replaces them; for other models they stay guardian's own. Its writers are managers:
+`Grant.objects` is one of ours, and those of its two generic models refuse to write.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from metalake.models import Securable
 from metalake.privileges import Privilege
 
 
-def open_doors() -> None:
-    """Once, at start."""
+def replace_guardian() -> None:
+    """Replace guardian's readers and managers; to be called once, at start."""
     GrantManager.writer = assigning
     for model in (UserObjectPermission, GroupObjectPermission):
         model.add_to_class("objects", ClosedManager())
@@ -46,7 +46,7 @@ def _refused(*args: Any, **kwargs: Any) -> None:
 
 
 def _no_privilege_on_nothing(action: str, instance: Any, pk_set: set[int] | None, **more: Any) -> None:
-    """A permission for a whole model would be a privilege everywhere, past every metalake."""
+    """Refuse a permission without an object: it would be a privilege in every metalake."""
     if action != "pre_add":
         return
     named = [instance] if isinstance(instance, Permission) else Permission.objects.filter(pk__in=pk_set or ())
@@ -56,7 +56,7 @@ def _no_privilege_on_nothing(action: str, instance: Any, pk_set: set[int] | None
 
 
 def _replace_method(name: str, answer: Callable) -> None:
-    """`answer` gets the checker, the object and guardian's own method for objects that are no securables."""
+    """Replace a method of guardian's checker; `answer` gets guardian's own method, the checker and its arguments."""
     own = getattr(ObjectPermissionChecker, name)
 
     @wraps(own)
@@ -67,7 +67,7 @@ def _replace_method(name: str, answer: Callable) -> None:
 
 
 def _replace_function(name: str, answer: Callable) -> None:
-    """Wherever guardian has it by that name."""
+    """Replace a function in each of guardian's modules that has it under that name."""
     own = getattr(shortcuts, name)
 
     @wraps(own)
@@ -79,7 +79,7 @@ def _replace_function(name: str, answer: Callable) -> None:
             setattr(module, name, replaced)
 
 
-# The checker: what get_perms, get_user_perms, get_group_perms and the template's tag ask
+# The checker, which get_perms, get_user_perms, get_group_perms and the template tag call
 
 
 def _has_perm(own: Callable, self: ObjectPermissionChecker, perm: str, obj: Any) -> bool:
@@ -93,7 +93,7 @@ def _get_perms(own: Callable, self: ObjectPermissionChecker, obj: Any) -> list[s
 
 
 def _get_user_perms(own: Callable, self: ObjectPermissionChecker, obj: Any) -> QuerySet:
-    """Nothing is granted to a user themselves."""
+    """Nothing on a securable: privileges are granted to roles only."""
     return _codenames([]) if isinstance(obj, Securable) else own(self, obj)
 
 
@@ -102,7 +102,7 @@ def _get_group_perms(own: Callable, self: ObjectPermissionChecker, obj: Any) -> 
 
 
 def _prefetch_perms(own: Callable, self: ObjectPermissionChecker, objects: Any) -> Any:
-    """The policy is in memory already."""
+    """Nothing to prefetch for securables: the policy is in memory."""
     model = objects.model if isinstance(objects, QuerySet) else type(next(iter(objects), None))
     return True if issubclass(model, Securable) else own(self, objects)
 
@@ -141,13 +141,13 @@ def _get_objects_for_group(
 
 
 def _asked(perms: Any, klass: Any) -> tuple[list[str], QuerySet | None]:
-    """The names without their app, and the rows to look among; None where these are no securables."""
-    said = [perms] if isinstance(perms, str) else list(perms)
-    names = [name.rpartition(".")[2] for name in said]
+    """The permission names without their app, and the rows to filter; None if these are not securables."""
+    given = [perms] if isinstance(perms, str) else list(perms)
+    names = [name.rpartition(".")[2] for name in given]
     if klass is not None:
         rows = _get_queryset(klass)
         return names, rows if issubclass(rows.model, Securable) else None
-    ours = bool(said) and all(name.removeprefix("metalake.") in set(Privilege) for name in said)
+    ours = bool(given) and all(name.removeprefix("metalake.") in set(Privilege) for name in given)
     return names, Securable.objects.all() if ours else None
 
 
@@ -161,8 +161,8 @@ def _get_users_with_perms(
 ) -> Any:
     if not isinstance(obj, Securable):
         return own(obj, attach_perms, with_superusers, with_group_users, only_with_perms_in)
-    held = permissions.users_with(obj, only_with_perms_in) if with_group_users else {}
-    return _people(User.objects.filter(pk__in=held), held, attach_perms)
+    privileges = permissions.users_with(obj, only_with_perms_in) if with_group_users else {}
+    return _people(User.objects.filter(pk__in=privileges), privileges, attach_perms)
 
 
 def _get_groups_with_perms(
@@ -170,9 +170,9 @@ def _get_groups_with_perms(
 ) -> Any:
     if not isinstance(obj, Securable):
         return own(obj, attach_perms, only_with_perms_in)
-    held = permissions.roles_with(obj, only_with_perms_in)
-    return _people(Group.objects.filter(pk__in=held), held, attach_perms)
+    privileges = permissions.roles_with(obj, only_with_perms_in)
+    return _people(Group.objects.filter(pk__in=privileges), privileges, attach_perms)
 
 
-def _people(rows: QuerySet, held: dict[int, list[str]], attach: bool) -> QuerySet | dict[Any, list[str]]:
-    return {row: held[row.pk] for row in rows} if attach else rows
+def _people(rows: QuerySet, privileges: dict[int, list[str]], attach: bool) -> QuerySet | dict[Any, list[str]]:
+    return {row: privileges[row.pk] for row in rows} if attach else rows

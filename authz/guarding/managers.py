@@ -1,6 +1,6 @@
-"""guardian's managers of permissions as ours: they read rows as ever, and write through the services or not at all.
+"""Our managers in place of guardian's: they read rows as those do, and write through the services or not at all.
 
-Services write grants by `Grant.rows`, which nothing else may.
+Only services may use `Grant.rows`, by which they write grants.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def refuse(why: str) -> NoReturn:
 
 
 class ReadRows(models.QuerySet):
-    """Rows to read. Every way to write them is refused, the asynchronous ones with them."""
+    """A query set that only reads; every method that writes is refused, the asynchronous ones included."""
 
     why = RAW
 
@@ -43,7 +43,7 @@ class ClosedRows(ReadRows):
 
 
 class Writer(Protocol):
-    """What guardian's writers are answered by: an ALLOW of a privilege, to each role's group on each object."""
+    """Gives and takes an ALLOW of a privilege, for each role's group on each object, in place of guardian's writers."""
 
     def give(self, perm: Any, groups: Iterable[Any], objects: Iterable[Any]) -> list[Any]: ...
 
@@ -51,7 +51,7 @@ class Writer(Protocol):
 
 
 class GrantManager(GroupObjectPermissionManager.from_queryset(ReadRows)):  # type: ignore[misc]
-    """guardian's manager of what groups are permitted; `writer` is set at start (authz.guarding.doors)."""
+    """The manager of groups' permissions; `writer` is set at start (authz.guarding.doors)."""
 
     writer: ClassVar[Writer]
 
@@ -75,7 +75,7 @@ class GrantManager(GroupObjectPermissionManager.from_queryset(ReadRows)):  # typ
 
 
 class ClosedManager(BaseObjectPermissionManager.from_queryset(ClosedRows)):  # type: ignore[misc]
-    """guardian's managers of permissions that Metalake has none of: those of users, and on what is no securable."""
+    """The manager of permissions that Metalake does not have: those of users, and on objects that are no securables."""
 
     def assign_perm(self, *args: Any, **kwargs: Any) -> NoReturn:
         refuse(TO_ROLES)

@@ -1,7 +1,7 @@
-"""What guardian's readers answer about securables: the privileges in effect, as the evaluator finds them.
+"""The answers of guardian's readers about securables: the privileges in effect, as the evaluator decides.
 
-To a user that is what their roles ALLOW there or above it, now, and what none of them denies; to a role's group, what
-the role alone brings. Ownership is no privilege, and being a superuser is none: operators hold what their roles hold.
+For a user these are what their roles ALLOW on the object or above it, now, and none of them DENYs; for a role's
+group, the same for that role alone. Neither ownership nor being a superuser is a privilege.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from metalake.privileges import Effect, Privilege
 
 
 def content_type_of(obj: Model | type[Model]) -> ContentType:
-    """guardian's setting GET_CONTENT_TYPE: the permissions of all securables are those of the one model."""
+    """For guardian's setting GET_CONTENT_TYPE: all securables share the content type of their one base model."""
     model = obj if isinstance(obj, type) else type(obj)
     return ContentType.objects.get_for_model(Securable if issubclass(model, Securable) else obj)
 
 
 def privileges_of(holder: Any, on: Securable) -> list[str]:
-    """The names of what is in effect for a user or for a role's group, sorted; nothing for anybody else."""
+    """The names of the privileges in effect for a user or for a role's group, sorted; none for other holders."""
     lineage = on.lineage_ids
     if isinstance(holder, User):
         return sorted(policy.effective(actor_of(holder), lineage)) if holder.is_active else []
@@ -52,34 +52,38 @@ def objects_of(holder: Any, names: Sequence[str], rows: QuerySet, *, any_of: boo
 
 
 def users_with(on: Securable, names: Sequence[str] | None = None) -> dict[int, list[str]]:
-    """The ids of enabled users for whom anything, or any of these, is in effect, each with all that is."""
+    """The enabled users with any privilege in effect, or any of `names`: user id -> all privileges in effect."""
     now = snapshot.latest()
     members = now.members.get(on.lineage_ids[0], frozenset())
     active = User.objects.filter(memberships__metalake_id=on.lineage_ids[0], is_active=True)
-    held: dict[int, list[str]] = {
+    privileges: dict[int, list[str]] = {
         id: sorted(policy.effective(Actor(id, name, now), on.lineage_ids))
         for id, name in active.values_list("pk", "username")
         if id in members
     }
-    return _with_any(held, names)
+    return _with_any(privileges, names)
 
 
 def roles_with(on: Securable, names: Sequence[str] | None = None) -> dict[int, list[str]]:
-    """The ids of the groups of roles that bring anything there, or any of these, each with all that it brings."""
+    """The roles with any privilege in effect, or any of `names`: id of the role's group -> all privileges in effect."""
     now = snapshot.latest()
     roles = Role.objects.filter(parent_id=on.lineage_ids[0]).values_list("group_id", "pk")
-    held: dict[int, list[str]] = {
+    privileges: dict[int, list[str]] = {
         group: sorted(policy.effective_alone(now, [role], on.lineage_ids)) for group, role in roles
     }
-    return _with_any(held, names)
+    return _with_any(privileges, names)
 
 
-def _with_any(held: dict[int, list[str]], names: Sequence[str] | None) -> dict[int, list[str]]:
-    return {id: there for id, there in held.items() if there and (names is None or set(names) & set(there))}
+def _with_any(privileges: dict[int, list[str]], names: Sequence[str] | None) -> dict[int, list[str]]:
+    return {
+        id: names_there
+        for id, names_there in privileges.items()
+        if names_there and (names is None or set(names) & set(names_there))
+    }
 
 
 def _roles_of(holder: Any) -> list[int]:
-    """Those whose grants count for the holder: a user's in the metalakes that they are members of."""
+    """The roles whose grants count for the holder: for a user, those of metalakes that they are members of."""
     if isinstance(holder, RoleGroup):
         return list(Role.objects.filter(group=holder).values_list("pk", flat=True))
     if not isinstance(holder, User) or not holder.is_active:
@@ -94,7 +98,7 @@ def _in_effect(roles: Sequence[int], privilege: Privilege) -> Q:
 
 
 def _reached(roles: Sequence[int], privilege: Privilege, effect: Effect) -> RawSQL:
-    """The ids of what carries such a grant and of all below it: one range of the index of lineages for each grant."""
+    """The ids of the objects that carry such a grant and of all below: one range of the lineage index a grant."""
     granted = Grant.objects.filter(
         in_force(timezone.now()), group__role__in=roles, permission__codename=privilege.value, effect=effect.value
     )

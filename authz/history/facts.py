@@ -1,9 +1,9 @@
-"""What was true when: every change of rights and of objects is kept as an appended fact, in its own transaction.
+"""The history of rights and objects: each change appends facts, in its own transaction.
 
-A fact says all that is true of one thing from then on: a role's grants on an object, a user's roles or groups, a
-group's roles, who is a member, where an object is and who owns it. What was true at a moment is the newest fact of
-each thing up to it. Facts are sealed after their commit into one chain of keyed hashes, so that a row that was
-changed, taken out or put in shows.
+A fact states all that is true of one thing from then on: a role's grants on an object, a user's roles or groups, a
+group's roles, who is a member, where an object is and who owns it. The state at a moment is the newest fact of each
+thing up to that moment. Facts are sealed after their commit into one chain of keyed hashes, which shows any row
+that was changed, removed or inserted.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 BATCH = 500
 ROUNDS = 1000
 FIRST = "0" * 64
-_SAID = ("metalake_id", "topic", "holder", "about", "name", "state", "actor", "event", "request_id")
+_SEALED_FIELDS = ("metalake_id", "topic", "holder", "about", "name", "state", "actor", "event", "request_id")
 
 
 def keep(happened: list[Event]) -> None:
-    """The facts of these events, in one statement; called inside their transaction."""
+    """Append the facts of these events in one statement; to be called inside their transaction."""
     rows = [_row(event, *fact) for event in happened for fact in event.facts]
     if users := {row.about for row in rows if row.topic == "members"}:
         names = dict(User.objects.filter(pk__in=users).values_list("pk", "username"))
@@ -85,7 +85,7 @@ class Head(NamedTuple):
 
 
 def seal_after(event: dict[str, Any]) -> None:
-    """What was committed with an event is sealed when the event is delivered, or with the next one."""
+    """Seal what was committed with an event, once the event is delivered; what fails is sealed with the next one."""
     try:
         seal()
     except DatabaseError:
@@ -93,7 +93,7 @@ def seal_after(event: dict[str, Any]) -> None:
 
 
 def seal() -> int:
-    """Put what has been committed since into the one chain of all nodes; returns how many facts."""
+    """Append the facts committed since to the chain that all nodes share; returns how many were sealed."""
     sealed = 0
     for _ in range(ROUNDS):
         try:
@@ -107,7 +107,7 @@ def seal() -> int:
 
 
 def _seal_some() -> int:
-    """The end of the chain is read first: what another node seals in between then clashes and leaves no gap."""
+    """Seal one batch. The head is read first, so that a node sealing at the same time clashes and leaves no gap."""
     with transaction.atomic():
         at = head()
         waiting = list(Fact.objects.filter(position__isnull=True).order_by("id")[:BATCH])
@@ -123,25 +123,25 @@ def head() -> Head:
 
 
 def mac_of(fact: Fact) -> str:
-    """A keyed hash of all that the fact says, made before it is written."""
-    said = [fact.at.timestamp(), *(getattr(fact, field) for field in _SAID)]
-    return _keyed(orjson.dumps(said, option=orjson.OPT_SORT_KEYS))
+    """A keyed hash of the fact's contents, made before it is written."""
+    values = [fact.at.timestamp(), *(getattr(fact, field) for field in _SEALED_FIELDS)]
+    return _keyed(orjson.dumps(values, option=orjson.OPT_SORT_KEYS))
 
 
-def _keyed(said: bytes) -> str:
+def _keyed(content: bytes) -> str:
     key = hmac.digest(settings.SECRET_KEY.encode(), b"metalake.history", "sha256")
-    return hmac.new(key, said, "sha256").hexdigest()
+    return hmac.new(key, content, "sha256").hexdigest()
 
 
 class Broken(NamedTuple):
-    """The first place where the chain does not hold, and what is wrong there."""
+    """The first position at which the chain is broken, and what is wrong there."""
 
     position: int
     says: str
 
 
 def verify(since: Head | None = None) -> Broken | None:
-    """None where every sealed fact is as it was written, and the chain still holds the head that was exported once."""
+    """None if every sealed fact is as it was written and the chain still contains the exported head `since`."""
     at = Head(0, FIRST)
     for fact in Fact.objects.filter(position__isnull=False).order_by("position").iterator(chunk_size=BATCH):
         place = at.position + 1
@@ -160,17 +160,17 @@ def verify(since: Head | None = None) -> Broken | None:
 
 
 def parse_head(text: str) -> Head:
-    """Raises Invalid where it is no exported head, `position:digest`."""
+    """Raises Invalid unless it is an exported head, `position:digest`."""
     position, _, digest = text.strip().partition(":")
     if not position.isdigit() or len(digest) != len(FIRST):
         raise Invalid("A head is written position:digest, as verify_history prints it.")
     return Head(int(position), digest)
 
 
-# What was true
+# Reading the state at a moment
 
 
 def newest(facts: QuerySet[Fact], *of: str) -> list[Fact]:
-    """The newest fact of each thing that these are about; `of` names the fields that tell things apart."""
+    """The newest of these facts for each thing; `of` names the fields that identify a thing."""
     last = facts.order_by().values(*of).annotate(last=Max("id")).values("last")
     return list(Fact.objects.filter(pk__in=last).order_by("id"))

@@ -1,4 +1,4 @@
-"""What was true at a moment in the past, by the newest fact of each thing until then."""
+"""The state of a metalake's rights at a moment in the past: the newest fact of each thing until then."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from metalake.privileges import Effect, Privilege
 
 @dataclass(frozen=True)
 class Past:
-    """As the history tells it. Claims of tokens are in no history: groups are the stored ones."""
+    """The state at `at`, read from the history; its groups are stored ones, since claims of tokens have no history."""
 
     top: Located
     at: float
@@ -44,15 +44,15 @@ class Past:
         return located
 
     def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
-        waiting, found = {address: self._readings(address) for address in addresses}, dict[Address, Located]()
+        waiting, located = {address: self._readings(address) for address in addresses}, dict[Address, Located]()
         while waiting:
-            found |= self._down({address: paths[0] for address, paths in waiting.items()})
-            left = {address: paths[1:] for address, paths in waiting.items() if address not in found}
+            located |= self._down({address: paths[0] for address, paths in waiting.items()})
+            left = {address: paths[1:] for address, paths in waiting.items() if address not in located}
             waiting = {address: paths for address, paths in left.items() if paths}
-        return found
+        return located
 
     def _readings(self, address: Address) -> list[list[str]]:
-        """Where an address may lead: a schema's name is read as levels first, and as one name of a flat catalog."""
+        """The paths that an address may mean: a schema's name is read as levels first, then as one name."""
         names = [*address.names]
         if address.kind is Kind.METALAKE:
             return [[] if address.metalake == self.top.name else names]
@@ -61,7 +61,7 @@ class Past:
         return [[names[0], *finder().levels(names[1]), *names[2:]], names]
 
     def _down(self, paths: Mapping[Address, list[str]]) -> dict[Address, Located]:
-        """Step by step from the metalake, all at once: what had the name there, and still had it at the moment."""
+        """Follow all paths from the metalake, a step at a time for all; misses are left out."""
         ways = dict.fromkeys(paths, self.top.nodes)
         for depth in range(max(map(len, paths.values()))):
             steps = {
@@ -78,11 +78,11 @@ class Past:
         return {at: Located(nodes=nodes) for at, nodes in ways.items() if nodes[-1].kind == at.kind}
 
     def _children(self, steps: Collection[tuple[int, str]]) -> Mapping[tuple[int, str], list[Node]]:
-        """What had these names below these parents, in two statements."""
-        found: defaultdict[tuple[int, str], list[Node]] = defaultdict(list)
+        """The objects that had these names below these parents at the moment, in two statements."""
+        children: defaultdict[tuple[int, str], list[Node]] = defaultdict(list)
         for fact in self._standing(self.facts.filter(topic="object", about__in=_ever_called(steps))):
-            found[fact.holder, fact.name].append(_node(fact))
-        return found
+            children[fact.holder, fact.name].append(_node(fact))
+        return children
 
     @staticmethod
     def _standing(facts: QuerySet[Fact]) -> list[Fact]:
@@ -92,10 +92,10 @@ class Past:
         grants = self.facts.filter(topic="grants")
         if object_ids is not None:
             grants = grants.filter(about__in=object_ids)
-        held = newest(grants, "holder", "about")
-        alive = self.roles({fact.holder for fact in held})
+        newest_grants = newest(grants, "holder", "about")
+        alive = self.roles({fact.holder for fact in newest_grants})
         changes: list[list[Any]] = [
-            ["grants", fact.holder, fact.about, fact.state] for fact in held if fact.holder in alive
+            ["grants", fact.holder, fact.about, fact.state] for fact in newest_grants if fact.holder in alive
         ]
         users = self.members().values()
         changes += [["members", self.top.id, user, True] for user in users]
@@ -110,11 +110,11 @@ class Past:
         facts = self.facts.filter(topic="grants", about__in=object_ids)
         if role_ids is not None:
             facts = facts.filter(holder__in=role_ids)
-        held = newest(facts, "holder", "about")
-        alive = self.roles({fact.holder for fact in held})
+        newest_grants = newest(facts, "holder", "about")
+        alive = self.roles({fact.holder for fact in newest_grants})
         return [
             row
-            for fact in held
+            for fact in newest_grants
             if fact.holder in alive
             for entry in fact.state or ()
             if (row := _grant_row(fact, entry)).ends_at is None or row.ends_at.timestamp() > self.at
@@ -154,7 +154,7 @@ class Past:
 
     @cached_property
     def _objects(self) -> list[Placed]:
-        """By lineage, roles left out: held in memory, as far as the metalake's objects of that moment are."""
+        """All objects of the metalake at the moment but roles, by lineage; they are all in memory."""
         rows = [_placed(fact) for fact in self._standing(self.facts.filter(topic="object", metalake_id=self.top.id))]
         alive = {row.id for row in rows} | {self.top.id}
         return sorted(
@@ -171,8 +171,9 @@ class Past:
 
 
 def _fits(node: Node, kind: Kind, is_last: bool) -> bool:
-    """Whether a step on the way to an object of a kind leads on: a role and a catalog, a schema and a table of one
-    parent may have one name.
+    """Whether a node can be this step of the path to an object of the kind.
+
+    The name alone does not decide: a role and a catalog of one metalake may have the same name.
     """
     return KINDS[Kind(node.kind)].slot == KINDS[kind].slot if is_last else node.kind in CONTAINERS
 
@@ -181,7 +182,7 @@ _EMPTY = Snapshot(epoch=0, stamp="", members={}, user_roles={}, user_groups={}, 
 
 
 def _ever_called(steps: Collection[tuple[int, str]]) -> list[int]:
-    """The objects that have had these names below these parents, by pairs: each name below each would be a million."""
+    """The ids of objects that ever had one of these (parent id, name) pairs."""
     if not steps:
         return []
     values = ", ".join(["(%s, %s)"] * len(steps))
@@ -219,9 +220,9 @@ def _grant_row(fact: Fact, entry: Mapping[str, str]) -> GrantRow:
 
 
 def state_at(top: Located, moment: datetime | None) -> State:
-    """What is true in the metalake now, or was at a moment.
+    """The state of the metalake now (None), or at a moment.
 
-    Raises Invalid for a moment ahead, or from before the metalake's history.
+    Raises Invalid for a moment in the future, or from before the metalake's history.
     """
     if moment is None:
         return Now(top)
@@ -235,5 +236,5 @@ def state_at(top: Located, moment: datetime | None) -> State:
         raise Invalid(f"The history of metalake {top.name} {since}: ask about a later moment.")
     if not own[0].state:
         raise NotFound(f"Metalake {top.name} does not exist.", kind=Kind.METALAKE)
-    # Names of today address it; what it was called then is in what is answered.
+    # Requests name it by today's name, and answers show it by that.
     return Past(Located(nodes=(_node(own[0])._replace(name=top.name),)), moment.timestamp(), facts)

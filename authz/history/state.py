@@ -1,6 +1,6 @@
-"""What is true now: objects, people and grants, as questions about access need them.
+"""The present state of objects, people and grants, as questions about access need it.
 
-The past (authz/history/past.py) answers alike, so that one evaluator decides on either.
+The past (authz/history/past.py) has the same interface, so that one evaluator decides on either.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class GrantRow(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """An object as a walk over a metalake meets it, parents before what is below them."""
+    """An object in a walk over a metalake, in which parents come before what is below them."""
 
     id: int
     kind: str
@@ -49,7 +49,7 @@ class Placed(NamedTuple):
 
 
 class State(Protocol):
-    """What is true in one metalake at `at` (seconds since 1970; None is now)."""
+    """The rights and objects of one metalake at `at` (seconds since 1970; None is now)."""
 
     @property
     def top(self) -> Located: ...
@@ -61,34 +61,34 @@ class State(Protocol):
         """Raises NotFound and Invalid of kind "object"; `asker` as for find_object."""
 
     def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
-        """What is at these addresses, in as many statements as one takes; misses are left out."""
+        """The objects at these addresses, in as many statements as one takes; misses are left out."""
 
     def policy_on(self, object_ids: Collection[int] | None = None) -> Snapshot:
-        """Who holds what; with the grants on these objects at least, or on all."""
+        """The policy, with at least the grants on these objects, or on all (None)."""
 
     def grants(self, object_ids: Collection[int], role_ids: Collection[int] | None = None) -> list[GrantRow]:
-        """The grants on these objects that have not ended, of these roles or of all."""
+        """The grants on these objects that have not ended, of these roles or of all (None)."""
 
     def members(self) -> dict[str, int]:
         """The enabled members' ids by name."""
 
     def roles(self, ids: Collection[int] | None = None) -> dict[int, str]:
-        """The names of these roles of the metalake, or of all."""
+        """The names of these roles of the metalake, or of all (None), by id."""
 
     def groups(self, ids: Collection[int] | None = None) -> dict[int, str]:
-        """The names of these groups of the metalake, or of all."""
+        """The names of these groups of the metalake, or of all (None), by id."""
 
     def walk(self, below: Located, start: str = "", size: int = 10_000) -> list[Placed]:
-        """At most so many of an object and all below it, by lineage, from one on; roles are left out."""
+        """At most `size` of the objects at and below one, by lineage, from `start` on; roles are left out."""
 
     def lineages(self, ids: Collection[int]) -> Iterator[str]:
         """The lineages of these objects, in any order."""
 
     def owned(self, actor: Actor, below: Located, start: str, size: int) -> list[str]:
-        """At most so many lineages of what the actor owns at or below an object, in order, from one on."""
+        """At most `size` lineages of what the actor owns at or below an object, sorted, from the lineage `start` on."""
 
     def actor(self, name: str, policy: Snapshot) -> Actor:
-        """The member of that name, or today's former one who kept something; else an actor without any right."""
+        """The member of that name, or a former one who still has links; else an actor without any right."""
 
 
 @dataclass(frozen=True)
@@ -108,15 +108,15 @@ class Now:
     def grants(self, object_ids: Collection[int], role_ids: Collection[int] | None = None) -> list[GrantRow]:
         rows = Grant.objects.filter(unended(timezone.now()), content_object__in=object_ids, group__role__isnull=False)
         if role_ids is not None:
-            # Named groups are probed in the index; joined, PostgreSQL reads every grant on a busy catalog.
+            # With the groups' ids PostgreSQL uses the index; with a join it reads every grant on a busy catalog.
             rows = rows.filter(group__in=list(Role.objects.filter(pk__in=role_ids).values_list("group_id", flat=True)))
-        found = rows.order_by("pk").values_list(
+        values = rows.order_by("pk").values_list(
             "group__role", "content_object_id", "permission__codename", "effect",
             "grantor", "granted_at", "starts_at", "ends_at",
         )  # fmt: skip
         return [
             GrantRow(role_id, object_id, Privilege(codename), Effect(effect), grantor, granted_at, starts_at, ends_at)
-            for role_id, object_id, codename, effect, grantor, granted_at, starts_at, ends_at in found
+            for role_id, object_id, codename, effect, grantor, granted_at, starts_at, ends_at in values
         ]
 
     def members(self) -> dict[str, int]:
@@ -141,21 +141,21 @@ class Now:
             yield from rows.values_list("lineage", flat=True)
 
     def owned(self, actor: Actor, below: Located, start: str, size: int) -> list[str]:
-        # A statement for each owner reads one index in order; for all at once, everything owned would be sorted.
+        # One statement for each owner reads an index in order; one for all would sort everything that is owned.
         owners = [Q(owner_user_id=actor.id), *(Q(owner_group_id=group) for group in actor.groups)]
-        found = [at_or_below(Securable.objects.filter(owner), below, start) for owner in owners]
-        return sorted(lineage for rows in found for lineage in rows.values_list("lineage", flat=True)[:size])[:size]
+        queries = [at_or_below(Securable.objects.filter(owner), below, start) for owner in owners]
+        return sorted(lineage for rows in queries for lineage in rows.values_list("lineage", flat=True)[:size])[:size]
 
     def actor(self, name: str, policy: Snapshot) -> Actor:
         belongs = Q(memberships__metalake=self.top.id)
-        # Former members, whom links that carry a DENY have outlived.
+        # Former members who still have links that carry a DENY.
         belongs |= Q(groups__role__parent=self.top.id) | Q(metalake_groups__metalake=self.top.id)
         user_id = User.objects.filter(belongs, username=name).values_list("pk", flat=True)
         return Actor(user_id.first() or NOBODY, name, policy)
 
 
 _LEFT_OUT = ", ".join(f"'{kind}'" for kind in BESIDE_CATALOGS)
-# Composing it anew would cost as much as running it, a thousand times for one answer.
+# Raw SQL: one answer may run it a thousand times, and Django takes as long to compose it as the database to run it.
 _WALK = (
     "SELECT id, kind, name, lineage, owner_user_id, owner_group_id FROM metalake_securable "  # noqa: S608
     f"WHERE lineage >= %s AND lineage < %s AND kind NOT IN ({_LEFT_OUT}) ORDER BY lineage LIMIT %s"
@@ -163,7 +163,7 @@ _WALK = (
 
 
 def at_or_below(rows: QuerySet[Securable], below: Located, start: str) -> QuerySet[Securable]:
-    """What is at or below an object, from a lineage on; the character behind a slash is 0."""
+    """The rows at or below an object, from the lineage `start` on; 0 is the character after a slash."""
     lineage = below.lineage
     return rows.filter(lineage__gte=max(start, lineage), lineage__lt=f"{lineage}0").order_by("lineage")
 

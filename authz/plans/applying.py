@@ -1,4 +1,4 @@
-"""Applying a plan: all of it or nothing, once, and only on the rights that it was made on."""
+"""Applies a plan: all of it or nothing, once, and only if rights have not changed since it was made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from authz.plans.planning import GOOD_FOR, digest_of, facts_on_rights, read_step
 from authz.plans.wanted import Change, Step, changes_of
 from authz.services import entries, publishing
 from authz.services.authority import require_give, require_lift_of_roles
-from authz.services.changing import change, event, tell
+from authz.services.changing import change, event, publish_events
 from authz.services.grants import rewrite
 from authz.services.publishing import GroupRole, UserRole
 from authz.services.roles import insert_role
@@ -27,10 +27,10 @@ from metalake.names import dotted
 
 
 def apply_plan(actor: Actor, metalake: str, token: str | None) -> list[Change]:
-    """Make the changes of a plan of this caller; without a token, of a plan without changes, nothing happens.
+    """Make the changes of a plan of this caller and return them; a plan without changes has no token and does nothing.
 
-    Raises NotFound where it is no plan of theirs, Conflict where it was applied, is too old, or is about rights that
-    others changed since, and what the changes raise.
+    Raises NotFound if the caller has no such plan, Conflict if it was applied already, is too old or rights changed
+    since it was made, and whatever the changes raise.
     """
 
     def act(actor: Actor, top: Located) -> list[Change]:
@@ -40,14 +40,14 @@ def apply_plan(actor: Actor, metalake: str, token: str | None) -> list[Change]:
         steps = read_steps(row.changes)
         located = _located(row, steps)
         made = changes_of(steps, located)
-        tell(*_Application(actor, top, located).run(steps))
+        publish_events(*_Application(actor, top, located).run(steps))
         return made
 
     return change(actor, metalake, act, kind="plan", on=lambda: _ids_of(actor, token))
 
 
 def _ids_of(actor: Actor, token: str | None) -> set[int]:
-    """The objects that a plan of the caller's is about."""
+    """The ids of the objects that a plan of the caller changes grants on."""
     row = Plan.objects.filter(digest=digest_of(token or ""), user_id=actor.id).first()
     return set().union(*(step.give.keys() | step.take.keys() for step in read_steps(row.changes))) if row else set()
 
@@ -93,16 +93,16 @@ class _Application:
     def run(self, steps: list[Step]) -> list[Event]:
         rows = Role.objects.in_bulk([step.role_id for step in steps if step.role_id is not None])
         for step in steps:
-            # While the roles still carry the DENYs that their holders get rid of.
+            # Checked first, while the roles still carry the DENYs that their holders lose.
             if step.unassign:
                 self._require_assign()
                 require_lift_of_roles(self.actor, [rows[step.role_id or 0].pk])
-        told = []
+        events = []
         for step in steps:
             row = rows[step.role_id] if step.role_id is not None else self._make(step.name)
-            told += self._rewrite(row, step)
-            told += self._hold(row, step)
-        return self._with_holders(told, steps)
+            events += self._rewrite(row, step)
+            events += self._hold(row, step)
+        return self._with_holders(events, steps)
 
     def _require_assign(self) -> None:
         policy.require(self.actor, operations.ASSIGN_ROLES, self.top)
@@ -115,29 +115,29 @@ class _Application:
         for id, given in step.give.items():
             require_give(self.actor, self.located[id], given)
         for id in step.take:
-            if allows := step.taken_whole(id):
+            if allows := step.allows_removed(id):
                 require_give(self.actor, self.located[id], allows)
         gone = [
             grant
-            for grant in entries.held_by(row)
+            for grant in entries.role_grants(row)
             if grant.privilege in step.give.get(grant.object_id, {})
             or grant.privilege in step.take.get(grant.object_id, {})
         ]
         fresh = [(self.located[id], given) for id, given in step.give.items()]
-        told = rewrite(self.actor, row, fresh, gone)
+        changes = rewrite(self.actor, row, fresh, gone)
         if step.role_id is None:
             spelled_out = [
-                f"{spelled} on {found.kind} {dotted(found.full_name)}"
-                for found, privileges in fresh
+                f"{spelled} on {on.kind} {dotted(on.full_name)}"
+                for on, privileges in fresh
                 for spelled in entries.spelled(privileges)
             ]
-            facts = [stands(row), *told]
+            facts = [stands(row), *changes]
             details: dict[str, Any] = {"privileges": spelled_out}
             return [event(self.actor, self.top, "role.created", Kind.ROLE, row.pk, [row.name], facts, **details)]
-        if not told:
+        if not changes:
             return []
         details = {"granted": _spelled(step.give), "revoked": _spelled(step.take)}
-        return [event(self.actor, self.top, "access.applied", Kind.ROLE, row.pk, [row.name], told, **details)]
+        return [event(self.actor, self.top, "access.applied", Kind.ROLE, row.pk, [row.name], changes, **details)]
 
     def _hold(self, row: Role, step: Step) -> list[Event]:
         if step.assign:
@@ -154,8 +154,8 @@ class _Application:
         ]
 
     @staticmethod
-    def _with_holders(told: list[Event], steps: list[Step]) -> list[Event]:
-        """Who holds what now, told once with the last event about it."""
+    def _with_holders(events: list[Event], steps: list[Step]) -> list[Event]:
+        """The events, the last one about holders with the facts of who holds what now."""
         ids: dict[str, set[int]] = {"user": set(), "group": set()}
         for step in steps:
             for people in (step.assign, step.unassign):
@@ -163,9 +163,9 @@ class _Application:
                     ids[sort].update(holders)
         facts = [*publishing.roles_of_users(ids["user"]), *publishing.roles_of_groups(ids["group"])]
         if not facts:
-            return told
-        last = max(place for place, one in enumerate(told) if one.name in ("role.assigned", "role.unassigned"))
-        return [*told[:last], replace(told[last], facts=facts), *told[last + 1 :]]
+            return events
+        last = max(place for place, one in enumerate(events) if one.name in ("role.assigned", "role.unassigned"))
+        return [*events[:last], replace(events[last], facts=facts), *events[last + 1 :]]
 
 
 def _spelled(on: dict[int, entries.Entries]) -> dict[str, list[str]]:

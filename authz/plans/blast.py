@@ -1,8 +1,8 @@
 """The blast radius of changes of rights: who gains and who loses the use of which privileges, on how many objects.
 
-It compares the evaluator's answers on the policy as it is and as it would be. Users who hold alike and own nothing are
-asked about once; so are the leaves of a schema that carry no grants and have one owner, and every branch below which
-nothing tells two users apart.
+It compares the evaluator's answers on the policy as it is and as it would be. It asks once for all users with the same
+roles who own nothing, once for all leaves of a schema that carry no grants and have the same owner, and once for
+every branch where two users have the same rights.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from metalake.lineage import Located
 from metalake.privileges import Privilege
 
 BUDGET = 4_000_000
-"""Steps (a grant or an object looked at for one kind of user) before the answer becomes "at least"; some 10 s."""
+"""Steps (a grant or object visited for one group of users) after which the figures are lower bounds; about 10 s."""
 
 
 class Move(NamedTuple):
-    """What happens to a role (None: a new one): all it holds afterwards on objects, and who gets and loses it.
+    """What happens to a role (None: a new one): all that it holds afterwards on objects, and who gets and loses it.
 
-    `assign` and `unassign` are names by id, by "user" and "group".
+    `assign` and `unassign` map "user" and "group" to names by id.
     """
 
     role_id: int | None
@@ -42,20 +42,20 @@ class Move(NamedTuple):
 
 
 def radius(actor: Actor, top: Located, moves: Iterable[Move]) -> Blast:
-    """What the moves change for the enabled members of a metalake, at the moment of the actor's request."""
+    """What the moves change for the enabled members of a metalake, as of the moment of the actor's request."""
     moves = list(moves)
     scheduled = sum(
         given.starts is not None and given.starts > actor.moment
         for move in moves
-        for held in move.on.values()
-        for given in held.values()
+        for entries in move.on.values()
+        for given in entries.values()
     )
     return _Radius(actor.policy, _after(actor.policy, moves), actor.now, top).blast(moves, scheduled)
 
 
 def _after(before: Snapshot, moves: Iterable[Move]) -> Snapshot:
     changes: list[list[Any]] = []
-    held: dict[str, dict[int, set[int]]] = {"user": {}, "group": {}}
+    holdings: dict[str, dict[int, set[int]]] = {"user": {}, "group": {}}
     roles_of = {"user": before.user_roles, "group": before.group_roles}
     for role, move in _numbered(moves):
         for id, privileges in move.on.items():
@@ -66,28 +66,28 @@ def _after(before: Snapshot, moves: Iterable[Move]) -> Snapshot:
                 for privilege, given in privileges.items()
             ]
             changes.append(snapshot.grants_change(role, id, entries))
-        for sort in held:
+        for sort in holdings:
             for holder in move.assign.get(sort, {}):
-                held[sort].setdefault(holder, set(roles_of[sort].get(holder, ()))).add(role)
+                holdings[sort].setdefault(holder, set(roles_of[sort].get(holder, ()))).add(role)
             for holder in move.unassign.get(sort, {}):
-                held[sort].setdefault(holder, set(roles_of[sort].get(holder, ()))).discard(role)
-    changes += [snapshot.roles_change(sort, id, roles) for sort, some in held.items() for id, roles in some.items()]
+                holdings[sort].setdefault(holder, set(roles_of[sort].get(holder, ()))).discard(role)
+    changes += [snapshot.roles_change(sort, id, roles) for sort, some in holdings.items() for id, roles in some.items()]
     return before.after(before.epoch, before.stamp, changes)
 
 
 def _numbered(moves: Iterable[Move]) -> Iterator[tuple[int, Move]]:
-    """New roles get ids that no stored one has."""
+    """The moves with their role ids; new roles get ids that no stored role has."""
     for place, move in enumerate(moves, 1):
         yield move.role_id or -place, move
 
 
 Key = tuple[bool, Privilege, Kind]
-"""Whether it is gained, what, and on what kind of object."""
+"""A difference: whether a privilege is gained (or lost), the privilege, and the kind of object."""
 
 
 @dataclass(slots=True, eq=False)
 class _Branch:
-    """What differs at and below an object for whoever has nothing of their own there."""
+    """What differs at and below an object for users who have no grant and own nothing there themselves."""
 
     here: frozenset[Key]
     node: Node
@@ -98,7 +98,7 @@ class _Branch:
 
 @dataclass(slots=True, eq=False)
 class _Branches:
-    """The branches of an object's children, with how many of them each difference shows in."""
+    """The branches of an object's children, with the number of branches in which each difference appears."""
 
     each: dict[int, _Branch]
     counts: Counter[Key]
@@ -106,7 +106,7 @@ class _Branches:
 
 
 class _Group(NamedTuple):
-    """Users about whom everything is the same: what they held, what they will hold, and what they own as."""
+    """Users for whom all answers are the same: by their roles before and after, and the owners they act as."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
@@ -130,11 +130,11 @@ class _Radius:
     def blast(self, moves: list[Move], scheduled: int) -> Blast:
         is_cut = False
         affected = self._affected({role for role, _ in _numbered(moves)})
-        self._grants_of({role for group in affected.values() for part in group for role in part})
+        self._read_masks({role for group in affected.values() for part in group for role in part})
         regions = {id for _, move in _numbered(moves) for id in move.on}
         for role, move in _numbered(moves):
             if move.assign or move.unassign:
-                regions |= self.held[0].get(role, {}).keys() | self.held[1].get(role, {}).keys()
+                regions |= self.role_masks[0].get(role, {}).keys() | self.role_masks[1].get(role, {}).keys()
         if affected and regions:
             try:
                 self._plant(regions)
@@ -146,51 +146,54 @@ class _Radius:
         return Blast(self._lines(), is_cut, scheduled)
 
     def _plant(self, regions: set[int]) -> None:
-        granted = {id for held in self.held for on in held.values() for id in on}
+        granted = {id for role_masks in self.role_masks for on in role_masks.values() for id in on}
         tree = Tree(self.top, regions, granted)
         self.nodes, self.owned = tree.nodes, tree.owned
 
-    # Whom it is about
+    # Which users are affected
 
     def _affected(self, changed: set[int]) -> dict[int, tuple[tuple[int, ...], tuple[int, ...]]]:
         """The members who hold or will hold a role that changes, with all their roles before and after."""
-        found = {}
+        affected = {}
         for user in self.before.members.get(self.top.id, ()):
             before, after = self.before.roles_of(user), self.after.roles_of(user)
             if not changed.isdisjoint(before) or not changed.isdisjoint(after):
-                found[user] = before, after
-        return found
+                affected[user] = before, after
+        return affected
 
-    def _grants_of(self, roles: set[int]) -> None:
-        """What each role holds now, by object: as it is, and as it would be."""
-        self.held: tuple[dict[int, Mapping[int, int]], dict[int, Mapping[int, int]]] = ({}, {})
-        for held, policy in zip(self.held, (self.before, self.after), strict=True):
+    def _read_masks(self, roles: set[int]) -> None:
+        """Read the mask of each role on each object, as it is and as it would be."""
+        self.role_masks: tuple[dict[int, Mapping[int, int]], dict[int, Mapping[int, int]]] = ({}, {})
+        for role_masks, policy in zip(self.role_masks, (self.before, self.after), strict=True):
             for role in roles:
-                held[role] = reach.granted_to(reach.role_alone(role, "", policy, self.now))
+                role_masks[role] = reach.granted_to(reach.role_alone(role, "", policy, self.now))
 
     def _groups(self, affected: Mapping[int, tuple[tuple[int, ...], ...]]) -> dict[_Group, list[str]]:
-        """By roles that hold anything where it matters."""
-        counts = [{role for role, on in held.items() if any(id in self.nodes for id in on)} for held in self.held]
+        """The affected users' names, grouped by those of their roles that hold something in the tree."""
+        counts = [
+            {role for role, on in role_masks.items() if any(id in self.nodes for id in on)}
+            for role_masks in self.role_masks
+        ]
         names = {id: name for name, id in Now(self.top).members().items()}
         groups: dict[_Group, list[str]] = defaultdict(list)
         for user, parts in affected.items():
             if user not in names:
                 continue
-            kept = [tuple(role for role in part if role in some) for part, some in zip(parts, counts, strict=True)]
+            relevant = [tuple(role for role in part if role in some) for part, some in zip(parts, counts, strict=True)]
             owners = {("user", user), *(("group", group) for group in self.before.groups_of(user))}
-            groups[_Group(kept[0], kept[1], frozenset(owners & self.owned.keys()))].append(names[user])
+            groups[_Group(relevant[0], relevant[1], frozenset(owners & self.owned.keys()))].append(names[user])
         return groups
 
     # What differs
 
     def _walk(self, group: _Group) -> set[Key]:
         masks: tuple[dict[int, int], dict[int, int]] = ({}, {})
-        for found, held, roles in zip(masks, self.held, group[:2], strict=True):
+        for mask_by_id, role_masks, roles in zip(masks, self.role_masks, group[:2], strict=True):
             for role in roles:
-                self._spend(len(held[role]))
-                for id, mask in held[role].items():
+                self._spend(len(role_masks[role]))
+                for id, mask in role_masks[role].items():
                     if id in self.nodes:
-                        found[id] = found.get(id, 0) | mask
+                        mask_by_id[id] = mask_by_id.get(id, 0) | mask
         own: set[int] = set()
         owned = {node.id for owner in group.owns_as for node in self.owned[owner]}
         for id in masks[0].keys() | masks[1].keys() | owned:
@@ -247,7 +250,7 @@ class _Radius:
         return branch
 
     def _count_all(self, family: _Branches, but: set[int]) -> set[Key]:
-        """Count the objects of all branches but these; returns what differs in them."""
+        """Count the objects of all branches but these; returns the differences in the branches counted."""
         for id in family.uncounted - but:
             self._count(family.each[id])
         family.uncounted &= but
@@ -269,17 +272,17 @@ class _Radius:
         if before == after:
             return frozenset()
         key = node.kind, node.catalog_type, before, after, above, is_owner
-        found = self.known.get(key)
-        if found is None:
+        keys = self.known.get(key)
+        if keys is None:
             owned = above | {node.kind.value, operations.SELF} if is_owner else above
             was, will = (
                 set(reach.usable(Rights(True, mask, owned), node.kind, node.catalog_type)) for mask in (before, after)
             )
-            found = self.known[key] = frozenset(
+            keys = self.known[key] = frozenset(
                 [(True, privilege, node.kind) for privilege in will - was]
                 + [(False, privilege, node.kind) for privilege in was - will]
             )
-        return found
+        return keys
 
     def _spend(self, steps: int) -> None:
         self.left -= steps

@@ -1,4 +1,4 @@
-"""A blast radius as it is told: who gains and who loses what, on how many objects, line by line and in a sentence."""
+"""A blast radius as it is shown: who gains and who loses what, on how many objects, as lines and as a sentence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHOWN = 5
 
 
 _ORDER = (*LEAVES, *reversed(CONTAINERS))
-"""What is most numerous comes first."""
+"""The most numerous kinds come first."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Blast:
-    """`is_cut`: the figures are the least, since counting took too long. `scheduled`: grants that begin later."""
+    """`is_cut`: the figures are lower bounds, since counting took too long. `scheduled`: grants that begin later."""
 
     lines: list[Line]
     is_cut: bool = False
@@ -43,11 +43,11 @@ class Blast:
 
     @property
     def summary(self) -> str:
-        """In words: for each privilege, on the kind that it is most about."""
-        said: dict[Privilege, str] = {}
+        """The lines in words: one sentence for each privilege, about the most numerous kind."""
+        sentences: dict[Privilege, str] = {}
         for line in self.lines:
-            said.setdefault(line.privilege, _sentence(line))
-        some = list(said.values())
+            sentences.setdefault(line.privilege, _sentence(line))
+        some = list(sentences.values())
         more = [f"{len(some) - 3} more privileges change hands"] if len(some) > 3 else []
         text = "; ".join(some[:3] + more) or "nobody gains or loses anything now"
         if self.is_cut:

@@ -1,4 +1,4 @@
-"""The objects that changes of rights may touch, as a tree: containers and granted leaves each, other leaves counted."""
+"""The objects that changes of rights may affect, as a tree; leaves without grants are only counted."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Node:
 
 
 class Tree:
-    """What is at and below some objects of a metalake, with all above them.
+    """The objects at and below some regions of a metalake, with all above them.
 
-    Leaves in `told_apart` are nodes of their own; the others are one node for each schema, kind and owner.
-    `owned` are the nodes of each ("user" or "group", id).
+    Leaves in `separate` are nodes of their own; the others are one node for each schema, kind and owner.
+    `owned` are the nodes of each owner ("user" or "group", id).
     """
 
-    def __init__(self, top: Located, regions: Collection[int], told_apart: Collection[int]) -> None:
+    def __init__(self, top: Located, regions: Collection[int], separate: Collection[int]) -> None:
         self.top = top
         self.nodes: dict[int, Node] = {}
         self.owned: dict[tuple[str, int], set[Node]] = defaultdict(set)
@@ -50,7 +50,7 @@ class Tree:
             ways = [self.top.lineage]
         containers = [row for way in ways for row in _rows(_at_or_below(way), kind__in=CONTAINERS)]
         self._add([*_by_ids({self.top.id}), *containers, *leaves])
-        inside = set(told_apart) - self.nodes.keys()
+        inside = set(separate) - self.nodes.keys()
         known = [row for row in _by_ids(inside) if row.kind not in CONTAINERS and _is_in(row, ways)]
         alike: Counter[tuple] = Counter()
         for way in ways:
@@ -69,14 +69,14 @@ class Tree:
                 self._place(-place, kind, user, group, self.nodes[parent], count)
 
     def _add(self, rows: list[_Row]) -> None:
-        """Parents first; what is above them and missing is read too."""
+        """Add nodes for these rows, parents first; parents that are not in the tree yet are read too."""
         steps = {int(step) for row in rows for step in row.lineage[1:].split("/")}
         missing = steps - {row.id for row in rows} - self.nodes.keys()
-        found = {row.id: row for row in [*rows, *_by_ids(missing)]}
-        catalogs = {row.id for row in found.values() if row.kind == Kind.CATALOG} - self.types.keys()
+        by_id = {row.id: row for row in [*rows, *_by_ids(missing)]}
+        catalogs = {row.id for row in by_id.values() if row.kind == Kind.CATALOG} - self.types.keys()
         if catalogs:
             self.types |= finder().catalog_types(catalogs)
-        for row in sorted(found.values(), key=lambda row: row.lineage.count("/")):
+        for row in sorted(by_id.values(), key=lambda row: row.lineage.count("/")):
             if row.id in self.nodes:
                 continue
             above = row.lineage.split("/")[-2]
@@ -122,9 +122,9 @@ def _is_in(row: _Row, ways: Iterable[str]) -> bool:
 
 
 def _outermost(ways: set[str]) -> list[str]:
-    """Without those that lie below another."""
-    found: list[str] = []
+    """The lineages that do not lie below another of them."""
+    outermost: list[str] = []
     for way in sorted(ways, key=lambda way: way.split("/")):
-        if not found or not f"{way}/".startswith(f"{found[-1]}/"):
-            found.append(way)
-    return found
+        if not outermost or not f"{way}/".startswith(f"{outermost[-1]}/"):
+            outermost.append(way)
+    return outermost

@@ -1,6 +1,6 @@
 """Grants as code: how a wanted state differs from the present one.
 
-Every change is checked here as when it is made, so that a refusal comes early and names its entry.
+Every change is checked as it is when it is made, so that a refusal comes early and names its entry.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from authz.plans.wanted import MAX_GRANTS, Difference, Step, Wanted, WantedGrant
 from authz.services import entries
 from authz.services.authority import may_lift, require_give, require_lift_of_roles
 from authz.services.changing import enter
-from authz.services.entries import Entries, Held
+from authz.services.entries import Entries, RoleGrant
 from authz.services.grants import stays
 from metalake.errors import Forbidden, Invalid, MetalakeError, NotFound, TooLarge, at
 from metalake.lineage import Address, Located, missing
 from metalake.privileges import Effect
 from metalake.wire import quote
 
-# What there is
-
-
-# How the wanted state differs
+# How the wanted state differs from the present one
 
 
 def compare(actor: Actor, metalake: str, wanted: Wanted) -> Difference:
-    """What would have to change. Raises what a change that is wrong or not the caller's raises, naming its entry."""
+    """The changes that lead to the wanted state.
+
+    Raises what making a change that is wrong, or that the caller may not make, raises; the error names the entry.
+    """
     return _Comparison(actor, metalake, wanted).difference()
 
 
@@ -52,7 +52,7 @@ class _Comparison:
 
     def difference(self) -> Difference:
         named: set[str] = set()
-        found = self._find()
+        located = self._find()
         holders = self._known_holders()
         steps = []
         for role in self.wanted.roles:
@@ -61,7 +61,7 @@ class _Comparison:
                     raise Invalid(f"Role {role.name} is there twice; say it once.", kind="role")
                 named.add(role.name)
                 self._check_role(role.name)
-            step = self._step(role, found)
+            step = self._step(role, located)
             self._hold(step, role, holders)
             steps.append(step)
         for name, id in self.role_ids.items():
@@ -77,15 +77,15 @@ class _Comparison:
         return Difference(self.top, self.scope, steps, self.located, self.present)
 
     def _find(self) -> dict[Address, Located]:
-        """The objects that the file names; those that are missing are left out."""
+        """The objects that the file names; missing ones are left out."""
         named: dict[Address, None] = {}
         for role in self.wanted.roles:
             for grant in role.grants:
                 with at(grant.place):
                     named[self._address(grant)] = None
-        found = locate_all(self.top, named)
-        self.located |= {located.id: located for located in found.values()}
-        return found
+        located = locate_all(self.top, named)
+        self.located |= {located.id: located for located in located.values()}
+        return located
 
     def _address(self, grant: WantedGrant) -> Address:
         return address_of(self.top.name, grant.kind, grant.full_name)
@@ -96,20 +96,20 @@ class _Comparison:
             if not policy.permits(self.actor, operations.CREATE_ROLE, self.top):
                 raise Forbidden(f"{self.actor.name} may not create role in {policy.describe(self.top)}.", kind="role")
 
-    def _step(self, role: WantedRole, found: dict[Address, Located]) -> Step:
+    def _step(self, role: WantedRole, located: dict[Address, Located]) -> Step:
         step = Step(self.role_ids.get(role.name), role.name)
         standing = self.present.get(step.role_id or 0, {})
         wanted: dict[int, Entries] = {}
         for grant in role.grants:
             with at(grant.place):
-                on = found.get(self._address(grant))
+                on = located.get(self._address(grant))
                 if on is None or not self._is_in_scope(on):
                     raise self._missing(grant)
                 if on.id in wanted:
                     raise Invalid(f"{grant.kind} {grant.full_name} is there twice; say it once.", kind="object")
                 wanted[on.id] = grant.entries
-                held = standing.get(on.id, {})
-                fresh = {p: given for p, given in grant.entries.items() if held.get(p) != given}
+                present = standing.get(on.id, {})
+                fresh = {p: given for p, given in grant.entries.items() if present.get(p) != given}
                 if fresh:
                     require_give(self.actor, on, fresh)
                     entries.check_spans(fresh, self.actor.moment)
@@ -125,23 +125,23 @@ class _Comparison:
         if self.scope is self.top:
             address = self._address(grant)
             return missing(address.kind, address.names, error_kind="object")
-        # The same whether it is elsewhere or nowhere: the caller may not know of what is elsewhere.
+        # The same error for an object outside the subtree and one that does not exist: the caller may see neither.
         where = policy.describe(self.scope)
         return NotFound(f"{grant.kind.capitalize()} {grant.full_name} does not exist in {where}.", kind="object")
 
     def _take(self, step: Step, wanted: dict[int, Entries], place: str) -> None:
-        for id, held in self.present.get(step.role_id or 0, {}).items():
+        for id, present in self.present.get(step.role_id or 0, {}).items():
             after = wanted.get(id, {})
-            gone = {p: given for p, given in held.items() if after.get(p) != given}
+            gone = {p: given for p, given in present.items() if after.get(p) != given}
             if not gone:
                 continue
             step.take[id] = gone
             on = self.located[id]
             with at(place):
-                if allows := step.taken_whole(id):
+                if allows := step.allows_removed(id):
                     require_give(self.actor, on, allows)
                 lifted = [p for p, given in gone.items() if given.effect is Effect.DENY]
-                is_lifted = any(not stays(Held(0, id, p, gone[p]), step.give, self.actor.moment) for p in lifted)
+                is_lifted = any(not stays(RoleGrant(0, id, p, gone[p]), step.give, self.actor.moment) for p in lifted)
                 if is_lifted and not may_lift(self.actor, on):
                     raise Forbidden(
                         f"{self.actor.name} may not lift the DENY of {', '.join(lifted)} that role {step.name} "
@@ -150,7 +150,7 @@ class _Comparison:
                     )
 
     def _known_holders(self) -> dict[str, tuple[dict[str, int], dict[int, dict[int, str]]]]:
-        """Ids by name of the people of the metalake, and who holds what, for the sorts that the file tells of."""
+        """For "user" and "group", if the file names any: the metalake's ids by name, and the holders of each role."""
         sorts = {sort for role in self.wanted.roles for sort in role.holders()}
         people: dict[str, Any] = {
             "user": Member.objects.filter(metalake_id=self.top.id).values_list("user__username", "user_id"),
@@ -163,8 +163,8 @@ class _Comparison:
             with at(f"{role.place}.{sort}s"):
                 if self.scope is not self.top:
                     raise Invalid("Who holds a role is said for the whole metalake; leave it out of a subtree.")
-                ids, held = known[sort]
-                present = held.get(step.role_id or 0, {})
+                ids, holders = known[sort]
+                present = holders.get(step.role_id or 0, {})
                 wanted: dict[int, str] = {}
                 for name in names:
                     if name not in ids:
@@ -183,7 +183,7 @@ class _Comparison:
                     step.unassign[sort] = gone
 
     def _check_families(self) -> None:
-        """In one statement; where that refuses, entry by entry, so that the first wrong one is named."""
+        """Check all entries in one statement; if that fails, one by one, so that the error names the wrong one."""
         try:
             entries.check_families([(on, fresh) for _, on, fresh in self.fresh])
         except Invalid:

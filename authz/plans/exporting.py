@@ -25,7 +25,7 @@ from metalake.privileges import Effect, Privilege
 
 
 def export(actor: Actor, metalake: str, subtree: tuple[Kind, str] | None = None) -> Wanted:
-    """The present state, sorted. The whole metalake asks to read every role, a subtree to grant on it."""
+    """The present state, sorted. Takes the right to read every role, or for a subtree the right to grant on it."""
     top = enter(actor, metalake)
     scope = scope_of(actor, top, subtree)
     present, located = present_grants(actor, top, scope)
@@ -51,7 +51,7 @@ def export(actor: Actor, metalake: str, subtree: tuple[Kind, str] | None = None)
 
 def _sorted(on: dict[int, Entries], located: dict[int, Located]) -> list[WantedGrant]:
     return sorted(
-        (WantedGrant("", located[id].kind, dotted(located[id].full_name), held) for id, held in on.items()),
+        (WantedGrant("", located[id].kind, dotted(located[id].full_name), entries) for id, entries in on.items()),
         key=lambda grant: (grant.kind != Kind.METALAKE, grant.full_name, grant.kind),
     )
 
@@ -72,27 +72,27 @@ def scope_of(actor: Actor, top: Located, subtree: tuple[Kind, str] | None) -> Lo
 def present_grants(
     actor: Actor, top: Located, scope: Located
 ) -> tuple[dict[int, dict[int, Entries]], dict[int, Located]]:
-    """What each role holds on each object in scope, without what has ended, and the objects.
+    """What each role holds on each object in scope, without grants that have ended, and the objects by id.
 
-    What is dropped between the statements is in neither.
+    An object that is dropped between the statements is in neither.
     """
     rows = Grant.objects.filter(unended(actor.moment), group__role__parent_id=top.id)
     if scope is not top:
         rows = rows.filter(Q(content_object_id=scope.id) | below(scope.lineage, "content_object__lineage"))
-    found: dict[int, dict[int, Entries]] = defaultdict(lambda: defaultdict(dict))
+    grants: dict[int, dict[int, Entries]] = defaultdict(lambda: defaultdict(dict))
     fields = ("group__role", "content_object_id", "permission__codename", "effect", "starts_at", "ends_at")
     for role, on, codename, effect, starts, ends in rows.values_list(*fields).iterator(chunk_size=10_000):
-        found[role][on][Privilege(codename)] = Given(Effect(effect), starts, ends)
-    located = by_ids({id for on in found.values() for id in on})
-    return {role: {id: held for id, held in on.items() if id in located} for role, on in found.items()}, located
+        grants[role][on][Privilege(codename)] = Given(Effect(effect), starts, ends)
+    located = by_ids({id for on in grants.values() for id in on})
+    return {role: {id: entries for id, entries in on.items() if id in located} for role, on in grants.items()}, located
 
 
 def require_all(actor: Actor, scope: Located, located: dict[int, Located]) -> None:
-    """Where granting is denied somewhere below what one may grant on, the grants there are not for the caller."""
+    """Raise Forbidden if a DENY on an object in scope keeps the caller from reading the grants there."""
     if scope.kind is Kind.METALAKE:
         return
-    for found in located.values():
-        if not policy.permits(actor, operations.read_access(found.kind), found):
+    for target in located.values():
+        if not policy.permits(actor, operations.read_access(target.kind), target):
             raise Forbidden(f"{actor.name} may not read every grant in {policy.describe(scope)}.", kind=scope.kind)
 
 
@@ -101,13 +101,13 @@ def roles_of(top: Located) -> dict[str, int]:
 
 
 def holders_of(top: Located, sort: str) -> dict[int, dict[int, str]]:
-    """Who holds each role itself: names by id, by role."""
+    """The direct holders of each role, as names by id; `sort` is "user" or "group"."""
     if sort == "user":
-        held = UserRole.objects.filter(group__role__parent_id=top.id, user__memberships__metalake_id=top.id)
-        rows: Any = held.values_list("group__role", "user_id", "user__username")
+        links = UserRole.objects.filter(group__role__parent_id=top.id, user__memberships__metalake_id=top.id)
+        rows: Any = links.values_list("group__role", "user_id", "user__username")
     else:
         rows = GroupRole.objects.filter(role__parent_id=top.id).values_list("role_id", "group_id", "group__name")
-    found: dict[int, dict[int, str]] = defaultdict(dict)
+    holders: dict[int, dict[int, str]] = defaultdict(dict)
     for role, id, name in rows:
-        found[role][id] = name
-    return found
+        holders[role][id] = name
+    return holders

@@ -1,7 +1,7 @@
-"""The file of wanted grants, YAML or JSON: read, with refusals that name the place, and written.
+"""Reads and writes the file of wanted grants, YAML or JSON; errors name the place in the file.
 
-Every scalar is text, so that a schema called `no` or `2024` is what it says. Anchors, tags, further documents and keys
-said twice are refused.
+Every scalar is text, so that a schema may be called `no` or `2024`. Anchors, tags, further documents and duplicate
+keys are refused.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TimedPrivilege(Body):
 
 
 class SubtreeBody(Body):
-    """The object whose grants, with those below it, the file is about."""
+    """The object that the file is about, with everything below it."""
 
     type: str
     full_name: str
@@ -85,10 +85,10 @@ def _role(place: str, role: RoleBody) -> WantedRole:
 def _grant(place: str, grant: GrantBody) -> WantedGrant:
     with at(place):
         kind = kind_of(grant.type)
-        said = [(item, effect) for effect in Effect for item in getattr(grant, effect.value)]
+        items = [(item, effect) for effect in Effect for item in getattr(grant, effect.value)]
         pairs = [
             (item, effect.value) if isinstance(item, str) else (item.privilege, effect.value, *_span(item))
-            for item, effect in said
+            for item, effect in items
         ]
         return WantedGrant(place, kind, grant.full_name, read_entries(kind, pairs))
 
@@ -101,7 +101,7 @@ def _span(item: TimedPrivilege) -> tuple[Any, Any]:
 
 
 def read_yaml(raw: bytes) -> Wanted:
-    """Raises Invalid with line and column where it is no YAML, else with the place of the mistake."""
+    """Raises Invalid, with line and column if it is not YAML, else with the entry that is wrong."""
     return _read(_parse_yaml(_text(raw)))
 
 
@@ -114,7 +114,7 @@ def read_json(raw: bytes) -> Wanted:
 
 def _read(data: Any) -> Wanted:
     file = read(AccessFile, data)
-    del data  # three forms of a file at once would be too many
+    del data  # frees memory: the file would exist in three forms at once
     return file.wanted()
 
 
@@ -141,16 +141,16 @@ def _parse_json(text: str) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in members:
             raise Invalid(f"The key {quote(name)} is said twice in one object; say it once.")
-        found[name] = value
-    return found
+        members[name] = value
+    return members
 
 
 def _refuse_odd_text(data: Any) -> None:
-    """NUL and half characters, which no database keeps; JSON can escape both."""
+    """Raise Invalid for NUL and lone surrogates, which no database stores; JSON can escape both."""
     waiting = [data]
     while waiting:
         item = waiting.pop()
@@ -186,7 +186,7 @@ def _place(mark: Any) -> str:
 
 
 class _Builder:
-    """Data of YAML's events, a container for each that is open."""
+    """Builds data from YAML's events; `open` are the containers that have begun and not ended."""
 
     def __init__(self) -> None:
         self.open: list[dict[str, Any] | list[Any]] = []
@@ -272,7 +272,7 @@ class _Dumper(yaml.CSafeDumper):
 
 
 def as_data(wanted: Wanted) -> dict[str, Any]:
-    """The file as plain data; what is empty and may be left out is left out."""
+    """The file as plain data, without optional parts that are empty."""
     data: dict[str, Any] = {"metalake": wanted.metalake}
     if wanted.subtree:
         kind, full_name = wanted.subtree

@@ -1,4 +1,4 @@
-"""Plans: the changes that lead to a wanted state, shown with who gains and loses, and kept to be applied once."""
+"""Plans: the changes that lead to a wanted state, shown with who gains and loses, and stored to be applied once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GOOD_FOR = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Planned:
-    """A difference with who gains and loses by it; `token` applies it, None where nothing changes."""
+    """A difference with who gains and loses by it; `token` applies it, None if nothing changes."""
 
     token: str | None
     epoch: int
@@ -45,23 +45,23 @@ class Planned:
 
 @misses_counted("user", "group", "role")
 def plan(actor: Actor, metalake: str, wanted: Wanted) -> Planned:
-    """The changes that lead to the wanted state, kept for the caller to apply once within an hour.
+    """The changes that lead to the wanted state, stored for the caller to apply once within an hour.
 
     Raises as compare does.
     """
     top = enter(actor, metalake)
-    # Before anything else is read: what changes from here on makes the plan stale.
+    # Read first: any change of rights from here on makes the plan stale.
     newest = facts_on_rights(top.id).order_by("-id").values_list("id", flat=True).first() or 0
     actor = actor.refreshed()
     difference = compare(actor, metalake, wanted)
     missed(actor, metalake, "role", sum(step.role_id is None for step in difference.steps))
-    told = blast.radius(actor, difference.top, _moves(difference))
-    token = _keep(actor, difference, newest) if difference.steps else None
-    return Planned(token, actor.policy.epoch, difference.changes, told)
+    radius = blast.radius(actor, difference.top, _moves(difference))
+    token = _store(actor, difference, newest) if difference.steps else None
+    return Planned(token, actor.policy.epoch, difference.changes, radius)
 
 
 def facts_on_rights(metalake_id: int) -> Any:
-    """The facts that rights may have changed by; making, renaming and dropping objects changes none."""
+    """The facts that may have changed rights; creating, renaming and dropping objects other than roles changes none."""
     about_rights = ("owner.set", "user.removed", "group.removed", "role.created", "role.dropped")
     return Fact.objects.filter(~Q(topic="object") | Q(event__in=about_rights), metalake_id=metalake_id)
 
@@ -70,9 +70,9 @@ def digest_of(token: str) -> str:
     return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
 
 
-def _keep(actor: Actor, difference: Difference, newest: int) -> str:
+def _store(actor: Actor, difference: Difference, newest: int) -> str:
     token = secrets.token_urlsafe(32)
-    kept = {"scope": difference.scope.id, "steps": [_step_data(step) for step in difference.steps]}
+    changes = {"scope": difference.scope.id, "steps": [_step_data(step) for step in difference.steps]}
 
     def act(actor: Actor) -> None:
         Plan.objects.filter(created_at__lte=timezone.now() - GOOD_FOR).delete()
@@ -80,7 +80,7 @@ def _keep(actor: Actor, difference: Difference, newest: int) -> str:
             digest=digest_of(token),
             user_id=account_of(actor),
             metalake_id=difference.top.id,
-            changes=kept,
+            changes=changes,
             fact_id=newest,
         )
 
@@ -102,13 +102,13 @@ def _step_data(step: Step) -> dict[str, Any]:
 def _entries_data(on: dict[int, Entries]) -> list[list[Any]]:
     return [
         [id, p.value, given.effect.value, *(moment and moment.isoformat() for moment in given[1:])]
-        for id, held in on.items()
-        for p, given in held.items()
+        for id, entries in on.items()
+        for p, given in entries.items()
     ]
 
 
 def read_steps(data: dict[str, Any]) -> list[Step]:
-    """The steps of a plan as it was kept."""
+    """The steps of a stored plan."""
     return [
         Step(
             step["role"],
@@ -125,15 +125,15 @@ _PEOPLE = ("assign", "unassign")
 
 
 def _read_entries(rows: Sequence[Sequence[Any]]) -> dict[int, Entries]:
-    found: dict[int, Entries] = defaultdict(dict)
+    by_id: dict[int, Entries] = defaultdict(dict)
     for id, privilege, effect, *span in rows:
         moments = (moment and datetime.fromisoformat(moment) for moment in span)
-        found[id][Privilege(privilege)] = Given(Effect(effect), *moments)
-    return dict(found)
+        by_id[id][Privilege(privilege)] = Given(Effect(effect), *moments)
+    return dict(by_id)
 
 
 def _moves(difference: Difference) -> list[blast.Move]:
-    """The steps as the blast radius takes them: what each role holds afterwards on the objects that change."""
+    """The steps in the form of the blast radius: what each role holds afterwards on the objects that change."""
     moves = []
     for step in difference.steps:
         on = {}

@@ -1,4 +1,4 @@
-"""Grants as code, in one form: what is wanted or is there, and the steps from the one to the other."""
+"""Grants as code: the wanted or present state in one form, and the steps from the present to the wanted state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WantedGrant(NamedTuple):
 
 
 class WantedRole(NamedTuple):
-    """A role; `users` and `groups` are None where the file does not say who holds it."""
+    """A role; `users` and `groups` are None if the file does not name its holders."""
 
     place: str
     name: str
@@ -38,8 +38,8 @@ class WantedRole(NamedTuple):
     grants: list[WantedGrant]
 
     def holders(self) -> Holders:
-        said = {"user": self.users, "group": self.groups}
-        return {sort: names for sort, names in said.items() if names is not None}
+        given = {"user": self.users, "group": self.groups}
+        return {sort: names for sort, names in given.items() if names is not None}
 
 
 class Wanted(NamedTuple):
@@ -75,16 +75,16 @@ class Step:
     def __bool__(self) -> bool:
         return self.role_id is None or any((self.give, self.take, self.assign, self.unassign))
 
-    def taken_whole(self, object_id: int) -> list[Privilege]:
-        """ALLOWs that go without another span or effect in their place."""
+    def allows_removed(self, object_id: int) -> list[Privilege]:
+        """The ALLOWs that are removed and not replaced by another span or effect."""
         given = self.give.get(object_id, {})
-        held = self.take[object_id]
-        return [p for p in held if held[p].effect is Effect.ALLOW and p not in given]
+        removed = self.take[object_id]
+        return [p for p in removed if removed[p].effect is Effect.ALLOW and p not in given]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """From the present to the wanted state; `standing` is what the roles hold on the objects that change."""
+    """The steps from the present to the wanted state; `standing` is what each role holds on each object now."""
 
     top: Located
     scope: Located
@@ -98,22 +98,22 @@ class Difference:
 
 
 def changes_of(steps: Iterable[Step], located: dict[int, Located]) -> list[Change]:
-    """Role by role: made, taken, given, unassigned, assigned; each by name."""
-    found: list[Change] = []
+    """The changes role by role, in the order createRole, revoke, grant, unassign, assign; each sorted by name."""
+    changes: list[Change] = []
     for step in steps:
         if step.role_id is None:
-            found.append(Change("createRole", step.name))
+            changes.append(Change("createRole", step.name))
         for change, part in (("revoke", step.take), ("grant", step.give)):
-            on = [((located[id].kind, dotted(located[id].full_name)), held) for id, held in part.items()]
-            found += [
+            on = [((located[id].kind, dotted(located[id].full_name)), entries) for id, entries in part.items()]
+            changes += [
                 Change(change, step.name, privilege, given, where)
-                for where, held in sorted(on, key=lambda pair: (pair[0][1], pair[0][0]))
-                for privilege, given in sorted(held.items())
+                for where, entries in sorted(on, key=lambda pair: (pair[0][1], pair[0][0]))
+                for privilege, given in sorted(entries.items())
             ]
         for change, people in (("unassign", step.unassign), ("assign", step.assign)):
-            found += [
+            changes += [
                 Change(change, step.name, holder=(sort, name))
                 for sort, names in people.items()
                 for name in sorted(names.values())
             ]
-    return found
+    return changes

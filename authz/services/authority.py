@@ -16,7 +16,7 @@ from metalake.privileges import Effect, Privilege
 
 
 def require(actor: Actor, operation: Operation, target: Located) -> None:
-    """policy.require, with a hidden object answered like a missing one of any kind."""
+    """policy.require, with a hidden object reported like a missing one of any kind."""
     try:
         policy.require(actor, operation, target)
     except NotFound:
@@ -29,7 +29,7 @@ def require_seen(actor: Actor, target: Located) -> None:
 
 
 def require_give(actor: Actor, target: Located, privileges: Iterable[Privilege]) -> None:
-    """Raise NotFound or Forbidden unless the actor may grant these privileges here, and so take them back."""
+    """Raise NotFound or Forbidden unless the actor may grant, and so revoke, these privileges on the target."""
     require(actor, operations.grant_on(target.kind), target)
     for privilege in privileges:
         if not _may_pass_on(actor, target, privilege):
@@ -42,7 +42,7 @@ def may_give(actor: Actor, target: Located, privilege: Privilege) -> bool:
 
 
 def _may_pass_on(actor: Actor, target: Located, privilege: Privilege) -> bool:
-    """The two privileges that MANAGE_GRANTS on the object does not reach."""
+    """Whether the actor may grant one of the two privileges that MANAGE_GRANTS on the object does not cover."""
     if privilege not in (Privilege.MANAGE_GRANTS, Privilege.BOOTSTRAP_NAMESPACE):
         return True
     if policy.permits(actor, operations.own(target.kind), target):
@@ -51,9 +51,9 @@ def _may_pass_on(actor: Actor, target: Located, privilege: Privilege) -> bool:
 
 
 def may_lift(actor: Actor, target: Located) -> bool:
-    """Whether the actor may lift a DENY that this object carries: by authority on its parent.
+    """Whether the actor may lift a DENY that this object carries: whoever may grant on its parent.
 
-    Nothing is above a metalake, so a DENY on it is its owner's to lift.
+    A metalake has no parent, so its owner lifts a DENY on it.
     """
     if target.kind is Kind.METALAKE:
         return policy.permits(actor, operations.OWN_METALAKE, target)
@@ -69,8 +69,8 @@ def require_lift(actor: Actor, target: Located) -> None:
 
 
 def require_lift_of_roles(actor: Actor, role_ids: Iterable[int]) -> None:
-    """Raise Forbidden unless the actor may lift every DENY in these roles, without naming where they are."""
+    """Raise Forbidden unless the actor may lift every DENY in these roles; the error does not name the objects."""
     denied = Grant.objects.filter(unended(actor.moment), group__role__in=list(role_ids), effect=Effect.DENY.value)
     ids = set(denied.values_list("content_object_id", flat=True))
-    if ids and not all(may_lift(actor, found) for found in by_ids(ids).values()):
+    if ids and not all(may_lift(actor, on) for on in by_ids(ids).values()):
         raise Forbidden(f"{actor.name} may not lift a DENY that the role carries.", kind="role")

@@ -1,4 +1,4 @@
-"""Many users or groups at once: each succeeds or fails by itself, in a transaction of its own."""
+"""Adds or removes many users or groups; each succeeds or fails by itself, in a transaction of its own."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome(Generic[T]):
-    """What succeeded and what failed, each in the order asked."""
+    """The results that succeeded and the failures, both in the order of the request."""
 
     done: list[T]
     failures: list[Failure]
 
 
 def add_users(actor: Actor, metalake: str, users: Sequence[NewUser]) -> Outcome[Person]:
-    """Raises as people.add_user does for what concerns every entry: the metalake and the right."""
+    """Raises what people.add_user raises about the metalake or the caller's right to manage users."""
     asked = [(user.name, lambda user=user: people.add_user(actor, metalake, *user)) for user in users]
     return _each(actor, metalake, operations.MANAGE_USERS, asked)
 
@@ -59,7 +59,7 @@ def add_groups(actor: Actor, metalake: str, groups: Sequence[NewGroup]) -> Outco
 
 
 def remove_users(actor: Actor, metalake: str, names: Sequence[str]) -> Outcome[str]:
-    """The names that were removed; one that is not there is a failure."""
+    """Remove these users; a name that does not exist is a failure."""
     asked = [(name, lambda name=name: _gone(people.remove_user(actor, metalake, name), "user", name)) for name in names]
     return _each(actor, metalake, operations.MANAGE_USERS, asked)
 
@@ -91,7 +91,7 @@ def _each(
                 raise down
             done.append(act())
         except MetalakeError as error:
-            # Waiting for the database once is enough for one request.
+            # If the database is down, the other entries fail at once instead of waiting for it again.
             down = error if isinstance(error, ProviderUnavailable) else None
             failures.append(Failure(index, name, error))
     return Outcome(done, failures)

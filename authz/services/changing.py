@@ -1,8 +1,8 @@
-"""How every change of rights runs: alone, on the policy as of now, with one epoch, and recorded.
+"""How every change of rights runs: one at a time, on the policy as of now, with one epoch, and recorded.
 
 The epoch's row is locked before rights are read, not when the epoch moves: two changes that each take away the
-other's right cannot both pass, and what a change says is true is still true when it commits. The objects that a change
-is about are held before it (docs/decisions/locks.md), so that each still has the name that it was found by.
+other's right cannot both pass, and what a change publishes is still true when it commits. The objects of a change are
+locked first (docs/decisions/locks.md), so that each still has the name that it was looked up by.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ def change(
     on: Callable[[], Collection[int]] = tuple,
     lock: Lock = Lock.HANGS,
 ) -> T:
-    """What `act` returns for the actor as of now and the metalake, in one transaction.
+    """Run `act` with the actor on the policy of now and the metalake, in one transaction, and return its result.
 
-    `on` finds the objects that it is about, which keep their names and places until it is done; those of roles need
-    it not, which only change one by one. Raises NotFound where there is no such metalake for this actor, NotInUse where
-    it is disabled.
+    `on` returns the ids of the objects that the change is about, which are locked to keep their names and places.
+    Roles need no lock, since changes of rights run one at a time. Raises NotFound if the actor sees no such metalake,
+    NotInUse if it is disabled.
     """
-    held: set[int] = set()
+    locked: set[int] = set()
 
     def holds() -> None:
         top, ids = find_metalake(metalake), on()
-        held.clear()
-        held.update(ids, [top.id if top else 0])  # what is missing is asked for, as what is hidden is
+        locked.clear()
+        locked.update(ids, [top.id if top else 0])  # the query runs for a missing metalake too, as for a hidden one
         if lock is Lock.HANGS:
-            hold(lock, *held)
+            hold(lock, *locked)
         else:
-            hold(Lock.HANGS, *held.difference(ids))
+            hold(Lock.HANGS, *locked.difference(ids))
             hold(lock, *ids)
 
     def run(actor: Actor) -> T:
         actor = alone(actor)
         top = enter(actor, metalake)
-        if not held.issuperset([top.id, *on()]):
+        if not locked.issuperset([top.id, *on()]):
             raise Stale
         return act(actor, top)
 
@@ -64,13 +64,13 @@ def change(
 
 
 def alone(actor: Actor) -> Actor:
-    """Wait for other changes of rights to end; the actor on the policy that they left."""
+    """Wait for other changes of rights to end; returns the actor on the policy as of then."""
     epoch, stamp = PolicyEpoch.objects.select_for_update().values_list("value", "stamp").get(pk=1)
     return replace(actor, policy=snapshot.at(epoch, stamp))
 
 
 def enter(actor: Actor, metalake: str) -> Located:
-    """The metalake, for its members. Raises NotFound and NotInUse."""
+    """The metalake, if the actor is a member. Raises NotFound, and NotInUse if it is disabled."""
     row = Metalake.objects.filter(parent__isnull=True, name=metalake).values_list(*NODE, "enabled").first()
     if row is None:
         raise NotFound(f"Metalake {metalake} does not exist.", kind=Kind.METALAKE)
@@ -82,8 +82,8 @@ def enter(actor: Actor, metalake: str) -> Located:
     return top
 
 
-def tell(*events: Event) -> None:
-    """Record what happened, and publish to every node what the facts say of the policy."""
+def publish_events(*events: Event) -> None:
+    """Record the events, and publish those of their facts that change the policy to every node."""
     record(*events)
     facts = [fact for event in events for fact in event.facts]
     snapshot.publish([fact for fact in facts if fact[0] in snapshot.TOPICS])

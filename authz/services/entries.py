@@ -1,4 +1,4 @@
-"""What a request says to grant, checked, and the rows that roles' grants are."""
+"""The entries of a request to grant, checked, and the stored grants of roles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EFFECTS = {effect.value: effect for effect in Effect}
 
 
 class Given(NamedTuple):
-    """How a privilege is given: its effect, and from and until when where it is for a time."""
+    """How a privilege is given: its effect, and from and until when if it is given for a time."""
 
     effect: Effect
     starts: datetime | None = None
@@ -33,7 +33,7 @@ class Given(NamedTuple):
         return self.ends is not None and self.ends <= now
 
     def covers(self, other: Given) -> bool:
-        """Whether nothing of the other's time is left out."""
+        """Whether this has the same effect and contains all of the other's time."""
         starts_before = self.starts is None or (other.starts is not None and self.starts <= other.starts)
         ends_after = self.ends is None or (other.ends is not None and self.ends >= other.ends)
         return self.effect == other.effect and starts_before and ends_after
@@ -41,19 +41,19 @@ class Given(NamedTuple):
 
 Entries = dict[Privilege, Given]
 Pairs = Iterable[tuple[str, str] | tuple[str, str, datetime | None, datetime | None]]
-"""Names and conditions, in any case, and the time span of some: ("select_table", "allow")."""
+"""Names and conditions in upper or lower case, some with a time span: ("select_table", "allow")."""
 
 
 class Ask(NamedTuple):
-    """What is asked for one object."""
+    """What a request grants on one object."""
 
     kind: Kind
     full_name: str
     privileges: Pairs
 
 
-class Held(NamedTuple):
-    """One grant that a role holds."""
+class RoleGrant(NamedTuple):
+    """One stored grant of a role."""
 
     id: int
     object_id: int
@@ -62,13 +62,13 @@ class Held(NamedTuple):
 
 
 def read_entries(kind: Kind, pairs: Pairs) -> Entries:
-    """Raises Invalid of kind "privilege" for a name, a condition, an object's kind or a repetition that is wrong."""
+    """Raises Invalid of kind "privilege" for a wrong name, condition or kind of object, or a privilege named twice."""
     entries: Entries = {}
     for name, condition, *span in pairs:
         privilege, effect = parse_privilege(name), EFFECTS.get(condition.lower())
         if privilege is None or effect is None:
-            said = f"{quote(condition)} {quote(name)}"
-            raise Invalid(f"{said} is not allow or deny and a known privilege.", kind="privilege")
+            pair = f"{quote(condition)} {quote(name)}"
+            raise Invalid(f"{pair} is not allow or deny and a known privilege.", kind="privilege")
         if privilege in entries:
             raise Invalid(f"Privilege {privilege} is given twice; say it once.", kind="privilege")
         if kind not in grantable_on(privilege):
@@ -110,49 +110,49 @@ def read_asks(metalake: str, asks: Sequence[Ask]) -> dict[Address, Entries]:
 
 
 def check_families(wanted: Sequence[tuple[Located, Entries]]) -> None:
-    """Raise Invalid for a privilege about tables on a catalog of files, and the like; one statement."""
+    """Raise Invalid for a privilege that does not apply in that type of catalog, as on tables in one of files."""
     about = [
-        (found, privilege, only)
-        for found, entries in wanted
-        if found.kind in (Kind.CATALOG, Kind.SCHEMA)
+        (on, privilege, only)
+        for on, entries in wanted
+        if on.kind in (Kind.CATALOG, Kind.SCHEMA)
         for privilege in entries
         if (only := family(privilege))
     ]
-    types = finder().catalog_types(found.nodes[1].id for found, _, _ in about) if about else {}
-    for found, privilege, only in about:
-        if CatalogType(types[found.nodes[1].id]) is not only:
+    types = finder().catalog_types(on.nodes[1].id for on, _, _ in about) if about else {}
+    for on, privilege, only in about:
+        if CatalogType(types[on.nodes[1].id]) is not only:
             raise Invalid(
-                f"Privilege {privilege} is for {only} catalogs, and {found.nodes[1].name} is none.", kind="privilege"
+                f"Privilege {privilege} is for {only} catalogs, and {on.nodes[1].name} is none.", kind="privilege"
             )
 
 
-def held_by(role: Role, object_id: int | None = None) -> list[Held]:
+def role_grants(role: Role, object_id: int | None = None) -> list[RoleGrant]:
     """A role's grants, all or those on one object; one statement."""
     rows = Grant.objects.filter(group_id=role.group_id)
     if object_id is not None:
         rows = rows.filter(content_object_id=object_id)
     return [
-        Held(id, on, Privilege(codename), Given(Effect(effect), starts, ends))
+        RoleGrant(id, on, Privilege(codename), Given(Effect(effect), starts, ends))
         for id, on, codename, effect, starts, ends in rows.values_list(
             "id", "content_object_id", "permission__codename", "effect", "starts_at", "ends_at"
         )
     ]
 
 
-def living(held: Iterable[Held], now: datetime) -> list[Held]:
-    """Without those that have ended."""
-    return [grant for grant in held if not grant.given.is_over(now)]
+def living(grants: Iterable[RoleGrant], now: datetime) -> list[RoleGrant]:
+    """The grants that have not ended."""
+    return [grant for grant in grants if not grant.given.is_over(now)]
 
 
-def by_object(held: Iterable[Held]) -> dict[int, Entries]:
-    found: dict[int, Entries] = defaultdict(dict)
-    for grant in held:
-        found[grant.object_id][grant.privilege] = grant.given
-    return dict(found)
+def by_object(grants: Iterable[RoleGrant]) -> dict[int, Entries]:
+    by_id: dict[int, Entries] = defaultdict(dict)
+    for grant in grants:
+        by_id[grant.object_id][grant.privilege] = grant.given
+    return dict(by_id)
 
 
 def insert(role: Role, wanted: Mapping[int, Entries], grantor: Actor) -> None:
-    """Two statements, however many grants; guardian's own functions know no effect."""
+    """Store these grants, by object id, in two statements; guardian's own functions know no effect."""
     ids = dict(
         Permission.objects.filter(
             content_type__app_label="metalake",
@@ -179,7 +179,7 @@ def insert(role: Role, wanted: Mapping[int, Entries], grantor: Actor) -> None:
 
 
 def spelled(entries: Mapping[Privilege, Given]) -> list[str]:
-    """As audit rows have them: "allow select_table until 2027-01-01T00:00:00+00:00"."""
+    """The entries as audit rows show them: "allow select_table until 2027-01-01T00:00:00+00:00"."""
     return sorted(
         f"{given.effect} {privilege}"
         + (f" from {given.starts.isoformat()}" if given.starts else "")

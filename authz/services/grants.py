@@ -1,4 +1,4 @@
-"""Granting to roles, and taking back."""
+"""Granting privileges to roles, and revoking them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from authz.models import Grant, Role
 from authz.objects import by_ids, find_object, find_objects, id_of, ids_at
 from authz.services import entries, publishing
 from authz.services.authority import may_lift, require_give, require_lift
-from authz.services.changing import change, event, tell
-from authz.services.entries import Ask, Entries, Held, Pairs
+from authz.services.changing import change, event, publish_events
+from authz.services.entries import Ask, Entries, Pairs, RoleGrant
 from authz.services.roles import GrantedOn, RoleRecord, find_role_row, located, role_record
 from metalake.errors import Forbidden, Invalid
 from metalake.kinds import Kind
@@ -29,9 +29,9 @@ from metalake.privileges import Effect, Privilege
 def grant_privileges(
     actor: Actor, metalake: str, role: str, kind: Kind, full_name: str, privileges: Pairs
 ) -> RoleRecord:
-    """Allow or deny a role privileges on one object; what it holds already stays as it is.
+    """Allow or deny a role privileges on one object; those that it holds already stay as they are.
 
-    Raises Invalid where the role holds the opposite: that is revoked first.
+    Raises Invalid if the role holds the opposite, which has to be revoked first.
     """
     wanted = entries.read_entries(kind, privileges)
 
@@ -40,9 +40,9 @@ def grant_privileges(
         require_give(actor, target, wanted)
         entries.check_families([(target, wanted)])
         row = find_role_row(top, role)
-        told = _give(actor, row, target, wanted)
+        made = _give(actor, row, target, wanted)
         shown = _shown(actor, top, row, [GrantedOn(target.kind, dotted(target.full_name), wanted)])
-        _tell(actor, target, row, "privileges.granted", *told)
+        _record(actor, target, row, "privileges.granted", *made)
         return shown
 
     return change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name))
@@ -52,7 +52,7 @@ def grant_privileges(
 def revoke_privileges(
     actor: Actor, metalake: str, role: str, kind: Kind, full_name: str, privileges: Pairs
 ) -> RoleRecord:
-    """Take back what a role holds under the same condition, now or later; what it does not hold is passed over."""
+    """Revoke privileges that a role holds with the same effect, now or later; those that it lacks are ignored."""
     wanted = entries.read_entries(kind, privileges)
     if any(given.starts or given.ends for given in wanted.values()):
         raise Invalid("A revoke takes a privilege back at once and whole: name no times.", kind="privilege")
@@ -65,9 +65,9 @@ def revoke_privileges(
         if len(allowed) < len(wanted):
             require_lift(actor, target)
         row = find_role_row(top, role)
-        told = _take(actor, row, target, wanted)
+        made = _take(actor, row, target, wanted)
         shown = _shown(actor, top, row, [])
-        _tell(actor, target, row, "privileges.revoked", *told)
+        _record(actor, target, row, "privileges.revoked", *made)
         return shown
 
     return change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name))
@@ -83,7 +83,7 @@ def allow_each(
 def take_each(
     actor: Actor, metalake: str, privilege: Privilege, role_ids: Collection[int], object_ids: Collection[int]
 ) -> None:
-    """Take that ALLOW back where a role has it; a DENY stays. Raises as revoke_privileges does."""
+    """Revoke that ALLOW from each role that has it; a DENY stays. Raises as revoke_privileges does."""
     _each(actor, metalake, "privileges.revoked", _take, privilege, role_ids, object_ids)
 
 
@@ -104,20 +104,20 @@ def _each(
         rows = Role.objects.filter(parent_id=top.id, pk__in=role_ids).order_by("pk")
         if len(rows) < len(set(role_ids)) or any(id not in on or on[id].nodes[0].id != top.id for id in object_ids):
             raise Invalid(f"Name roles and objects that metalake {top.name} has.", kind="object")
-        for found in on.values():
-            wanted = entries.read_entries(found.kind, [(privilege.value, Effect.ALLOW.value)])
-            require_give(actor, found, wanted)
-            entries.check_families([(found, wanted)])
+        for target in on.values():
+            wanted = entries.read_entries(target.kind, [(privilege.value, Effect.ALLOW.value)])
+            require_give(actor, target, wanted)
+            entries.check_families([(target, wanted)])
             for row in rows:
-                _tell(actor, found, row, name, *make(actor, row, found, wanted))
+                _record(actor, target, row, name, *make(actor, row, target, wanted))
 
     change(actor, metalake, act, kind="object", on=lambda: object_ids)
 
 
 def _give(actor: Actor, row: Role, target: Located, wanted: Entries) -> Made:
-    """Give the role what it does not hold there yet; what was given, and what it holds now."""
-    held = entries.held_by(row, target.id)
-    standing = entries.by_object(entries.living(held, actor.moment)).get(target.id, {})
+    """Give the role what it does not hold on the target yet; returns what was given, and what it holds now."""
+    grants = entries.role_grants(row, target.id)
+    standing = entries.by_object(entries.living(grants, actor.moment)).get(target.id, {})
     for privilege, given in wanted.items():
         if (there := standing.get(privilege, given)).effect != given.effect:
             raise Invalid(
@@ -125,60 +125,61 @@ def _give(actor: Actor, row: Role, target: Located, wanted: Entries) -> Made:
                 kind="privilege",
             )
     fresh = _beyond(wanted, standing)
-    return fresh, rewrite(actor, row, [(target, fresh)], [grant for grant in held if grant.privilege in fresh])
+    return fresh, rewrite(actor, row, [(target, fresh)], [grant for grant in grants if grant.privilege in fresh])
 
 
 def _take(actor: Actor, row: Role, target: Located, wanted: Entries) -> Made:
-    """Take what the role holds there under the same condition; what was taken, and what it holds now."""
+    """Take what the role holds on the target with the same effect; returns what was taken, and what it holds now."""
     gone = [
         grant
-        for grant in entries.living(entries.held_by(row, target.id), actor.moment)
+        for grant in entries.living(entries.role_grants(row, target.id), actor.moment)
         if grant.privilege in wanted and wanted[grant.privilege].effect == grant.given.effect
     ]
     return {grant.privilege: grant.given for grant in gone}, rewrite(actor, row, [(target, {})], gone)
 
 
 def override_role(actor: Actor, metalake: str, role: str, overrides: Sequence[Ask]) -> RoleRecord:
-    """Replace everything a role holds; what it holds already stays as it is.
+    """Replace everything that a role holds; grants that stay the same are not written again.
 
-    Asks the right to assign roles, the authority to grant what is added, and to lift each DENY that goes.
+    The actor needs the right to assign roles, to grant what is added, and to lift each DENY that is removed.
     """
     asked = entries.read_asks(metalake, overrides)
 
     def act(actor: Actor, top: Located) -> RoleRecord:
         policy.require(actor, operations.ASSIGN_ROLES, top)
         row = find_role_row(top, role)
-        held = entries.held_by(row)
-        before = entries.by_object(entries.living(held, actor.moment))
+        grants = entries.role_grants(row)
+        before = entries.by_object(entries.living(grants, actor.moment))
         after, fresh = {}, []
-        for found, privileges in zip(find_objects(top, list(asked)), asked.values(), strict=True):
-            more = _beyond(privileges, before.get(found.id, {}))
+        for target, privileges in zip(find_objects(top, list(asked)), asked.values(), strict=True):
+            more = _beyond(privileges, before.get(target.id, {}))
             if more:
-                require_give(actor, found, more)
-            after[found.id] = privileges
-            fresh.append((found, more))
+                require_give(actor, target, more)
+            after[target.id] = privileges
+            fresh.append((target, more))
         entries.check_families(fresh)
-        gone = [grant for grant in held if after.get(grant.object_id, {}).get(grant.privilege) != grant.given]
-        told = rewrite(actor, row, fresh, gone)
+        gone = [grant for grant in grants if after.get(grant.object_id, {}).get(grant.privilege) != grant.given]
+        changes = rewrite(actor, row, fresh, gone)
         shown = role_record(row)
-        added = {found.id: privileges for found, privileges in fresh if privileges}
+        added = {target.id: privileges for target, privileges in fresh if privileges}
         removed = entries.by_object(entries.living(gone, actor.moment))
         if added or removed:
-            details = {"granted": _told(added), "revoked": _told(removed)}
-            tell(event(actor, top, "role.overridden", Kind.ROLE, row.pk, [role], facts=told, **details))
+            details = {"granted": _spelled(added), "revoked": _spelled(removed)}
+            publish_events(event(actor, top, "role.overridden", Kind.ROLE, row.pk, [role], facts=changes, **details))
         return shown
 
     return change(actor, metalake, act, kind="role", on=lambda: ids_at(metalake, list(asked)))
 
 
 def rewrite(
-    actor: Actor, row: Role, fresh: Sequence[tuple[Located, Entries]], gone: Sequence[Held]
+    actor: Actor, row: Role, fresh: Sequence[tuple[Located, Entries]], gone: Sequence[RoleGrant]
 ) -> publishing.Changes:
-    """Give a role what is fresh and take what is gone; returns what it holds now on what changed.
+    """Give a role the `fresh` entries and take the grants `gone`; returns what it holds now on the objects changed.
 
-    Asks authority to lift each DENY of which a part goes; giving has been checked. Raises Invalid for past spans.
+    The actor needs the right to lift each DENY that ends or is shortened; the caller has checked the right to give.
+    Raises Invalid for spans in the past.
     """
-    given = {found.id: privileges for found, privileges in fresh if privileges}
+    given = {target.id: privileges for target, privileges in fresh if privileges}
     for privileges in given.values():
         entries.check_spans(privileges, actor.moment)
     lifted = {
@@ -186,7 +187,7 @@ def rewrite(
         for grant in entries.living(gone, actor.moment)
         if grant.given.effect == Effect.DENY and not stays(grant, given, actor.moment)
     }
-    if not all(may_lift(actor, found) for found in by_ids(lifted).values()):
+    if not all(may_lift(actor, on) for on in by_ids(lifted).values()):
         raise Forbidden(f"{actor.name} may not lift a DENY that role {row.name} carries.", kind="role")
     if gone:
         Grant.rows.filter(pk__in=[grant.id for grant in gone]).delete()
@@ -195,15 +196,15 @@ def rewrite(
     return publishing.grants_of(row, changed) if changed else []
 
 
-def stays(denied: Held, given: dict[int, Entries], now: datetime) -> bool:
-    """Whether a DENY goes on without a gap and as long as before, under another span."""
+def stays(denied: RoleGrant, given: dict[int, Entries], now: datetime) -> bool:
+    """Whether one of the entries given continues a DENY without a gap and for at least as long."""
     instead = given.get(denied.object_id, {}).get(denied.privilege)
     began = denied.given.starts is None or denied.given.starts <= now
     return instead is not None and instead.covers(denied.given._replace(starts=None) if began else denied.given)
 
 
 def forget_grants_under(lineage: str) -> None:
-    """Every grant on the object of this lineage and on all below it, in the caller's transaction."""
+    """Delete the grants on the object of this lineage and on all below it, in the caller's transaction."""
     on = "content_object__lineage"
     grants = Grant.rows.filter(Q(**{on: lineage}) | below(lineage, on))
     pairs = set(grants.values_list("group__role", "content_object_id"))
@@ -213,21 +214,23 @@ def forget_grants_under(lineage: str) -> None:
 
 
 def _shown(actor: Actor, top: Located, row: Role, granted: list[GrantedOn]) -> RoleRecord:
-    """The role for who may read it; for others only what they granted."""
+    """The whole role if the actor may read it, else only what they just granted."""
     if policy.sees(actor, located(top, row)):
         return role_record(row)
     return RoleRecord(row.name, None, granted)
 
 
-def _tell(actor: Actor, target: Located, row: Role, name: str, changed: Entries, told: publishing.Changes) -> None:
+def _record(actor: Actor, target: Located, row: Role, name: str, changed: Entries, changes: publishing.Changes) -> None:
     if changed:
         details = {"role": row.name, "privileges": entries.spelled(changed)}
-        tell(event(actor, target.top, name, target.kind, target.id, target.full_name, facts=told, **details))
+        publish_events(
+            event(actor, target.top, name, target.kind, target.id, target.full_name, facts=changes, **details)
+        )
 
 
-def _beyond(wanted: Entries, held: Entries) -> Entries:
-    return {privilege: given for privilege, given in wanted.items() if held.get(privilege) != given}
+def _beyond(wanted: Entries, present: Entries) -> Entries:
+    return {privilege: given for privilege, given in wanted.items() if present.get(privilege) != given}
 
 
-def _told(on: dict[int, Entries]) -> dict[str, list[str]]:
+def _spelled(on: dict[int, Entries]) -> dict[str, list[str]]:
     return {str(object_id): entries.spelled(privileges) for object_id, privileges in on.items()}

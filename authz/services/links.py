@@ -1,7 +1,7 @@
-"""What stays of a removed member (docs/authorization.md, rule 9): the roles and groups by which a DENY reaches them.
+"""The links of removed members that stay stored (docs/authorization.md, rule 9): roles and groups that carry a DENY.
 
-They stay stored where they are. Whoever is no member has nothing by them, and has them again when added, so that no
-DENY is shed by leaving and coming back; taking such a link away asks authority to lift what it carries.
+A non-member has no rights by them. Whoever is added again has them again, so that nobody sheds a DENY by leaving and
+coming back; removing such a link takes the right to lift its DENY.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from metalake.lineage import Located
 from metalake.privileges import Effect
 
 
-class Kept(NamedTuple):
-    """A former member by name, the roles held directly and the groups that they are in, in order."""
+class FormerMember(NamedTuple):
+    """A former member by name, with the roles still held directly and the groups they are still in, sorted."""
 
     name: str
     roles: list[str]
@@ -29,7 +29,7 @@ class Kept(NamedTuple):
 
 
 def end_free_links(top: Located, user_id: int, now: datetime) -> dict[str, list[str]]:
-    """End the links of a user in the metalake that carry no DENY, now or later; returns those that stay, by name."""
+    """Delete a user's links in the metalake that carry no DENY, now or later; returns the names of those that stay."""
     roles, groups = _roles(top).filter(user_id=user_id), _groups(top).filter(user_id=user_id)
     roles.filter(~_role_denies(now)).delete()
     groups.filter(~_group_denies(now)).delete()
@@ -40,28 +40,28 @@ def end_free_links(top: Located, user_id: int, now: datetime) -> dict[str, list[
     return {sort: names for sort, names in left.items() if names}
 
 
-def list_former_members(actor: Actor, metalake: str) -> list[Kept]:
-    """Former members and what is kept of them, by name; for those who may lift it: who may grant on the metalake."""
+def list_former_members(actor: Actor, metalake: str) -> list[FormerMember]:
+    """Former members with the links that stay, by name; for those who may read every role of the metalake."""
     top = enter(actor, metalake)
     policy.require(actor, operations.READ_ROLES, top)
     roles = _of_former(top, _roles(top)).filter(_role_denies(actor.moment))
     groups = _of_former(top, _groups(top)).filter(_group_denies(actor.moment))
-    found: dict[str, Kept] = {}
+    former: dict[str, FormerMember] = {}
     for name, role in sorted(roles.values_list("user__username", "group__role__name")):
-        found.setdefault(name, Kept(name, [], [])).roles.append(role)
+        former.setdefault(name, FormerMember(name, [], [])).roles.append(role)
     for name, group in sorted(groups.values_list("user__username", "group__name")):
-        found.setdefault(name, Kept(name, [], [])).groups.append(group)
-    return sorted(found.values())
+        former.setdefault(name, FormerMember(name, [], [])).groups.append(group)
+    return sorted(former.values())
 
 
 def former_users(top: Located, group_id: int) -> list[str]:
-    """The former members who are kept in a group, by name."""
+    """The names of the former members who are still in a group."""
     rows = _of_former(top, _groups(top)).filter(group_id=group_id)
     return sorted(rows.values_list("user__username", flat=True))
 
 
 def former_holder(top: Located, name: str) -> Member | None:
-    """A former member of that name who still holds a role directly, as a member who is disabled: it is no row."""
+    """A former member of that name who still holds a role directly, as an unsaved row of a disabled member."""
     link = _of_former(top, _roles(top)).filter(user__username=name).select_related("user").first()
     return link and Member(metalake_id=top.id, user=link.user, enabled=False)
 
@@ -79,10 +79,10 @@ def _of_former(top: Located, links: QuerySet) -> QuerySet:
 
 
 def _role_denies(now: datetime, role: str = "group_id") -> Exists:
-    """Whether the role of a row carries a DENY; `role` is the guardian group of it."""
+    """Whether the role of a row carries a DENY; `role` is the row's field with the role's guardian group."""
     return Exists(Grant.objects.filter(unended(now), effect=Effect.DENY.value, group_id=OuterRef(role)))
 
 
 def _group_denies(now: datetime) -> Exists:
-    held = GroupRole.objects.filter(group_id=OuterRef("group_id"))
-    return Exists(held.filter(_role_denies(now, "role__group_id")))
+    links = GroupRole.objects.filter(group_id=OuterRef("group_id"))
+    return Exists(links.filter(_role_denies(now, "role__group_id")))

@@ -14,7 +14,7 @@ from authz.locks import Lock
 from authz.models import Group, Member
 from authz.objects import find_object, id_of
 from authz.services.authority import require, require_seen
-from authz.services.changing import change, enter, event, tell
+from authz.services.changing import change, enter, event, publish_events
 from metalake.errors import Forbidden, Invalid, NotFound
 from metalake.events import STANDS, stands
 from metalake.kinds import Kind
@@ -30,7 +30,7 @@ class Owner(NamedTuple):
 
 
 def get_owner(actor: Actor, metalake: str, kind: Kind, full_name: str) -> Owner:
-    """For whoever may load the object; a column's owner is its table's."""
+    """The owner, for an actor who may load the object; a column's owner is its table's."""
     enter(actor, metalake)
     target = find_object(metalake, kind, full_name, actor)
     if target.kind is Kind.ROLE:
@@ -42,12 +42,12 @@ def get_owner(actor: Actor, metalake: str, kind: Kind, full_name: str) -> Owner:
 
 @misses_counted("user", "group")
 def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str, type_: str) -> None:
-    """Hand an object to a user or group of the metalake; asks ownership of it or of an object above.
+    """Hand an object to a user or group of the metalake; the actor must own it or an object above.
 
-    A group that owns is no longer changed by those who manage groups, so one is made an owner by those who are in it or
-    assign roles; others do not learn which groups there are.
+    Those who manage groups cannot change a group that owns something, so only its users and those who assign roles
+    may make it an owner; others do not learn which groups there are.
 
-    Raises Invalid where a metalake would be left without anybody.
+    Raises Invalid if a metalake would be left without an owner who can act.
     """
     if kind is Kind.COLUMN:
         raise Invalid("A column has no owner of its own; set its table's.", kind="object")
@@ -67,13 +67,13 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
             require_owner(target.id)
         details = {"owner": name, "type": type_, "before": before._asdict()}
         facts = [stands(Securable.objects.get(pk=target.id))]
-        tell(event(actor, top, "owner.set", target.kind, target.id, target.full_name, facts, **details))
+        publish_events(event(actor, top, "owner.set", target.kind, target.id, target.full_name, facts, **details))
 
     change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name), lock=Lock.CHANGES)
 
 
 def owner_of(target: Located) -> Owner:
-    """As one statement reads it. Raises NotFound where the object is dropped meanwhile."""
+    """The owner, in one statement. Raises NotFound if the object was dropped meanwhile."""
     row = Securable.objects.filter(pk=target.id).values_list("owner_user__username", "owner_group__name").first()
     if row is None:
         raise missing(target.kind, target.full_name, error_kind="object")
@@ -82,7 +82,7 @@ def owner_of(target: Located) -> Owner:
 
 
 def _party(actor: Actor, top: Located, name: str, type_: str) -> tuple[int | None, int | None]:
-    """The user's id or the group's. Raises NotFound for who is not in the metalake, Forbidden for others' groups."""
+    """The user's id or the group's. Raises NotFound if it is not in the metalake, Forbidden for a group of others."""
     if type_ == "user":
         member = Member.objects.filter(metalake_id=top.id, user__username=name).first()
         if member is None:
@@ -102,7 +102,7 @@ def _party(actor: Actor, top: Located, name: str, type_: str) -> tuple[int | Non
 
 
 def require_owner(metalake_id: int) -> None:
-    """Raise Invalid unless the metalake's owner is somebody who can act in it."""
+    """Raise Invalid unless the metalake's owner is an enabled member, or a group that has one."""
     owners = Q(user__owned=metalake_id) | Q(user__metalake_groups__owned=metalake_id)
     if not Member.objects.filter(owners, metalake_id=metalake_id, enabled=True, user__is_active=True).exists():
         raise Invalid(
@@ -116,13 +116,13 @@ _more: list[Callable[[int, Party, Party], None]] = []
 
 
 def hand_over_with(move: Callable[[int, Party, Party], None]) -> None:
-    """Have this called when what somebody owns in a metalake goes to another: what is owned without being an object."""
+    """Register a function that hands over what is owned without being an object, given the metalake, from and to."""
     if move not in _more:
         _more.append(move)
 
 
 def hand_over(top: Located, *, user_id: int | None = None, group_id: int | None = None) -> list[list[Any]]:
-    """What this user or group owns below the metalake goes to the metalake's owner; returns the facts."""
+    """Give what this user or group owns below the metalake to the metalake's owner; returns the facts."""
     owned = Securable.objects.filter(below(top.lineage))
     owned = owned.filter(owner_group_id=group_id) if user_id is None else owned.filter(owner_user_id=user_id)
     rows = list(owned.only(*STANDS))

@@ -1,6 +1,6 @@
-"""Users and groups of a metalake: who belongs to it, and who is in which group.
+"""Users and groups of a metalake: who is a member, and who is in which group.
 
-Accounts are global; belonging to a metalake is a membership, and leaving one leaves the account as it is.
+Accounts are global; a membership makes a user belong to a metalake, and removing it leaves the account as it is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from authz.models import Group, Member, Role, User
 from authz.name_rules import check_name, check_user_name
 from authz.services import publishing
 from authz.services.authority import require_lift_of_roles
-from authz.services.changing import change, enter, event, tell
+from authz.services.changing import change, enter, event, publish_events
 from authz.services.links import end_free_links, former_users
 from authz.services.owners import hand_over, require_owner
 from authz.services.publishing import GroupRole, GroupUser, UserRole
@@ -31,7 +31,7 @@ from metalake.models import Securable
 class Person:
     """A user or a group as doors show it: its row, its name and the roles it holds itself.
 
-    A group's `users` are members; `former` are former ones who are kept in it for the DENY that it carries.
+    A group's `users` are members; `former` are former members who stay in it because it carries a DENY.
     """
 
     row: Member | Group
@@ -45,7 +45,7 @@ class Person:
 
 
 def list_users(actor: Actor, metalake: str) -> list[Person]:
-    """All for those who manage users, oneself for others."""
+    """All users, for those who manage users; only the actor themselves, for others."""
     top = enter(actor, metalake)
     policy.require(actor, operations.LIST_MEMBERS, top)
     rows = _members(top)
@@ -66,9 +66,9 @@ def get_user(actor: Actor, metalake: str, name: str) -> Person:
 
 
 def add_user(actor: Actor, metalake: str, name: str, external_id: str | None = None, enabled: bool = True) -> Person:
-    """Makes the account if there is none, which cannot sign in until it is given a password.
+    """Add a member; an account is made if there is none, and cannot sign in until it is given a password.
 
-    A former member has the links again that carry a DENY to them.
+    A former member has again the roles and groups that carry a DENY to them.
     """
     check_user_name(name)
 
@@ -80,18 +80,18 @@ def add_user(actor: Actor, metalake: str, name: str, external_id: str | None = N
         row = Member.objects.create(
             metalake_id=top.id, user=user, external_id=external_id, enabled=enabled, creator=actor.name
         )
-        kept = end_free_links(top, user.pk, actor.moment)
+        remaining = end_free_links(top, user.pk, actor.moment)
         facts = [snapshot.member_change(top.id, user.pk, enabled), *_links_of(user.pk)]
-        tell(event(actor, top, "user.added", "user", user.pk, [name], facts, enabled=enabled, **kept))
-        return Person(row, name, kept.get("roles", []))
+        publish_events(event(actor, top, "user.added", "user", user.pk, [name], facts, enabled=enabled, **remaining))
+        return Person(row, name, remaining.get("roles", []))
 
     return change(actor, metalake, act, kind="user")
 
 
 def remove_user(actor: Actor, metalake: str, name: str) -> bool:
-    """False where there is none. What the user owns goes to the metalake's owner, who cannot be removed.
+    """Remove a member; False if there is none. What they own goes to the metalake's owner, who cannot be removed.
 
-    Roles and groups that carry a DENY to the user are kept for the day that they are added again (services.links).
+    Roles and groups that carry a DENY to the user stay, in case they are added again (services.links).
     """
 
     def act(actor: Actor, top: Located) -> bool:
@@ -101,16 +101,16 @@ def remove_user(actor: Actor, metalake: str, name: str) -> bool:
             return False
         user_id = member.user_id
         owns_metalake = _owns(top, user_id)
-        # What the user is creating right now is waited for, so that it is handed over too.
+        # Wait for objects that the user is creating right now, so that they are handed over too.
         User.objects.select_for_update().get(pk=user_id)
-        kept = end_free_links(top, user_id, actor.moment)
+        remaining = end_free_links(top, user_id, actor.moment)
         member.delete()
         if owns_metalake:
             require_owner(top.id)
         handed = hand_over(top, user_id=user_id)
         facts = [*handed, snapshot.member_change(top.id, user_id, False), *_links_of(user_id)]
-        details = {"objects_handed_over": len(handed), **kept}
-        tell(event(actor, top, "user.removed", "user", user_id, [name], facts, **details))
+        details = {"objects_handed_over": len(handed), **remaining}
+        publish_events(event(actor, top, "user.removed", "user", user_id, [name], facts, **details))
         return True
 
     return change(actor, metalake, act, kind="user")
@@ -133,7 +133,7 @@ def user_record(top: Located, member: Member) -> Person:
 
 
 def _owns(top: Located, user_id: int) -> bool:
-    """Whether the metalake is the user's, alone or as one of a group."""
+    """Whether the user owns the metalake, alone or through a group."""
     owner = top.metalake
     return owner.owner_user_id == user_id or (
         owner.owner_group_id is not None
@@ -153,7 +153,7 @@ def _no_user(name: str) -> NotFound:
 
 
 def list_groups(actor: Actor, metalake: str) -> list[Person]:
-    """All for those who manage groups, one's own for others."""
+    """All groups, for those who manage groups; only the actor's own, for others."""
     top = enter(actor, metalake)
     policy.require(actor, operations.LIST_MEMBERS, top)
     rows = Group.objects.filter(metalake_id=top.id)
@@ -164,7 +164,7 @@ def list_groups(actor: Actor, metalake: str) -> list[Person]:
 
 
 def get_group(actor: Actor, metalake: str, name: str) -> Person:
-    """With its users for those who manage groups."""
+    """The group, with its users for those who manage groups."""
     top = enter(actor, metalake)
     row = find_group(top, name)
     if policy.permits(actor, operations.MANAGE_GROUPS, top):
@@ -182,14 +182,14 @@ def add_group(actor: Actor, metalake: str, name: str, external_id: str | None = 
         if Group.objects.filter(metalake_id=top.id, name=name).exists():
             raise AlreadyExists(f"Group {name} already exists.", kind="group")
         row = Group.objects.create(metalake_id=top.id, name=name, external_id=external_id, creator=actor.name)
-        tell(event(actor, top, "group.added", "group", row.pk, [name], [["group", top.id, row.pk, name]]))
+        publish_events(event(actor, top, "group.added", "group", row.pk, [name], [["group", top.id, row.pk, name]]))
         return Person(row, name, [], [])
 
     return change(actor, metalake, act, kind="group")
 
 
 def remove_group(actor: Actor, metalake: str, name: str) -> bool:
-    """False where there is none. What the group owns goes to the metalake's owner; a DENY of its roles is lifted."""
+    """Remove a group; False if there is none. Its objects go to the metalake's owner; DENYs of its roles are lifted."""
 
     def act(actor: Actor, top: Located) -> bool:
         policy.require(actor, operations.MANAGE_GROUPS, top)
@@ -209,7 +209,9 @@ def remove_group(actor: Actor, metalake: str, name: str) -> bool:
             *publishing.roles_of_groups([group_id]),
             *publishing.groups_of_users(users),
         ]
-        tell(event(actor, top, "group.removed", "group", group_id, [name], facts, objects_handed_over=len(handed)))
+        publish_events(
+            event(actor, top, "group.removed", "group", group_id, [name], facts, objects_handed_over=len(handed))
+        )
         return True
 
     return change(actor, metalake, act, kind="group")
@@ -219,11 +221,11 @@ def remove_group(actor: Actor, metalake: str, name: str) -> bool:
 def set_group_users(
     actor: Actor, metalake: str, name: str, add: Sequence[str] = (), remove: Sequence[str] = ()
 ) -> Person:
-    """Put users into a group and take others out; who is in or out already stays so.
+    """Put users into a group and take others out; those who are in or out already stay so.
 
-    A group that holds roles or owns something is changed by those who assign roles, the others by those who manage
-    groups. A former member who is kept in it is taken out like everybody else. Raises NotFound for who is
-    added and is not in the metalake.
+    A group that holds roles or owns something is changed by those who assign roles, other groups by those who manage
+    groups. A former member who is still in it is taken out like everybody else. Raises NotFound for an added name that
+    is not in the metalake.
     """
     if both := set(add) & set(remove):
         raise Invalid(f"{', '.join(sorted(both))} cannot be both added and removed.", kind="group")
@@ -247,7 +249,7 @@ def set_group_users(
         if fresh or gone:
             details = {"added": sorted(fresh), "removed": sorted(gone)}
             facts = publishing.groups_of_users([*fresh.values(), *gone.values()])
-            tell(event(actor, top, "group.users_changed", "group", row.pk, [name], facts, **details))
+            publish_events(event(actor, top, "group.users_changed", "group", row.pk, [name], facts, **details))
         return shown
 
     return change(actor, metalake, act, kind="group")
@@ -274,20 +276,20 @@ def _no_group(name: str) -> NotFound:
 
 def _require_membership_of(actor: Actor, top: Located, row: Group, roles: list[int]) -> None:
     if row.pk == top.metalake.owner_group_id:
-        # Otherwise MANAGE_GRANTS on the metalake would be a way to own it.
+        # Otherwise MANAGE_GRANTS on the metalake would let somebody make themselves its owner.
         policy.require(actor, operations.OWN_METALAKE, top)
     elif roles or Securable.objects.filter(owner_group_id=row.pk).exists():
         policy.require(actor, operations.ASSIGN_ROLES, top)
 
 
 def _member_ids(top: Located, names: Sequence[str]) -> dict[str, int]:
-    found = dict(
+    ids = dict(
         Member.objects.filter(metalake_id=top.id, user__username__in=names).values_list("user__username", "user_id")
     )
     for name in names:
-        if name not in found:
+        if name not in ids:
             raise _no_user(name)
-    return found
+    return ids
 
 
 # Both
@@ -301,7 +303,7 @@ def _names(links: QuerySet, fields: tuple[str, str]) -> dict[int, list[str]]:
 
 
 def drop_people_of(metalake_id: int) -> None:
-    """Everybody and every role of a metalake that is being dropped, in the caller's transaction."""
+    """Delete all members, groups and roles of a metalake that is being dropped, in the caller's transaction."""
     roles = dict(Role.objects.filter(parent_id=metalake_id).values_list("pk", "group_id"))
     groups = list(Group.objects.filter(metalake_id=metalake_id).values_list("pk", flat=True))
     members = list(Member.objects.filter(metalake_id=metalake_id).values_list("user_id", flat=True))
@@ -313,7 +315,7 @@ def drop_people_of(metalake_id: int) -> None:
     group_users.delete()
     GroupRole.objects.filter(group_id__in=groups).delete()
     Member.objects.filter(metalake_id=metalake_id).delete()
-    # What points at these rows goes in the same transaction, which Django's own delete would not believe.
+    # Rows that refer to these are deleted in the same transaction, which Django's own delete would not know.
     Role.objects.filter(pk__in=roles).order_by()._raw_delete("default")
     Group.objects.filter(pk__in=groups).order_by()._raw_delete("default")
     RoleGroup.objects.filter(pk__in=roles.values()).delete()

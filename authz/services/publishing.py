@@ -1,4 +1,4 @@
-"""What snapshots must hear after a change: each function reads what is true now, in one statement."""
+"""The changes that snapshots need after a write; each function reads the present state in one statement."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ GroupRole = Group.roles.through
 
 def roles_of_users(user_ids: Collection[int]) -> Changes:
     """The roles that these users hold directly, in all metalakes."""
-    held = UserRole.objects.filter(user_id__in=user_ids, group__role__isnull=False)
-    lists = _lists(user_ids, held.values_list("user_id", "group__role"))
+    links = UserRole.objects.filter(user_id__in=user_ids, group__role__isnull=False)
+    lists = _lists(user_ids, links.values_list("user_id", "group__role"))
     return [snapshot.roles_change("user", user_id, roles) for user_id, roles in lists.items()]
 
 
@@ -36,7 +36,7 @@ def groups_of_users(user_ids: Collection[int]) -> Changes:
 
 
 def grants_of(role: Role, object_ids: Collection[int]) -> Changes:
-    """All that a role holds on each of these securables, with who granted it."""
+    """All that a role holds now on each of these securables, with who granted it."""
     on: dict[int, list[dict[str, Any]]] = {id: [] for id in object_ids}
     rows = Grant.objects.filter(unended(timezone.now()), group_id=role.group_id, content_object__in=object_ids)
     for object_id, *entry in rows.values_list("content_object_id", *_ENTRY).order_by("permission__codename"):

@@ -19,7 +19,7 @@ from authz.name_rules import check_properties, check_role_name
 from authz.objects import by_ids, find_object, find_objects, ids_at
 from authz.services import entries, publishing
 from authz.services.authority import require, require_give, require_lift_of_roles, require_seen
-from authz.services.changing import change, enter, event, tell
+from authz.services.changing import change, enter, event, publish_events
 from authz.services.entries import Ask, Entries
 from authz.services.links import former_holder
 from authz.services.people import Person, find_group, find_user, group_record, user_record
@@ -41,7 +41,7 @@ class GrantedOn(NamedTuple):
 
 @dataclass(frozen=True)
 class RoleRecord:
-    """A role as doors show it; `row` is None for who may not read it, who is shown only what they just granted."""
+    """A role as doors show it; for an actor who may not read it `row` is None, with only what they just granted."""
 
     name: str
     row: Role | None
@@ -49,7 +49,7 @@ class RoleRecord:
 
 
 def list_roles(actor: Actor, metalake: str) -> list[str]:
-    """All for those who assign roles, those one holds or owns for others."""
+    """All roles, for those who assign roles; only those they hold or own, for others."""
     top = enter(actor, metalake)
     policy.require(actor, operations.LIST_ROLES, top)
     return list(
@@ -70,7 +70,7 @@ def create_role(
     properties: Mapping[str, str] | None = None,
     securables: Sequence[Ask] = (),
 ) -> RoleRecord:
-    """Asks CREATE_ROLE, and for every entry the authority to grant it. The maker becomes the owner, not a holder."""
+    """Takes CREATE_ROLE, and the right to grant every entry. The actor becomes the owner, not a holder."""
     properties = dict(properties or {})
     check_role_name(name)
     check_properties(properties)
@@ -79,30 +79,30 @@ def create_role(
     def act(actor: Actor, top: Located) -> RoleRecord:
         policy.require(actor, operations.CREATE_ROLE, top)
         wanted = []
-        for found, privileges in zip(find_objects(top, list(asked)), asked.values(), strict=True):
-            require_give(actor, found, privileges)
+        for target, privileges in zip(find_objects(top, list(asked)), asked.values(), strict=True):
+            require_give(actor, target, privileges)
             entries.check_spans(privileges, actor.moment)
-            wanted.append((found, privileges))
+            wanted.append((target, privileges))
         entries.check_families(wanted)
         if Role.objects.filter(parent_id=top.id, name=name).exists():
             raise AlreadyExists(f"Role {name} already exists.", kind="role")
         row = insert_role(actor, top, name, properties)
-        on = {found.id: privileges for found, privileges in wanted}
+        on = {target.id: privileges for target, privileges in wanted}
         entries.insert(row, on, actor)
         given = [
-            f"{spelled} on {found.kind} {dotted(found.full_name)}"
-            for found, privileges in wanted
+            f"{spelled} on {target.kind} {dotted(target.full_name)}"
+            for target, privileges in wanted
             for spelled in entries.spelled(privileges)
         ]
         facts = [stands(row), *publishing.grants_of(row, on)]
-        tell(event(actor, top, "role.created", Kind.ROLE, row.pk, [name], facts, privileges=given))
+        publish_events(event(actor, top, "role.created", Kind.ROLE, row.pk, [name], facts, privileges=given))
         return RoleRecord(name, row, _sorted(wanted))
 
     return change(actor, metalake, act, kind="role", on=lambda: ids_at(metalake, list(asked)))
 
 
 def drop_role(actor: Actor, metalake: str, name: str) -> bool:
-    """False where there is none for this actor. Asks ownership, and authority to lift every DENY that it carries."""
+    """Drop a role; False if the actor sees none. Takes ownership, and the right to lift every DENY that it carries."""
 
     def act(actor: Actor, top: Located) -> bool:
         row = Role.objects.filter(parent_id=top.id, name=name).first()
@@ -121,15 +121,15 @@ def drop_role(actor: Actor, metalake: str, name: str) -> bool:
             *publishing.roles_of_users(users),
             *publishing.roles_of_groups(groups),
         ]
-        tell(event(actor, top, "role.dropped", Kind.ROLE, role_id, [name], facts))
+        publish_events(event(actor, top, "role.dropped", Kind.ROLE, role_id, [name], facts))
         return True
 
     return change(actor, metalake, act, kind="role")
 
 
 def roles_of_object(actor: Actor, metalake: str, kind: Kind, full_name: str) -> list[str]:
-    """The roles with grants on the object itself that have not ended: all for those who may grant there, those one may
-    read for others.
+    """The roles with grants on the object itself that have not ended: all for those who may grant there, else those
+    that the actor may read.
     """
     top = enter(actor, metalake)
     target = find_object(metalake, kind, full_name, actor)
@@ -146,7 +146,7 @@ def roles_of_object(actor: Actor, metalake: str, kind: Kind, full_name: str) -> 
 
 @misses_counted("user", "group")
 def assign_roles(actor: Actor, metalake: str, holder: str, name: str, roles: Sequence[str]) -> Person:
-    """Give roles to a user or group (`holder` says which); those it holds already stay."""
+    """Give roles to a user or group; `holder` is "user" or "group". Roles that it holds already stay."""
 
     def act(actor: Actor, top: Located) -> Person:
         policy.require(actor, operations.ASSIGN_ROLES, top)
@@ -160,18 +160,18 @@ def assign_roles(actor: Actor, metalake: str, holder: str, name: str, roles: Seq
 
 @misses_counted("user", "group")
 def unassign_roles(actor: Actor, metalake: str, holder: str, name: str, roles: Sequence[str]) -> Person:
-    """Take roles from a user or group; asks authority to lift every DENY in those it holds.
+    """Take roles from a user or group; takes the right to lift every DENY in those that it holds.
 
-    A former member who still holds a role is found as well.
+    It works on a former member who still holds a role too.
     """
 
     def act(actor: Actor, top: Located) -> Person:
         policy.require(actor, operations.ASSIGN_ROLES, top)
         of = _Holder(top, holder, name, former_holder(top, name) if holder == "user" else None)
-        taken = [row for row in _named(top, roles) if row.pk in of.role_ids]
-        require_lift_of_roles(actor, [row.pk for row in taken])
-        of.remove(taken)
-        return _assigned(actor, top, of, "role.unassigned", taken)
+        rows = [row for row in _named(top, roles) if row.pk in of.role_ids]
+        require_lift_of_roles(actor, [row.pk for row in rows])
+        of.remove(rows)
+        return _assigned(actor, top, of, "role.unassigned", rows)
 
     return change(actor, metalake, act, kind="role")
 
@@ -180,20 +180,20 @@ def _assigned(actor: Actor, top: Located, holder: _Holder, name: str, rows: list
     shown = holder.shown()
     events = [event(actor, top, name, Kind.ROLE, row.pk, [row.name], **{holder.kind: holder.name}) for row in rows]  # type: ignore[arg-type]
     if events:
-        tell(*events[:-1], replace(events[-1], facts=holder.changes()))
+        publish_events(*events[:-1], replace(events[-1], facts=holder.changes()))
     return shown
 
 
 class _Holder:
-    """A user or a group with the roles of one metalake that it holds itself. Raises NotFound where there is none."""
+    """A user or a group with the roles of one metalake that it holds itself. Raises NotFound if there is none."""
 
     def __init__(self, top: Located, kind: str, name: str, former: Member | None = None) -> None:
         self.top, self.kind, self.name = top, kind, name
         self.member = former or find_user(top, name) if kind == "user" else None
         self.group = find_group(top, name) if kind == "group" else None
-        held = Role.objects.filter(parent_id=top.id)
-        held = held.filter(group__user=self.member.user_id) if self.member else held.filter(groups=self.group)
-        self.role_ids = set(held.values_list("pk", flat=True))
+        roles = Role.objects.filter(parent_id=top.id)
+        roles = roles.filter(group__user=self.member.user_id) if self.member else roles.filter(groups=self.group)
+        self.role_ids = set(roles.values_list("pk", flat=True))
 
     def add(self, rows: list[Role]) -> None:
         if self.member:
@@ -221,7 +221,7 @@ class _Holder:
 
 
 def _named(top: Located, names: Sequence[str]) -> list[Role]:
-    """Raises Invalid of kind "role" for a name that is none (upstream's IllegalRoleException)."""
+    """Raises Invalid of kind "role" for a role that does not exist (upstream's IllegalRoleException)."""
     if not names:
         raise Invalid("Name at least one role.", kind="role")
     rows = {row.name: row for row in Role.objects.filter(parent_id=top.id, name__in=set(names))}
@@ -243,7 +243,7 @@ def find_role_row(top: Located, name: str) -> Role:
 
 
 def find_readable(actor: Actor, top: Located, name: str) -> Role:
-    """Raises NotFound where there is none that the actor may read."""
+    """Raises NotFound if there is no role of that name that the actor may read."""
     row = find_role_row(top, name)
     if not policy.sees(actor, located(top, row)):
         raise _no_role(name)
@@ -251,15 +251,17 @@ def find_readable(actor: Actor, top: Located, name: str) -> Role:
 
 
 def role_record(row: Role) -> RoleRecord:
-    """The whole role, in three statements; what is dropped between them is left out, as its grants are gone too."""
-    on = entries.by_object(entries.living(entries.held_by(row), timezone.now()))
-    found = by_ids(on)
-    return RoleRecord(row.name, row, _sorted([(found[id], held) for id, held in on.items() if id in found]))
+    """The whole role, in three statements; an object dropped between them is left out, since its grants went too."""
+    on = entries.by_object(entries.living(entries.role_grants(row), timezone.now()))
+    objects = by_ids(on)
+    return RoleRecord(
+        row.name, row, _sorted([(objects[id], privileges) for id, privileges in on.items() if id in objects])
+    )
 
 
 def _sorted(grants: Sequence[tuple[Located, Entries]]) -> list[GrantedOn]:
     return sorted(
-        (GrantedOn(found.kind, dotted(found.full_name), held) for found, held in grants),
+        (GrantedOn(on.kind, dotted(on.full_name), privileges) for on, privileges in grants),
         key=lambda granted: (granted.kind != Kind.METALAKE, granted.full_name, granted.kind),
     )
 

@@ -1,4 +1,4 @@
-"""Personal access tokens: each caller's own."""
+"""Personal access tokens of the caller."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from metalake.events import record
 
 
 class Issued(NamedTuple):
-    """A new token; the secret is shown this once."""
+    """A new token; the secret is shown only once."""
 
     row: Token
     secret: str
 
 
 def issue(actor: Actor, name: str, expires_at: datetime | None = None, user: str | None = None) -> Issued:
-    """A token of the caller's, or of another user where an operator asks, as one who could set that user's password.
+    """Issue a token for the caller, or for another user if an operator asks, who could set that user's password too.
 
-    One of that name is replaced for another user; for oneself it raises AlreadyExists.
+    A token of that name is replaced for another user; for the caller it raises AlreadyExists.
     """
     check_name(name, "token")
     if expires_at is not None and expires_at <= timezone.now():
@@ -59,7 +59,7 @@ def _require_operator(actor: Actor) -> None:
 
 
 def list_tokens(actor: Actor) -> QuerySet[Token]:
-    """The caller's that are still good."""
+    """The caller's tokens that are neither revoked nor expired."""
     return _good_tokens(actor.name)
 
 
@@ -69,7 +69,7 @@ def _good_tokens(username: str | None) -> QuerySet[Token]:
 
 
 def revoke(actor: Actor, token_id: int) -> bool:
-    """False where the caller has no such token."""
+    """Revoke a token; False if the caller has no such token."""
 
     def act(actor: Actor) -> bool:
         row = list_tokens(actor).filter(pk=token_id).first()

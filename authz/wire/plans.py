@@ -1,4 +1,4 @@
-"""The native wire's bodies of grants as code: the file itself is `plan_file`'s."""
+"""The native wire's bodies of grants as code; authz.plans.file has the file itself."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class PlannedReply(Reply):
     epoch: int
     changes: list[PlannedChangeReply]
     blast_radius: list[BlastReply]
-    at_least: bool = Field(description="Counting took too long: the blast radius is at least what is told")
+    at_least: bool = Field(description="Counting took too long: the figures of the blast radius are lower bounds")
     scheduled: int = Field(description="Grants that begin later, which the blast radius leaves out")
     summary: str
 

@@ -24,7 +24,7 @@ def _lower(value: Any) -> Any:
 AnyCase = BeforeValidator(_lower)
 ExternalId = Annotated[str, Field(max_length=255)]
 
-# What is asked
+# Requests
 
 
 class UserAddRequest(Body):
@@ -114,7 +114,7 @@ def pairs(privileges: list[PrivilegeBody]) -> list[tuple[str, str, datetime | No
     return [(privilege.name, privilege.condition, privilege.start_time, privilege.end_time) for privilege in privileges]
 
 
-# What is answered
+# Replies
 
 
 class UserReply(Reply):

@@ -118,7 +118,9 @@ def begun(world: World) -> None:
         if row is world.acme:
             facts += [["members", world.acme.id, world.users[name].id, True] for name in ("olga", "mia", "nils")]
         top = changing.enter(world.olga, "acme")
-        changing.tell(changing.event(world.olga, top, f"{row.kind}.created", row.kind, row.id, [row.name], facts))
+        changing.publish_events(
+            changing.event(world.olga, top, f"{row.kind}.created", row.kind, row.id, [row.name], facts)
+        )
 
 
 def test_what_was_granted_and_taken_back(world: World, begun: None, explain: Asking) -> None:

@@ -53,7 +53,7 @@ def test_a_withdrawn_key_goes(changing: Issuer, monkeypatch: pytest.MonkeyPatch)
     oauth.read(old)
     rotated(changing)
     assert oauth.read(old).user == "mia"
-    monkeypatch.setattr(oauth, "KEPT", 0)
+    monkeypatch.setattr(oauth, "KEYS_MAX_AGE", 0)
     with pytest.raises(Unauthenticated, match="does not publish"):
         oauth.read(old)
 
@@ -62,7 +62,7 @@ def test_known_keys_outlive_their_issuer(changing: Issuer, monkeypatch: pytest.M
     token = good(changing)
     oauth.read(token)
     changing.close()
-    monkeypatch.setattr(oauth, "KEPT", 0)
+    monkeypatch.setattr(oauth, "KEYS_MAX_AGE", 0)
     assert oauth.read(token).user == "mia"
     with pytest.raises(ProviderUnavailable):
         oauth.read(signed(claims(changing), kid="unknown"))

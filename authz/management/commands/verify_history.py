@@ -1,4 +1,4 @@
-"""Prove the history of rights untouched, or name the first row that was changed, taken out or put in."""
+"""`manage.py verify_history`: shows that the history is as it was written, or names the first row that is not."""
 
 from __future__ import annotations
 
