@@ -22,9 +22,10 @@ from catalogs.services.holding import Held
 from catalogs.table_stores import TableStore
 from metalake.errors import Unsupported
 from metalake.hierarchy import HierarchicalSchema
-from metalake.kinds import KINDS, Kind
+from metalake.kinds import KINDS, LEAVES, Kind
 from metalake.lineage import Address, Located, SchemaName
 from metalake.surface import Surface
+from providers.answers import Levels, Remote
 from providers.base import Offer, Provider, Storage, lies_outside
 from providers.registry import PROVIDERS, provider_class
 
@@ -77,6 +78,20 @@ class SchemaStore(Surface):
     @abstractmethod
     def require_there(self, actor: Actor, schema: Located) -> None:
         """Raise NotFound where it is gone from its own system."""
+
+    @abstractmethod
+    def levels(self, schema: Located) -> Levels | None:
+        """What the outside system of its tables calls it, level by level.
+
+        None where it only leads to others, and has no place there yet.
+        """
+
+    @abstractmethod
+    def as_remote(self, actor: Actor, schema: Located, *, refresh: bool = False) -> Remote:
+        """The schema as the outside system of its tables is to take it: its place there, comment and properties.
+
+        With `refresh` its own system is asked now. Raises NotFound where it is gone, or has no place.
+        """
 
     @abstractmethod
     def parents_to_hold(self, actor: Actor, catalog: Located, name: SchemaName) -> Held:
@@ -221,6 +236,13 @@ def offers_of(located: Located) -> Mapping[Kind, Offer]:
 def _offers(provider: str, properties: str) -> Mapping[Kind, Offer]:
     """They follow from these two alone; hot reads would parse the properties each time."""
     return provider_class(provider).offers(orjson.loads(properties))
+
+
+def leaf_kinds(located: Located) -> list[Kind]:
+    """What may lie in schemas of the catalog on a lineage, of the kinds that an app keeps."""
+    offers = offers_of(located)
+    offered = [kind for kind in LEAVES if kind in offers or not offers]
+    return [kind for kind in offered if (_storage(offers, kind), kind) in _STORES]
 
 
 def keeps_tables_here(row: Catalog) -> bool:

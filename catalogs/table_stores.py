@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -140,6 +140,10 @@ class PointerStore(Surface):
         """
 
     @abstractmethod
+    def home_of(self, actor: Actor, schema: Located, properties: Mapping[str, str]) -> str | None:
+        """Where tables of a schema with these properties go that name no place, if it is known."""
+
+    @abstractmethod
     def find_again(self, actor: Actor, address: Address, table: Located) -> Located:
         """The table as it is after a lost race. Raises NotFound."""
 
@@ -163,7 +167,7 @@ class TableStore(Surface):
         """Look for a table that has no row yet; whether it has one now. Not for use in a transaction."""
 
     @abstractmethod
-    def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool) -> TableListing:
+    def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> TableListing:
         """Bring the rows of a schema's tables up to date."""
 
     @abstractmethod

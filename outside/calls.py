@@ -14,12 +14,13 @@ from authz.actor import NOBODY, Actor, actor_from
 from catalogs.lookup import by_id
 from catalogs.services.changes import require_enabled
 from catalogs.services.opening import provider_at
+from catalogs.stores import store_for
 from metalake.errors import Forbidden, NotFound, ProviderBusy
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import workers
 from providers import remote
-from providers.answers import Remote
+from providers.answers import Levels, Remote
 from providers.base import Provider
 from providers.verbs import READS
 
@@ -53,6 +54,11 @@ def _ask_once(actor: Actor, found: Located, provider: Provider, verb: str, argum
         return remote.run(provider, verb, arguments)
     call = partial(workers.call, found.catalog.id, actor)
     return remote.run(remote.ByWorker(provider.catalog_id, provider.label, call), verb, arguments, total=BY_WORKER)
+
+
+def levels_of(schema: Located) -> Levels | None:
+    """What the system of its tables calls a schema; None for one that only leads to others."""
+    return store_for(schema, Kind.SCHEMA).levels(schema)
 
 
 def load(actor: Actor, found: Located, provider: Provider, schema: list[str], table: str | None = None) -> Remote:

@@ -48,7 +48,7 @@ def make(actor: Actor, ident: Address, home: Located, defined: Callable[[Provide
     check_segment(name, Kind.TABLE)
     naming.require_free(home, name)
     place = place_to_make(actor, home, provider)
-    schema = place or asked_now(actor, home, provider)
+    schema = place or asked_now(actor, home)
     new = defined(provider, schema)
     named = provider.tables.named_places(new.definition, new.plan)
     bound = ground.require_named(actor, home, schema, provider, named)

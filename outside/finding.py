@@ -13,7 +13,7 @@ from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
 from metalake.lineage import Located, Node, SchemaName
 from outside import mirror, nesting
-from outside.calls import load
+from outside.calls import levels_of, load
 from outside.mirror_schemas import meet_schemas
 
 
@@ -47,7 +47,7 @@ def meet_table(actor: Actor, schema: Located, name: str) -> bool:
         return False
     provider = provider_at(schema)
     name = provider.names.folded(name)
-    levels = mirror.levels_at(schema.id)
+    levels = levels_of(schema)
     if levels is None:
         return False
     asked_at = timezone.now()

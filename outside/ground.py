@@ -8,13 +8,13 @@ from typing import Any
 
 from authz.actor import Actor
 from catalogs.services import places, reserved
+from catalogs.stores import store_for
 from formats.iceberg import locations
 from formats.iceberg.folders import Ground
 from metalake.errors import Invalid
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import mirror
-from outside.reading import kept_of
 from providers.answers import Remote
 from providers.base import Provider
 
@@ -40,9 +40,8 @@ def require_new(actor: Actor, table: Located, provider: Provider, before: Sequen
     """`require_named` for what a table names beside the places that it has."""
     new = [place for place in after if not any(place == other or _lies_in(place, other) for other in before)]
     if new:
-        kept = kept_of(table.above())
-        there = Remote(kept.wire_name, kept.definition, kind=Kind.SCHEMA)
-        require_named(actor, table.above(), there, provider, new)
+        schema = table.above()
+        require_named(actor, schema, store_for(schema, Kind.SCHEMA).as_remote(actor, schema), provider, new)
 
 
 def _lies_in(place: str, other: str) -> bool:

@@ -26,6 +26,7 @@ from metalake.lineage import Address, Located
 from metalake.models import new_id
 from metalake.names import dotted
 from outside import ground, intents, mirror
+from outside.calls import levels_of
 from outside.creating import make
 from outside.intents import Draft
 from outside.steps import step
@@ -152,7 +153,7 @@ def point(actor: Actor, table: ExternalTable, store: MetadataFiles, written: str
 
 def _pointing(actor: Actor, table: ExternalTable, location: str, previous: str) -> Draft:
     fresh = again(actor, table.found, operations.COMMIT_TABLE)
-    schema, name = mirror.levels_at(fresh.nodes[-2].id), mirror.wire_name_at(fresh.id)
+    schema, name = levels_of(fresh.above()), mirror.wire_name_at(fresh.id)
     call = step(
         "commit_table",
         schema=schema,

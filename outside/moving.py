@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any
 
-from catalogs.models import LEVELS, Intent, Mirror, Reservation, Tombstone
+from catalogs.models import LEVELS, Intent, Reservation, Tombstone
 from metalake.kinds import Kind, Slot
 from metalake.lineage import Located
 from metalake.names import dotted
+from outside.calls import levels_of
 
 
 def wire_name(levels: Collection[str]) -> str:
@@ -34,11 +35,11 @@ def _written(schema: Located, asked_at: datetime) -> set[str]:
     written = list(_ended(schema, asked_at))
     if not written:
         return set()
-    here = Mirror.objects.filter(pk=schema.id).values_list("wire_name", flat=True).first()
+    here = levels_of(schema)
     names = set()
     for arguments in written:
         for levels, table in (("schema", "table"), ("to_schema", "to_table")):
-            if table in arguments and wire_name(arguments[levels]) == here:
+            if table in arguments and arguments[levels] == here:
                 names.add(arguments[table])
     return names
 

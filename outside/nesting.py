@@ -26,7 +26,7 @@ MOST = 5_000  # schemas that are asked for
 def conflicts(actor: Actor, catalog: Located, divided: Collection[str]) -> tuple[list[str], str]:
     """What keeps a flat catalog from becoming nested, a sentence each; and what could not be looked at."""
     provider = provider_at(catalog)
-    if provider.names.nests_there:
+    if provider.names.nests_there or not provider.keeps_outside(Kind.SCHEMA):
         return divided_conflicts(divided), ""
     names, note = _names(actor, catalog, provider)
     odd = {*divided, *(name for name in names if configured_separator() in name)}

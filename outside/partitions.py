@@ -21,7 +21,7 @@ from metalake.lineage import Located
 from metalake.models import new_id
 from metalake.names import dotted
 from outside import ground, intents, mirror
-from outside.calls import ask, pages
+from outside.calls import ask, levels_of, pages
 from outside.intents import Draft, Work, step
 from outside.tables import ExternalTable
 from outside.work import again, files_kept, names_on
@@ -93,7 +93,7 @@ def _short(name: str) -> str:
 
 
 def _where(found: Located) -> dict[str, Any]:
-    return {"schema": mirror.levels_at(found.nodes[-2].id) or [], "table": mirror.wire_name_at(found.id)}
+    return {"schema": levels_of(found.above()) or [], "table": mirror.wire_name_at(found.id)}
 
 
 def _note(actor: Actor, intent: Intent) -> None:

@@ -17,7 +17,7 @@ from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import Securable
 from outside import mirror
-from outside.calls import load, system_actor
+from outside.calls import levels_of, load, system_actor
 from outside.mirror_schemas import meet_schemas
 from outside.tombstones import bury
 from providers.answers import Remote
@@ -139,15 +139,15 @@ def fetch(actor: Actor, found: Located, provider: Provider, kept: Mirror) -> Rem
     try:
         if found.kind == Kind.SCHEMA:
             return load(actor, found, provider, kept.levels)
-        return _load_table(actor, found, provider, found.nodes[-2].id, kept.wire_name)
+        return _load_table(actor, found.above(), provider, kept.wire_name)
     except NotFound:
         _bury(kept.securable, provider, asked_at)
         raise found.missing() from None
 
 
-def _load_table(actor: Actor, found: Located, provider: Provider, schema_id: int, name: str) -> Remote:
+def _load_table(actor: Actor, schema: Located, provider: Provider, name: str) -> Remote:
     """Raises NotFound where it is gone, or what has its name is a view."""
-    remote = load(actor, found, provider, mirror.levels_at(schema_id) or [], name)
+    remote = load(actor, schema, provider, levels_of(schema) or [], name)
     if remote.kind != Kind.TABLE:
         raise NotFound(f"{name} is a {remote.kind} in its own system, not a table.", kind=Kind.TABLE)
     return remote
@@ -170,7 +170,7 @@ def bury_if_gone(actor: Actor, container: Located, provider: Provider, row: Mirr
         if row.securable.kind == Kind.SCHEMA:
             load(actor, container, provider, row.levels)
         else:
-            _load_table(actor, container, provider, container.id, row.wire_name)
+            _load_table(actor, container, provider, row.wire_name)
     except NotFound:
         return _bury(row.securable, provider, asked_at)
     return False

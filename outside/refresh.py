@@ -19,7 +19,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock
 from catalogs.lookup import by_id, find
-from catalogs.models import Catalog, Mirror, RefreshRun
+from catalogs.models import Catalog, Mirror, RefreshRun, Schema
 from catalogs.services.changes import require_enabled
 from catalogs.services.holding import Held, write_to
 from catalogs.services.opening import provider_at
@@ -31,7 +31,7 @@ from metalake.kinds import Kind
 from metalake.leases import TakenOver
 from metalake.lineage import Address, Located
 from outside import mirror
-from outside.calls import PATIENCE, SYSTEM, pages, system_actor
+from outside.calls import PATIENCE, SYSTEM, levels_of, pages, system_actor
 from outside.mirror import Tally
 from outside.mirror_schemas import meet_schemas
 from outside.reading import bury_if_gone
@@ -189,23 +189,45 @@ def _walk(run: RefreshRun, told: Callable[[RefreshRun], None]) -> None:
     actor, provider = system_actor(), provider_at(catalog)
     run.seen = run.counted
     listed: set[str] = set()
+    if provider.keeps_outside(Kind.SCHEMA):
+        listed = _schemas(run, actor, catalog, provider, told)
+    for name in _names_to_compare(catalog, provider, listed):
+        if name > run.after:
+            _tables(run, actor, _schema(catalog, provider, name), provider, told)
+            run.after, run.counted = name, run.seen
+            _save(run, "after", "counted")
+    if provider.keeps_outside(Kind.SCHEMA):
+        _drop_missing(run, actor, catalog, provider, mirror.of_schemas(catalog.id), listed)
+
+
+def _schemas(
+    run: RefreshRun, actor: Actor, catalog: Located, provider: Provider, told: Callable[[RefreshRun], None]
+) -> set[str]:
+    """What the system calls its schemas, which are met here."""
+    listed: set[str] = set()
     asked_at = timezone.now()
     for page in pages(actor, catalog, provider, "list_schemas"):
         tally = meet_schemas(catalog, provider, page, asked_at)
         listed |= {schema.name for schema in page}
         _count(run, tally, told, again=bool(run.after))
-    for name in sorted(listed):
-        if name > run.after:
-            _tables(run, actor, _schema(catalog, name), provider, told)
-            run.after, run.counted = name, run.seen
-            _save(run, "after", "counted")
-    known = mirror.of_schemas(catalog.id)
-    _drop_missing(run, actor, catalog, provider, known, listed)
+    return listed
 
 
-def _schema(catalog: Located, name: str) -> Located | None:
-    row = Mirror.objects.filter(in_catalog_id=catalog.id, wire_name=name, securable__kind=Kind.SCHEMA).first()
-    return None if row is None else by_id(row.pk)
+def _names_to_compare(catalog: Located, provider: Provider, listed: set[str]) -> list[str]:
+    """The schemas whose tables are compared, by the name that `_schema` takes, in its order."""
+    if not provider.keeps_outside(Kind.TABLE):
+        return []
+    if not provider.keeps_outside(Kind.SCHEMA):
+        listed = set(Schema.objects.filter(in_catalog_id=catalog.id).values_list("physical_name", flat=True))
+    return sorted(listed)
+
+
+def _schema(catalog: Located, provider: Provider, name: str) -> Located | None:
+    """The schema that has this name now: the system's for it, or our physical name where schemas are ours."""
+    schemas = Schema.objects.filter(in_catalog_id=catalog.id)
+    its_name = "mirror__wire_name" if provider.keeps_outside(Kind.SCHEMA) else "physical_name"
+    schema_id = schemas.filter(**{its_name: name}).values_list("pk", flat=True).first()
+    return None if schema_id is None else by_id(schema_id)
 
 
 def _tables(
@@ -216,7 +238,7 @@ def _tables(
     told: Callable[[RefreshRun], None],
 ) -> None:
     """Nothing for a schema whose name cannot be one here, or that went away since it was listed."""
-    levels = mirror.levels_at(schema.id) if schema is not None else None
+    levels = levels_of(schema) if schema is not None else None
     if schema is None or levels is None:
         return
     names: set[str] = set()

@@ -24,6 +24,7 @@ from metalake.lineage import Address, Located
 from metalake.models import Securable, new_id
 from metalake.names import dotted
 from outside import intents, mirror
+from outside.calls import levels_of
 from outside.intents import Draft, Work, step
 from outside.reading import current
 from outside.schema_places import asked_now, making, place_to_make, publish_place
@@ -48,7 +49,7 @@ def rename(actor: Actor, found: Located, target: Address, *, iceberg: bool = Fal
         policy.require(actor, operations.CREATE_TABLE, home)
         place = place_to_make(actor, home, provider)
         if place is None:
-            asked_now(actor, home, provider)
+            asked_now(actor, home)
     kept = current(actor, found, provider, force=True)
     require_shown(found, provider, kept, iceberg)
     name = provider.names.folded(target.leaf or "")
@@ -81,12 +82,12 @@ def _renaming(
     actor: Actor, provider: Provider, table: Located, remote: Remote, home: Located, place: Remote | None, name: str
 ) -> Draft:
     """The intent to rename a table, and before it to make the other schema's `place` where that has none."""
-    levels = mirror.levels_at(home.id) if place is None else mirror.provider_levels(place)
+    levels = levels_of(home) if place is None else mirror.provider_levels(place)
     if levels is None:
         raise Conflict(f"Schema {home.path.logical()} lost its place meanwhile; try again.", kind=Kind.SCHEMA)
     marker, above, by_owner = new_id(), table.nodes[-2].id, places.chooses(actor, table)
     first, on_the_way = making(place, home, marker)
-    calls = provider.tables.renaming(mirror.levels_at(above) or [], levels, name, remote, str(marker))
+    calls = provider.tables.renaming(levels_of(table.above()) or [], levels, name, remote, str(marker))
     return Draft(
         id=marker,
         verb="rename_table",

@@ -8,25 +8,31 @@ from django.utils import timezone
 
 from authz.actor import Actor
 from catalogs.models import Intent
+from catalogs.services.opening import provider_at
+from catalogs.stores import store_for
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import mirror, nesting
+from outside.calls import levels_of
 from outside.intents import Name, step
-from outside.reading import current
 from outside.work import names_on
 from providers.answers import Remote
 from providers.base import Provider
 
 
-def asked_now(actor: Actor, home: Located, provider: Provider) -> Remote:
+def home_of(actor: Actor, schema: Located) -> str | None:
+    """Where Iceberg tables of a schema go that name no place, if its system has a say in that."""
+    return provider_at(schema).pointers.home_of(store_for(schema, Kind.SCHEMA).as_remote(actor, schema))
+
+
+def asked_now(actor: Actor, home: Located) -> Remote:
     """A schema that has its place, asked now. Raises NotFound where it is gone, or another has its name there."""
-    kept = current(actor, home, provider, force=True)
-    return Remote(kept.wire_name, kept.definition, kept.identity, kept.version, kind=Kind.SCHEMA)
+    return store_for(home, Kind.SCHEMA).as_remote(actor, home, refresh=True)
 
 
 def place_to_make(actor: Actor, home: Located, provider: Provider) -> Remote | None:
     """What a schema is to become there that only led to others so far; None for one that has its place."""
-    if mirror.levels_at(home.id) is not None:
+    if levels_of(home) is not None:
         return None
     if there := nesting.foreign_place(actor, home, provider, home.path):
         return there

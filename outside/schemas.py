@@ -83,15 +83,22 @@ def loaded(
     return row, kept.taken_at
 
 
-def folder_of(found: Located) -> str | None:
-    """Where Iceberg tables of a schema go that name no place, as the system last said; of one that is only a step to
-    others, where they would, if that is ours to say.
+def as_remote(actor: Actor, found: Located, *, refresh: bool) -> Remote:
+    """As the system last described the schema, or with `refresh` describes it now.
+
+    Of one that only leads to others, what it would be there. With `refresh` NotFound is raised of such a one, where it
+    is gone there, and where another has its name.
     """
-    provider, kept = provider_at(found), Mirror.objects.filter(pk=found.id).first()
-    if kept is not None:
-        return provider.pointers.home_of(Remote(kept.wire_name, kept.definition, kind=Kind.SCHEMA))
-    name = mirror.wire_name(provider.names.levels_of(found.path))
-    return provider.pointers.home_of(Remote(name, provider.schemas.draft(None, {}), kind=Kind.SCHEMA))
+    if refresh:
+        kept = current(actor, found, provider_at(found), force=True)
+    else:
+        there = Mirror.objects.filter(pk=found.id).first()
+        if there is None:
+            provider = provider_at(found)
+            name = mirror.wire_name(provider.names.levels_of(found.path))
+            return Remote(name, provider.schemas.draft(None, {}), kind=Kind.SCHEMA)
+        kept = there
+    return Remote(kept.wire_name, kept.definition, kept.identity, kept.version, kind=Kind.SCHEMA)
 
 
 def create(actor: Actor, ident: Address, comment: str | None, properties: dict[str, str]) -> Located:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from catalogs.services import commits
 from catalogs.services.changes import Alteration
 from catalogs.services.holding import Held
 from catalogs.services.pointers import as_called_now
-from catalogs.stores import CatalogStore, SchemaListing, SchemaRecord, SchemaStore
+from catalogs.stores import CatalogStore, SchemaListing, SchemaRecord, SchemaStore, store_for
 from catalogs.table_stores import (
     NewState,
     PartitionStore,
@@ -30,8 +30,22 @@ from formats.native.tables import CreateTableRequest
 from metalake.errors import Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, SchemaName
-from outside import creating, finding, ground, iceberg, nesting, partitions, reading, renaming, schemas, tables
+from outside import (
+    creating,
+    finding,
+    ground,
+    iceberg,
+    mirror,
+    nesting,
+    partitions,
+    reading,
+    renaming,
+    schema_places,
+    schemas,
+    tables,
+)
 from outside.work import again
+from providers.answers import Levels, Remote
 from providers.base import Provider
 from providers.metadata_files import MetadataFiles
 
@@ -75,10 +89,17 @@ class OutsideSchemas(SchemaStore):
         with_folder: bool = False,
     ) -> SchemaRecord:
         row, taken_at = schemas.loaded(actor, schema, force=refresh, as_published=as_published)
-        return SchemaRecord(schema.path, row, taken_at, schemas.folder_of(schema) if with_folder else None)
+        folder = store_for(schema, Kind.TABLE).pointers.home_of(actor, schema, row.properties) if with_folder else None
+        return SchemaRecord(schema.path, row, taken_at, folder)
 
     def require_there(self, actor: Actor, schema: Located) -> None:
         schemas.loaded(actor, schema)
+
+    def levels(self, schema: Located) -> Levels | None:
+        return mirror.levels_at(schema.id)
+
+    def as_remote(self, actor: Actor, schema: Located, *, refresh: bool = False) -> Remote:
+        return schemas.as_remote(actor, schema, refresh=refresh)
 
     def parents_to_hold(self, actor: Actor, catalog: Located, name: SchemaName) -> Held:
         return []  # its intent holds them
@@ -136,6 +157,9 @@ class OutsidePointers(PointerStore):
             return None
         return TableRecord(current.table, new.location, new.content)
 
+    def home_of(self, actor: Actor, schema: Located, properties: Mapping[str, str]) -> str | None:
+        return schema_places.home_of(actor, schema)
+
     def find_again(self, actor: Actor, address: Address, table: Located) -> Located:
         return again(actor, table, operations.COMMIT_TABLE)
 
@@ -151,7 +175,7 @@ class OutsideTables(TableStore):
     def meet(self, actor: Actor, schema: Located, name: str) -> bool:
         return finding.meet_table(actor, schema, name)
 
-    def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool) -> TableListing:
+    def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> TableListing:
         return TableListing(*tables.take_list(actor, schema, force=refresh, iceberg=iceberg))
 
     def load(self, actor: Actor, table: Located, *, refresh: bool = False, as_published: bool = False) -> TableRecord:

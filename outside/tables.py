@@ -18,6 +18,7 @@ from catalogs.services import places
 from catalogs.services.changes import keeping
 from catalogs.services.holding import hold_each
 from catalogs.services.opening import provider_at
+from catalogs.stores import store_for
 from formats.native.changes import as_json
 from metalake.errors import NotFound
 from metalake.kinds import Kind
@@ -25,9 +26,9 @@ from metalake.lineage import Located
 from metalake.models import new_id
 from metalake.names import dotted
 from outside import ground, intents, mirror
-from outside.calls import pages
+from outside.calls import levels_of, pages
 from outside.intents import Draft, step
-from outside.reading import current, fetch, kept_of, listed_since, settled
+from outside.reading import current, kept_of, listed_since, settled
 from outside.work import again, alteration, alteration_work, drop_work, files_kept, names_on, retried
 from providers.answers import METADATA_FILE, Remote
 from providers.base import Provider
@@ -59,7 +60,7 @@ def take_list(
     Also what was just made here, which a listing may not know yet. With `iceberg`, other formats are left out.
     """
     provider = provider_at(schema)
-    levels = mirror.levels_at(schema.id)
+    levels = levels_of(schema)
     if levels is None:
         return set(), timezone.now()
     names: set[str] | None = None
@@ -80,7 +81,7 @@ def _fetch_names(actor: Actor, schema: Located, provider: Provider, levels: list
             mirror.meet_tables(schema, page, taken_at)
             names |= mirror.table_names(page)
     except NotFound:
-        fetch(actor, schema, provider, kept_of(schema))
+        store_for(schema, Kind.SCHEMA).load(actor, schema, refresh=True)  # where it is gone, it goes here too
         raise
     return settled(actor, schema, provider, names, Kind.TABLE, taken_at)
 
@@ -160,7 +161,7 @@ def _alteration(
     fresh, marker = again(actor, found, operations.ALTER_TABLE), new_id()
     call = step(
         "alter_table",
-        schema=mirror.levels_at(fresh.nodes[-2].id),
+        schema=levels_of(fresh.above()),
         table=kept.wire_name,
         changes=changes,
         version=kept.version,
@@ -183,7 +184,7 @@ def drop(actor: Actor, found: Located, *, purge: bool, iceberg: bool = False) ->
 
     def decide(actor: Actor) -> Draft:
         fresh = again(actor, found, operations.DROP_TABLE)
-        levels = mirror.levels_at(fresh.nodes[-2].id)
+        levels = levels_of(fresh.above())
         return Draft(
             id=new_id(),
             verb="drop_table",

@@ -188,6 +188,11 @@ class Provider:
     def pointers(self) -> RemotePointers:
         return self.tables.pointers(self)
 
+    def keeps_outside(self, kind: Kind) -> bool:
+        """Whether the objects of this kind are kept by the outside system."""
+        offer = self.offered.get(kind)
+        return offer is not None and offer.remote is not None
+
     def _store(self, kind: Kind) -> RemoteStore:
         offer = self.offered.get(kind)
         if offer is None or offer.remote is None:

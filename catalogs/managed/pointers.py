@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -112,6 +113,9 @@ class ManagedPointers(PointerStore):
             return None
         _forget_old_files(new.files, current.metadata, new.metadata)
         return TableRecord(current.table, new.location, new.content)
+
+    def home_of(self, actor: Actor, schema: Located, properties: Mapping[str, str]) -> str | None:
+        return places.folder_of(schema, files_of(schema), properties).folder
 
     def find_again(self, actor: Actor, address: Address, table: Located) -> Located:
         return find_table(actor, address)

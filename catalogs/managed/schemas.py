@@ -8,19 +8,20 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock
 from catalogs import lookup
-from catalogs.models import Schema
+from catalogs.models import LEVELS, Schema
 from catalogs.services import chains, places
 from catalogs.services.chains import Chain
 from catalogs.services.changes import Alteration, event, require_enabled, row_of, save
 from catalogs.services.holding import Held, write_to
-from catalogs.services.opening import files_of
+from catalogs.services.opening import provider_at
 from catalogs.services.removal import remove
-from catalogs.stores import SchemaListing, SchemaRecord, SchemaStore
+from catalogs.stores import SchemaListing, SchemaRecord, SchemaStore, leaf_kinds, store_for
 from metalake.errors import NotEmpty
 from metalake.events import gone, record
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, SchemaName
 from metalake.models import Securable
+from providers.answers import Levels, Remote
 
 
 class ManagedSchemas(SchemaStore):
@@ -42,11 +43,19 @@ class ManagedSchemas(SchemaStore):
         with_folder: bool = False,
     ) -> SchemaRecord:
         row = row_of(Schema, schema)
-        folder = places.folder_of(schema, files_of(schema), row.properties).folder if with_folder else None
+        folder = store_for(schema, Kind.TABLE).pointers.home_of(actor, schema, row.properties) if with_folder else None
         return SchemaRecord(schema.path, row, folder=folder)
 
     def require_there(self, actor: Actor, schema: Located) -> None:
         pass
+
+    def levels(self, schema: Located) -> Levels:
+        return provider_at(schema).names.levels_of(schema.path)
+
+    def as_remote(self, actor: Actor, schema: Located, *, refresh: bool = False) -> Remote:
+        row = row_of(Schema, schema)
+        shown = {"comment": row.comment, "properties": row.properties}
+        return Remote(LEVELS.join(self.levels(schema)), shown, kind=Kind.SCHEMA)
 
     def parents_to_hold(self, actor: Actor, catalog: Located, name: SchemaName) -> Held:
         return [(chains.may_create(actor, catalog, name).parent, Lock.HANGS)]
@@ -89,6 +98,11 @@ class ManagedSchemas(SchemaStore):
         return write_to(actor, look, act, kind=Kind.SCHEMA)
 
     def drop(self, actor: Actor, address: Address, schema: Located, *, cascade: bool) -> str | None:
+        """A cascade does not reach what another system keeps in the schema."""
+        for kind in leaf_kinds(schema):
+            store_for(schema, kind).listing(actor, schema, refresh=True)
+        takes_all = cascade and not store_for(schema, Kind.CATALOG).is_mirrored
+
         def look(actor: Actor) -> Held:
             fresh = lookup.find(actor, address)
             policy.require(actor, operations.DROP_SCHEMA, fresh)
@@ -97,7 +111,7 @@ class ManagedSchemas(SchemaStore):
             return [(fresh, Lock.MOVES)]
 
         def act(actor: Actor, fresh: Located) -> None:
-            if not cascade and Securable.objects.filter(parent_id=fresh.id).exists():
+            if not takes_all and Securable.objects.filter(parent_id=fresh.id).exists():
                 raise NotEmpty(f"Schema {fresh.path.logical()} is not empty.", kind=Kind.SCHEMA)
             remove(fresh)
             record(event(actor, "schema.dropped", fresh, [gone(fresh.id)], cascade=cascade))

@@ -38,7 +38,7 @@ class ManagedTables(TableStore):
     def meet(self, actor: Actor, schema: Located, name: str) -> bool:
         return False
 
-    def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool) -> TableListing:
+    def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> TableListing:
         return TableListing()
 
     def load(self, actor: Actor, table: Located, *, refresh: bool = False, as_published: bool = False) -> TableRecord:
