@@ -1,4 +1,4 @@
-"""What Glue says of its objects as answers of ours, and when one of them is another than was meant."""
+"""Glue's answers as Remotes, and checks that an object is still the same."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def partition_of(of: HiveTable, partition: Mapping[str, Any]) -> Remote:
 
 
 def require_same(remote: Remote, identity: str) -> None:
-    """Raise NotFound for another object that has taken the name."""
+    """Raise NotFound if another object has the name by now."""
     if identity and remote.identity and remote.identity != identity:
         raise NotFound(f"{remote.kind.capitalize()} {remote.name} was made anew in AWS Glue.", kind=remote.kind)
 
@@ -57,7 +57,7 @@ def changed(schema: Levels, table: str) -> Conflict:
 
 
 def after_write(read: Callable[[], Remote]) -> Remote:
-    """What a write has made. Raises OutcomeUnknown where that is not told, since something was made."""
+    """Read back the object after a write. Raises OutcomeUnknown if that fails, since the write was made."""
     try:
         return read()
     except ProviderUnavailable as failure:
@@ -65,6 +65,6 @@ def after_write(read: Callable[[], Remote]) -> Remote:
 
 
 def writable(glue: GlueClient, fields: Mapping[str, Any], shape: str) -> dict[str, Any]:
-    """Those of the fields that a request's structure takes."""
-    accepted = glue.writable(shape) - {"ViewDefinition"}  # which is written in another form than it is read
+    """The fields that a request's structure accepts."""
+    accepted = glue.writable(shape) - {"ViewDefinition"}  # written in another form than it is read
     return {name: value for name, value in fields.items() if name in accepted}

@@ -1,4 +1,4 @@
-"""A catalog of the AWS Glue Data Catalog: its settings, its client, where its tables go, and which it is."""
+"""A catalog of the AWS Glue Data Catalog: its settings, its client, its tables' places, and which Glue it leads to."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class GlueCatalog(HiveLikeCatalog):
 
     @cached_property
     def given(self) -> GlueSettings:
-        """Without the seconds, of which an older row may hold what is not valid any more; `seconds_of` reads them."""
+        """The settings without the two in seconds, which `seconds_of` reads: older rows may have invalid ones."""
         others = {key: value for key, value in self.properties.items() if key not in (CACHE_TTL, REFRESH_INTERVAL)}
         return GlueSettings.model_validate(others)
 
@@ -72,7 +72,7 @@ class GlueCatalog(HiveLikeCatalog):
 
     @property
     def only_formats(self) -> frozenset[str] | None:
-        """A table of Hive's has a file format, too."""
+        """The table formats of the filter; a Hive table also has a file format, so those are added for `hive`."""
         words = self.given.shown_formats
         if "all" in words:
             return None
@@ -84,7 +84,7 @@ class GlueCatalog(HiveLikeCatalog):
 
     @cached_property
     def io(self) -> FileIO:
-        """Reached as Glue is, except for what the properties of storage say."""
+        """The storage, with Glue's region and credentials unless the storage properties give others."""
         reach_storage(self.properties)
         ours = {} if "client.region" in self.properties else {"s3.region": self.given.region}
         if self.properties.keys().isdisjoint(("s3.access-key-id", "client.access-key-id")):
@@ -103,7 +103,7 @@ class GlueCatalog(HiveLikeCatalog):
             check_role(self.given.role)
 
     def system_names(self) -> list[str]:
-        """The account where it is known; keys and the server's identity have one each, which STS knows."""
+        """The account and region; without a known account, the keys or the server's identity, which imply one."""
         given = self.given
         if given.account:
             return [f"glue://{given.account}/{given.region}"]
@@ -113,7 +113,7 @@ class GlueCatalog(HiveLikeCatalog):
         return [f"glue://key-{key}/{given.region}/{given.glue_endpoint or ''}".rstrip("/")]
 
     def system(self) -> list[str]:
-        """An endpoint of another address than AWS's knows accounts of its own, which AWS's STS is not asked for."""
+        """`system_names`, and the account as STS gives it; a custom Glue endpoint has accounts that AWS's STS lacks."""
         names, given = self.system_names(), self.given
         if given.account or (given.keys and given.glue_endpoint and not given.sts_endpoint):
             return names
@@ -126,7 +126,7 @@ class GlueCatalog(HiveLikeCatalog):
         self.check_locations()
         try:
             self.glue.call("GetDatabases", MaxResults=1)
-        except ProviderUnavailable as failure:  # an address of its own takes any region's name, but not AWS behind it
+        except ProviderUnavailable as failure:  # with a custom endpoint the region is not checked before the call
             if wrong := wrong_region("glue", self.given.region):
                 failure.message += f" By the way, {wrong}"
             raise

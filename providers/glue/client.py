@@ -1,4 +1,4 @@
-"""Calls to AWS Glue, and what its refusals and silences mean."""
+"""Calls to AWS Glue; its refusals and broken connections become our errors."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ NOT_SENT = (
 
 
 class GlueClient:
-    """Glue as a catalog's settings reach it; cheap to make, since the connections are shared."""
+    """A client with a catalog's settings; cheap to make, since connections are shared."""
 
     def __init__(self, given: GlueSettings) -> None:
         self._where = (given.region, given.glue_endpoint, given.keys, given.role)
-        self._sts = given.sts_endpoint if given.keys else None  # the server's own is asked about at AWS alone
+        self._sts = given.sts_endpoint if given.keys else None  # only AWS knows the account of the server's identity
         self._catalog = {"CatalogId": given.catalog_id} if given.catalog_id else {}
 
     def call(self, operation: str, place: Sequence[str] = (), /, **parameters: Any) -> dict[str, Any]:
-        """The answer to one call about a database, a table or a partition, named by its place.
+        """Make one call about the database, table or partition at `place`, its names from the database down.
 
-        Raises what the verbs of a provider raise; for a creation, NotFound is about what it was to be made in.
+        Raises the errors of a provider's verbs; for a creation, NotFound is about the missing parent.
         """
         self.credentials()
         if not operation.startswith("Get"):
@@ -80,20 +80,20 @@ class GlueClient:
         return answer
 
     def credentials(self) -> ReadOnlyCredentials:
-        """The keys in force. Raises ProviderUnavailable where there are none; nothing was asked of Glue then."""
+        """The current keys. Raises ProviderUnavailable if there are none; Glue was not called then."""
         with _answering("GetCredentials", ()):
             frozen: ReadOnlyCredentials = _client(*self._where)._get_credentials().get_frozen_credentials()
         return frozen
 
     def account(self) -> str:
-        """The account of the keys in force, as STS says. Raises ProviderUnavailable."""
+        """The account of the current keys, from STS. Raises ProviderUnavailable."""
         region, _, keys, role = self._where
         with _answering("GetCallerIdentity", ()):
             asked = _client(region, self._sts, keys, role, "sts").get_caller_identity()
         return str(asked["Account"])
 
     def writable(self, shape: str) -> frozenset[str]:
-        """The fields that a request's structure, such as TableInput, takes."""
+        """The fields that a request's structure, such as TableInput, accepts."""
         with _answering("GetCredentials", ()):
             return frozenset(_client(*self._where).meta.service_model.shape_for(shape).members)
 
@@ -112,7 +112,7 @@ def _client(
 
 @contextmanager
 def _answering(operation: str, place: Sequence[str]) -> Iterator[None]:
-    """Turn botocore's exceptions into ours. What AWS says is repeated only where it is about the request's content."""
+    """Turn botocore's exceptions into ours; AWS's own text is repeated only if it is about the request's content."""
     try:
         yield
     except aws.ClientError as refusal:

@@ -1,4 +1,4 @@
-"""A table's entry in Glue, read and changed."""
+"""Read and change a table's entry in Glue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read_table(glue: GlueClient, schema: Levels, table: str) -> dict[str, Any]:
 
 
 def update(glue: GlueClient, schema: Levels, entry: dict[str, Any], wanted: HiveTable) -> Remote:
-    """Make the difference, and nothing else, to the table as it is. Raises Conflict if it changes meanwhile."""
+    """Change in the entry only what differs from `wanted`. Raises Conflict if the table changes meanwhile."""
     name = entry["Name"]
     before, after = table_input(hive_table(entry)), table_input(replace(wanted, name=name))
     glue.call(

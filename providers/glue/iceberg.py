@@ -1,4 +1,4 @@
-"""The columns of an Iceberg table as Iceberg's own Glue catalogs repeat them in its entry."""
+"""The columns of an Iceberg table in its entry, as Iceberg's own Glue catalogs write them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def described(entry: HiveTable, metadata: Json) -> HiveTable:
 
 
 def _columns(metadata: Json) -> Iterator[HiveColumn]:
-    """Those of the current schema, then those that older schemas had, each name once."""
+    """The columns of the current schema, then those of older schemas, each name once."""
     current = current_schema(metadata)
     seen: set[str] = set()
     for schema in (current, *(metadata.get("schemas") or ())):
@@ -41,7 +41,7 @@ def _word(value: bool) -> str:
 
 
 def shown_columns(table: HiveTable, native: list[Json]) -> list[Json]:
-    """The native columns of the current schema, as nullable as Iceberg has them."""
+    """The native columns of the current schema, nullable where they are optional in Iceberg."""
     parameters = {column.name: column.parameters for column in table.columns}
     return [
         column | {"nullable": parameters.get(column["name"], {}).get(OPTIONAL) != "false"}

@@ -1,4 +1,4 @@
-"""Glue's databases and tables to definitions and back; a definition is JSON: of a table, that of a HiveTable."""
+"""Translate Glue's databases and tables to definitions and back; a table's definition is the JSON of a HiveTable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from formats.hive.tables import HiveColumn, HiveTable, SortColumn
 
 Json = dict[str, Any]
 
-# What Glue says of a table beside its content, and what `hive_table` reads.
+# Fields of Glue about an entry, which are no part of the definition; the fields that `hive_table` reads follow.
 _ABOUT = {
     *("Name", "DatabaseName", "CatalogId", "CreateTime", "UpdateTime", "VersionId", "CreatedBy"),
     *("IsRegisteredWithLakeFormation", "Status"),
@@ -32,12 +32,12 @@ _READ_OF_STORAGE = {
 
 
 def moment(value: datetime | None) -> str:
-    """The same on every machine: botocore answers in the local time zone."""
+    """A time in UTC, the same on every machine: botocore answers in the local time zone."""
     return value.astimezone(UTC).isoformat() if value else ""
 
 
 def hive_table(table: Mapping[str, Any]) -> HiveTable:
-    """A table as Glue answers it; what a HiveTable has no place for goes into its `rest` by Glue's own names."""
+    """A table from Glue's answer; fields that a HiveTable does not have go into its `rest` by Glue's names."""
     storage: Mapping[str, Any] = table.get("StorageDescriptor") or {}
     serde: Mapping[str, Any] = storage.get("SerdeInfo") or {}
     return HiveTable(
@@ -79,7 +79,7 @@ def _json(value: Any) -> Any:
 
 
 def table_input(table: HiveTable) -> Json:
-    """The table as Glue takes it; `rest` may add fields that it only answers."""
+    """The table as input for Glue; `rest` may add fields that Glue answers but does not accept."""
     storage = {
         "Columns": [_glue_column(column) for column in table.columns],
         "NumberOfBuckets": table.num_buckets,
@@ -120,7 +120,7 @@ def _glue_column(column: HiveColumn) -> Json:
 
 
 def database_definition(database: Mapping[str, Any]) -> Json:
-    """`comment`, `location`, `parameters`, and whatever else Glue says of a database under `rest`."""
+    """`comment`, `location` and `parameters` of a database, and Glue's other fields under `rest`."""
     read = {"Name", "CreateTime", "CatalogId", "Description", "LocationUri", "Parameters"}
     return {
         "comment": database.get("Description"),
@@ -137,7 +137,7 @@ def database_input(name: str, definition: Mapping[str, Any]) -> Json:
 
 
 def merged(stored: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> Json:
-    """What is kept there with the difference between two inputs made to it, and nothing else."""
+    """The stored entry with the difference between two inputs applied, and nothing else changed."""
     result = dict(stored)
     for name in before.keys() | after.keys():
         was, now = before.get(name), after.get(name)

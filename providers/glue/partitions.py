@@ -12,7 +12,7 @@ from providers.glue.entries import read_table
 from providers.glue.mapping import hive_table
 from providers.hive_like.partitions import HiveLikePartitions
 
-PAGE = 1000  # what Glue gives at most
+PAGE = 1000  # Glue's maximum
 
 
 class GluePartitions(HiveLikePartitions):
@@ -34,7 +34,7 @@ class GluePartitions(HiveLikePartitions):
         )
 
     def add(self, schema: Levels, table: str, definition: Json, by_owner: bool = False) -> Remote:
-        """Its files are read as the table's are."""
+        """Add a partition with the table's storage descriptor, by which its files are read."""
         entry = read_table(self.provider.glue, schema, table)
         name, descriptor = definition["name"], entry.get("StorageDescriptor") or {}
         below = descriptor.get("Location")
@@ -49,7 +49,7 @@ class GluePartitions(HiveLikePartitions):
         return after_write(lambda: self.load(schema, table, name))
 
     def drop(self, schema: Levels, table: str, partition: str, by_owner: bool = False) -> None:
-        """The entry goes, the files stay."""
+        """Delete the entry; the files stay."""
         of = self._partitioned(schema, table)
         values = partition_values(of.partition_keys, partition)
         where = {"DatabaseName": schema[0], "TableName": table, "PartitionValues": values}

@@ -1,4 +1,4 @@
-"""Glue's tables that point to Iceberg metadata."""
+"""Iceberg tables in Glue: entries that point to metadata files."""
 
 from __future__ import annotations
 

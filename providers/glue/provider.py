@@ -1,4 +1,4 @@
-"""glue: the AWS Glue Data Catalog, with tables of every format that it holds."""
+"""glue: the AWS Glue Data Catalog, with tables of every format in it."""
 
 from __future__ import annotations
 

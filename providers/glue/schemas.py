@@ -14,7 +14,7 @@ from providers.glue.mapping import database_input, merged
 from providers.hive_like.meaning import marked
 from providers.hive_like.schemas import HiveLikeSchemas
 
-PAGE = 100  # what Glue gives at most
+PAGE = 100  # Glue's maximum
 
 
 class GlueSchemas(HiveLikeSchemas):
@@ -56,7 +56,7 @@ class GlueSchemas(HiveLikeSchemas):
         return after_write(lambda: self.load(schema))
 
     def drop(self, schema: Levels, identity: str, cascade: bool = False, by_owner: bool = False) -> None:
-        """Glue itself deletes the tables of a database that it deletes, and no files."""
+        """Delete the database; with `cascade`, Glue deletes its tables too, but no files."""
         require_same(self.load(schema), identity)
         glue = self.provider.glue
         if not cascade and glue.call("GetTables", schema, DatabaseName=schema[0], MaxResults=1)["TableList"]:

@@ -1,4 +1,4 @@
-"""What a Glue catalog can be told, and what of it is wrong by itself."""
+"""The declared properties of a Glue catalog, and checks that need no connection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENDPOINTS = ("aws-glue-endpoint", "aws-sts-endpoint")
 
 
 class GlueSettings(PlacedSettings, ExternalSettings):
-    """A blank value is as good as none, but for seconds, which every catalog reads alike."""
+    """Settings in which a blank value counts as missing, except for seconds, which all catalogs read the same way."""
 
     model_config = ConfigDict(populate_by_name=False)
 
@@ -89,7 +89,7 @@ class GlueSettings(PlacedSettings, ExternalSettings):
 
     @property
     def account(self) -> str | None:
-        """Whose Glue catalog it is, as far as the settings say: an id, or that of the role's account."""
+        """The owner of the Glue catalog as far as the settings say: its id, or the role's account; None if unknown."""
         return self.catalog_id or (self.role_arn.split(":")[4] if self.role_arn else None)
 
     @property
@@ -98,13 +98,13 @@ class GlueSettings(PlacedSettings, ExternalSettings):
 
 
 def read_shown_formats(table_type_filter: str | None, table_format_filter: str | None) -> frozenset[str]:
-    """The words of the filter that is set; a blank one is none. Raises Invalid for an unknown word."""
+    """The words of the first filter that is not blank. Raises Invalid for an unknown word."""
     text = next((each for each in (table_type_filter, table_format_filter) if each and each.strip()), "")
     return read_filter(text, "Property 'table-type-filter'")
 
 
 def check_settings(given: GlueSettings) -> None:
-    """Raises Invalid for what contradicts itself or what AWS would not take, looking no host up."""
+    """Raise Invalid for contradictions and for values that AWS would refuse; no host is looked up."""
     with at("Property 'aws-region'"):
         check_region("glue", given.region, given.glue_endpoint)
     if given.catalog_id and not CATALOG_ID.fullmatch(given.catalog_id):

@@ -20,7 +20,7 @@ from providers.glue.pointers import GluePointers
 from providers.hive_like.meaning import formats_of_remote, marked
 from providers.hive_like.tables import HiveLikeTables
 
-PAGE = 100  # what Glue gives at most
+PAGE = 100  # Glue's maximum
 
 
 class GlueTables(HiveLikeTables):
@@ -81,7 +81,7 @@ class GlueTables(HiveLikeTables):
         by_owner: bool = False,
         version: str | None = None,
     ) -> None:
-        """The entry goes, the files stay, also with `purge`. With a version, only the table as it was then."""
+        """Delete the entry; the files always stay. With `version`, raises Conflict if the table has changed."""
         there = self.load(schema, table)
         require_same(there, identity)
         if version is not None and there.version != version:
@@ -95,7 +95,7 @@ class GlueTables(HiveLikeTables):
         return self.provider.given.default_table_format
 
     def placed(self, schema: Remote, asked: CreateTableRequest) -> dict[str, str]:
-        """Glue decides nothing."""
+        """The properties of a new table, always with a location, since Glue does not choose one."""
         place = self.provider.places.place_of(schema, asked.name, asked.properties.get("location"))
         return {"table-type": EXTERNAL_TABLE} | asked.properties | {"location": place}
 
@@ -115,7 +115,7 @@ class GlueTables(HiveLikeTables):
     def renaming(
         self, schema: Levels, to_schema: Levels, to_table: str, table: Remote, marker: str
     ) -> Sequence[tuple[str, Json]]:
-        """A second entry for the same metadata file, then the first one goes, unless it was changed meanwhile."""
+        """Make a second entry for the same metadata file, then drop the first, unless it was changed meanwhile."""
         if self.pointed.location(table.definition) is None:
             raise Unsupported(
                 "AWS Glue cannot rename a table, and only an Iceberg table can be entered under another name without "

@@ -1,4 +1,4 @@
-"""Single calls of a metastore, and what they give as ours."""
+"""Single calls of a metastore, with answers as Remotes and failures as our errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ KEEP_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 
 
 def part_of(items: Sequence[Any], after: str | None, size: int) -> tuple[list[Any], str | None]:
-    """The items that follow a name, and the name that the next ones follow; an item is a name or begins with one."""
+    """Up to `size` items after the name `after`, and the name to continue after, None at the end.
+
+    An item is a name or a tuple that begins with one; items are sorted by name.
+    """
 
     def name_of(item: Any) -> str:
         return item if isinstance(item, str) else item[0]
@@ -46,7 +49,10 @@ def find_database(metastore: Metastore, name: str) -> Remote | None:
 
 
 def read_kinds(metastore: Metastore, database: str) -> list[tuple[str, str]]:
-    """Three lists of names, which a metastore gives twenty times as fast as one list of names with kinds."""
+    """The names and kinds of a database's tables and views.
+
+    Read as three lists of names, which is twenty times faster than the metastore's list of names with kinds.
+    """
     about = About(Kind.SCHEMA, database)
     names = metastore.call("get_all_tables", database, about=about)
     views: set[str] = set()
@@ -60,7 +66,7 @@ def read_table(metastore: Metastore, database: str, table: str) -> Table:
 
 
 def read_same(metastore: Metastore, database: str, table: str, identity: str) -> Table:
-    """The table as it is. Raises NotFound where it is another one by now."""
+    """The table as it is now. Raises NotFound if another table has its name."""
     there = read_table(metastore, database, table)
     if table_of(there).identity != identity:
         raise NotFound(f"Table {database}.{table} does not exist: another has its name now.", kind=Kind.TABLE)
@@ -76,7 +82,7 @@ def is_there(metastore: Metastore, database: str, table: str) -> bool:
 
 
 def read_partitioned(metastore: Metastore, database: str, table: str) -> tuple[Table, tuple[HiveColumn, ...]]:
-    """The table and its partition keys. Raises Unsupported where it has none."""
+    """The table and its partition keys. Raises Unsupported if it has none."""
     there = read_table(metastore, database, table)
     keys = hive_table(there).partition_keys
     if not keys:
@@ -97,8 +103,9 @@ def require_same(remote: Remote, version: str) -> None:
 
 
 def alter(metastore: Metastore, changed: Table, last: str, expected: tuple[str, str]) -> Remote:
-    """Alter a table that was touched last when it was read; refused where `expected` is not as it was, by metastores
-    that can do so.
+    """Alter a table; `last` is its DDL_TIME when it was read, `expected` a parameter and the value that it had then.
+
+    A metastore that can check expected parameters refuses the call if the value has changed.
     """
     now = int(time.time())
     changed.parameters[DDL_TIME] = str(max(now, int(last) + 1) if last.isdecimal() else now)
@@ -116,10 +123,10 @@ def send_alteration(metastore: Metastore, database: str, table: str, changed: Ta
 
 
 def move_path(table: Table, home: str | None, target: str | None, name: str) -> None:
-    """Spark looks for the files of a managed table of its own by another parameter, which a metastore leaves.
+    """Change the parameter by which Spark finds the files of its managed tables, which a metastore does not change.
 
-    A metastore moves such files where they lie in their schema's folder. Where to is said in the call that has it do
-    so: between two calls the table would be without its rows.
+    For a rename, in which a metastore moves files that lie in their schema's folder. The parameter changes in the same
+    call, since between two calls the table would have no rows.
     """
     serde = table.sd.serdeInfo if table.sd else None
     path = (serde.parameters or {}).get("path") if serde else None
@@ -137,7 +144,10 @@ def drop(metastore: Metastore, database: str, table: str, *, with_files: bool = 
 
 
 def ours(there: Remote, made: Json) -> Remote:
-    """What is there already, if it is this very creation: a metastore repeats its own failed transactions."""
+    """The existing object if this creation made it: a metastore repeats its own failed transactions.
+
+    Raises AlreadyExists if it does not have our marker.
+    """
     marker = marker_of(made)
     if not marker or marker_of(there.definition) != marker:
         raise AlreadyExists(f"{there.kind.capitalize()} {there.name} already exists.", kind=there.kind)
@@ -146,7 +156,7 @@ def ours(there: Remote, made: Json) -> Remote:
 
 @contextmanager
 def once_written(anything: bool = True) -> Iterator[None]:
-    """After something was written, no failure may say that nothing was."""
+    """Turn every failure into OutcomeUnknown if `anything` was written before, so that none says nothing was done."""
     try:
         yield
     except MetalakeError as failure:

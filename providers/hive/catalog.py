@@ -23,14 +23,15 @@ from providers.places import require_no_metadata_host
 from providers.reaching.endpoints import Endpoint
 from providers.reaching.metastores import check_metastores, parse_metastores, systems_at, systems_named
 
-ROOT = "default"  # the database that every metastore begins with
+ROOT = "default"  # the database that every metastore has from the start
 TO_NAME = "put it among the catalog's allowed-locations, or leave the location out"
 
 
 class HivePlaces(HiveLikePlaces):
     def hive_place(self, location: str, *own: str | None) -> str:
-        """Where the catalog names no places, only what is `own` is taken: a metastore deletes a managed table's folder,
-        whoever else's files are in it.
+        """Check a requested location. In a catalog without places, only the `own` locations are allowed.
+
+        A metastore deletes the whole folder of a managed table, even with files of others in it. Raises Invalid.
         """
         place = locations.normalise(location)
         require_no_metadata_host(place)
@@ -39,7 +40,7 @@ class HivePlaces(HiveLikePlaces):
         return self.allowed_place(place, *own)
 
     def home_of(self, schema: Remote) -> str | None:
-        """The database's own place, which it always has, where the catalog names it or has no warehouse."""
+        """The database's own location, if the catalog names it or has no warehouse; else a folder in the warehouse."""
         own = schema.definition["location"]
         warehouse = self.catalog.warehouse
         if own and (not warehouse or self.catalog.is_named(own)):
@@ -47,7 +48,7 @@ class HivePlaces(HiveLikePlaces):
         return f"{warehouse.removesuffix('/')}/{schema.name}.db" if warehouse else None
 
     def ground(self, schema: Remote) -> Ground:
-        """The first database lies where the folders of the others do, none of which has a dash."""
+        """The first database's location contains the folders of the others, whose names have no dash."""
         ground = super().ground(schema)
         return replace(ground, own=(), shared=ground.own) if schema.name == ROOT else ground
 

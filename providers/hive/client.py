@@ -1,4 +1,4 @@
-"""Connections to Hive metastores: kept for the next call while they are good, and whose failures are ours."""
+"""Connections to Hive metastores: reused while they are good; their failures become our errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from providers.hive.errors import ANSWERS_WHOLE, About, is_write, translated
 from providers.reaching.endpoints import CONNECT_SECONDS, READ_SECONDS, Endpoint
 from providers.reaching.metastores import CheckedSocket
 
-ANSWER_SECONDS = 25.0  # for one answer, however steadily its bytes come
+ANSWER_SECONDS = 25.0  # for one whole answer, even if its bytes keep coming
 ANSWER_BYTES = 256 * 2**20
 LONGEST_TEXT = 64 * 2**20
 MOST_ITEMS = 1_000_000
@@ -32,7 +32,7 @@ IDLE_SECONDS = 60.0
 
 
 class BoundedSocket(CheckedSocket):
-    """One answer may take so long and be so large, whatever is at the other end."""
+    """A socket that limits the time and the size of each answer."""
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(host, port, CONNECT_SECONDS, READ_SECONDS)
@@ -54,12 +54,12 @@ class BoundedSocket(CheckedSocket):
         return data
 
     def is_quiet(self) -> bool:
-        """Whether the other end neither said anything nor ended the connection."""
+        """Whether the other end has sent nothing and not closed the connection."""
         return not select.select([self.handle], [], [], 0)[0]
 
 
 class Metastore:
-    """An open connection. Raises ProviderUnavailable where there is nothing to connect to."""
+    """An open connection. Raises ProviderUnavailable if it cannot be opened."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.where = f"{endpoint.host}:{endpoint.port}"
@@ -78,7 +78,7 @@ class Metastore:
         self._transport.open()
 
     def call(self, method: str, *arguments: Any, about: About) -> Any:
-        """The answer of the metastore's method. Raises our errors, as `translated` has them."""
+        """Call a method of the metastore. Raises our errors, as `translated` makes them."""
         if is_write(method):
             require_time()
         self._socket.next_answer()
@@ -86,14 +86,14 @@ class Metastore:
         try:
             getattr(self._client, f"send_{method}")(*arguments)
         except (TException, OSError):
-            # A metastore acts on whole requests only.
+            # The metastore did nothing, since it acts on whole requests only.
             raise ProviderUnavailable(f"The connection to {self.where} broke before {method} was sent.") from None
         try:
             answer = getattr(self._client, f"recv_{method}")()
         except ANSWERS_WHOLE as refusal:
             self.is_good = True
             raise translated(refusal, method, about, self.where) from None
-        except Exception as failure:  # garbage may be anything to the decoder
+        except Exception as failure:  # the decoder may raise anything for a malformed answer
             raise translated(failure, method, about, self.where) from None
         self.is_good = True
         return answer
@@ -106,7 +106,7 @@ class Metastore:
 
 
 class Address(NamedTuple):
-    """Whose idle connections: a process that was forked off has none of its parent's."""
+    """The key of idle connections; with the process id, so that a forked process does not use its parent's."""
 
     process: int
     endpoints: tuple[Endpoint, ...]
@@ -118,7 +118,7 @@ _idle_lock = threading.Lock()
 
 @contextmanager
 def connection(endpoints: Sequence[Endpoint]) -> Iterator[Metastore]:
-    """A connection to the first of the metastores that takes one. Raises ProviderUnavailable: nothing was sent."""
+    """A connection to the first metastore that accepts one, perhaps a reused one. Raises ProviderUnavailable."""
     address = Address(os.getpid(), tuple(endpoints))
     metastore = _take(address) or connect(endpoints)
     try:
@@ -128,7 +128,7 @@ def connection(endpoints: Sequence[Endpoint]) -> Iterator[Metastore]:
 
 
 def connect(endpoints: Sequence[Endpoint]) -> Metastore:
-    """A new connection to the first that takes one."""
+    """A new connection to the first metastore that accepts one. Raises ProviderUnavailable: nothing was sent."""
     failures = []
     for endpoint in endpoints:
         try:

@@ -1,4 +1,4 @@
-"""What a metastore's refusals and silences mean, in our words."""
+"""Translate a metastore's refusals and broken connections to our errors."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from metalake.errors import (
 MISSING = (NoSuchObjectException, UnknownDBException, UnknownTableException)
 LOCKS = (NoSuchLockException, NoSuchTxnException, TxnAbortedException)
 WRONG = (InvalidObjectException, InvalidOperationException, InvalidInputException, InvalidPartitionException)
-# After these a connection may go on: the answer was read to its end.
+# After these errors the connection can be reused: the answer was read to its end.
 ANSWERS_WHOLE = (*MISSING, *LOCKS, *WRONG, AlreadyExistsException, MetaException, TApplicationException)
 
-# A metastore has one exception for much; its text tells what it is about.
+# A metastore raises one exception for many failures; its text says which one it is.
 ERRORS_BY_TEXT: list[tuple[re.Pattern[str], type[MetalakeError]]] = [
     (re.compile(r"is not empty"), NotEmpty),
     (re.compile(r"already exists"), AlreadyExists),
@@ -61,7 +61,7 @@ MAX_TEXT = 500
 
 
 class About(NamedTuple):
-    """What a call is about, for people: `table`, `flights.delays`."""
+    """The object of a call, for messages: `table`, `flights.delays`."""
 
     kind: str
     name: str
@@ -79,9 +79,9 @@ def is_write(method: str) -> bool:
 
 
 def translated(failure: Exception, method: str, about: About, where: str) -> MetalakeError:
-    """Our error for what a call of the metastore's method raised.
+    """Our error for an exception of a call to the metastore's method.
 
-    A write whose answer did not come, or says no more than that it failed, is an OutcomeUnknown; one that was refused
+    A write without an answer, or with one that only says that it failed, is an OutcomeUnknown; a write that was refused
     was not done.
     """
     text = " ".join((getattr(failure, "message", None) or str(failure)).split())[:MAX_TEXT]
@@ -114,7 +114,7 @@ def _by_text(text: str, about: About) -> MetalakeError | None:
 
 
 def _refused(text: str, method: str, about: About) -> MetalakeError:
-    """A write that fails for no reason of its own may have been made all the same: a listener may fail after it."""
+    """The error of a call that the metastore reports as failed; a write may be done: a listener can fail after it."""
     if DENIED.search(text):
         message = f"The metastore does not permit {method} of {about} to this server: {text}"
         return Refused(message, kind=about.kind, retryable=False)

@@ -1,7 +1,7 @@
-"""Whose files a metastore may be told to delete or to move, and on what a table may be put.
+"""Which files a metastore may be told to delete or move, and where a table may be put.
 
-What a metastore's entries say is known once all of them are listed; what no entry says, once the folder itself is
-looked at. Where that cannot be done, the catalog's owner answers for what lies there, and nobody else's drop deletes.
+All entries of the metastore are listed to see whose files lie in a folder, and the folder itself is listed to see files
+without an entry. If that is not possible, only the catalog's owner, who answers for the files, may have them deleted.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ OURS = "files of this server itself lie among its own, so they stay"
 UNLISTED = f"the metastore is too large to see in time whose files lie in its folder, so they stay; {OWNER}"
 UNSEEN = f"its folder cannot be looked at from here, so its files stay; {OWNER}"
 TO_ASK = "leave the location out, or ask the owner of the catalog, to whom all its places are open"
-FRESH = re.compile(r"-[0-9a-f]{32}")  # how `iceberg_place` ends the folder of a new table
-MOST = 16  # folders of one table that are looked at
+FRESH = re.compile(r"-[0-9a-f]{32}")  # how `HiveLikePointers.place` ends the folder of a new table
+MOST = 16  # folders of one table that are listed
 
 
 class TableFiles:
@@ -42,31 +42,31 @@ class TableFiles:
         self.catalog = catalog
 
     def folders(self) -> Folders:
-        """On a connection of its own, which a listing that takes too long would spoil for the write."""
+        """List what lies where, on a separate connection: a listing that times out spoils its connection."""
         with self.catalog.metastore() as metastore:
             return hive_folders.listed(metastore)
 
     def is_empty(self, place: str) -> bool | None:
-        """Whether nothing lies in a folder, be it that there is none; None where it cannot be looked at from here."""
+        """Whether a folder is empty or missing; None if this server cannot list it."""
         if place.partition("://")[0].lower() in locations.CLUSTERS:
             return None
         try:
             return storage.is_empty(self.catalog.io, self.catalog.pointers.files(place).allowed_place(place))
         except NotFound:
-            return False  # it is no folder
+            return False  # it is not a folder
         except MetalakeError:
             return None
 
     # What goes
 
     def has_files(self, table: Table) -> bool:
-        """Whether a metastore is to delete a table's files with it: not those of an Iceberg table."""
+        """Whether a drop deletes the table's files: those of managed tables, but not of Iceberg tables or views."""
         described = hive_table(table)
         is_iceberg = self.catalog.pointers.location(described.as_json()) is not None
         return not (described.is_view or described.is_external or is_iceberg)
 
     def why_files_stay(self, folders: Folders, table: Table, places: Sequence[Place], by_owner: bool) -> str | None:
-        """Why a metastore may not be told to delete what lies in these places of a table; None where it may."""
+        """Why a metastore may not delete the files in these places of a table; None if it may."""
         places = beside(places)
         if any(folders.hold_others(place, table) for place in places):
             return OTHERS
@@ -82,7 +82,10 @@ class TableFiles:
     def drop(
         self, metastore: Metastore, there: Table, folders: Folders | None, by_owner: bool, *, purge: bool = False
     ) -> str | None:
-        """Why files stay that a metastore would have deleted with the table."""
+        """Drop the table; why its files stay that a metastore would have deleted, or None.
+
+        Raises Unsupported if they are to be purged and must stay.
+        """
         with_files, why = False, None
         if self.has_files(there) and folders is not None:
             places = [*map(Place, places_of(there)[:1]), *folders.of(there)]
@@ -95,11 +98,11 @@ class TableFiles:
         return why
 
     def require_movable(self, table: Table, database: str, goal: str | None, name: str, by_owner: bool) -> None:
-        """Raise Invalid where a rename might take files of others along, or bring a table's own among them.
+        """Raise Invalid if a rename might move files of other tables, or put the table's files among theirs.
 
-        `goal` is the folder of the database that the table goes to.
+        `goal` is the folder of the target database.
         """
-        is_moved = (table.parameters or {}).get("EXTERNAL", "").upper() != "TRUE"  # all that a metastore goes by
+        is_moved = (table.parameters or {}).get("EXTERNAL", "").upper() != "TRUE"  # all that a metastore looks at
         if table.tableType in VIEW_TYPES or not (is_moved and goal and table.sd and table.sd.location):
             return
         folders, target = self.folders(), f"{goal.removesuffix('/')}/{name}"
@@ -119,13 +122,13 @@ class TableFiles:
     # What is put somewhere
 
     def is_fresh(self, definition: Json, plan: Json | None) -> bool:
-        """Whether a new Iceberg table goes where nothing lies yet, into a folder that is named for it alone."""
+        """Whether a new Iceberg table goes into an empty folder with a unique name, as our defaults have it."""
         pointer = written_for(definition, plan)
         place = (pointer or "").rpartition("/metadata/")[0]
         return bool(FRESH.search(place[-33:])) and self.is_empty(place) is True
 
     def require_place(self, table: Table, home: str | None, by_owner: bool) -> None:
-        """Raise Invalid for a new table on files that are there: of others, or of nobody any more."""
+        """Raise Invalid if a new table would own existing files, of other tables or of dropped ones."""
         if table.tableType in VIEW_TYPES:
             return
         place = table.sd.location or (f"{home.removesuffix('/')}/{table.tableName}" if home else None)
@@ -139,7 +142,7 @@ class TableFiles:
             self.require_unshared(table, [], by_owner)
 
     def require_unshared(self, table: Table, before: Sequence[str], by_owner: bool, *more: str) -> None:
-        """Raise Invalid where a table is put on files of others; it has the places `before` already."""
+        """Raise Invalid if a new place of a table has files of other tables; it had the places `before` already."""
         new = beside(map(Place, (*places_of(table), *more)), *map(Place, before))
         if by_owner or not new:
             return

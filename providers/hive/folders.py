@@ -1,7 +1,7 @@
-"""What lies where in a metastore: asked before it is told to delete or to move files, or to put a table on some.
+"""What lies where in a metastore: listed before it deletes or moves files, or puts a table on existing ones.
 
-A metastore deletes the folder of a managed table with it, whoever else's files are in it, and knows nothing of which
-tables lie in a folder. So its databases, tables and partitions are listed, all of them: a table may lie anywhere.
+A metastore deletes the whole folder of a managed table, even with files of others in it, and cannot say which tables
+lie in a folder. So all databases, tables and partitions are listed: a table may lie anywhere.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from providers.hive.client import Metastore
 from providers.hive.errors import About, Refused
 from providers.hive_like.meaning import POINTER
 
-LOOK_SECONDS = 8.0  # of a call's 30: a metastore that is larger than what is listed meanwhile is not looked through
+LOOK_SECONDS = 8.0  # of a call's 30 seconds; a listing that takes longer stops and is incomplete
 AT_ONCE = 500
 ALL = "*"
 VIRTUAL_VIEW = "VIRTUAL_VIEW"
@@ -34,7 +34,7 @@ SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(.*)", re.DOTALL)
 
 
 class Reading(NamedTuple):
-    """A place taken apart; an empty storage or host may be any."""
+    """A parsed place; an empty storage or host matches any."""
 
     storage: str
     host: str
@@ -47,7 +47,7 @@ class Reading(NamedTuple):
 
 
 class Place:
-    """A place as a metastore has it, in whatever spelling."""
+    """A place in any spelling that a metastore may have, with all the ways to read it."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -57,19 +57,19 @@ class Place:
         if scheme in AZURE:
             host = host.replace(".blob.", ".dfs.", 1)
         elif scheme not in BUCKETS:
-            host = ""  # a cluster goes by several names
-        paths = {posixpath.normpath(f"/{each}") for each in (path, unquote(path))}  # some engines decode it
+            host = ""  # a cluster may have several names
+        paths = {posixpath.normpath(f"/{each}") for each in (path, unquote(path))}  # some engines decode a path
         if storage in ("file", ""):
-            paths |= {os.path.realpath(path) for path in paths}  # whatever symbolic links lead to is meant, too
+            paths |= {os.path.realpath(path) for path in paths}  # with symbolic links followed
         self.readings = [Reading(storage, host, tuple(filter(None, path.split("/")))) for path in paths]
 
     def holds(self, other: Place) -> bool:
-        """Whether what deletes this one might delete the other: in doubt it would."""
+        """Whether deleting this place might delete the other; true in doubt."""
         return any(one.holds(another) for one in self.readings for another in other.readings)
 
 
 class Lying(NamedTuple):
-    """Something of a table, or of a database where the table is empty, that lies in a place."""
+    """A place of a table or, with an empty table name, of a database."""
 
     database: str
     table: str
@@ -81,18 +81,20 @@ class Lying(NamedTuple):
 
 @dataclass(frozen=True)
 class Folders:
-    """What was found to lie somewhere; `is_whole` where that is all."""
+    """The places of all tables and databases; `is_whole` is false if the listing was stopped before the end."""
 
     lying: list[Lying]
     is_whole: bool
 
     def hold_others(self, place: Place, table: Table) -> bool:
-        """Whether anything that is not the table's lies in a place."""
+        """Whether a place contains a place of another table or database."""
         return any(place.holds(one.place) for one in self.lying if not one.is_of(table))
 
     def are_others(self, place: Place, table: Table, database: str) -> bool:
-        """Whether a place holds what is not the table's, or is part of it; everything in the table's database lies in
-        the folders that hold that one, such as that of `default`.
+        """Whether a place contains a place of another table or database, or lies inside one.
+
+        Folders of databases around the table's own database do not count, such as that of `default`: all its tables lie
+        in those.
         """
         home = next((one.place for one in self.lying if (one.database, one.table) == (database, "")), None)
 
@@ -106,12 +108,12 @@ class Folders:
         )
 
     def of(self, table: Table) -> list[Place]:
-        """Where a table's own files are, its partitions' included."""
+        """The places of a table and its partitions."""
         return [one.place for one in self.lying if one.is_of(table)]
 
 
 def listed(metastore: Metastore) -> Folders:
-    """Everything that lies anywhere, as far as the metastore says it. Raises ProviderUnavailable: try again."""
+    """The places of all tables and databases. Raises ProviderUnavailable if a retry may succeed."""
     lying: list[Lying] = []
     until = time.monotonic() + LOOK_SECONDS
     try:
@@ -119,7 +121,7 @@ def listed(metastore: Metastore) -> Folders:
             lying.append(one)
             if time.monotonic() > until:
                 return Folders(lying, is_whole=False)
-    except (Unsupported, Refused, ProviderTimeout):  # it does not list them so, or not in time
+    except (Unsupported, Refused, ProviderTimeout):  # the metastore cannot list them, or not in time
         return Folders(lying, is_whole=False)
     except ProviderUnavailable as failure:
         if failure.retryable:
@@ -138,7 +140,7 @@ def _lying(metastore: Metastore) -> Iterator[Lying]:
         yield from _in_places(database, "", [place])
     tables: dict[str, list[str]] = {}
     for one in metastore.call("get_table_meta", ALL, ALL, [], about=about):
-        if one.tableType != VIRTUAL_VIEW:  # which alone has no files
+        if one.tableType != VIRTUAL_VIEW:  # only this type has no files
             tables.setdefault(one.dbName, []).append(one.tableName)
     partitioned = []
     for database, names in tables.items():
@@ -173,7 +175,7 @@ def _in_places(database: str, table: str, places: Iterable[str | None]) -> Itera
 
 
 def places_of(table: Table) -> list[str]:
-    """Where an entry says that its files are: the table's own location, and what engines and Iceberg read instead."""
+    """The places of an entry's files: the table's location, and the parameters that engines read instead."""
     storage = table.sd
     serde = storage.serdeInfo.parameters if storage and storage.serdeInfo else None
     parameters = {**(table.parameters or {}), **(serde or {})}
@@ -182,7 +184,7 @@ def places_of(table: Table) -> list[str]:
 
 
 def beside(places: Iterable[Place], *within: Place) -> list[Place]:
-    """Those that lie in none of the others, nor in one another."""
+    """The places that lie neither in one of `within` nor in an earlier one of themselves."""
     chosen: list[Place] = []
     for place in places:
         if not any(other.holds(place) for other in (*within, *chosen)):

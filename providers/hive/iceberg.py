@@ -1,4 +1,4 @@
-"""What Iceberg's own Hive catalog says of a table in a metastore's entry, beside where its metadata is."""
+"""What Iceberg's own Hive catalog writes to a table's entry, beside the location of the metadata file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 INPUT_FORMAT, OUTPUT_FORMAT = (f"org.apache.hadoop.mapred.File{way}Format" for way in ("Input", "Output"))
 SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
-# Parts of the metadata that Iceberg may repeat; one that is not there is read from the metadata.
+# Parts of the metadata that Iceberg may repeat; readers take missing ones from the metadata.
 REPEATED = frozenset(
     {
         *("current-schema", "default-partition-spec", "default-sort-order", "snapshot-count"),
@@ -25,7 +25,7 @@ STATISTICS = {"numFiles": "total-data-files", "numRows": "total-records", "total
 
 
 def described(entry: HiveTable, metadata: Json) -> HiveTable:
-    """A storage descriptor that engines have made their own stays as it is."""
+    """The entry with the metadata's columns and statistics; a storage descriptor that engines have set stays."""
     old = {*REPEATED, *STATISTICS}
     parameters = {name: value for name, value in entry.parameters.items() if name not in old}
     summary = _summary(metadata)
@@ -46,7 +46,7 @@ def described(entry: HiveTable, metadata: Json) -> HiveTable:
 
 
 def _summary(metadata: Json) -> dict[str, str]:
-    """What the current snapshot says of itself."""
+    """The summary of the current snapshot; empty if there is none."""
     current = metadata.get("current-snapshot-id")
     snapshots = metadata.get("snapshots") or ()
     return next((each.get("summary") or {} for each in snapshots if each["snapshot-id"] == current), {})

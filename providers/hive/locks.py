@@ -1,4 +1,4 @@
-"""Hive's exclusive lock on a table, which every careful writer of Iceberg tables takes, too."""
+"""Hive's exclusive lock on a table, which every careful writer of Iceberg tables takes as well."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from providers.reaching.endpoints import Endpoint
 
 log = logging.getLogger(__name__)
 
-WAIT = 8.0  # seconds for others to let go; a lock whose holder died goes after some minutes
+WAIT = 8.0  # seconds to wait for a lock; the lock of a holder that died ends after some minutes
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
 OWNER = "metalake"
 
@@ -37,10 +37,10 @@ _lockers: set[str] = set()  # metastores that have given a lock
 
 @contextmanager
 def locked(endpoints: Sequence[Endpoint], metastore: Metastore, database: str, table: str) -> Iterator[bool]:
-    """Hold a table's lock; gives False where the metastore keeps no locks, for want of its transaction tables.
+    """Hold a table's lock for the block; yields False if the metastore has no locks, as without transaction tables.
 
-    It says the same of that as of any trouble, so one that has given a lock is believed to keep them. Raises
-    ProviderBusy where others do not let go in time.
+    Its refusal is the same as for any other failure, so a metastore that has given a lock once is taken to have them.
+    Raises ProviderBusy if another holder does not release the lock in time.
     """
     about = About(Kind.TABLE, f"{database}.{table}")
     part = LockComponent(LockType.EXCLUSIVE, LockLevel.TABLE, database, table)
@@ -62,7 +62,7 @@ def locked(endpoints: Sequence[Endpoint], metastore: Metastore, database: str, t
 
 
 def _wait(metastore: Metastore, lock: LockResponse, about: About) -> None:
-    """Asking keeps a waiting lock alive, as a heartbeat does."""
+    """Wait for the lock; each check keeps the request alive, as a heartbeat does. Raises ProviderBusy."""
     deadline, pause = time.monotonic() + WAIT, FIRST_PAUSE
     while lock.state == LockState.WAITING and time.monotonic() < deadline:
         time.sleep(pause)
@@ -76,7 +76,7 @@ def _wait(metastore: Metastore, lock: LockResponse, about: About) -> None:
 
 
 def _release(endpoints: Sequence[Endpoint], metastore: Metastore, lock: int, about: About) -> None:
-    """Also where the connection broke under the lock, or breaks now: one that stays keeps others off for minutes."""
+    """Release the lock, on another connection if this one is broken: a lock that stays blocks others for minutes."""
     try:
         if metastore.is_good:
             with suppress(ProviderUnavailable):
@@ -94,6 +94,6 @@ def _unlock(metastore: Metastore, lock: int, about: About) -> None:
 
 @contextmanager
 def locked_table(catalog: HiveCatalog, database: str, table: str) -> Iterator[tuple[Metastore, bool]]:
-    """A connection under the table's lock, and whether there is one."""
+    """A connection that holds the table's lock, and whether the metastore has locks."""
     with catalog.metastore() as metastore, locked(catalog.endpoints, metastore, database, table) as has_lock:
         yield metastore, has_lock

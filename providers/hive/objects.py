@@ -1,6 +1,6 @@
-"""A metastore's own objects as definitions, and definitions written back onto them.
+"""A metastore's objects as definitions, and definitions written back onto them.
 
-What a definition does not say of an object, such as skewed columns or privileges, stays as it is there.
+Fields that a definition does not have, such as skewed columns or privileges, stay as they are.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from metalake.kinds import Kind
 from providers.answers import PARTITION, Remote, digest
 from providers.hive_like.meaning import formats_in
 
-DDL_TIME = "transient_lastDdlTime"  # moves with every touch, and says nothing of the table
+DDL_TIME = "transient_lastDdlTime"  # changes with every write, so it is no part of the version
 COMMENT = "comment"
 ASCENDING, DESCENDING = 1, 0
 
 
 def schema_of(database: Database) -> Remote:
-    """A database has no identity: one that was dropped and made again is the same to a metastore."""
+    """A database as a Remote, without identity: a metastore cannot tell a database from a later one of its name."""
     owner_type = PrincipalType._VALUES_TO_NAMES.get(database.ownerType) if database.ownerType else None
     definition = {
         "comment": database.description,
@@ -58,7 +58,7 @@ def database_from(name: str, definition: Mapping[str, Any]) -> Database:
 
 
 def table_of(table: Table) -> Remote:
-    """Its identity is the second it was made in, which no alteration moves."""
+    """A table as a Remote; its identity is the second of its creation, which no alteration changes."""
     described = hive_table(table)
     definition = described.as_json()
     kind = Kind.VIEW if table.tableType in VIEW_TYPES else Kind.TABLE
@@ -112,7 +112,7 @@ def _columns(fields: Sequence[FieldSchema] | None) -> tuple[HiveColumn, ...]:
 
 
 def written(wanted: HiveTable, onto: Table) -> Table:
-    """The metastore's table as the definition says it; its name, database and times stay."""
+    """Write the definition onto a metastore's table; its name, database and times stay."""
     storage = onto.sd = onto.sd or StorageDescriptor()
     serde = storage.serdeInfo = storage.serdeInfo or SerDeInfo()
     onto.parameters = dict(wanted.parameters)
@@ -151,7 +151,7 @@ def partition_of(keys: Sequence[HiveColumn], partition: Partition) -> Remote:
 
 
 def partition_from(table: Table, definition: Mapping[str, Any]) -> Partition:
-    """A new partition whose files are as the table's; without a location it lies below the table."""
+    """A new partition with the table's file format; without a location it lies below the table."""
     storage = deepcopy(table.sd)
     storage.location = definition["location"]
     return Partition(

@@ -1,4 +1,4 @@
-"""A metastore's tables that point to Iceberg metadata."""
+"""Iceberg tables in a metastore: entries that point to metadata files."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class HivePointers(HiveLikePointers):
     provider: HiveCatalog
 
     def commit(self, schema: Levels, table: str, location: str, previous: str, by_owner: bool = False) -> Remote:
-        """As Iceberg's own Hive catalog does: under the lock, which no commit goes without.
+        """Point the table to new metadata, as Iceberg's own Hive catalog does: always under the table's lock.
 
-        Raises Unsupported where the metastore keeps no locks, or the table is none of Iceberg's.
+        Raises Conflict, and Unsupported if the metastore has no locks or the table is not an Iceberg table.
         """
         name = f"{schema[0]}.{table}"
         with locked_table(self.provider, schema[0], table) as (metastore, has_lock):

@@ -31,7 +31,7 @@ PAGE = 100
 
 
 class HiveSchemas(HiveLikeSchemas):
-    """Databases are compared without a lock: nobody takes one."""
+    """Databases; an alteration compares without a lock, since no writer takes one."""
 
     provider: HiveCatalog
     deletes_folders = True
@@ -77,8 +77,9 @@ class HiveSchemas(HiveLikeSchemas):
     def drop(
         self, schema: Levels, identity: str, cascade: bool = False, by_owner: bool = False
     ) -> dict[str, str] | None:
-        """Cascade drops its tables one by one, and the files of managed ones with them; what is left in its folder,
-        such as files of external tables, stays.
+        """Drop the database; with `cascade` first its tables one by one, with the files of managed ones.
+
+        Other files in its folder stay, such as those of external tables.
         """
         name, about = schema[0], About(Kind.SCHEMA, schema[0])
         with self.provider.metastore() as metastore:
@@ -100,7 +101,7 @@ class HiveSchemas(HiveLikeSchemas):
         return {"comment": comment, "location": location, "parameters": parameters, "owner": None, "owner_type": None}
 
     def become(self, definition: Json, comment: str | None, properties: dict[str, str]) -> Json:
-        """A metastore of Hive 2 would pass over any change but that of parameters, without a word."""
+        """Only parameters can change: a metastore of Hive 2 silently ignores any other change."""
         location, parameters = self.split_location(definition, properties)
         if comment != definition["comment"]:
             raise Unsupported("A metastore keeps the comment that a schema was made with.", kind=Kind.SCHEMA)
@@ -109,6 +110,6 @@ class HiveSchemas(HiveLikeSchemas):
         return {**definition, "parameters": parameters}
 
     def overlaps(self, location: str, other: Remote) -> bool:
-        """The first database lies where the folders of the others do."""
+        """The first database's location contains the folders of the others, so lying inside it is no overlap."""
         place = other.definition["location"]
         return bool(place) and locations.overlap(location, place, within=other.name != ROOT)

@@ -1,4 +1,4 @@
-"""What a Hive catalog can be told."""
+"""The declared properties of a Hive catalog."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class HiveSettings(PlacedSettings, ExternalSettings):
 
 
 def require_offered(properties: Mapping[str, str]) -> None:
-    """Raises Unsupported for a metastore that asks for Kerberos or TLS."""
+    """Raise Unsupported for a metastore that asks for Kerberos or TLS."""
     for key, value in properties.items():
         name = key.removeprefix(BYPASS)
         if name in KERBEROS or (name in SWITCHES and value.strip().lower() == "true"):

@@ -48,14 +48,15 @@ MANAGED_STAYS = "a metastore deletes the folder of a managed table with it, so s
 TO_NAME_ONE = "leave the location out, or make an EXTERNAL_TABLE"
 LONGEST_KEY, LONGEST_TEXT = 256, 4_000  # of a metastore's own database
 
-# Names and kinds of a listing that goes on, by catalog and database, and when they were taken.
+# Names and kinds of a listing that is being paged through, by catalog and database, and when they were listed.
 _listings: dict[tuple[int, str], tuple[float, list[tuple[str, str]]]] = {}
 
 
 class HiveTables(HiveLikeTables):
-    """An alteration compares under the table's lock. Where a metastore keeps no locks, or another writer takes none,
-    what changes in the milliseconds between the comparison and the alteration is noticed only by metastores that
-    enforce expected parameters (2.3.10 and later).
+    """Tables; an alteration compares versions under the table's lock.
+
+    If the metastore has no locks, or another writer takes none, a change in the milliseconds between the comparison and
+    the alteration is noticed only by metastores that check expected parameters (2.3.10 and later).
     """
 
     provider: HiveCatalog
@@ -66,7 +67,7 @@ class HiveTables(HiveLikeTables):
         return TableFiles(self.provider)
 
     def list(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
-        """By name and without definitions, unless the catalog hides tables for what they are."""
+        """A page of tables, without definitions unless `whole` or the catalog hides tables by their format."""
         name = schema[0]
         with self.provider.metastore() as metastore:
             kinds = self._listing(metastore, name, is_first=page is None)
@@ -80,7 +81,7 @@ class HiveTables(HiveLikeTables):
             try:
                 tables = metastore.call("get_table_objects_by_name", name, names, about=About(Kind.SCHEMA, name))
             except Refused:
-                read_database(metastore, name)  # says better that it was dropped meanwhile
+                read_database(metastore, name)  # raises NotFound if the database was dropped meanwhile
                 raise
             return Page(sorted(map(table_of, tables), key=lambda table: table.name), following)
 
@@ -151,7 +152,7 @@ class HiveTables(HiveLikeTables):
     def rename(
         self, schema: Levels, table: str, to_schema: Levels, to_table: str, identity: str, by_owner: bool = False
     ) -> Remote:
-        """The files of a managed table move with it where they lie in its schema's folder, as a metastore does it."""
+        """Rename the table; a metastore moves the files of a managed table that lies in its schema's folder."""
         source, target = schema[0], to_schema[0]
         name = folded_name(to_table, HIVE, Kind.TABLE)
         with locked_table(self.provider, source, table) as (metastore, _):
@@ -169,9 +170,9 @@ class HiveTables(HiveLikeTables):
     def drop(
         self, schema: Levels, table: str, identity: str, purge: bool = False, by_owner: bool = False
     ) -> dict[str, str] | None:
-        """The files of a managed table go, those of an external one stay, so such a one cannot be purged.
+        """Drop the table, with its files if it is managed; an external table keeps them, so it cannot be purged.
 
-        Those of an Iceberg table stay in any case, as in Iceberg's own Hive catalog: a metastore knows only its folder.
+        The files of an Iceberg table always stay, as in Iceberg's own Hive catalog: a metastore knows only its folder.
         """
         with self.provider.metastore() as metastore:
             there = read_same(metastore, schema[0], table, identity)
@@ -198,9 +199,9 @@ class HiveTables(HiveLikeTables):
                 raise TooLarge(f"{what} is over {LONGEST_TEXT} characters", kind=Kind.TABLE)
 
     def placed(self, schema: Remote, asked: CreateTableRequest) -> dict[str, str]:
-        """A table that names no place goes where the metastore puts it, which is below its database.
+        """The properties of a new table, with its location; without one the metastore puts it below its database.
 
-        One that names another is external, as Spark has it: with a managed one a metastore deletes its folder.
+        A table with another location is external by default, as in Spark: a metastore deletes a managed table's folder.
         """
         location, own = asked.properties.get("location"), schema.definition["location"]
         if location is None:

@@ -1,4 +1,4 @@
-"""A catalog of a system in Hive's terms, as far as its stores need it."""
+"""The base of catalogs whose system has Hive's model of databases and tables: a Hive metastore, AWS Glue."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from providers.places import Placed
 class HiveLikeCatalog(Placed, ABC):
     """Definitions of tables are HiveTables as JSON; those of schemas have `comment`, `location` and `parameters`."""
 
-    rule: ClassVar[NameRule]  # what schemas and tables may be called
-    iceberg_rule: ClassVar[NameRule]  # and Iceberg tables
+    rule: ClassVar[NameRule]  # names of schemas and tables
+    iceberg_rule: ClassVar[NameRule]  # names of Iceberg tables
 
     @cached_property
     @abstractmethod
@@ -27,7 +27,7 @@ class HiveLikeCatalog(Placed, ABC):
 
     @classmethod
     def shown_formats(cls, properties: Mapping[str, str]) -> frozenset[str]:
-        """The formats of tables that the properties let be seen, of those that are made here."""
+        """The formats in which tables can be made here and that the properties do not hide."""
         return MADE_HERE
 
     @classmethod

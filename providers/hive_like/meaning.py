@@ -1,4 +1,4 @@
-"""What tables and schemas in Hive's terms share: their formats, their parameters, and our marker among these."""
+"""Formats and parameters of Hive-like tables and schemas, and our marker among the parameters."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from providers.answers import METADATA_FILE, Remote
 
 Json = dict[str, Any]
 
-MARKER = "metalake.intent"  # the parameter that tells a remote object of ours from a namesake
+MARKER = "metalake.intent"  # the parameter by which we recognise an object that an intent of ours wrote
 POINTER, PREVIOUS = "metadata_location", "previous_metadata_location"
 MADE_HERE = frozenset({"iceberg", "hive"})  # formats of tables that are made here
 
 
 def formats_in(table: HiveTable) -> str:
-    """A table's formats as a Remote has them."""
+    """A table's formats as text for `Remote.formats`."""
     formats = formats_of(table)
     is_pointed = "iceberg" in formats and table.parameters.get(POINTER)
     return ",".join(sorted(formats | {METADATA_FILE} if is_pointed else formats))
@@ -30,7 +30,7 @@ def formats_of_remote(table: Remote) -> frozenset[str]:
 
 
 def marked(definition: Json, marker: str) -> Json:
-    """The definition as that of a write of ours; without a marker as it is."""
+    """The definition with our marker; unchanged if the marker is empty."""
     return definition | {"parameters": definition["parameters"] | {MARKER: marker}} if marker else definition
 
 
@@ -43,7 +43,7 @@ def without_marker(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def checked(properties: Mapping[str, str]) -> dict[str, str]:
-    """Raises Invalid where there are too many of them, and for the one that is ours."""
+    """The properties. Raises TooLarge for too many or too long ones, Invalid for the name of our marker."""
     guard.check_limits(properties)
     if MARKER in properties:
         raise Invalid(f"properties.{MARKER}: it is written by Metalake", kind="property")

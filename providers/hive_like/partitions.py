@@ -1,4 +1,4 @@
-"""What partitions in Hive's terms mean: `name`, `values`, `location` and `parameters`."""
+"""Definitions of Hive-like partitions: `name`, `values`, `location` and `parameters`."""
 
 from __future__ import annotations
 

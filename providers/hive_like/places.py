@@ -1,4 +1,4 @@
-"""Where schemas and tables of a system in Hive's terms may lie; a schema's definition has its `location` or None."""
+"""Where schemas and tables of a Hive-like system may lie; a schema's definition has its `location` or None."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class HiveLikePlaces(ABC):
 
     @abstractmethod
     def home_of(self, schema: Remote) -> str | None:
-        """Where a schema's tables go that name no place."""
+        """The folder for tables of a schema without a location, or None if there is none."""
 
     def hive_place(self, location: str, *own: str | None) -> str:
-        """A location that somebody names for what is Hive's: a schema, a table of Hive's own formats, a partition."""
+        """Check a requested location of a schema, a Hive table or a partition. Raises Invalid."""
         return self.allowed_place(location, *own)
 
     def ground(self, schema: Remote) -> Ground:
-        """Below its own place or where its tables go by default, and in what its owner opened."""
+        """Below the schema's own location or its default folder, and in the places that its owner opened."""
         own, home = schema.definition["location"], self.home_of(schema)
         opened = divided(schema.definition["parameters"].get("allowed-locations"))
         folders = tuple(dict.fromkeys(place for place in (own, home) if place))
         return Ground(own=folders, opened=tuple(place for place in opened if self.catalog.is_named(place)))
 
     def place_of(self, schema: Remote, name: str, asked: str | None, ending: str = "") -> str:
-        """Where a table goes: where it asks to, else into a folder of its name where the tables of its schema go."""
+        """The location of a new table: the requested one, or a folder of its name in the schema's default folder."""
         own = schema.definition["location"]
         if asked:
             return self.allowed_place(asked, own)

@@ -1,5 +1,5 @@
-"""Iceberg tables that a system in Hive's terms points to: an entry that says where the metadata file is, and repeats
-what it says for whoever looks no further.
+"""Iceberg tables in a Hive-like system: an entry with the location of the metadata file, which also repeats the columns
+and properties for readers that do not open that file.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ Json = dict[str, Any]
 MARK = {"table_type": "ICEBERG"}
 OLD_PLAN = "metalake.planned"  # in the rest of a definition, where older versions put the plan
 OF_HIVE_TABLES = {*PLACES} - {"location", "table-type"}
-# What an entry never takes from a table's properties: its comment has a place of its own, and a drop leaves the files.
+# Properties of a table that its entry does not repeat: the comment is a field, and a drop must leave the files.
 NOT_REPEATED = frozenset({"comment", "EXTERNAL", "external.table.purge", MARKER, POINTER, PREVIOUS, *MARK})
-LONGEST_COMMENT = 255  # of a column; the metadata file has all of it
+LONGEST_COMMENT = 255  # characters of a column's comment; the metadata file has all of it
 
 
 class HiveLikePointers(RemotePointers):
-    """Where the metadata file of a table is, its entry says in a parameter."""
+    """Tables whose entry has the location of the metadata file in a parameter."""
 
     provider: HiveLikeCatalog
 
     @abstractmethod
     def described(self, entry: HiveTable, metadata: Json) -> HiveTable:
-        """The entry with the columns of the metadata, and what else the system's own Iceberg catalog says of it."""
+        """The entry with the metadata's columns and whatever else Iceberg's catalog for this system writes to it."""
 
     def location(self, definition: Json) -> str | None:
         parameters = definition["parameters"]
@@ -69,7 +69,7 @@ class HiveLikePointers(RemotePointers):
         return self.provider.places.home_of(schema)
 
     def place(self, schema: Remote, name: str, asked: str | None) -> str:
-        """A new table's folder is its own: one that was renamed still lies where its first name led."""
+        """The location of a new table; a default one is unique, since a renamed table stays in its old folder."""
         self._check_names(schema, name)
         return self.provider.places.place_of(schema, name, asked, ending=f"-{uuid4().hex}")
 
@@ -80,7 +80,7 @@ class HiveLikePointers(RemotePointers):
     # New tables
 
     def new_table(self, schema: Remote, asked: CreateTableRequest) -> NewTable:
-        """A table to be made of a native request, or with the property `metadata_location` one to be registered."""
+        """A new table from a native request; with the property `metadata_location`, a table to register."""
         self._check_names(schema, asked.name)
         if POINTER in asked.properties:
             return self._registered(schema, asked)
@@ -110,7 +110,7 @@ class HiveLikePointers(RemotePointers):
         return self._registered(schema, CreateTableRequest(name=name, columns=[], properties={POINTER: location}))
 
     def _planned(self, schema: Remote, name: str, comment: str | None, metadata: Json) -> NewTable:
-        """The entry of a table whose metadata is to be written. Raises Invalid for what it must not hold."""
+        """The entry of a new table, and the plan to write its metadata. Raises Invalid for wrong metadata."""
         place = metadata["location"]
         self.files(place).check_metadata(metadata)
         self._check_columns(metadata)
@@ -120,7 +120,7 @@ class HiveLikePointers(RemotePointers):
         return NewTable(entry.as_json(), {"schema": schema.name, "places": [place], "write": metadata})
 
     def _registered(self, schema: Remote, asked: CreateTableRequest) -> NewTable:
-        """The entry of a table whose metadata file is there; what it says is read when the entry is made."""
+        """The entry of a table to register; its metadata file is read only when the entry is made."""
         if asked.columns or asked.partitioning or asked.sort_orders or asked.distribution or asked.indexes:
             raise Invalid(
                 "properties.metadata_location: the table is registered as its metadata file has it; leave out columns, "
@@ -140,12 +140,12 @@ class HiveLikePointers(RemotePointers):
         return NewTable(entry.as_json(), {"schema": schema.name, "places": places})
 
     def require_shown(self, table: HiveTable) -> None:
-        """Raise Unsupported for a new table that nobody would see."""
+        """Raise Unsupported for a new table that the catalog's properties would hide."""
         if not self.provider.tables.shows(Remote(table.name, table.as_json())):
             raise Unsupported("The catalog's properties hide tables of this format, so none is made.", kind=Kind.TABLE)
 
     def _check_columns(self, metadata: Json) -> None:
-        """Raise Invalid for columns that the entry would take for one."""
+        """Raise Invalid for columns whose names differ only in case, which would be one column in the entry."""
         seen: dict[str, str] = {}
         for column in current_schema(metadata)["fields"]:
             other = seen.setdefault(column["name"].lower(), column["name"])
@@ -157,10 +157,10 @@ class HiveLikePointers(RemotePointers):
 
     @contextmanager
     def prepared(self, schema: Levels, definition: Json, plan: Json | None) -> Iterator[HiveTable]:
-        """A table as it is to be made: of Iceberg with its metadata file written or, to be registered, read.
+        """A table ready to be made; a new Iceberg table's metadata file is written, a registered one's is read.
 
-        What was written is removed again where the table is refused. Raises AlreadyExists, Invalid, TooLarge,
-        ProviderUnavailable.
+        If the block refuses the table, the written file is removed. Raises AlreadyExists, Invalid, TooLarge,
+        ProviderUnavailable; OutcomeUnknown if the file may be left.
         """
         definition, plan = with_plan(definition, plan)
         table = HiveTable.from_json(definition)
@@ -176,12 +176,12 @@ class HiveLikePointers(RemotePointers):
             remove = self.discard if isinstance(refusal, AlreadyExists) else self._delete_file
             try:
                 remove(definition, plan)
-            except MetalakeError:  # the file is looked for again by whoever undoes what is not known to be undone
+            except MetalakeError:  # the sweeper tries to remove the file again when it undoes the intent
                 raise OutcomeUnknown(refusal.message, kind=refusal.kind) from refusal
             raise
 
     def require_free(self, schema: Levels, table: str) -> None:
-        """Raise AlreadyExists before a file is written for nothing; who comes between is refused by the system."""
+        """Raise AlreadyExists before a file is written in vain; the system itself decides between racing creations."""
         with suppress(NotFound):
             self.provider.tables.load(schema, table)
             raise AlreadyExists(f"Table {schema[0]}.{table} already exists in {self.label}.", kind=Kind.TABLE)
@@ -203,7 +203,7 @@ class HiveLikePointers(RemotePointers):
         return self._entry(table, metadata, pointer)
 
     def discard(self, definition: Json, plan: Json | None) -> None:
-        """Remove the metadata file of a table that was not made; a file that the table points to stays."""
+        """Remove the metadata file of a table that was not made, unless the table points to it after all."""
         written = written_for(definition, plan)
         definition, plan = with_plan(definition, plan)
         if written is None or plan is None:
@@ -216,7 +216,7 @@ class HiveLikePointers(RemotePointers):
             self.files().discard(written)
 
     def _delete_file(self, definition: Json, plan: Json | None) -> None:
-        """Raises ProviderUnavailable where the storage may do it later."""
+        """Remove the metadata file. Raises ProviderUnavailable if a later try may succeed."""
         if written := written_for(definition, plan):
             try:
                 self.files().remove(written)
@@ -227,7 +227,10 @@ class HiveLikePointers(RemotePointers):
     # Commits
 
     def committed(self, entry: HiveTable, pointer: str) -> HiveTable:
-        """The entry after a commit whose metadata file is written. Raises Invalid, TooLarge, ProviderUnavailable."""
+        """The entry after a commit whose metadata file `pointer` is written already.
+
+        Raises Invalid, TooLarge, ProviderUnavailable.
+        """
         store, was = self.files(), entry.parameters[POINTER]
         try:
             metadata, before = (metadata_json.parse_metadata(store.read(place)) for place in (pointer, was))
@@ -253,7 +256,7 @@ class HiveLikePointers(RemotePointers):
 
 
 def _require_ground(plan: Json, metadata: Json) -> None:
-    """Raise Forbidden where a table that is registered lies off the ground that its maker is kept to."""
+    """Raise Forbidden if a registered table lies outside the ground that its plan allows."""
     if "ground" not in plan:
         return
     ground = Ground(**{name: tuple(places) for name, places in plan["ground"].items()})
@@ -267,7 +270,7 @@ def _require_ground(plan: Json, metadata: Json) -> None:
 
 
 def with_plan(definition: Json, plan: Json | None) -> tuple[Json, Json | None]:
-    """A definition and its plan apart: intents of older versions have the plan in the definition."""
+    """The definition and the plan as two values: intents of older versions have the plan inside the definition."""
     rest = definition.get("rest") or {}
     if OLD_PLAN not in rest:
         return definition, plan
@@ -275,13 +278,13 @@ def with_plan(definition: Json, plan: Json | None) -> tuple[Json, Json | None]:
 
 
 def written_for(definition: Json, plan: Json | None) -> str | None:
-    """The metadata file that is written when a definition is made a table."""
+    """The metadata file that making this table writes; None if it writes none."""
     definition, plan = with_plan(definition, plan)
     return definition["parameters"][POINTER] if plan and "write" in plan else None
 
 
 def comment_of(field: Json) -> str | None:
-    """What a column of the metadata says of itself, as an entry can hold it."""
+    """The comment of a column of the metadata, as long as an entry can have it."""
     comment: str | None = field.get("doc")
     return comment and comment[:LONGEST_COMMENT]
 

@@ -1,4 +1,4 @@
-"""What definitions of schemas in Hive's terms mean: `comment`, `location`, `parameters`, and what else one says."""
+"""Definitions of Hive-like schemas: `comment`, `location`, `parameters`, and fields of the system's own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class HiveLikeSchemas(RemoteSchemas):
         return self.become(definition, *changed_schema(shown["comment"], shown["properties"], changes))
 
     def wanted(self, now: Json, changes: Sequence[Json] | None, expected: Json | None) -> Json:
-        """What changes make of the schema as it is now; without changes, what is expected."""
+        """The schema's definition after the changes; without changes, the expected one."""
         return (expected or {}) if changes is None else self.altered(now, changes)
 
     def show(self, definition: Json) -> Json:
@@ -38,7 +38,10 @@ class HiveLikeSchemas(RemoteSchemas):
     def split_location(
         self, definition: Mapping[str, Any], properties: dict[str, str]
     ) -> tuple[str | None, dict[str, str]]:
-        """Where a schema is to lie, and its parameters; one called `location` hides the place of that name."""
+        """The location and the parameters that properties set.
+
+        The property `location` is the location, unless the schema has a parameter of that name, which it sets then.
+        """
         parameters = checked(properties)
         if "location" in definition["parameters"]:
             return definition["location"], parameters

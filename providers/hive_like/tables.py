@@ -1,4 +1,4 @@
-"""What definitions of tables in Hive's terms mean to the native wire; no call is made."""
+"""Definitions of Hive-like tables, and how the native wire shows and changes them; nothing here makes a call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from providers.hive_like.meaning import MADE_HERE, POINTER, checked, marked, mar
 from providers.hive_like.pointers import HiveLikePointers, with_plan
 from providers.stores import RemoteTables
 
-SCHEMA_URL = "avro.schema.url"  # which a metastore fetches itself
+SCHEMA_URL = "avro.schema.url"  # a metastore fetches it
 FORMAT_WORDS = ("table_type", "table-format")  # properties by which a creation names its format
 
 
@@ -34,25 +34,25 @@ class HiveLikeTables(RemoteTables):
 
     @property
     def pointed(self) -> HiveLikePointers:
-        """The store of the tables that are Iceberg's."""
+        """The store of the Iceberg tables."""
         store = self.provider.pointers
         assert isinstance(store, HiveLikePointers)
         return store
 
     @property
     def default_format(self) -> str:
-        """That of a new table that names none."""
+        """The format of a new table that names none."""
         return "hive"
 
     @abstractmethod
     def placed(self, schema: Remote, asked: CreateTableRequest) -> dict[str, str]:
-        """The properties of a new Hive table, which say where it goes unless that is the system's to decide."""
+        """The properties of a new Hive table, with its location unless the system chooses that."""
 
     def require_fit(self, table: HiveTable) -> None:
-        """Raise TooLarge for what the system could not keep and would not say so at once."""
+        """Raise TooLarge for values that the system cannot store and would not refuse at once."""
 
     def require_movable(self, table: HiveTable) -> None:
-        """Raise Invalid where a table may not be said to lie elsewhere."""
+        """Raise Invalid if the location of this table must not change."""
 
     # New tables
 
@@ -75,7 +75,7 @@ class HiveLikeTables(RemoteTables):
         return NewTable(table.as_json())
 
     def _check_set(self, properties: Mapping[str, str], own: str | None) -> None:
-        """Raise Invalid for what engines and metastores would load or fetch where it says."""
+        """Raise Invalid for properties that would make an engine or metastore load a class or fetch a foreign URL."""
         for key, value in properties.items():
             plain = key.removeprefix(SERDE_PARAMETER)
             if guard.loads_class(plain):
@@ -104,7 +104,7 @@ class HiveLikeTables(RemoteTables):
     # Tables that are there
 
     def altered(self, definition: Json, updates: Sequence[Any]) -> Json:
-        """An Iceberg table is what its metadata says, so it is changed there."""
+        """The definition after updates. Raises Unsupported for an Iceberg table, which only commits change."""
         table = HiveTable.from_json(definition)
         if self.pointed.location(definition) is not None:
             raise Unsupported(
@@ -124,7 +124,7 @@ class HiveLikeTables(RemoteTables):
         return changed.as_json()
 
     def wanted(self, now: HiveTable, changes: Sequence[Json] | None, expected: Json | None, marker: str) -> HiveTable:
-        """What changes make of the table as it is now; without changes, what is expected."""
+        """The table after the changes, with our marker; without changes, the expected one."""
         definition = (expected or {}) if changes is None else self.altered(now.as_json(), read_changes(changes))
         return HiveTable.from_json(marked(definition, marker))
 

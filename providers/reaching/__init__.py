@@ -1,1 +1,1 @@
-"""Reaching out of the server: every connection to a remote system starts here (docs/decisions/reaching-out.md)."""
+"""All connections from this server to remote systems are opened here (docs/decisions/reaching-out.md)."""

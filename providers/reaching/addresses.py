@@ -1,4 +1,4 @@
-"""Which hosts and addresses the server may connect to: public ones, and what METALAKE_REMOTE_ALLOW names."""
+"""Which hosts and addresses the server may connect to: public ones, and those that METALAKE_REMOTE_ALLOW names."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Network = IPv4Network | IPv6Network
 PUBLIC = "public"
 METADATA = "cloud metadata"
 
-# Where the clouds give a machine its identity and keys. What lies in fd00::/8 was published by AWS, Google, Oracle,
-# Scaleway, Akamai and Alibaba, in this order; 168.63.129.16 is Azure's, and looks public.
+# Where clouds give a machine its identity and keys. The addresses in fd00::/8 were published by AWS, Google, Oracle,
+# Scaleway, Akamai and Alibaba, in this order; 168.63.129.16 is Azure's, although it looks public.
 METADATA_NETWORKS = [
     ip_network(text)
     for text in (
@@ -57,9 +57,9 @@ ENTRY = re.compile(r"(?P<host>\[[^\[\]]*\]|[^:]*)(?::(?P<port>[0-9]{1,5}))?")
 
 
 def parse_host(written: str) -> str:
-    """A host as it will be connected to: a lower-case name, or an address in its usual spelling, without brackets.
+    """The host to connect to: a lower-case name, or an address in its usual spelling, without brackets.
 
-    Raises Invalid for anything that another reader may take for another host.
+    Raises Invalid for text that another parser may read as a different host.
     """
     if not written.isascii():  # before it is lower-cased: the Kelvin sign becomes a k
         raise _invalid("the host is not ASCII; write its xn-- form")
@@ -73,7 +73,7 @@ def parse_host(written: str) -> str:
     if len(host) > 253 or not all(LABEL.fullmatch(label) for label in labels):
         raise _invalid("the host is not a host name")
     if NUMBER.fullmatch(labels[-1]):
-        # What the C library would read as an address: 127.1, 0x7f000001, 0177.0.0.1, 2130706433.
+        # The C library would read these as addresses: 127.1, 0x7f000001, 0177.0.0.1, 2130706433.
         try:
             return str(IPv4Address(host))
         except ValueError:
@@ -92,7 +92,7 @@ def _in_brackets(host: str) -> str:
 
 
 def literal(host: str) -> Address | None:
-    """The address that a parsed host is, or None for a name."""
+    """The address if a parsed host is one, or None for a name."""
     try:
         return ip_address(host)
     except ValueError:
@@ -100,7 +100,7 @@ def literal(host: str) -> Address | None:
 
 
 def reached(address: Address) -> list[Address]:
-    """What a connection to an address reaches: itself, or the IPv4 address that it carries."""
+    """The addresses that a connection reaches: the address itself, or the IPv4 address embedded in it."""
     if isinstance(address, IPv4Address):
         return [address]
     if address.ipv4_mapped:
@@ -113,7 +113,7 @@ def reached(address: Address) -> list[Address]:
 
 
 def kind_of(address: Address) -> str:
-    """`public`, `cloud metadata`, or what else an address is: `loopback`, `private` and the like."""
+    """The kind of an address: `public`, `cloud metadata`, or a special one such as `loopback` or `private`."""
     if _is_metadata(address):
         return METADATA
     return next((kind for kind in map(_special, reached(address)) if kind != PUBLIC), PUBLIC)
@@ -131,7 +131,7 @@ def _special(address: Address) -> str:
 def _is_metadata(address: Address) -> bool:
     meant: set[Address] = {address, *reached(address)}
     if isinstance(address, IPv6Address):
-        # Whatever carries IPv4 at its end (mapped, translated, ISATAP); Teredo carries two, one of them inverted.
+        # Mapped, translated and ISATAP addresses end in an IPv4 address; Teredo has two, one of them inverted.
         meant |= {_low(address), *(address.teredo or ())}
     return any(one in network for one in meant for network in METADATA_NETWORKS)
 
@@ -158,7 +158,7 @@ class Allowed:
 
 @lru_cache(maxsize=16)
 def parse_allowed(entries: tuple[str, ...]) -> tuple[Allowed, ...]:
-    """Raises Invalid naming the entry that is none."""
+    """The entries of METALAKE_REMOTE_ALLOW. Raises Invalid, naming the malformed entry."""
     return tuple(_entry(entry.strip()) for entry in entries)
 
 

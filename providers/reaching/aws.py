@@ -1,4 +1,4 @@
-"""Clients of AWS services whose connections go to checked addresses only."""
+"""Clients of AWS services that connect only to checked addresses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
 
 @dataclass(frozen=True)
 class Keys:
-    """Static keys; with a session token they are temporary ones of the caller's."""
+    """Static keys; with a session token they are temporary keys."""
 
     access_key_id: str
     secret_access_key: str = field(repr=False)
@@ -48,7 +48,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class Role:
-    """A role to assume with the keys or, without any, with the server's own identity."""
+    """A role to assume with the catalog's keys or, without any, with the server's own identity."""
 
     arn: str
     external_id: str | None = field(default=None, repr=False)
@@ -57,7 +57,7 @@ class Role:
 
 
 def check_region(service: str, region: str, endpoint: str | None = None) -> None:
-    """Raises Invalid, with near misses, unless AWS offers the service there; any name will do for a custom endpoint."""
+    """Raise Invalid, with near misses, unless AWS offers the service there; a custom endpoint may use any name."""
     if endpoint:
         if not REGION.fullmatch(region):
             raise Invalid(f"{region!r:.80} is not a region's name.", kind="catalog")
@@ -66,7 +66,7 @@ def check_region(service: str, region: str, endpoint: str | None = None) -> None
 
 
 def wrong_region(service: str, region: str) -> str:
-    """A sentence for a region where AWS does not offer the service, with near misses; empty for one where it does."""
+    """Why the region is wrong, with near misses; empty if AWS offers the service there."""
     if region in regions(service):
         return ""
     near = get_close_matches(region.lower(), sorted(regions(service)), n=3, cutoff=0.6)
@@ -75,7 +75,7 @@ def wrong_region(service: str, region: str) -> str:
 
 
 def check_role(role: Role) -> None:
-    """Raises Invalid for what AWS would not take, and for an STS endpoint that the server does not connect to."""
+    """Raise Invalid for a role that AWS would refuse, and for an STS endpoint that the server does not connect to."""
     if not ROLE.fullmatch(role.arn):
         raise Invalid(
             f"{role.arn!r:.80} is no role's ARN, such as arn:aws:iam::123456789012:role/reader.", kind="catalog"
@@ -90,7 +90,7 @@ def check_role(role: Role) -> None:
 
 @lru_cache(maxsize=16)
 def regions(service: str) -> frozenset[str]:
-    """The regions where AWS offers a service, in all of its partitions, as far as this botocore knows."""
+    """The regions of all AWS partitions where a service is offered, as far as this botocore knows."""
     session = _session()
     return frozenset(
         region
@@ -109,11 +109,11 @@ def aws_client(
     connect_timeout: float = CONNECT_SECONDS,
     read_timeout: float = READ_SECONDS,
 ) -> BaseClient:
-    """A client that asks once: no retries, redirects or proxies; the times are seconds.
+    """A client that makes each call once: no retries, redirects or proxies; the times are seconds.
 
-    Raises Invalid for a region or an endpoint that is none. Its calls raise botocore's exceptions, but Invalid for an
-    address that the server does not connect to and ProviderUnavailable where no connection was made. Without keys the
-    server's own identity is used (botocore's default chain, which may ask this machine's metadata service). Keep the
+    Raises Invalid for an unknown region or a malformed endpoint. Its calls raise botocore's exceptions, but Invalid for
+    an address that the server does not connect to and ProviderUnavailable if no connection was made. Without keys the
+    server's own identity is used (botocore's default chain, which may call this machine's metadata service). Reuse the
     client: it is safe to share between threads, and making one takes longer than a call.
     """
     check_region(service, region, endpoint)
@@ -148,7 +148,7 @@ class Timeouts(NamedTuple):
 
 
 def _sts_client(region: str, role: Role, keys: Keys | None, timeouts: Timeouts) -> BaseClient:
-    """Asks for the keys of a role: in the region of the service, or in the first one where STS is not there."""
+    """The client that gets a role's keys: in the service's region, or in us-east-1 if STS is not offered there."""
     sts_region = region if region in regions("sts") else "us-east-1"
     return aws_client(
         "sts",
@@ -174,7 +174,7 @@ def _config(endpoint: str | None, timeouts: Timeouts) -> Config:
 
 
 class CheckedSession(URLLib3Session):
-    """What sends the requests of a client: botocore's own sender on checked connections."""
+    """Sends the requests of a client: botocore's own sender on checked connections."""
 
     def __init__(self, *, trusted: bool, **options: Any) -> None:
         super().__init__(**options)
@@ -191,7 +191,7 @@ class CheckedSession(URLLib3Session):
 
 
 class _Checked:
-    """A mixin for urllib3's connections; TLS goes on verifying the name that was asked for."""
+    """A mixin for urllib3's connections to checked addresses; TLS still verifies the requested host name."""
 
     trusted = False
     _dns_host: str
@@ -220,7 +220,7 @@ class _TrustedHTTPS(_CheckedHTTPS):
 
 
 class _NoRedirects:
-    """A mixin for urllib3's pools."""
+    """A mixin for urllib3's pools that follows no redirects."""
 
     def urlopen(self, *args: Any, **options: Any) -> Any:
         return super().urlopen(*args, **options | {"redirect": False})  # type: ignore[misc]
@@ -243,7 +243,7 @@ TRUSTED_POOLS = {"https": _TrustedPool}
 
 
 class _AssumedRole:
-    """A credential provider of botocore's: asks STS when credentials are needed, and again before they expire."""
+    """A botocore credential provider that gets keys from STS when they are needed, and new ones before they expire."""
 
     METHOD = CANONICAL_NAME = "assumed-role"
 
@@ -278,5 +278,5 @@ def _session() -> Session:
 
 
 def _trust(session: Session) -> bool | str:
-    """The certificate authorities that botocore itself would believe: an operator may have private ones."""
+    """The certificate authorities that botocore itself would use: an operator may have private ones."""
     return session.get_config_variable("ca_bundle") or True

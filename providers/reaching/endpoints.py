@@ -1,8 +1,9 @@
-"""Endpoints of remote systems: checked when they are registered, and again by whatever opens a connection.
+"""Endpoints of remote systems: checked when they are registered, and again for each connection.
 
-Registering asks in two steps, since only who may register may make the server look a name up: `parse_endpoint` says
-what is wrong by itself, `check_endpoint` looks the host up. Nothing is remembered after that: each connection looks
-its host up once, checks every address and connects to one of those, so a name that leads elsewhere by then is refused.
+A registration is checked in two steps, so that only callers who may register make the server look a name up:
+`parse_endpoint` checks the URL's text, `check_endpoint` also looks the host up. The result is not remembered: each
+connection looks its host up once, checks every address and connects to one of those, so that a name that leads to
+another address by then is checked again.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::(.*))?")
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a remote system is: `host` is a lower-case name or an address, without brackets."""
+    """The address of a remote system; `host` is a lower-case name or an address without brackets."""
 
     scheme: str
     host: str
@@ -50,14 +51,14 @@ class Endpoint:
 
 
 class UnknownHost(ProviderUnavailable):
-    """The name leads nowhere."""
+    """The host name has no address."""
 
 
 def check_endpoint(url: str, schemes: Collection[str]) -> Endpoint:
-    """The endpoint that a URL names, looked up and allowed, as it is to be registered.
+    """The endpoint of a URL to be registered, after looking its host up.
 
-    Raises Invalid for a URL that is none, a host that is unknown and an address that this server does not connect to;
-    ProviderUnavailable while names cannot be looked up. What may be a credential is not repeated.
+    Raises Invalid for a malformed URL, an unknown host and an address that this server does not connect to;
+    ProviderUnavailable while names cannot be looked up. Messages never repeat what may be a credential.
     """
     endpoint = parse_endpoint(url, schemes)
     try:
@@ -68,7 +69,7 @@ def check_endpoint(url: str, schemes: Collection[str]) -> Endpoint:
 
 
 def parse_endpoint(url: str, schemes: Collection[str]) -> Endpoint:
-    """The endpoint that a URL names, looking nothing up. Raises Invalid, also for an address that is not allowed."""
+    """The endpoint of a URL, without looking its host up. Raises Invalid, also for an address that is not allowed."""
     usable = " or ".join(f"{scheme}://" for scheme in schemes)
     if not isinstance(url, str) or len(url) > MAX_URL or not url.isprintable() or " " in url or "\\" in url:
         raise _not_usable(f"it must be printable text such as {usable}host, without spaces or backslashes")
@@ -94,10 +95,10 @@ def parse_endpoint(url: str, schemes: Collection[str]) -> Endpoint:
 
 
 def resolve(host: str, port: int, *, seconds: float = CONNECT_SECONDS, trusted: bool = False) -> list[Address]:
-    """Every address of a host, each of them allowed. `trusted` names may be private, as AWS's own are inside a VPC.
+    """Every address of a host, all of them allowed; those of `trusted` hosts may be private, as AWS's are in a VPC.
 
-    Raises Invalid for an address that this server does not connect to, UnknownHost, or ProviderUnavailable while
-    names cannot be looked up.
+    Raises Invalid if any address is one that this server does not connect to, UnknownHost, or ProviderUnavailable
+    while names cannot be looked up.
     """
     if host in METADATA_NAMES:
         raise _refused(host, METADATA)
@@ -111,17 +112,17 @@ def resolve(host: str, port: int, *, seconds: float = CONNECT_SECONDS, trusted: 
 
 
 def listener_names(host: str, port: int) -> list[str]:
-    """Every `host:port` by which the same listener would be found: its name and its addresses, this machine's as one.
+    """Every `host:port` of a listener that can be determined: its name and its addresses.
 
-    Raises what `resolve` raises. A system that is reached by two of its addresses, or through others' machines, has
-    more names than can be found out.
+    All addresses of this machine count as one name. A system with several addresses, or behind other machines, may
+    have names that are not among these. Raises what `resolve` raises.
     """
     names = {_one_spelling(address) for address in resolve(host, port)}
     return sorted(f"{each}:{port}" for each in {listener_name(host), *names})
 
 
 def listener_name(host: str) -> str:
-    """A host as it is told apart from others by itself: this machine by one name, whatever its address."""
+    """One spelling of a host, without looking it up; any address of this machine is THIS_MACHINE."""
     address = literal(host)
     return _one_spelling(address) if address else host
 
@@ -131,7 +132,7 @@ def _one_spelling(address: Address) -> str:
 
 
 def _is_here(address: Address) -> bool:
-    """Whether it is this machine's: then that is where a connection to it would come from. Nothing is sent."""
+    """Whether an address is this machine's: a connection to it would come from the same address. Sends nothing."""
     plain = reached(address)[0]
     if kind_of(address) in ("loopback", "unspecified"):
         return True
@@ -144,9 +145,9 @@ def _is_here(address: Address) -> bool:
 
 
 def connect(host: str, port: int, *, seconds: float = CONNECT_SECONDS, trusted: bool = False) -> socket.socket:
-    """A connected socket whose time limit is still `seconds`; TLS, if any, is the caller's.
+    """A connected socket with a time limit of `seconds` for each later operation; the caller adds TLS.
 
-    Raises what `resolve` raises, and ProviderUnavailable if nothing answered: then nothing was sent.
+    Raises what `resolve` raises, and ProviderUnavailable if no address accepts a connection; nothing was sent then.
     """
     deadline = monotonic() + seconds
     addresses = resolve(host, port, seconds=seconds, trusted=trusted)

@@ -1,6 +1,6 @@
 """The hosts that a catalog's FileIO connects to, by the properties that name them.
 
-PyArrow looks names up by itself, in C++: they are checked before it is asked, but its connections are not pinned.
+PyArrow looks names up by itself, in C++: we check the hosts before we call it, but cannot pin its connections.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ HTTP = ("https", "http")
 CLUSTER = ("hdfs", "viewfs")
 AZURE_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 AZURE_AUTHORITIES = ("adls.blob-storage-authority", "adls.dfs-storage-authority")
-SITE = "default"  # the file system that the operator's own core-site.xml names
+SITE = "default"  # the file system of the operator's core-site.xml
 
 
 def parse_storage(properties: Mapping[str, str]) -> list[tuple[str, Endpoint]]:
-    """Each property that leads to a host of its own, looking nothing up. Raises Invalid naming the property."""
+    """The endpoints that properties name, without looking hosts up. Raises Invalid, naming the property."""
     for key in properties:
         if key.startswith(IO_SETTINGS) and "proxy" in key:
             raise Invalid(f"Property {key!r}: this server connects to storage without a proxy.", kind="catalog")
@@ -37,7 +37,7 @@ def parse_storage(properties: Mapping[str, str]) -> list[tuple[str, Endpoint]]:
 
 
 def check_storage(properties: Mapping[str, str]) -> None:
-    """The same and looked up, as it is to be registered; all of it within CONNECT_SECONDS.
+    """Look up the hosts of properties to be registered, all within CONNECT_SECONDS.
 
     Raises Invalid for an unknown host and for one that the server does not connect to, ProviderUnavailable while names
     cannot be looked up.
@@ -49,19 +49,19 @@ def check_storage(properties: Mapping[str, str]) -> None:
 
 
 def reach_storage(properties: Mapping[str, str]) -> None:
-    """The same before each use, when an unknown host is the storage's trouble: UnknownHost."""
+    """Look the hosts up before each use, as `check_storage`, but raise UnknownHost for an unknown one."""
     deadline = monotonic() + CONNECT_SECONDS
     for key, endpoint in parse_storage(properties):
         with at(f"Property {key!r}"):
             try:
                 resolve(endpoint.host, endpoint.port, seconds=max(deadline - monotonic(), 0.001))
             except UnknownHost:
-                if endpoint.scheme not in CLUSTER:  # may be a name service of the operator's own hdfs-site.xml
+                if endpoint.scheme not in CLUSTER:  # that may be a name service of the operator's hdfs-site.xml
                     raise
 
 
 def _urls(properties: Mapping[str, str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Each property that leads to a host of its own, as a URL of one of these schemes."""
+    """Each property that names a host: its name, its value as a URL, and the allowed schemes."""
     for key in ("s3.endpoint", "gcs.service.host"):
         if properties.get(key):
             yield key, properties[key], HTTP
