@@ -26,7 +26,7 @@ import psycopg
 from tests.catalogs.meeting import WAITING
 from tests.catalogs.pairs import Disturbance, Request, Write, made
 from tests.catalogs.races import LATE
-from tests.catalogs.racing import Answer, Client, Nodes, together
+from tests.catalogs.racing import Answer, Client, Nodes, connect, together
 from tests.waiting import eventually
 
 FREE, WRITE_FIRST, DISTURBANCE_FIRST = "free", "write first", "disturbance first"
@@ -273,8 +273,7 @@ def raced(
         lambda: [world.send(writer, write.request)],
         lambda: [world.send(owner, request) for request in disturbance.requests],
     ]
-    for client in (writer, owner):
-        client.connect()
+    connect([writer, owner])
     if meeting == FREE:
         written, done = together([_later(act) for act in acts])
     else:

@@ -19,13 +19,13 @@ import orjson
 import psutil
 import psycopg
 
-from tests.servers import ADMIN_PASSWORD, MetalakeServer, prepare
+from tests.servers import ADMIN_PASSWORD, STORE, MetalakeServer, doors_of, on_a_migrated_store, prepare
 from tests.waiting import eventually
 
 T = TypeVar("T")
 NATIVE = "/api/metalakes/demo/catalogs/lake"
 ICEBERG = "/iceberg/demo/v1/lake"
-CHANCES = 200  # connections until one is taken by the process that is meant
+CHANCES = 200  # looks until every connection is taken by the process that is meant
 IDLE = 20  # seconds; the servers close a connection that is idle for longer
 
 
@@ -51,27 +51,23 @@ class Client:
     _connection: HTTPConnection | None = field(default=None, repr=False)
     _used: float = 0.0
 
+    @property
+    def is_connected(self) -> bool:
+        return self._connection is not None and time.monotonic() - self._used <= IDLE
+
     def connect(self) -> None:
-        if self._connection is None or time.monotonic() - self._used > IDLE:
-            self._connection = self._to_its_process() if self.process else self._connected()
+        connect([self])
         self._used = time.monotonic()
 
-    def _connected(self) -> HTTPConnection:
+    def take(self, connection: HTTPConnection) -> None:
+        self._connection, self._used = connection, time.monotonic()
+
+    def new_connection(self) -> HTTPConnection:
+        """To its server; which of its processes takes it is chance."""
         parts = urlsplit(self.url)
         connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60)
         connection.connect()
         return connection
-
-    def _to_its_process(self) -> HTTPConnection:
-        """Which process takes a connection is chance, so as many are made as that needs."""
-        siblings = psutil.Process(self.process).parent().children()
-        with ExitStack() as others:
-            for _ in range(CHANCES):
-                connection = self._connected()
-                if taken_by(connection, siblings) == self.process:
-                    return connection
-                others.callback(connection.close)
-        raise AssertionError(f"process {self.process} took none of {CHANCES} connections")
 
     def send(self, method: str, path: str, body: Any = None) -> Answer:
         self.connect()
@@ -85,18 +81,48 @@ class Client:
         return Answer(response.status, body, response.headers["Retry-After"])
 
 
-def taken_by(connection: HTTPConnection, processes: Sequence[psutil.Process]) -> int:
-    """Which of the processes has the other end."""
-    own = connection.sock.getsockname()
-    found: list[int] = []
+def connect(clients: Sequence[Client]) -> None:
+    """Give each client that has no connection one to the process that it is meant for.
 
-    def look() -> bool:
-        ends = ((process.pid, end.raddr) for process in processes for end in process.net_connections("tcp"))
-        found.extend(pid for pid, end in ends if end and tuple(end) == own[:2])
-        return bool(found)
+    As many connections are made as that needs, and all of them are looked up at once: a look reads every socket of the
+    machine. Raises AssertionError where a process takes none.
+    """
+    waiting = [client for client in clients if not client.is_connected]
+    for client in [client for client in waiting if not client.process]:
+        client.take(client.new_connection())
+        waiting.remove(client)
+    with ExitStack() as surplus:
+        for _ in range(CHANCES):
+            if not waiting:
+                return
+            connections = [client.new_connection() for client in waiting]
+            for connection, process in zip(connections, takers(connections, doors_beside(waiting)), strict=True):
+                if (meant := next((client for client in waiting if client.process == process), None)) is None:
+                    surplus.callback(connection.close)
+                else:
+                    meant.take(connection)
+                    waiting.remove(meant)
+    raise AssertionError(f"processes {[client.process for client in waiting]} took none of {CHANCES} connections")
 
-    assert eventually(look), "nobody took the connection"
-    return found[0]
+
+def doors_beside(clients: Sequence[Client]) -> list[psutil.Process]:
+    """The processes that take connections of the servers whose processes these clients are meant for."""
+    parents = {psutil.Process(process).ppid() for process in {client.process for client in clients}}
+    return [door for parent in sorted(parents) for door in doors_of(parent)]
+
+
+def takers(connections: Sequence[HTTPConnection], processes: Sequence[psutil.Process]) -> list[int]:
+    """Which of the processes has the other end of each connection."""
+    addresses = [connection.sock.getsockname()[:2] for connection in connections]
+    taken: dict[tuple[str, int], int] = {}
+
+    def are_taken() -> bool:
+        ends = ((process.pid, end.raddr) for process in processes for end in process.net_connections("tcp4"))
+        taken.update({tuple(end): pid for pid, end in ends if end})
+        return taken.keys() >= set(addresses)
+
+    assert eventually(are_taken), "nobody took a connection"
+    return [taken[address] for address in addresses]
 
 
 @dataclass
@@ -143,10 +169,9 @@ class Nodes:
         return together([partial(act, client) for act, client in self._dealt(acts)])
 
     def _dealt(self, acts: Sequence[Callable[[Client], T]]) -> list[tuple[Callable[[Client], T], Client]]:
-        dealt = list(zip(acts, self.clients(len(acts)), strict=True))
-        for _, client in dealt:
-            client.connect()
-        return dealt
+        clients = self.clients(len(acts))
+        connect(clients)
+        return list(zip(acts, clients, strict=True))
 
     def rows(self, sql: str, *values: Any) -> list[tuple]:
         """Read past the servers; %s is a value in both databases."""
@@ -216,7 +241,7 @@ def two_nodes(folder: Path, database_url: str, **environment: str) -> Iterator[N
 def one_node(folder: Path, **environment: str) -> Iterator[Nodes]:
     """One server of two processes on SQLite."""
     environment = {"METALAKE_LOG_LEVEL": "ERROR", "METALAKE_WORKERS": "2"} | environment
-    nodes = Nodes([prepare(folder, **environment)], str(folder / "metalake.sqlite3"))
+    nodes = Nodes([on_a_migrated_store(prepare(folder, **environment))], str(folder / STORE))
     try:
         yield _started(nodes)
     finally:

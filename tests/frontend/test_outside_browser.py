@@ -15,7 +15,7 @@ import pytest
 
 from tests.frontend.test_browser import focused
 from tests.providers.world import World
-from tests.servers import MetalakeServer, prepare
+from tests.servers import MetalakeServer, on_a_migrated_store, prepare
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
@@ -30,7 +30,7 @@ CANARY = "canary-52c1aa90"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetalakeServer]:
-    server = prepare(tmp_path_factory.mktemp("metalake"), METALAKE_PROVIDERS=PROVIDERS)
+    server = on_a_migrated_store(prepare(tmp_path_factory.mktemp("metalake"), METALAKE_PROVIDERS=PROVIDERS))
     server.start()
     call(server, "POST", "", {"name": "acme", "comment": "", "properties": {}})
     yield server

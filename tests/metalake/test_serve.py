@@ -51,12 +51,13 @@ def busy_seconds(server: MetalakeServer) -> float:
 
 
 def test_first_start_makes_the_first_catalog_and_a_second_touches_nothing(start_metalake: StartMetalake) -> None:
-    server = start_metalake()
+    server = start_metalake(migrated=False)
     catalog = Client(server.url).send("GET", NATIVE).body["catalog"]
     assert (catalog["name"], catalog["provider"]) == ("lake", "lakehouse-iceberg")
     log = server.log.read_text()
     assert ADMIN_PASSWORD not in log, "a password that was given is not to be shown"
     assert not PASSWORD_LINE.search(log)
+    assert "Preparing the database" in log
     assert f"Metalake serves on {server.url}" in log
     before = settled(server)
     files = {path for path in server.home.rglob("*") if path.suffix not in (".sqlite3-wal", ".sqlite3-shm")}

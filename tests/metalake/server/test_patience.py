@@ -15,7 +15,7 @@ from metalake.server import limits
 from tests.catalogs.test_hanging_storage import Silence
 from tests.metalake.server.conftest import require_sound
 from tests.metalake.server.sockets import HEALTH, Line, admin, line, request, require_told
-from tests.servers import MetalakeServer, prepare
+from tests.servers import MetalakeServer, on_a_migrated_store, prepare
 from tests.waiting import eventually
 
 HASTY = ("-m", "tests.metalake.server.hasty")
@@ -30,7 +30,7 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetalakeServer]:
     """One process with few threads, and with less patience than others."""
     home = tmp_path_factory.mktemp("hasty")
     few = {"METALAKE_WORKERS": "1", "METALAKE_THREADS": str(THREADS), "METALAKE_LOCK_TIMEOUT": "60"}
-    server = prepare(home, **few)
+    server = on_a_migrated_store(prepare(home, **few))
     server.program = HASTY
     server.start()
     yield server
