@@ -179,10 +179,12 @@ def _leads_to_seen(actor: Actor, schema: Lineage, rights: Rights) -> bool:
 
 
 def ask_as_if_hidden(actor: Actor, absent: Lineage) -> None:
-    """Run the queries for a missing object that `require` runs for a hidden one, so that timing does not differ."""
-    rights = rights_on(actor, absent)
-    if absent.nodes[-1].kind == Kind.SCHEMA:
+    """Ask for a missing object what `require` asks for a hidden one, so that timing does not differ."""
+    rights, kind = rights_on(actor, absent), absent.nodes[-1].kind
+    if kind == Kind.SCHEMA:
         _leads_to_seen(actor, absent, rights)
+    else:
+        _may_find(rights, kind)
 
 
 def _sees_role(actor: Actor, lineage: Lineage, rights: Rights) -> bool:

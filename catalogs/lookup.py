@@ -95,11 +95,20 @@ def miss(actor: Actor, address: Address, nearest: Located | None) -> NotFound:
     All that is asked of an object that is there and hidden is asked, of the store too, so that neither takes longer.
     """
     kind = _missing_kind(address, nearest)
-    node = Node(0, kind, "", None, None)
-    absent = Located(nodes=(*nearest.nodes, node) if nearest else (node,))
+    absent = Located(nodes=(*(nearest.nodes if nearest else ()), *_absent(kind, address)))
     policy.ask_as_if_hidden(actor, absent)
+    if kind == Kind.SCHEMA and address.leaf is not None:
+        policy.ask_as_if_hidden(actor, Located(nodes=(*absent.nodes, *_absent(address.leaf_kind, address))))
     unseen = policy.unseen(actor, absent)
     return unseen if unseen.kind != kind else missing(kind, _names_down_to(kind, address))
+
+
+def _absent(kind: Kind, address: Address) -> list[Node]:
+    """What is missing, nameless; a schema with all its levels."""
+    levels = 1
+    if kind == Kind.SCHEMA and address.schema is not None:
+        levels = len(split_logical(address.schema) if isinstance(address.schema, str) else address.schema)
+    return [Node(0, kind, "", None, None)] * levels
 
 
 def by_id(securable_id: int) -> Located | None:

@@ -166,6 +166,7 @@ _STORES: dict[tuple[Storage, Kind], Any] = {}
 def register(storage: Storage, kind: Kind, store: Surface) -> None:
     """Have a store keep this kind wherever a provider offers it so. Apps do at start."""
     _STORES[storage, kind] = store
+    _store_by.cache_clear()
 
 
 @overload
@@ -178,7 +179,15 @@ def store_for(located: Located, kind: Literal[Kind.TABLE]) -> TableStore: ...
 def store_for(located: Located, kind: Kind) -> Any: ...
 def store_for(located: Located, kind: Kind) -> Any:
     """The store of this kind in the catalog on a lineage. Raises Unsupported where the catalog does not offer it."""
-    return _store(storage_of(located, kind), kind)
+    name = located.provider or ""
+    if name not in PROVIDERS:
+        return _store(Storage.MANAGED, kind)
+    return _store_by(name, located.properties or "{}", kind)
+
+
+@lru_cache(maxsize=2048)
+def _store_by(provider: str, properties: str, kind: Kind) -> Any:
+    return _store(_storage(_offers(provider, properties), kind), kind)
 
 
 def catalog_store_of(row: Catalog) -> CatalogStore:

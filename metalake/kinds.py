@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from metalake.privileges import Privilege as P
 
@@ -95,7 +96,7 @@ class KindDeclaration:
     old_codes: bool = False
     icon: str = ""
 
-    @property
+    @cached_property
     def depth(self) -> int:
         """How many names lead to such an object, its metalake's included; a schema's levels are one name."""
         return 1 + KINDS[self.lies_in[0]].depth if self.lies_in else 1

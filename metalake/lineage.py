@@ -67,7 +67,7 @@ class Address:
     @property
     def depth(self) -> int:
         """How many names lead there, the metalake's included; a schema's levels are one name."""
-        return 1 + sum(part is not None for part in (self.catalog, self.schema, self.leaf))
+        return 1 + (self.catalog is not None) + (self.schema is not None) + (self.leaf is not None)
 
     def of_catalog(self) -> Address:
         """The address of the catalog on the way."""

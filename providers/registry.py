@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 
 from django.conf import settings
@@ -21,11 +22,17 @@ PROVIDERS = {
 def provider_class(name: str) -> type[Provider]:
     """The provider class of a name. Raises Unsupported, naming the available ones."""
     try:
-        module, _, attribute = PROVIDERS[name].partition(":")
+        path = PROVIDERS[name]
     except KeyError:
         raise Unsupported(
             f"There is no provider {name!r}; available: {', '.join(sorted(PROVIDERS))}.", kind="catalog"
         ) from None
+    return _imported(path)
+
+
+@cache
+def _imported(path: str) -> type[Provider]:
+    module, _, attribute = path.partition(":")
     return getattr(import_module(module), attribute)
 
 
