@@ -1,1 +1,9 @@
-pytest_plugins = ["tests.parts", "tests.servers", "tests.hms", "tests.spark", "tests.glue", "tests.trino"]
+pytest_plugins = [
+    "tests.parts",
+    "tests.servers",
+    "tests.static_files",
+    "tests.hms",
+    "tests.spark",
+    "tests.glue",
+    "tests.trino",
+]
