@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from authz.actor import Actor
+from catalogs.leaf_stores import LeafListing, LeafStore
 from formats.iceberg import metadata_json
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
@@ -55,23 +56,6 @@ class TableRecord:
         """The table of a record that is not only staged."""
         assert self.table is not None
         return self.table
-
-
-@dataclass(frozen=True)
-class TableDescription:
-    """A table as people read it; `columns` have name, type, required and doc."""
-
-    comment: str
-    properties: dict[str, str]
-    facts: tuple[tuple[str, str], ...] = ()
-    columns: tuple[Json, ...] = ()
-
-
-class TableListing(NamedTuple):
-    """Names that may be shown of a schema's tables, None where all rows may; when an outside system was asked."""
-
-    names: Collection[str] | None = None
-    taken_at: datetime | None = None
 
 
 class PartitionStore(Surface):
@@ -152,7 +136,7 @@ class PointerStore(Surface):
         """Raise Unsupported where not we say which places the table has, and had before."""
 
 
-class TableStore(Surface):
+class TableStore(LeafStore):
     """The tables of a catalog. Rights on what is named are asked by the caller before, and by a write once more.
 
     `iceberg` asks for Iceberg tables alone: NotFound is raised of one in another format.
@@ -163,12 +147,7 @@ class TableStore(Surface):
     def pointers(self) -> PointerStore: ...
 
     @abstractmethod
-    def meet(self, actor: Actor, schema: Located, name: str) -> bool:
-        """Look for a table that has no row yet; whether it has one now. Not for use in a transaction."""
-
-    @abstractmethod
-    def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> TableListing:
-        """Bring the rows of a schema's tables up to date."""
+    def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> LeafListing: ...
 
     @abstractmethod
     def load(self, actor: Actor, table: Located, *, refresh: bool = False, as_published: bool = False) -> TableRecord:
@@ -181,9 +160,6 @@ class TableStore(Surface):
     @abstractmethod
     def parts(self, record: TableRecord) -> Json:
         """The native wire's table without its name and audit."""
-
-    @abstractmethod
-    def describe(self, record: TableRecord) -> TableDescription: ...
 
     @abstractmethod
     def create(self, actor: Actor, address: Address, home: Located, asked: CreateTableRequest) -> TableRecord:

@@ -21,7 +21,7 @@ from frontend.forms import TokenForm
 from frontend.guarding import is_partial, permits, signed_in
 from frontend.outside_pages import watched
 from metalake.errors import MetalakeError, NotFound
-from metalake.kinds import Kind, Slot
+from metalake.kinds import KINDS, Kind
 from outside import watching
 
 
@@ -45,6 +45,7 @@ def show_object(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
         "node": found.nodes[-1],
         "above": found.nodes[:-1],
         "about": browsing.describe(actor, found),
+        "sections": [f"frontend/sections/{name}.html" for name in KINDS[found.kind].sections],
         "seen": inspect.grants_on(actor, found),
         "standing": inspect.standing(actor, found),
         "may_register": found.kind == Kind.METALAKE and permits(request, operations.CREATE_CATALOG, found),
@@ -70,8 +71,8 @@ def list_metalakes(request: HttpRequest, actor: Actor) -> HttpResponse:
 def list_children(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
     """One level of the tree, or how it goes on."""
     found = browsing.locate(actor, object_id)
-    slot = request.GET.get("slot") if request.GET.get("slot") in set(Slot) else None
-    return _render_level(request, browsing.level_below(actor, found, slot, _after(request)), parent=found)
+    level = browsing.level_below(actor, found, request.GET.get("kind"), _after(request))
+    return _render_level(request, level, parent=found)
 
 
 def _after(request: HttpRequest) -> str | None:

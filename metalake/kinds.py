@@ -80,7 +80,8 @@ class KindDeclaration:
     `creating` are privileges on what such an object may lie in, at any height; `privileges` are on the object and on
     all above it. `catalog_type` is the only type of catalog that its privileges make sense in; None where any is.
     `label` stands in the native wire's exception names; `old_codes`: its handlers in the Python client
-    know no code above 1010 but 1100. `icon` is the path of its SVG symbol, 16 by 16.
+    know no code above 1010 but 1100. `icon` is the path of its SVG symbol, 16 by 16, and
+    `sections` are the parts of its page in their order, each a template in `frontend/sections`.
     """
 
     kind: Kind
@@ -95,6 +96,7 @@ class KindDeclaration:
     iceberg: IcebergWords | None = None
     old_codes: bool = False
     icon: str = ""
+    sections: tuple[str, ...] = ("grants", "about", "properties")
 
     @cached_property
     def depth(self) -> int:
@@ -129,6 +131,7 @@ _DECLARED = (
         iceberg=IcebergWords(noun="Warehouse", missing="NoSuchWarehouseException"),
         icon="M3 4c0-1.1 2.2-2 5-2s5 .9 5 2-2.2 2-5 2-5-.9-5-2zv8c0 1.1 2.2 2 5 2s5-.9 5-2V4"
         "M3 8c0 1.1 2.2 2 5 2s5-.9 5-2",
+        sections=("outside", "grants", "about", "properties"),
     ),
     KindDeclaration(
         kind=Kind.SCHEMA,
@@ -153,6 +156,7 @@ _DECLARED = (
         iceberg=IcebergWords(noun="Table", missing="NoSuchTableException"),
         old_codes=True,
         icon="M2 3h12v10H2zM2 6.5h12M2 9.8h12M6.5 6.5V13",
+        sections=("grants", "about", "columns", "properties"),
     ),
     KindDeclaration(
         kind=Kind.VIEW,

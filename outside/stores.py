@@ -8,6 +8,7 @@ from typing import Any
 
 from authz import operations
 from authz.actor import Actor
+from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.services import commits
 from catalogs.services.changes import Alteration
 from catalogs.services.holding import Held
@@ -17,9 +18,7 @@ from catalogs.table_stores import (
     NewState,
     PartitionStore,
     PointerStore,
-    TableDescription,
     TableDraft,
-    TableListing,
     TableRecord,
     TableStore,
 )
@@ -175,8 +174,8 @@ class OutsideTables(TableStore):
     def meet(self, actor: Actor, schema: Located, name: str) -> bool:
         return finding.meet_table(actor, schema, name)
 
-    def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> TableListing:
-        return TableListing(*tables.take_list(actor, schema, force=refresh, iceberg=iceberg))
+    def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> LeafListing:
+        return LeafListing(*tables.take_list(actor, schema, force=refresh, iceberg=iceberg))
 
     def load(self, actor: Actor, table: Located, *, refresh: bool = False, as_published: bool = False) -> TableRecord:
         entry = tables.loaded(actor, table, force=refresh, as_published=as_published)
@@ -189,10 +188,10 @@ class OutsideTables(TableStore):
     def parts(self, record: TableRecord) -> dict[str, Any]:
         return iceberg.native_parts(record.entry)
 
-    def describe(self, record: TableRecord) -> TableDescription:
-        parts = self.parts(record)
+    def describe(self, actor: Actor, leaf: Located) -> LeafDescription:
+        parts = self.parts(self.load(actor, leaf))
         properties = dict(parts["properties"])
-        return TableDescription(
+        return LeafDescription(
             comment=parts["comment"] or "",
             properties=properties,
             facts=tuple((label, properties[key]) for label, key in FACTS if key in properties),

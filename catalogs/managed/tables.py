@@ -10,6 +10,7 @@ from django.utils import timezone
 from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock
+from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.lookup import find
 from catalogs.managed.pointers import ManagedPointers
 from catalogs.models import Table
@@ -19,7 +20,7 @@ from catalogs.services.free_names import require_free_for_rename
 from catalogs.services.holding import Held, write_to
 from catalogs.services.pointers import as_called_now, current_record, find_table
 from catalogs.services.removal import remove
-from catalogs.table_stores import PartitionStore, TableDescription, TableDraft, TableListing, TableRecord, TableStore
+from catalogs.table_stores import PartitionStore, TableDraft, TableRecord, TableStore
 from formats.iceberg.translate import from_iceberg, to_iceberg
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Unsupported
@@ -38,8 +39,8 @@ class ManagedTables(TableStore):
     def meet(self, actor: Actor, schema: Located, name: str) -> bool:
         return False
 
-    def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> TableListing:
-        return TableListing()
+    def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> LeafListing:
+        return LeafListing()
 
     def load(self, actor: Actor, table: Located, *, refresh: bool = False, as_published: bool = False) -> TableRecord:
         return current_record(table)
@@ -50,14 +51,14 @@ class ManagedTables(TableStore):
     def parts(self, record: TableRecord) -> dict[str, Any]:
         return from_iceberg(record.metadata)
 
-    def describe(self, record: TableRecord) -> TableDescription:
-        metadata = record.metadata
+    def describe(self, actor: Actor, leaf: Located) -> LeafDescription:
+        metadata = self.load(actor, leaf).metadata
         properties = dict(metadata.get("properties") or {})
         current = metadata.get("current-schema-id")
         schema: dict[str, Any] = next(
             (one for one in metadata.get("schemas", ()) if one.get("schema-id") == current), {}
         )
-        return TableDescription(
+        return LeafDescription(
             comment=properties.pop("comment", ""),
             properties=properties,
             facts=(

@@ -15,9 +15,9 @@ from authz.operations import FAMILIES, OPERATIONS
 from authz.services.authority import may_lift, require
 from authz.services.changing import enter
 from catalogs.services import chains, finding
-from catalogs.services.pointers import a_table, meet_home
+from catalogs.services.pointers import meet_home
 from metalake.errors import Forbidden, MetalakeError, NotFound
-from metalake.kinds import Kind
+from metalake.kinds import LEAVES, Kind
 from metalake.lineage import Address
 from metalake.wire import kind_of
 
@@ -39,8 +39,9 @@ def admit(actor: Actor, asked: str, names: Mapping[str, str]) -> None:
 
 def _address(names: Mapping[str, str]) -> Address:
     """Of the names in a path."""
-    catalog, schema, leaf = (names.get(part) for part in ("catalog", "schema", "table"))
-    return Address(metalake=names["metalake"], catalog=catalog, schema=schema, leaf=leaf)
+    kind = next((kind for kind in LEAVES if kind in names), Kind.TABLE)
+    catalog, schema, leaf = (names.get(part) for part in ("catalog", "schema", kind))
+    return Address(metalake=names["metalake"], catalog=catalog, schema=schema, leaf=leaf, leaf_kind=kind)
 
 
 def admit_to(actor: Actor, asked: str, ident: Address) -> None:
@@ -51,8 +52,8 @@ def admit_to(actor: Actor, asked: str, ident: Address) -> None:
 def _require(actor: Actor, asked: str, ident: Address) -> None:
     operation = OPERATIONS[asked]
     located = finding.find(actor, ident)
-    if ident.kind == Kind.TABLE:
-        located = a_table(actor, located)
+    if ident.leaf is not None:
+        located = finding.of_kind(actor, located, ident.leaf_kind)
     if located.kind in operation.on:
         policy.require(actor, operation, located)
     elif not policy.sees(actor, located):  # the body names the object
@@ -90,7 +91,7 @@ def _may_create(actor: Actor, ident: Address) -> bool:
 
 _FURTHER: dict[str, Callable[[Actor, str, Address], None]] = {
     "create_schema": _reach,
-    "create_table": _create,
+    **{f"create_{kind}": _create for kind in LEAVES},
     "register_table": _create,
     "commit_table": _commit,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -13,17 +13,17 @@ from catalogs import secrets
 from catalogs.lookup import by_id
 from catalogs.models import Catalog
 from catalogs.services.catalogs import list_catalogs, load_catalog
+from catalogs.services.leaves import describe_leaf, list_leaves
 from catalogs.services.metalakes import list_metalakes, load_metalake
 from catalogs.services.schemas import list_schemas, load_schema
-from catalogs.services.tables import describe_table, list_tables, load_table
+from catalogs.stores import leaf_kinds
 from metalake.errors import NotFound, ProviderUnavailable, Unsupported
-from metalake.kinds import CONTAINERS, Kind, Slot
+from metalake.kinds import CONTAINERS, Kind, slot_of
 from metalake.lineage import Address, Located, Node
 from metalake.models import Metalake, Securable
 
 LEVEL_LIMIT = 200
 _LARGEST_ID = 2**63 - 1
-_SHOWN = frozenset({*CONTAINERS, Kind.TABLE})
 _NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")
 
 
@@ -44,15 +44,15 @@ class Child:
 
 
 class Next(NamedTuple):
-    """Where a level goes on."""
+    """Where a level goes on: behind the object of this kind and name."""
 
-    slot: str
+    kind: Kind
     after: str
 
 
 @dataclass(frozen=True)
 class Level:
-    """Up to LEVEL_LIMIT objects, schemas before tables, each by name."""
+    """Up to LEVEL_LIMIT objects, schemas first and then one kind after the other, each by name."""
 
     children: tuple[Child, ...]
     next: Next | None = None
@@ -77,63 +77,69 @@ class Description:
 
 
 def locate(actor: Actor, securable_id: int) -> Located:
-    """The metalake, catalog, schema or table of this id. Raises NotFound, the same for a hidden one as for none."""
+    """The object of the tree of this id. Raises NotFound, the same for a hidden one as for none."""
     target = by_id(securable_id) if securable_id <= _LARGEST_ID else None
-    if target is None or target.kind not in _SHOWN or not policy.sees(actor, target):
+    if target is None or not _is_shown(target) or not policy.sees(actor, target):
         raise NotFound("There is no such object.")
     return target
 
 
 def top_level(actor: Actor, after: str | None = None) -> Level:
     """The metalakes of the actor."""
-    return _level(list_metalakes(actor), Slot.METALAKE, after)
+    return _level(list_metalakes(actor), Kind.METALAKE, after)
 
 
-def level_below(actor: Actor, target: Located, slot: str | None = None, after: str | None = None) -> Level:
+def _is_shown(target: Located) -> bool:
+    return target.kind in CONTAINERS or target.kind in leaf_kinds(target)
+
+
+def level_below(actor: Actor, target: Located, kind: str | None = None, after: str | None = None) -> Level:
     """What the actor sees directly below an object; a level that goes on is asked for again with its `next`."""
     if target.kind == Kind.METALAKE:
-        return _level(list_catalogs(actor, target.metalake.name), Slot.CATALOG, after)
-    if target.kind not in CONTAINERS:
-        return Level(())
-    schemas: list[Child] = []
-    if slot != Slot.TABULAR and (target.kind == Kind.CATALOG or target.nested):
-        schemas = _schemas(actor, target, after)
-        if len(schemas) > LEVEL_LIMIT:
-            return Level(tuple(schemas[:LEVEL_LIMIT]), Next(Slot.SCHEMA, schemas[LEVEL_LIMIT - 1].name))
+        return _level(list_catalogs(actor, target.metalake.name), Kind.CATALOG, after)
+    kinds = _kinds_below(target)
+    children: list[Child] = []
+    for each in kinds[kinds.index(Kind(kind)) :] if kind in kinds else kinds:
+        room = LEVEL_LIMIT - len(children)
+        more = _children(actor, target, each, after, room)
+        if len(more) > room:
+            return Level((*children, *more[:room]), Next(each, more[room - 1].name if room else ""))
+        children += more
         after = None
+    return Level(tuple(children))
+
+
+def _kinds_below(target: Located) -> list[Kind]:
+    """What may lie directly in a catalog or schema, in the order of the tree; nothing in a leaf."""
     if target.kind == Kind.CATALOG:
-        return Level(tuple(schemas))
-    room = LEVEL_LIMIT - len(schemas)
-    tables = _tables(actor, target, after, room)
-    if len(tables) > room:
-        last = tables[room - 1].name if room else ""
-        return Level((*schemas, *tables[:room]), Next(Slot.TABULAR, last))
-    return Level((*schemas, *tables))
+        return [Kind.SCHEMA]
+    if target.kind == Kind.SCHEMA:
+        return [*([Kind.SCHEMA] if target.nested else []), *leaf_kinds(target)]
+    return []
 
 
-def _level(rows: Any, slot: str, after: str | None) -> Level:
+def _level(rows: Any, kind: Kind, after: str | None) -> Level:
     """A level of metalakes or catalogs: whatever is listed may be loaded."""
     if after is not None:
         rows = rows.filter(name__gt=after)
     target = list(rows[: LEVEL_LIMIT + 1])
     children = tuple(Child(row.id, row.kind, row.name, enabled=row.enabled) for row in target[:LEVEL_LIMIT])
-    return Level(children, Next(slot, children[-1].name) if len(target) > LEVEL_LIMIT else None)
+    return Level(children, Next(kind, children[-1].name) if len(target) > LEVEL_LIMIT else None)
 
 
-def _schemas(actor: Actor, target: Located, after: str | None) -> list[Child]:
-    paths = list_schemas(actor, _ident(target), after, LEVEL_LIMIT + 1).paths
-    nodes = _nodes(target, Slot.SCHEMA, [path.leaf for path in paths])
+def _children(actor: Actor, target: Located, kind: Kind, after: str | None, room: int) -> list[Child]:
+    """Those of one kind: one more than there is room for, if there are so many."""
+    if kind != Kind.SCHEMA:
+        names = list_leaves(actor, _ident(target), kind, after, room + 1).names
+        return [Child(node.id, node.kind, node.name) for node in _nodes(target, kind, names)]
+    paths = list_schemas(actor, _ident(target), after, room + 1).paths
+    nodes = _nodes(target, kind, [path.leaf for path in paths])
     return [Child(node.id, node.kind, node.name, is_path=not _may_load(actor, target, node)) for node in nodes]
 
 
-def _tables(actor: Actor, target: Located, after: str | None, room: int) -> list[Child]:
-    names = list_tables(actor, _ident(target), after, room + 1).names
-    return [Child(node.id, node.kind, node.name) for node in _nodes(target, Slot.TABULAR, names)]
-
-
-def _nodes(target: Located, slot: str, names: list[str]) -> Iterable[Node]:
+def _nodes(target: Located, kind: Kind, names: list[str]) -> Iterable[Node]:
     """The children of these names, in their order; what went away in between is left out."""
-    rows = Securable.objects.filter(parent_id=target.id, slot=slot, name__in=names).values_list(*_NODE)
+    rows = Securable.objects.filter(parent_id=target.id, slot=slot_of(kind), name__in=names).values_list(*_NODE)
     by_name = {node.name: node for node in (Node(*row) for row in rows)}
     return [by_name[name] for name in names if name in by_name]
 
@@ -145,20 +151,18 @@ def _may_load(actor: Actor, parent: Located, node: Node) -> bool:
 def _ident(target: Located) -> Address:
     if target.kind == Kind.METALAKE:
         return Address(metalake=target.metalake.name)
-    leaf = None if target.kind in CONTAINERS else target.name
-    return Address(
-        metalake=target.metalake.name, catalog=target.catalog.name, schema=target.path.segments or None, leaf=leaf
-    )
+    names = Address(metalake=target.metalake.name, catalog=target.catalog.name, schema=target.path.segments or None)
+    return names if target.kind in CONTAINERS else replace(names, leaf=target.name, leaf_kind=target.kind)
 
 
 def describe(actor: Actor, target: Located) -> Description:
     """All that the actor may know of a located object. Raises NotInUse where it lies below something disabled."""
     if not policy.permits(actor, operations.load_of(target.kind), target):
         return Description(is_path=True)
-    if target.kind == Kind.TABLE:
-        return _describe_table(actor, target)
     if target.kind == Kind.SCHEMA:
         return _describe_schema(actor, target)
+    if target.kind not in CONTAINERS:
+        return _describe_leaf(actor, target)
     facts = _FACTS[Kind(target.kind)](actor, target)
     row = _row(target)
     return _described(row, row.comment or "", row.properties, facts)
@@ -209,14 +213,13 @@ def _in_use(row: Metalake | Catalog) -> tuple[tuple[str, str], ...]:
     return () if row.enabled else (("State", "disabled: nothing below it answers"),)
 
 
-def _describe_table(actor: Actor, target: Located) -> Description:
-    """From its metadata file; where that cannot be read, from the row alone."""
+def _describe_leaf(actor: Actor, target: Located) -> Description:
+    """As its store describes it; where it cannot be read, from the row alone."""
     try:
-        table = load_table(actor, _ident(target))
+        leaf, shown = describe_leaf(actor, _ident(target))
     except (ProviderUnavailable, Unsupported) as failure:
         return _described(_row(target), "", {}, (), notice=f"Its metadata cannot be read now. {failure.message}")
-    shown = describe_table(table)
-    return _described(_row(table.published), shown.comment, shown.properties, shown.facts, columns=shown.columns)
+    return _described(_row(leaf), shown.comment, shown.properties, shown.facts, columns=shown.columns)
 
 
 def _row(target: Located) -> Securable:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from authz import policy
 from authz.actor import Actor
 from catalogs import lookup
 from catalogs.lookup import nearest
-from catalogs.stores import store_for
+from catalogs.stores import leaf_kinds, store_for
 from metalake.errors import NotFound
 from metalake.kinds import Kind
-from metalake.lineage import Address, Located
+from metalake.lineage import Address, Located, missing
 
 T = TypeVar("T")
 
@@ -34,6 +35,15 @@ def find_schema(actor: Actor, address: Address) -> Located:
     return find(actor, address.of_schema())
 
 
+def of_kind(actor: Actor, located: Located, kind: Kind) -> Located:
+    """The same object, if it is of this kind: another may share its name space. Raises NotFound."""
+    if located.kind != kind:
+        if not policy.sees(actor, located.above()):
+            raise policy.unseen(actor, located.above())
+        raise missing(kind, located.full_name)
+    return located
+
+
 def _meet(actor: Actor, container: Located, address: Address) -> bool:
     """Whether the next thing on the way to the object is there after all."""
     if container.kind == Kind.CATALOG and address.schema is not None:
@@ -42,7 +52,8 @@ def _meet(actor: Actor, container: Located, address: Address) -> bool:
         schema = nearest(address)
         return address.leaf is None or (schema is not None and _meet(actor, schema, address))
     if container.kind == Kind.SCHEMA and address.leaf is not None:
-        return store_for(container, Kind.TABLE).meet(actor, container, address.leaf)
+        kind = address.leaf_kind
+        return kind in leaf_kinds(container) and store_for(container, kind).meet(actor, container, address.leaf)
     return False
 
 

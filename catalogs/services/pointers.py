@@ -26,7 +26,7 @@ from catalogs.table_stores import TableRecord
 from metalake.errors import Invalid, OutcomeUnknown
 from metalake.events import event_of, record, stands
 from metalake.kinds import Kind
-from metalake.lineage import Address, Located, missing
+from metalake.lineage import Address, Located
 from providers.metadata_files import METADATA, MetadataFiles
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -38,11 +38,7 @@ def find_table(actor: Actor, ident: Address) -> Located:
 
 def a_table(actor: Actor, located: Located) -> Located:
     """The same, if it is a table. Raises NotFound."""
-    if located.kind != Kind.TABLE:
-        if not policy.sees(actor, located.above()):
-            raise policy.unseen(actor, located.above())
-        raise missing(Kind.TABLE, located.full_name)
-    return located
+    return finding.of_kind(actor, located, Kind.TABLE)
 
 
 def as_called_now(table: Located) -> Located:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from typing import Any
 
 from authz import operations, policy
@@ -12,25 +11,17 @@ from authz.actor import Actor
 from catalogs.secrets import require_values
 from catalogs.services.changes import require_enabled
 from catalogs.services.finding import find, or_namesake
+from catalogs.services.leaves import LeafList, schema_to_list, visible_names
 from catalogs.services.pointers import a_table, meet_home
 from catalogs.stores import store_for
-from catalogs.table_stores import PartitionStore, TableDescription, TableDraft, TableRecord
+from catalogs.table_stores import PartitionStore, TableDraft, TableRecord
 from formats.native.tables import CreateTableRequest
-from metalake.blocking import all_of
 from metalake.errors import Unsupported
 from metalake.hierarchy import check_segment
-from metalake.kinds import Kind, Slot
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import AuditInfo, Securable
 from metalake.privileges import Privilege
-
-
-@dataclass(frozen=True)
-class TableList:
-    """Names in order; `taken_at` says when an outside system was asked for them."""
-
-    names: list[str]
-    taken_at: datetime | None = None
 
 
 def list_tables(
@@ -41,24 +32,14 @@ def list_tables(
     *,
     refresh: bool = False,
     iceberg: bool = False,
-) -> TableList:
+) -> LeafList:
     """The names that the actor may load, in order; from behind `after`, at most `limit`.
 
     With `iceberg`, those of an outside catalog that are in another format are left out.
     """
-    schema = find(actor, address)
-    if not policy.sees(actor, schema):
-        raise policy.unseen(actor, schema)
-    require_enabled(schema)
-    there, taken_at = store_for(schema, Kind.TABLE).listing(actor, schema, refresh=refresh, iceberg=iceberg)
-    rows = Securable.objects.filter(parent_id=schema.id, slot=Slot.TABULAR, kind=Kind.TABLE)
-    if after is not None:
-        rows = rows.filter(name__gt=after)
-    visible = policy.visible_leaves(actor, schema, rows, Kind.TABLE)
-    names = visible.order_by("name").values_list("name", flat=True)
-    if there is None:
-        return TableList(all_of(names[:limit]), taken_at)
-    return TableList([name for name in all_of(names) if name in there][:limit], taken_at)
+    schema = schema_to_list(actor, address)
+    listing = store_for(schema, Kind.TABLE).listing(actor, schema, refresh=refresh, iceberg=iceberg)
+    return visible_names(actor, schema, Kind.TABLE, listing, after, limit)
 
 
 def load_table(
@@ -98,10 +79,6 @@ def _exercise(privilege: Privilege) -> operations.Operation:
 def native_parts(table: TableRecord) -> dict[str, Any]:
     """The native wire's table without its name and audit."""
     return store_for(table.published, Kind.TABLE).parts(table)
-
-
-def describe_table(table: TableRecord) -> TableDescription:
-    return store_for(table.published, Kind.TABLE).describe(table)
 
 
 def load_partitions(actor: Actor, address: Address, *, to_write: bool = False) -> PartitionStore:

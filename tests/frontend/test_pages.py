@@ -182,7 +182,7 @@ def test_an_id_that_cannot_be_is_missing(admin: Client, path: str) -> None:
     text(admin, path, 404)
 
 
-@pytest.mark.parametrize("query", ["slot=nonsense", "after=%00", "trail=1-x--9", f"trail={'9' * 6000}", "after=%FF%FE"])
+@pytest.mark.parametrize("query", ["kind=nonsense", "after=%00", "trail=1-x--9", f"trail={'9' * 6000}", "after=%FF%FE"])
 def test_a_level_survives_any_query(admin: Client, ids: Ids, query: str) -> None:
     text(admin, f"/objects/{ids['lake']}/children?{query}")
 

@@ -1,0 +1,76 @@
+"""What is asked of every kind of leaf alike: the names in a schema, and one object as people read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from authz import operations, policy
+from authz.actor import Actor
+from catalogs.leaf_stores import LeafDescription, LeafListing
+from catalogs.services.changes import require_enabled
+from catalogs.services.finding import find, of_kind, or_namesake
+from catalogs.stores import store_for
+from metalake.blocking import all_of
+from metalake.kinds import Kind, slot_of
+from metalake.lineage import Address, Located
+from metalake.models import Securable
+
+
+@dataclass(frozen=True)
+class LeafList:
+    """Names in order; `taken_at` says when an outside system was asked for them."""
+
+    names: list[str]
+    taken_at: datetime | None = None
+
+
+def list_leaves(
+    actor: Actor,
+    address: Address,
+    kind: Kind,
+    after: str | None = None,
+    limit: int | None = None,
+    *,
+    refresh: bool = False,
+) -> LeafList:
+    """The names of this kind in a schema that the actor may load, in order; from behind `after`, at most `limit`."""
+    schema = schema_to_list(actor, address)
+    listing = store_for(schema, kind).listing(actor, schema, refresh=refresh)
+    return visible_names(actor, schema, kind, listing, after, limit)
+
+
+def schema_to_list(actor: Actor, address: Address) -> Located:
+    """The schema of an address, in use and seen by the actor."""
+    schema = find(actor, address)
+    if not policy.sees(actor, schema):
+        raise policy.unseen(actor, schema)
+    require_enabled(schema)
+    return schema
+
+
+def visible_names(
+    actor: Actor, schema: Located, kind: Kind, listing: LeafListing, after: str | None, limit: int | None
+) -> LeafList:
+    """Those of a listing that the actor may load, by the rows, which the listing has brought up to date."""
+    rows = Securable.objects.filter(parent_id=schema.id, slot=slot_of(kind), kind=kind)
+    if after is not None:
+        rows = rows.filter(name__gt=after)
+    names = policy.visible_leaves(actor, schema, rows, kind).order_by("name").values_list("name", flat=True)
+    if listing.names is None:
+        return LeafList(all_of(names[:limit]), listing.taken_at)
+    return LeafList([name for name in all_of(names) if name in listing.names][:limit], listing.taken_at)
+
+
+def describe_leaf(actor: Actor, address: Address) -> tuple[Located, LeafDescription]:
+    """The object that has this name now, and how it is described."""
+    kind = address.leaf_kind
+
+    def allow(leaf: Located) -> None:
+        policy.require(actor, operations.load_of(kind), leaf)
+        require_enabled(leaf)
+
+    def read(leaf: Located) -> tuple[Located, LeafDescription]:
+        return leaf, store_for(leaf, kind).describe(actor, leaf)
+
+    return or_namesake(address, of_kind(actor, find(actor, address), kind), allow, read)
