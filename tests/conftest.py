@@ -1,5 +1,7 @@
 pytest_plugins = [
     "tests.parts",
+    "tests.profiles",
+    "tests.emptying",
     "tests.servers",
     "tests.static_files",
     "tests.hms",

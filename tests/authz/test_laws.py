@@ -29,6 +29,7 @@ from tests.authz.worlds import GRANTABLE_ON, Question, random_questions, random_
 from tests.catalogs.callers import Caller as NativeCaller
 from tests.iceberg_rest.world import Caller as IcebergCaller
 from tests.iceberg_rest.world import basic
+from tests.profiles import share
 
 RANK = {"unseen": 0, "forbidden": 1, "ok": 2, None: 0}  # None: what a service decides, on both sides of a law
 
@@ -42,7 +43,7 @@ class Decider(NamedTuple):
     share: float
 
     def some_worlds(self, number: int) -> Iterator[tuple[random.Random, World, list[Question]]]:
-        for seed in range(round(number * self.share)):
+        for seed in range(share(number * self.share)):
             world = random_world(seed)
             yield random.Random(-seed - 1), world, random_questions(world, seed, 40)
 

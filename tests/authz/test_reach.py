@@ -25,12 +25,12 @@ from metalake.lineage import Located
 from metalake.privileges import Privilege
 from tests.authz.history import History, now
 from tests.authz.small_world import World, at, node_of
-from tests.authz.test_evaluator import Stored, clear
-from tests.authz.worlds import random_world
+from tests.authz.test_evaluator import Stored, batches
+from tests.profiles import share
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 
-WORLDS, BATCH = 300, 100
+WORLDS = 300
 
 Answer = dict[str, tuple[bool, list[str]]]
 """By lineage: whether it is owned, and the privileges."""
@@ -62,11 +62,9 @@ def single(
 
 
 def stored_worlds() -> Iterator[tuple[Stored, int, Any]]:
-    for first in range(0, WORLDS, BATCH):
-        stored = Stored([random_world(seed) for seed in range(first, first + BATCH)])
+    for _, stored in batches(share(WORLDS)):
         for place, world in enumerate(stored.worlds):
             yield stored, place, world
-        clear()
 
 
 def lines_of(stored: Stored, place: int, world: Any) -> list[Located]:
@@ -87,7 +85,7 @@ def test_everybody_reaches_what_the_single_check_allows() -> None:
                     found = found_by(reach.reach(Now(top), actor, top))
                     assert found == single(actor, here), (place, user)
                     total += len(found)
-    assert total > 10_000
+    assert total > share(10_000)
 
 
 def test_subtrees_single_privileges_and_narrowed_roles_agree_too() -> None:
@@ -105,7 +103,7 @@ def test_subtrees_single_privileges_and_narrowed_roles_agree_too() -> None:
                         found = found_by(reach.reach(Now(Located(nodes=below.nodes[:1])), actor, below, privilege))
                         assert found == single(actor, here, privilege), (place, user, below.full_name)
                         shown[privilege is None] += len(found)
-    assert min(shown.values()) > 500
+    assert min(shown.values()) > share(500)
 
 
 def test_a_page_begins_behind_any_object() -> None:
@@ -144,7 +142,7 @@ def test_who_reaches_an_object_is_who_reaches_it() -> None:
         User.objects.bulk_update(
             [User(id=stored.id(place, u.id), username=f"{place}-{u.id}") for u in world.users.values()], ["username"]
         )
-    assert total > 500
+    assert total > share(500)
 
 
 def test_a_group_or_a_role_alone_is_a_member_who_holds_just_that() -> None:
@@ -170,7 +168,7 @@ def test_a_group_or_a_role_alone_is_a_member_who_holds_just_that() -> None:
                 found = found_by(reach.reach(Now(top), reach.role_alone(id, "r", held, None), top))
                 assert found == single(twin, here)
                 total += len(found)
-    assert total > 300
+    assert total > share(300)
 
 
 def test_what_cannot_be_reached_is_not_read(world: World) -> None:

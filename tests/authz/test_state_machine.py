@@ -17,8 +17,8 @@ from tests.authz.comparing import compare
 from tests.authz.mirror import USERS
 from tests.authz.model import ALLOW, DENY, Party
 from tests.authz.stateful import Twin
-from tests.authz.test_evaluator import scaled
 from tests.authz.worlds import GRANTABLE_ON
+from tests.profiles import share
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -266,10 +266,10 @@ def run(runs: int, steps: int, *, same: bool) -> None:
 @pytest.mark.store
 @pytest.mark.timeout(600)  # a failure is made small, which takes its time
 def test_histories() -> None:
-    run(60, 30, same=True)
+    run(share(60), 30, same=True)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
 def test_many_histories() -> None:
-    run(scaled(10_000), 80, same=False)
+    run(share(1_000), 80, same=False)

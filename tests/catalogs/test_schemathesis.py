@@ -10,7 +10,7 @@ import pytest
 import schemathesis
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, transaction
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed
 from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
 from schemathesis.generation import GenerationMode
@@ -22,10 +22,10 @@ from schemathesis.specs.openapi.checks import (
 
 from metalake.wsgi import application
 from tests.catalogs.callers import PASSWORD, Caller
+from tests.profiles import weighing
 
 pytestmark = [pytest.mark.store, pytest.mark.slow, pytest.mark.django_db, pytest.mark.timeout(300)]
 
-EXAMPLES = 4
 CHECKS = [not_a_server_error, response_schema_conformance, content_type_conformance, status_code_conformance]
 # So that some requests reach what is there.
 THERE = {"metalake": "demo", "catalog": "lake", "schema": "A:B", "table": "t", "user": "admin", "role": "none"}
@@ -69,9 +69,8 @@ def send_some(operation: Any, mode: GenerationMode) -> None:
     credential = base64.b64encode(f"admin:{PASSWORD}".encode()).decode()
 
     @seed(20240101)
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
+    @weighing(
+        0.04,
         database=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),

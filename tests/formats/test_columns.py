@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from gravitino.api.rel.types.json_serdes.type_serdes import TypeSerdes
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -12,6 +12,7 @@ from formats.native.columns import Column, DataType, FunctionArg, Primitive, Unp
 from metalake.errors import Invalid
 from metalake.wire import nests_deeper_than, read
 from tests.catalogs.native import ALL_PRIMITIVES, call, field, literal, types_of
+from tests.profiles import weighing
 
 TYPES = TypeAdapter(DataType)
 EXPRESSIONS = TypeAdapter(FunctionArg)
@@ -112,7 +113,7 @@ def test_nested_fields_may_hold_nulls_unless_told_otherwise():
     assert written({"type": "struct", "fields": [{"name": "x", "type": "long"}]})["fields"][0]["nullable"] is True
 
 
-@settings(max_examples=150, deadline=None)
+@weighing(1.5)
 @given(types_of(KNOWN_TO_CLIENT))
 def test_the_client_and_we_agree_on_every_type(data_type):
     seen_by_client = TypeSerdes.serialize(TypeSerdes.deserialize(data_type))
@@ -208,7 +209,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@weighing(3)
 @given(JSON)
 def test_whatever_arrives_is_read_or_refused_in_our_words(body):
     try:

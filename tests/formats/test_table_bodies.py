@@ -22,13 +22,14 @@ from gravitino.api.rel.types.types import Types
 from gravitino.dto.requests.table_create_request import TableCreateRequest
 from gravitino.dto.requests.table_updates_request import TableUpdatesRequest as ClientUpdates
 from gravitino.dto.util.dto_converters import DTOConverters
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from formats.native import tables as wire
 from metalake.errors import Invalid
 from metalake.wire import read
 from tests.catalogs.native import call, field, literal, table
+from tests.profiles import weighing
 
 POSITION = TableChange.ColumnPosition
 BOUNDS = Partitions.range("p1", Literals.integer_literal(10), Literals.NULL, {"a": "b"})
@@ -323,7 +324,7 @@ ALL_UPDATES = {"updates": [form for _, form in CLIENT_CHANGES]}
 SPOILS: list[Any] = [None, True, 3, -1.5, "", "x", [], {}, [[]], [None], {"type": "list"}, {"x": 1}]
 
 
-@settings(max_examples=400, deadline=None)
+@weighing(4)
 @given(st.data())
 def test_a_spoiled_body_is_read_or_refused_in_our_words(data):
     model, body = data.draw(

@@ -8,13 +8,14 @@ from urllib.parse import quote, urlencode
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from schemathesis.core import NotSet
 
 from iceberg_rest.routes import Route
 from iceberg_rest.urls import ROUTES
 from tests.iceberg_rest.world import Caller
 from tests.parts import reference
+from tests.profiles import weighing
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +29,8 @@ def test_made_up_requests(specification: Any, owner: Caller, route: Route) -> No
     owner.make_namespace("a")
     owner.make_table("a", "t")
 
-    @settings(
-        max_examples=20,
-        deadline=None,
+    @weighing(
+        0.2,
         database=None,
         derandomize=True,
         phases=[Phase.generate],

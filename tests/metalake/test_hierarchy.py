@@ -10,7 +10,7 @@ import string
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from metalake.errors import Invalid
@@ -29,6 +29,7 @@ from metalake.hierarchy import (
     split_logical,
 )
 from metalake.names import dotted, undotted
+from tests.profiles import weighing
 
 ROUND_TRIPS = 100_000
 
@@ -295,7 +296,7 @@ def test_what_is_accepted_comes_back_from_every_form() -> None:
     assert accepted > 1000
 
 
-@settings(max_examples=1000, deadline=None)
+@weighing(10)
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=6), st.lists(st.text(max_size=20), min_size=1, max_size=6))
 def test_two_paths_are_stored_alike_only_if_they_are_one(one: list[str], other: list[str]) -> None:
     first, second = HierarchicalSchema(tuple(one)), HierarchicalSchema(tuple(other))

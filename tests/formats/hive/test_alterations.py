@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from formats.hive.alterations import altered, rename_of
@@ -16,6 +16,7 @@ from metalake.errors import Invalid, Unsupported
 from metalake.wire import read
 from tests.formats.hive.samples import airports, changed, flights, named, refused
 from tests.formats.iceberg.altering import add, comment, delete, drop, move, nullable, put, rename, retype
+from tests.profiles import weighing
 
 
 def say(text):
@@ -280,7 +281,7 @@ def model(names: list[str], change: dict) -> list[str]:
     return [*others[: at + 1], name, *others[at + 1 :]]
 
 
-@settings(max_examples=400, deadline=None)
+@weighing(4)
 @given(st.lists(CHANGES, max_size=6))
 def test_any_changes_of_columns_do_what_the_plainest_way_would(changes):
     table = airports(

@@ -6,13 +6,14 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from formats.hive.types import MAX_NESTING, hive_type, native_type, type_of_iceberg
 from formats.native.columns import DataType
 from metalake.errors import Invalid, MetalakeError, Unsupported
+from tests.profiles import weighing
 
 NATIVE = TypeAdapter(DataType)
 SPELLINGS = {
@@ -181,13 +182,13 @@ NATIVE_TYPES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@weighing(3)
 @given(NATIVE_TYPES)
 def test_native_types_come_back_as_they_went(native):
     assert native_type(written(native)) == native
 
 
-@settings(max_examples=300, deadline=None)
+@weighing(3)
 @given(NATIVE_TYPES, st.sampled_from([" ", "\t", "  "]))
 def test_type_strings_come_back_as_they_went_in_any_case_and_spacing(native, space):
     text = written(native)
@@ -198,7 +199,7 @@ def test_type_strings_come_back_as_they_went_in_any_case_and_spacing(native, spa
         assert native_type(text.upper()) == native
 
 
-@settings(max_examples=300, deadline=None)
+@weighing(3)
 @given(st.text("array<>mpstruct:,()` int'\\19é\n", max_size=60))
 def test_any_text_is_read_as_a_type_that_the_wire_can_carry(text):
     native = native_type(text)

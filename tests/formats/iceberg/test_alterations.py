@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.schema import Schema
 
@@ -30,6 +30,7 @@ from tests.formats.iceberg.altering import (
     retype,
 )
 from tests.formats.iceberg.metadata import UUID, metadata_of
+from tests.profiles import weighing
 
 
 def test_one_commit_adds_one_schema_and_guards_what_it_was_made_from():
@@ -211,7 +212,7 @@ change_of = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@weighing(4)
 @given(st.lists(change_of, min_size=1, max_size=5))
 def test_any_changes_are_made_or_refused_and_ids_stay_unique(changes):
     base = metadata_of(properties={"k": "v"})
@@ -228,7 +229,7 @@ def test_any_changes_are_made_or_refused_and_ids_stay_unique(changes):
     from_iceberg(after)
 
 
-@settings(max_examples=60, deadline=None)
+@weighing(0.6)
 @given(columns_of(["integer", "float", "decimal(5,1)", "string"]), st.data())
 def test_renaming_there_and_back_changes_nothing(native, data):
     base = metadata_of(columns=native)

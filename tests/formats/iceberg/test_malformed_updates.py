@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from formats.iceberg.builder import ACTIONS, apply_updates, new_table_metadata
@@ -31,6 +31,7 @@ from tests.formats.iceberg.table_samples import (
     struct,
     table,
 )
+from tests.profiles import weighing
 
 NESTED = schema(
     *EVENTS["fields"],
@@ -137,7 +138,7 @@ def test_the_good_ones_cover_every_action_and_are_accepted():
     assert answer(BASES[2], GOOD) is not None
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@weighing(6, suppress_health_check=[HealthCheck.too_slow])
 @given(base=st.sampled_from(BASES), updates=spoilt_updates())
 def test_spoilt_updates(base, updates):
     before = deepcopy(base)
@@ -148,13 +149,13 @@ def test_spoilt_updates(base, updates):
             dump(after)
 
 
-@settings(max_examples=200, deadline=None)
+@weighing(2)
 @given(base=st.sampled_from(BASES), updates=GARBAGE)
 def test_garbage_for_updates(base, updates):
     answer(base, updates)
 
 
-@settings(max_examples=200, deadline=None)
+@weighing(2)
 @given(action=st.sampled_from(sorted(ACTIONS)), rest=st.dictionaries(st.text(max_size=4), GARBAGE, max_size=2))
 def test_action_with_garbage(action, rest):
     answer(BASES[2], [{**rest, "action": action}])
@@ -173,7 +174,7 @@ def spoilt_creations(draw):
     return good | {part: spoilt(draw, good[part])}
 
 
-@settings(max_examples=300, deadline=None)
+@weighing(3)
 @given(wanted=spoilt_creations())
 def test_spoilt_creation(wanted):
     try:
@@ -182,7 +183,7 @@ def test_spoilt_creation(wanted):
         assert error.message
 
 
-@settings(max_examples=300, deadline=None)
+@weighing(3)
 @given(base=st.sampled_from(BASES), requirements=st.data())
 def test_spoilt_requirements(base, requirements):
     good = [

@@ -9,7 +9,7 @@ import pytest
 from gravitino.client.relational_table import RelationalTable
 from gravitino.dto.responses.table_response import TableResponse
 from gravitino.namespace import Namespace
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
@@ -34,6 +34,7 @@ from tests.catalogs.native import (
     table,
 )
 from tests.formats.iceberg.metadata import as_wire, metadata_of, refused, translated
+from tests.profiles import weighing
 
 VERSION_3 = {"format-version": "3"}
 ICEBERG_SPELLING = {
@@ -94,7 +95,7 @@ def test_a_nested_refusal_names_the_place(data_type, complaint):
     assert refused(Unsupported, columns=one_column(data_type)).startswith(complaint)
 
 
-@settings(max_examples=200, deadline=None)
+@weighing(2)
 @given(columns_of([*ICEBERG_2_PRIMITIVES, *ICEBERG_3_PRIMITIVES]))
 def test_columns_come_back_from_iceberg_as_they_went(native):
     metadata = metadata_of(columns=native, properties=VERSION_3)
@@ -102,7 +103,6 @@ def test_columns_come_back_from_iceberg_as_they_went(native):
     assert metadata == json.loads(json.dumps(metadata))
 
 
-@settings(max_examples=100, deadline=None)
 @given(columns_of([*ICEBERG_2_PRIMITIVES, "timestamp(9)", "timestamp_tz(9)", "null"]))
 def test_pyiceberg_reads_the_schema_and_gives_every_field_an_id_of_its_own(native):
     schema, *_ = translated(columns=native, properties=VERSION_3)
@@ -285,7 +285,7 @@ def test_metadata_nested_too_deep_is_refused():
         from_iceberg(metadata)
 
 
-@settings(max_examples=60, deadline=None)
+@weighing(0.6)
 @given(columns_of(ICEBERG_2_PRIMITIVES), st.booleans())
 def test_the_client_reads_what_we_tell(native, commented):
     parts: dict[str, Any] = {"comment": "c"} if commented else {}

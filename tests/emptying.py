@@ -1,0 +1,62 @@
+"""After a test with transaction=True the tables are as the migrations left them.
+
+Django's own way (`flush`) empties every table, full or not, and then makes all content types and permissions anew,
+which takes longer than most tests. Here only tables that differ from what the migrations left are touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test import TransactionTestCase
+
+Rows = list[tuple[Any, ...]]
+
+
+class Tables:
+    """Every table of the models, and the rows that the migrations left in some of them."""
+
+    def __init__(self) -> None:
+        self.names = sorted(connection.introspection.django_table_names(only_existing=True, include_views=False))
+        self.first_rows = {name: rows_of(name) for name in self.filled()}
+
+    def filled(self) -> list[str]:
+        """The names of those that hold a row."""
+        asked = " UNION ALL ".join(f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in self.names)
+        with connection.cursor() as cursor:
+            cursor.execute(asked)
+            return [name for (name,) in cursor.fetchall()]
+
+    def restore(self) -> None:
+        with transaction.atomic():  # foreign keys are checked when it ends
+            for name in self.first_rows.keys() | set(self.filled()):
+                first_rows = self.first_rows.get(name, [])
+                if not first_rows or rows_of(name) != first_rows:
+                    replace(name, first_rows)
+
+
+def rows_of(table: str) -> Rows:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {table} ORDER BY 1")
+        return [tuple(row) for row in cursor.fetchall()]
+
+
+def replace(table: str, rows: Rows) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {table}")
+        if rows:
+            values = ", ".join(["%s"] * len(rows[0]))
+            cursor.executemany(f"INSERT INTO {table} VALUES ({values})", rows)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """pytest-django's, with a cheaper end of tests whose transactions are real."""
+    with django_db_blocker.unblock():
+        tables = Tables()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda case: tables.restore())
+        yield
