@@ -10,7 +10,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ import pytest
 from tests import processes
 from tests.confined import confined, give
 from tests.jars import jars, needs_jars, only_one, pyspark_jars
+from tests.names import own_name
 from tests.parts import needs
 from tests.ports import free_port
 from tests.shared import shared_folder
@@ -87,7 +87,7 @@ class HiveMetastore:
         """An empty database with a name that no other test uses, in the warehouse; returns the name."""
         from hive_metastore.ttypes import Database
 
-        name = f"{prefix}_{uuid.uuid4().hex[:8]}"
+        name = own_name(prefix)
         with self.client() as client:
             client.create_database(Database(name=name, locationUri=(self.warehouse / f"{name}.db").as_uri()))
         return name

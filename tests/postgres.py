@@ -7,7 +7,6 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import psycopg
 
+from tests.names import own_name
 from tests.ports import free_port
 
 # Nothing here outlives the tests, so nothing needs to survive a power cut.
@@ -37,7 +37,7 @@ class PostgresServer:
 
     def create_database(self) -> str:
         """An empty database of its own; returns its URL."""
-        name = f"metalake_{uuid.uuid4().hex[:12]}"
+        name = own_name("metalake")
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}")
         return self.url.rpartition("/")[0] + f"/{name}"

@@ -298,7 +298,7 @@ def test_lists_show_what_the_model_shows(most: int, monkeypatch: pytest.MonkeyPa
                         wanted = {stored.id(place, child) for child in model.visible(world, user, obj, kind, how)}
                         assert found == wanted, (first + place, user, kind, obj, how)
                         shown[kind] = shown.get(kind, 0) + len(wanted)
-    assert min(shown.values()) > 200, shown
+    assert min(shown.values()) > share(200), shown
 
 
 def telling(world: model.World, containers: list[model.Securable]) -> list[int]:

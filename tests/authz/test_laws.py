@@ -134,7 +134,7 @@ def test_list_is_the_filter_of_load() -> None:
                 assert set(shown) == children & known
                 assert container is None or not shown or container in known
                 paths += "path" in shown.values()
-    assert paths > 10
+    assert paths > share(10)
 
 
 def test_look_alikes_share_no_grants(by: Decider) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from gravitino import GravitinoAdminClient, GravitinoClient, NameIdentifier
@@ -28,6 +27,7 @@ from gravitino.auth.basic_auth_provider import BasicAuthProvider
 from gravitino.exceptions import base as errors
 from gravitino.namespace import Namespace
 
+from tests.names import own_name
 from tests.servers import MetalakeServer
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ def admin(metalake_server: MetalakeServer) -> Iterator[GravitinoAdminClient]:
 
 @pytest.fixture
 def metalake(admin: GravitinoAdminClient) -> str:
-    name = f"m{uuid4().hex[:12]}"
+    name = own_name("m")
     admin.create_metalake(name, "for one test", {})
     return name
 
@@ -77,7 +77,7 @@ def test_wrong_password(metalake_server: MetalakeServer) -> None:
 
 
 def test_metalakes(admin: GravitinoAdminClient) -> None:
-    name = f"m{uuid4().hex[:12]}"
+    name = own_name("m")
     made = admin.create_metalake(name, "ours", {"team": "data"})
     assert (made.name(), made.comment(), made.properties()["team"]) == (name, "ours", "data")
     assert made.audit_info().creator() == "admin"
@@ -240,7 +240,7 @@ def test_altering_and_dropping_tables(lake: Any) -> None:
 
 
 def test_users_and_groups(client: GravitinoClient) -> None:
-    user, group = f"u{uuid4().hex[:8]}", f"g{uuid4().hex[:8]}"
+    user, group = own_name("u"), own_name("g")
     assert client.add_user(user).name() == user
     assert client.get_user(user).roles() == []
     assert sorted(client.list_user_names()) == sorted(["admin", user])
@@ -261,7 +261,7 @@ def test_users_and_groups(client: GravitinoClient) -> None:
 
 
 def test_roles_and_grants(client: GravitinoClient, lake: Any) -> None:
-    user, group, role = f"u{uuid4().hex[:8]}", f"g{uuid4().hex[:8]}", "analyst"
+    user, group, role = own_name("u"), own_name("g"), "analyst"
     lake.as_schemas().create_schema("A:B", None, {})
     catalog = SecurableObjects.of_catalog("lake", [UseCatalog.allow(), UseSchema.allow()])
     made = client.create_role(role, {"team": "data"}, [catalog])
@@ -293,7 +293,7 @@ def test_roles_and_grants(client: GravitinoClient, lake: Any) -> None:
 
 
 def test_owners(client: GravitinoClient, lake: Any) -> None:
-    user = f"u{uuid4().hex[:8]}"
+    user = own_name("u")
     client.add_user(user)
     lake.as_schemas().create_schema("A:B", None, {})
     schema = MetadataObjects.of(["lake", "A:B"], MetadataObject.Type.SCHEMA)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -16,6 +15,7 @@ from pyiceberg.types import StringType
 from tests.catalogs.racing import Client
 from tests.glue import Glue
 from tests.hms import HiveMetastore
+from tests.names import own_name
 from tests.servers import MetalakeServer, StartMetalake
 from tests.spark import Spark, iceberg_catalog
 
@@ -26,7 +26,7 @@ ROWS = pa.table({"carrier": ["UA", "AA"], "delay": [11, -3]}, SCHEMA)
 
 
 def register(server: MetalakeServer, provider: str, properties: dict[str, str]) -> str:
-    name = f"c{uuid4().hex[:8]}"
+    name = own_name("c")
     body = {"name": name, "type": "relational", "provider": provider, "properties": properties}
     answer = Client(server.url).send("POST", "/api/metalakes/demo/catalogs", body)
     assert answer.status == 200, answer.body
@@ -144,7 +144,7 @@ def test_with_spark_on_a_metastore(start_metalake: StartMetalake, hms: HiveMetas
     """Iceberg's own runtime reads what is made through the wire, and the other way round, below its database."""
     server = start_metalake(METALAKE_FILE_LOCATIONS=str(hms.warehouse))
     wire = through(server, register(server, "hive", {"metastore.uris": hms.uri}))
-    namespace = f"flights_{uuid4().hex[:8]}"
+    namespace = own_name("flights")
     wire.create_namespace(namespace)
     wire.create_table((namespace, "delays"), SCHEMA, properties={"owner_team": "ops"}).append(ROWS)
     lake = iceberg_catalog("lake", type="hive", uri=hms.uri, warehouse=hms.warehouse.as_uri())

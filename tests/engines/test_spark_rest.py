@@ -1,11 +1,10 @@
 """Spark with Iceberg's runtime as a client of the Iceberg REST wire."""
 
-from uuid import uuid4
-
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
 from tests.catalogs.racing import Client
+from tests.names import own_name
 from tests.servers import StartMetalake
 from tests.spark import Spark, SparkError, iceberg_catalog
 
@@ -27,7 +26,7 @@ def test_spark_makes_a_table_through_the_rest_wire(start_metalake: StartMetalake
         **{"rest.auth.type": "basic"},
         **{f"rest.auth.basic.{name}": value for name, value in login.items()},
     )
-    flights = f"flights_{uuid4().hex[:8]}"
+    flights = own_name("flights")
     *_, rows = iceberg_spark.sql(
         f"create namespace lake.{flights}",
         f"create table lake.{flights}.delays (carrier string, delay int) using iceberg",

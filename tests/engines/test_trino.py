@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
 from tests.catalogs.racing import Client
 from tests.iceberg_rest.test_duckdb import add, give, token_of
 from tests.iceberg_rest.test_pyiceberg import connect
+from tests.names import own_name
 from tests.servers import MetalakeServer
 from tests.trino import Trino, TrinoError
 
@@ -31,7 +30,7 @@ def lake(trino: Trino, metalake_server: MetalakeServer) -> Trino:
 @pytest.fixture
 def home(lake: Trino) -> str:
     """A schema of the test's own, without a location."""
-    name = f"trino_{uuid4().hex[:8]}"
+    name = own_name("trino")
     lake.sql(f"CREATE SCHEMA lake.{name}")
     return name
 
@@ -70,7 +69,7 @@ def test_nested_schemas(lake: Trino, ice: RestCatalog, home: str) -> None:
 def test_who_has_no_rights_makes_and_leaves_nothing(
     trino: Trino, metalake_server: MetalakeServer, ice: RestCatalog, home: str
 ) -> None:
-    admin, tom = Client(metalake_server.url), f"tom-{uuid4().hex[:8]}"
+    admin, tom = Client(metalake_server.url), own_name("tom")
     add(admin, tom)
     give(admin, tom, "catalog", "lake", "use_catalog", "use_schema", "select_table")
     trino.attach("his", f"{metalake_server.url}/iceberg/demo", "lake", token_of(metalake_server, tom))

@@ -10,12 +10,13 @@ import json
 import re
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
 
+from tests.names import own_name
 from tests.servers import MetalakeServer
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Shop:
     """A metalake of this file's own on the shared server: the catalog shop with nested, long and hostile levels."""
 
     server: MetalakeServer
-    metalake: str = "browser"
+    metalake: str = field(default_factory=lambda: own_name("browser"))
 
     def call(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
         credential = base64.b64encode(f"admin:{self.server.admin_password}".encode()).decode()

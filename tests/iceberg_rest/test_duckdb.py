@@ -16,6 +16,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from tests.catalogs.racing import Client
 from tests.iceberg_rest.test_pyiceberg import connect
+from tests.names import own_name
 from tests.servers import MetalakeServer
 
 DEMO = "/api/metalakes/demo"
@@ -87,7 +88,7 @@ def ice(metalake_server: MetalakeServer) -> RestCatalog:
 @pytest.fixture
 def home(duck: Duck) -> str:
     """A schema of the test's own."""
-    name = f"duck_{uuid4().hex[:8]}"
+    name = own_name("duck")
     duck.sql(f"CREATE SCHEMA lake.{name}")
     return name
 
@@ -143,7 +144,7 @@ def test_what_pyiceberg_wrote(duck: Duck, ice: RestCatalog, home: str) -> None:
 
 def test_rights(metalake_server: MetalakeServer, attach: Attach, duck: Duck, ice: RestCatalog, home: str) -> None:
     """Dora may look into the catalog: to her what she may not read is not there, and nothing of hers is made."""
-    admin, dora = Client(metalake_server.url), f"dora-{uuid4().hex[:8]}"
+    admin, dora = Client(metalake_server.url), own_name("dora")
     add(admin, dora)
     duck.sql(f"CREATE TABLE lake.{home}.t AS SELECT 1 AS id")
     give(admin, dora, "catalog", "lake", "use_catalog")
@@ -171,7 +172,7 @@ def add(admin: Client, user: str) -> None:
 
 def give(admin: Client, user: str, kind: str, full_name: str, *privileges: str) -> None:
     """Through a role of its own."""
-    role = f"role-{uuid4().hex[:8]}"
+    role = own_name("role")
     allowed = [{"name": privilege, "condition": "allow"} for privilege in privileges]
     securable = {"type": kind, "fullName": full_name, "privileges": allowed}
     body = {"name": role, "properties": {}, "securableObjects": [securable]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from tests import processes
 from tests.catalogs.racing import NATIVE, Client
+from tests.names import own_name
 from tests.postgres import PostgresServer
 from tests.servers import REPOSITORY, MetalakeServer, OwnRedis, StartMetalake, prepare
 from tests.waiting import eventually
@@ -27,7 +27,7 @@ COMMANDS = (["serve"], ["worker"], ["migrate"], ["set_password", "admin"])
 @pytest.fixture
 def database(postgres: PostgresServer) -> Iterator[str]:
     """The URL of a database that nobody has made yet."""
-    name = f"metalake_{uuid.uuid4().hex[:12]}"
+    name = own_name("metalake")
     yield postgres.url.rpartition("/")[0] + f"/{name}"
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -20,6 +19,7 @@ from celery import Celery
 from redis import Redis
 
 from tests.catalogs.racing import Answer, Client
+from tests.names import own_name
 from tests.parts import needs
 from tests.postgres import PostgresServer
 from tests.providers.world import World
@@ -89,7 +89,7 @@ class Deployment:
 
     def catalog(self, **properties: str) -> Served:
         """A new catalog of an empty world; `cache_ttl` is cache-ttl."""
-        name = f"c{uuid4().hex[:8]}"
+        name = own_name("c")
         world = World(self.folder / f"{name}.json")
         given = {"world": str(world.path)} | {key.replace("_", "-"): value for key, value in properties.items()}
         body = {"name": name, "type": "relational", "provider": "memory", "properties": given}

@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -23,6 +22,7 @@ from metalake.kinds import Kind
 from providers.answers import Levels, NewTable, Page, Remote
 from providers.base import Provider
 from providers.stores import CannotTell, Outcome
+from tests.names import own_name
 from tests.parts import not_offered
 
 COLUMNS = [{"name": "carrier", "type": "string"}, {"name": "delay", "type": "integer"}]
@@ -94,7 +94,7 @@ class Behaviours:
     @pytest.fixture
     def schema(self, provider: Provider) -> Iterator[Levels]:
         """An empty schema of the test's own."""
-        where = [f"flights_{uuid4().hex[:8]}"]
+        where = [own_name("flights")]
         provider.schemas.create(where, provider.schemas.draft("of 2013", {"owner_team": "ops"}))
         yield where
         provider.schemas.drop(where, provider.schemas.load(where).identity, cascade=True)
@@ -108,7 +108,7 @@ class Behaviours:
     # Schemas
 
     def test_a_schema_is_made_loaded_altered_and_dropped(self, provider: Provider) -> None:
-        where = [f"sales_{uuid4().hex[:8]}"]
+        where = [own_name("sales")]
         made = provider.schemas.create(where, provider.schemas.draft("of 2013", {"owner_team": "ops"}))
         assert (made.name, made.kind) == (where[0], Kind.SCHEMA)
         assert provider.schemas.load(where) == made
@@ -128,7 +128,7 @@ class Behaviours:
         assert missing.value.kind == Kind.SCHEMA
 
     def test_what_is_missing_or_there_already_is_said(self, provider: Provider, schema: Levels) -> None:
-        nowhere = [f"none_{uuid4().hex[:8]}"]
+        nowhere = [own_name("none")]
         plain = provider.schemas.draft(None, {})
         with pytest.raises(NotFound) as missing:
             provider.tables.load(schema, "delays")

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from hive_metastore.ttypes import Database, FieldSchema, Partition, SerDeInfo, StorageDescriptor, Table
@@ -23,6 +22,7 @@ from tests.catalogs.callers import Answer, Caller, update
 from tests.catalogs.conftest import admin, give, mia  # noqa: F401 (fixtures)
 from tests.hms import HiveMetastore
 from tests.iceberg_rest.world import Caller as Engine
+from tests.names import own_name
 from tests.providers.hive_catalogs import TEXT, provider_on
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -79,7 +79,7 @@ class World:
         return flight(of_2013 or place)
 
     def put_database(self, place: Path) -> str:
-        name = f"db_{uuid4().hex[:8]}"
+        name = own_name("db")
         with self.hms.client() as client:
             client.create_database(Database(name=name, locationUri=place.as_uri()))
         return name
@@ -96,7 +96,7 @@ def flight(place: Path) -> Path:
 def world(admin: Caller, mia: Caller, hms: HiveMetastore, settings: Any) -> Iterator[World]:  # noqa: F811
     lines.forget_all()
     settings.METALAKE_FILE_LOCATIONS = [str(hms.warehouse)]
-    folder = hms.warehouse / f"lake_{uuid4().hex[:8]}"
+    folder = hms.warehouse / own_name("lake")
     names = {"metastore.uris": hms.uri, "allowed-locations": folder.as_uri()}
     body = {"name": "hive", "type": "relational", "provider": "hive", "properties": names}
     assert admin.post("metalakes/demo/catalogs", body).status == 200

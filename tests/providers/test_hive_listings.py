@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 import pytest
 from hive_metastore.ttypes import (
     FieldSchema,
@@ -24,6 +22,7 @@ from providers.hive import schemas as hive_schemas
 from providers.hive import tables as hive
 from providers.hive.provider import HiveProvider
 from tests.hms import HiveMetastore
+from tests.names import own_name
 from tests.providers.behaviours import asked, create, everything
 from tests.providers.hive_catalogs import files, provider, provider_on, put_file, put_table, schema  # noqa: F401 (fixtures)
 
@@ -137,7 +136,7 @@ def test_what_a_metastore_repeats_by_itself_is_taken_for_ours(provider: HiveProv
         with pytest.raises(AlreadyExists):
             create(provider, schema, "delays", new, marker=other)
     place = provider.schemas.draft(None, {})
-    another = [f"flights_{uuid4().hex[:8]}"]
+    another = [own_name("flights")]
     assert provider.schemas.create(another, place, "7") == provider.schemas.create(another, place, "7")
     with pytest.raises(AlreadyExists):
         provider.schemas.create(another, place, "8")
