@@ -25,7 +25,7 @@ from metalake.models import Securable
 class CatalogObjectAdmin(SecurableAdmin):
     @admin.display(description="properties")
     def masked_properties(self, row: Securable) -> SafeString | str:
-        """Secrets show as set, never by value."""
+        """The properties with secrets masked."""
         return format_html_join("\n", "<div>{} = {}</div>", sorted(mask(row.properties).items())) or "-"
 
 
@@ -39,7 +39,7 @@ class CatalogAdmin(CatalogObjectAdmin):
 
 @admin.register(CatalogSecrets)
 class CatalogSecretsAdmin(ReadOnlyAdmin):
-    """Which secrets a catalog keeps, and by which master key they open."""
+    """The names of a catalog's secrets, and the master key that opens them."""
 
     list_display = ("catalog", "master_key", "names")
     list_select_related = ("catalog",)
@@ -71,7 +71,7 @@ class TableAdmin(CatalogObjectAdmin):
 
 @admin.register(LocationClaim)
 class LocationClaimAdmin(ReadOnlyAdmin):
-    """What a place belongs to, and since when it is a former one."""
+    """The owner of each place, and since when it is a former place."""
 
     list_display = ("location", "securable", "former_since")
     list_select_related = ("securable",)
@@ -80,7 +80,7 @@ class LocationClaimAdmin(ReadOnlyAdmin):
 
 @admin.register(ReservedPlace)
 class ReservedPlaceAdmin(ReadOnlyAdmin):
-    """Places of what was dropped without purge; where the catalog is gone too, an operator may release them."""
+    """Places of objects dropped without purge; an operator may release them if their catalog is dropped too."""
 
     list_display = ("location", "kind", "full_name", "metalake_name", "dropped_at")
     list_filter = ("kind",)

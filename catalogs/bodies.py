@@ -23,7 +23,7 @@ class CreateMetalakeRequest(Body):
 
 
 class CreateCatalogRequest(Body):
-    """A new catalog; what its properties are is its provider's to say."""
+    """A new catalog; its provider defines the properties."""
 
     name: Name
     type: Annotated[str, BeforeValidator(lower), Field(examples=list(CatalogType))]
@@ -33,7 +33,7 @@ class CreateCatalogRequest(Body):
 
 
 class CreateSchemaRequest(Body):
-    """A new schema; in a nested catalog the name is the whole path, and parents that are missing are made too."""
+    """A new schema; in a nested catalog the name is the whole path, and missing parents are created too."""
 
     name: Name
     comment: str | None = None
@@ -41,7 +41,7 @@ class CreateSchemaRequest(Body):
 
 
 class EnableRequest(Body):
-    """Whether the object is in use; what is below a disabled one does not answer."""
+    """Whether the object is in use; objects below a disabled one cannot be used."""
 
     in_use: bool
 
@@ -59,19 +59,19 @@ SchemaUpdate = Annotated[SetProperty | RemoveProperty, Field(discriminator="acti
 
 
 class UpdatesRequest(Body):
-    """Alterations of a metalake or catalog, made in order and all or nothing; none at all changes nothing."""
+    """Alterations of a metalake or catalog, applied in order, all or none. An empty list changes nothing."""
 
     updates: list[ContainerUpdate]
 
 
 class SchemaUpdatesRequest(Body):
-    """Alterations of a schema, made in order and all or nothing; none at all changes nothing."""
+    """Alterations of a schema, applied in order, all or none. An empty list changes nothing."""
 
     updates: list[SchemaUpdate]
 
 
 def alteration(updates: Sequence[Rename | UpdateComment | SetProperty | RemoveProperty]) -> Alteration:
-    """The updates as one alteration: of two renames or comments the later counts."""
+    """The updates as one alteration; of several renames or comments the last counts."""
     new_name: str | None = None
     comment: str | None = None
     sets_comment = False

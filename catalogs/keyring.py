@@ -1,6 +1,6 @@
 """The master keys of this installation: a file outside the database, one line for each key, the newest first.
 
-A line is the key's id and 32 random bytes in base64; empty lines and those that begin with # say nothing.
+A line is the key's id and 32 random bytes in base64; empty lines and those that begin with # are ignored.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class MasterKey:
 
 
 class UnknownKey(Exception):
-    """The ring has no key of this id."""
+    """The ring has no key with this id."""
 
 
 def newest() -> MasterKey:
-    """What is sealed now is sealed by this one; read anew each time, since a rotation may be under way."""
+    """The key to seal with; read from the file each time, since a rotation may have added one."""
     return next(iter(_load().values()))
 
 
 def key_of(key_id: str) -> MasterKey:
-    """Raises UnknownKey where the ring does not have it, even now."""
+    """The key with this id; the file is read again if it is not known. Raises UnknownKey."""
     key = _known.get(_path(), {}).get(key_id) or _load().get(key_id)
     if key is None:
         raise UnknownKey(key_id)
@@ -66,7 +66,7 @@ def exists() -> bool:
 
 
 def make() -> None:
-    """A ring of one key where there is none; of two processes that try, the first wins."""
+    """Make a ring of one key if there is none; if two processes try at once, the first one's ring stays."""
     path = _path()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def make() -> None:
 
 
 def add() -> MasterKey:
-    """Put a fresh key before the others; whoever reads meanwhile finds the former ring or the new one."""
+    """Put a fresh key before the others; readers see the old ring or the new one, never a part."""
     path = _path().resolve()
     fresh = _fresh()
     try:
@@ -89,7 +89,7 @@ def add() -> MasterKey:
             lines, status = path.read_text().splitlines(keepends=True), path.stat()
             first = next(number for number, line in enumerate(lines) if _says_something(line))
             with _draft(path, "".join([*lines[:first], f"{fresh}\n", *lines[first:]])) as draft:
-                os.chown(draft, status.st_uid, status.st_gid)  # the servers may run as somebody else
+                os.chown(draft, status.st_uid, status.st_gid)  # the servers may run under another account
                 os.chmod(draft, status.st_mode & 0o777)
                 os.replace(draft, path)
     except OSError as failure:
@@ -123,7 +123,7 @@ def _load() -> dict[str, MasterKey]:
 
 
 def _parsed(text: str) -> dict[str, MasterKey]:
-    """Raises ProviderUnavailable naming the line, never what is in it."""
+    """The keys of a ring by id. Raises ProviderUnavailable, naming a wrong line but not its content."""
     ring: dict[str, MasterKey] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not _says_something(line):
@@ -153,7 +153,7 @@ def _unusable(why: str) -> ProviderUnavailable:
 
 @contextmanager
 def _draft(path: Path, text: str) -> Iterator[Path]:
-    """A file beside `path` that is on the disk before it takes its place, and is gone afterwards."""
+    """A temporary file beside `path` with this text, synced to the disk; removed after the block."""
     draft = path.with_name(f"{path.name}.{token_hex(4)}")
     draft.touch(mode=0o600, exist_ok=False)
     try:
@@ -171,7 +171,7 @@ def _draft(path: Path, text: str) -> Iterator[Path]:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """One process at a time."""
+    """Lock the folder, so that one process at a time runs the block."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Address -> lineage, in one statement; asks no permission, but tells no miss that would betray what is hidden."""
+"""Address -> lineage, in one statement. Asks no permission, but its misses do not reveal hidden objects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from metalake.hierarchy import HierarchicalSchema, encode_segment, split_logical
 from metalake.kinds import CONTAINERS, KINDS, Kind
 from metalake.lineage import Address, Located, Node, SchemaName, logical, missing
 
-# Where the metalake is missing another one is read, which `nearest` drops: so what is hidden takes no longer.
+# If the metalake is missing, another one is read, which `nearest` drops, so that a miss takes as long as a hidden one.
 _DEEPEST = """
     SELECT COALESCE((
         SELECT COALESCE(t.id, s.securable_ptr_id, c.id, m.id) FROM metalake_securable m
@@ -29,7 +29,7 @@ _DEEPEST = """
         WHERE m.parent_id IS NULL AND m.slot = 'metalake' AND m.name = %s
     ), (SELECT MIN(securable_ptr_id) FROM metalake_metalake))
 """
-# Each kind's own columns come by its key: joined, PostgreSQL would read every table there is.
+# Each kind's own columns are read by key: with joins, PostgreSQL would read whole tables.
 _UP = """
     WITH RECURSIVE up(id, parent_id, kind, name, owner_user_id, owner_group_id, height) AS (
         SELECT id, parent_id, kind, name, owner_user_id, owner_group_id, 0
@@ -52,7 +52,7 @@ _UP = """
 
 @cache
 def _statement(deepest: str) -> str:
-    """On one line: Django reads the whole text of a statement each time."""
+    """The statement on one line, since Django scans the text of each statement."""
     pointers = " ".join(
         f"WHEN '{model.row_kind}' "  # noqa: S608
         f"THEN (SELECT metadata_location FROM {model._meta.db_table} WHERE securable_ptr_id = up.id)"
@@ -62,7 +62,7 @@ def _statement(deepest: str) -> str:
 
 
 def nearest(address: Address) -> Located | None:
-    """The object, or the deepest container on the way to it that exists; None where the metalake does not.
+    """The object, or the deepest existing container on the way to it; None if the metalake does not exist.
 
     A table's nearest container is its schema itself, a schema's its catalog.
     """
@@ -76,7 +76,7 @@ def nearest(address: Address) -> Located | None:
 def find(actor: Actor, address: Address) -> Located:
     """The object, whether the actor may see it or not.
 
-    Raises NotFound of what is missing first on the way to it, and below something hidden as if that were missing.
+    Raises NotFound for the first missing object on the way; if an object above that is hidden, for the hidden one.
     """
     located = nearest(address)
     if located is None or not is_whole(address, located):
@@ -85,14 +85,14 @@ def find(actor: Actor, address: Address) -> Located:
 
 
 def is_whole(address: Address, located: Located) -> bool:
-    """Whether it is the object of the address, and not only on the way to it."""
+    """Whether `located` is the object of the address, not a container on the way to it."""
     return KINDS[located.kind].depth >= address.depth
 
 
 def miss(actor: Actor, address: Address, nearest: Located | None) -> NotFound:
-    """How it is told that an address leads no further than this.
+    """The NotFound for an address that leads only as far as `nearest`.
 
-    All that is asked of an object that is there and hidden is asked, of the store too, so that neither takes longer.
+    Asks all that is asked for a hidden object, of the store too, so that a missing one takes as long.
     """
     kind = _missing_kind(address, nearest)
     absent = Located(nodes=(*(nearest.nodes if nearest else ()), *_absent(kind, address)))
@@ -144,18 +144,18 @@ def schema_keys(name: SchemaName | None) -> tuple[str | None, str | None]:
 
 
 def _folded(key: str | None) -> str | None:
-    """As a catalog keeps it that knows lower case only."""
+    """The key in lower case, for catalogs that fold case."""
     return None if key is None else key.lower()
 
 
 def _missing_kind(address: Address, nearest: Located | None) -> Kind:
-    """What the next name of the address would lead to."""
+    """The kind of the first missing object of the address."""
     known = KINDS[nearest.kind].depth if nearest else 0
     return CONTAINERS[known] if known < len(CONTAINERS) else address.leaf_kind
 
 
 def _names_down_to(kind: Kind, address: Address) -> list[str]:
-    """The names of the address as far as to the one of this kind."""
+    """The names of the address down to the object of this kind."""
     if kind == Kind.METALAKE:
         return [address.metalake]
     names = [address.catalog or ""]

@@ -1,4 +1,4 @@
-"""Catalog > schema > table, as rows; the names they share live in Securable."""
+"""Catalog > schema > table, as rows; the fields that they share are in Securable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEVELS = "\x1f"
 
 
 class Catalog(Securable):
-    """A registered catalog: its provider says what keeps its schemas and tables."""
+    """A registered catalog; its provider decides where its schemas and tables are stored."""
 
     row_kind = Kind.CATALOG
     type = models.CharField(max_length=16, choices=[(type_.value, type_.value) for type_ in CatalogType])
@@ -21,7 +21,7 @@ class Catalog(Securable):
     enabled = models.BooleanField(default=True)
     nested = models.BooleanField(default=False, editable=False)
     folds_case = models.BooleanField(default=False, editable=False)
-    systems = models.JSONField(null=True, editable=False)  # words of its outside system; None: not looked up yet
+    systems = models.JSONField(null=True, editable=False)  # URLs that identify its outside system; None: not known yet
 
 
 class CatalogSecrets(models.Model):
@@ -57,9 +57,9 @@ class Schema(Securable):
 
 
 class Tabular(Securable):
-    """What is named in one space with the tables of its schema, and whose truth is a metadata file.
+    """A table or view: they share one name space in their schema, and each is defined by a metadata file.
 
-    The row keeps the pointer to the current file; `catalogs.lookup` reads it with the lineage.
+    The row has the pointer to the current file; `catalogs.lookup` reads it with the lineage.
     """
 
     metadata_location = models.TextField()
@@ -74,7 +74,7 @@ class Table(Tabular):
 
 
 class LocationClaim(models.Model):
-    """A place that one object writes to, or wrote to before; nothing else may have it, or a part of it."""
+    """A place that one object writes to, or wrote to before; no other object may use it or a part of it."""
 
     securable = models.ForeignKey(Securable, models.CASCADE, related_name="claims")
     location = models.CharField(max_length=2048, unique=True)
@@ -85,21 +85,20 @@ class LocationClaim(models.Model):
 
 
 class ReservedPlace(models.Model):
-    """A place of what was dropped and not purged, in a catalog or a catalog itself: its former owner's and the
-    catalog's owner's.
+    """A place of a dropped, unpurged object or catalog: only its former owner and the catalog's owner may use it.
 
-    What it was is told as of the drop; nothing that goes away later takes it along.
+    The row describes the object as it was when dropped, and refers to no other row that could be deleted.
     """
 
     location = models.CharField(max_length=2048, db_index=True)
-    kind = models.CharField(max_length=16)  # of what was dropped; "catalog" is what lay in it outside our tables
+    kind = models.CharField(max_length=16)  # of the dropped object; "catalog" for a place of a whole catalog
     full_name = models.CharField(max_length=2048)
     metalake_name = models.CharField(max_length=255)
     of_metalake = models.BigIntegerField(db_index=True)
     of_catalog = models.BigIntegerField(db_index=True)
     owner_user_id = models.BigIntegerField(null=True)
     owner_group_id = models.BigIntegerField(null=True)
-    catalog_user_id = models.BigIntegerField(null=True)  # the owner of the catalog, where that is gone
+    catalog_user_id = models.BigIntegerField(null=True)  # the owner of the catalog if that is dropped too
     catalog_group_id = models.BigIntegerField(null=True)
     dropped_at = models.DateTimeField(default=timezone.now)
 
@@ -108,14 +107,14 @@ class ReservedPlace(models.Model):
 
 
 class Mirror(models.Model):
-    """What an outside system last said of one of its schemas or tables; the truth stays there."""
+    """A copy of the last answer of an outside system about one of its schemas or tables."""
 
     securable = models.OneToOneField(Securable, models.CASCADE, primary_key=True, related_name="mirror")
     in_catalog = models.ForeignKey(Catalog, models.PROTECT, related_name="mirrors", db_column="catalog_id")
     wire_name = models.CharField(max_length=1024)  # of a schema: its levels there, joined with U+001F
-    identity = models.CharField(max_length=128, blank=True)  # tells it from a later namesake, where the system can
+    identity = models.CharField(max_length=128, blank=True)  # differs for a later object of that name, if known
     version = models.CharField(max_length=128)
-    formats = models.CharField(max_length=255, blank=True)  # of a table, as Remote has them; its definition is larger
+    formats = models.CharField(max_length=255, blank=True)  # of a table, as in Remote; faster to read than a definition
     definition = models.JSONField()
     taken_at = models.DateTimeField()
 
@@ -128,14 +127,14 @@ class Mirror(models.Model):
 
 
 class Listing(models.Model):
-    """When the names below a catalog or schema were last asked for, where the catalog keeps them for a while."""
+    """When the names below a catalog or schema were last listed, in catalogs that reuse answers for a while."""
 
     container = models.OneToOneField(Securable, models.CASCADE, primary_key=True)
     taken_at = models.DateTimeField()
 
 
 class Tombstone(models.Model):
-    """An object that was dropped outside: what it was, who owned it, what was granted on it. Kept for a day."""
+    """An object that was dropped outside: what it was, its owner and its grants. Stored for a day."""
 
     in_catalog = models.ForeignKey(Catalog, models.CASCADE, db_column="catalog_id")
     kind = models.CharField(max_length=16)
@@ -153,15 +152,15 @@ class Tombstone(models.Model):
 
 
 class Intent(models.Model):
-    """A write to an outside system, from the promise to make it until it is published or undone."""
+    """A write to an outside system, from its draft until it is published or undone."""
 
     class State(models.TextChoices):
         OPEN = "open"  # being applied
-        UNDOING = "undoing"  # refused or given up: what it did is taken back
+        UNDOING = "undoing"  # refused or given up, and now being undone
         COMMITTED = "committed"
         ABORTED = "aborted"
-        RESIDUE = "residue"  # aborted, and something of it was left because others use it
-        STUCK = "stuck"  # gave up; an operator decides
+        RESIDUE = "residue"  # aborted, but a part was left because others use it
+        STUCK = "stuck"  # cannot end by itself; an operator decides
 
     LIVE = (State.OPEN, State.UNDOING, State.STUCK)
 
@@ -174,10 +173,10 @@ class Intent(models.Model):
     standing = models.JSONField(default=dict)  # claimed groups and active roles of the request
     request_id = models.CharField(max_length=128, blank=True)
     full_name = models.CharField(max_length=2048)
-    arguments = models.JSONField()  # what publishing needs
+    arguments = models.JSONField()  # for publishing
     steps = models.JSONField()  # [{verb, arguments, status, result}], in the order they are made
     error = models.JSONField(null=True)
-    fence = models.PositiveIntegerField(default=0)  # whoever holds an older one has lost the intent
+    fence = models.PositiveIntegerField(default=0)  # a process with an older number has lost the intent
     lease_until = models.DateTimeField(null=True)
     attempts = models.PositiveIntegerField(default=0)
     last_failure = models.TextField(blank=True)
@@ -195,7 +194,7 @@ class Intent(models.Model):
 
 
 class Reservation(models.Model):
-    """A name that a live intent holds: nobody else writes to it until the intent has ended."""
+    """A name that a live intent has reserved: no other write to it begins until the intent has ended."""
 
     intent = models.ForeignKey(Intent, models.CASCADE, related_name="reservations")
     scope_id = models.BigIntegerField()  # the catalog or schema that the name is in
@@ -207,7 +206,7 @@ class Reservation(models.Model):
 
 
 class RefreshRun(models.Model):
-    """One walk over a whole outside catalog: how far it is and what it found."""
+    """One walk over a whole outside catalog: its progress and its counts."""
 
     class State(models.TextChoices):
         RUNNING = "running"
@@ -223,15 +222,15 @@ class RefreshRun(models.Model):
     lease_until = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
     fence = models.PositiveIntegerField(default=0)
-    after = models.CharField(max_length=1024, blank=True)  # the last schema that is compared to its end
-    counted = models.PositiveIntegerField(default=0)  # seen up to there; whoever goes on begins with it
+    after = models.CharField(max_length=1024, blank=True)  # the last schema that is compared completely
+    counted = models.PositiveIntegerField(default=0)  # `seen` up to there; a process that resumes begins with it
     expected = models.PositiveIntegerField(default=0)  # objects, as of the start
     seen = models.PositiveIntegerField(default=0)
     created = models.PositiveIntegerField(default=0)
     changed = models.PositiveIntegerField(default=0)
     dropped = models.PositiveIntegerField(default=0)
     skipped = models.PositiveIntegerField(default=0)
-    held_back = models.PositiveIntegerField(default=0)  # missing there, but too many to believe it
+    held_back = models.PositiveIntegerField(default=0)  # missing there, but not dropped here, since they are too many
     error = models.TextField(blank=True)
 
     class Meta:
@@ -247,5 +246,5 @@ class RefreshRun(models.Model):
 
     @property
     def is_left_alone(self) -> bool:
-        """Whether the process that walked went away, and none has taken its place yet."""
+        """Whether the process that walked has ended early, and no other has resumed the run yet."""
         return self.state == self.State.RUNNING and bool(self.fence) and self.lease_until < timezone.now()

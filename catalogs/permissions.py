@@ -1,4 +1,4 @@
-"""Who may do what an endpoint of the native wire declares, as Django REST framework's permission class."""
+"""Django REST framework's permission class for endpoints of the native wire, which declare their operation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from metalake.bodies import before_reading
 
 
 class OperationPermission(BasePermission):
-    """Asks the row of the operation table that the endpoint names, by the path and the caller, before a body is read.
+    """Checks the endpoint's operation for the path and the caller before a body is read.
 
-    What has no body to read is asked by its service alone, which asks again in any case (catalogs.services.admission).
+    Requests without a body are checked by the service alone, which always checks again (catalogs.services.admission).
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """False for a caller who did not say who they are; raises what the service would raise."""
+        """False for an unauthenticated caller; raises what the service would raise."""
         if view.actor is None:
             return False
         declaration = view.declaration

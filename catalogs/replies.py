@@ -1,4 +1,4 @@
-"""What the native wire shows of metalakes, catalogs, schemas and tables: the shapes, and how they are made.
+"""The native wire's replies about metalakes, catalogs, schemas and tables: their shapes, and how they are made.
 
 Source: Gravitino's documented API of catalogs, schemas and tables.
 """
@@ -99,11 +99,10 @@ def partition_reply(parts: dict[str, Any]) -> dict[str, Any]:
 def as_sent(
     reply: dict[str, Any], properties: Mapping[str, str], secrets: frozenset[str] = frozenset(), **added: str
 ) -> dict[str, Any]:
-    """A new object with the properties that its creation sent, and those that are named; loading it shows what else it
-    has.
+    """The reply to a creation: with the properties of the request, masked, and the `added` ones, but no other.
 
-    Source: Gravitino's server, which answers a creation by what was asked (MetalakeManager, SchemaOperationDispatcher
-    and TableOperationDispatcher), and adds `in-use` to a catalog's alone (BaseCatalog).
+    Source: Gravitino's server, which answers a creation with the requested properties (MetalakeManager,
+    SchemaOperationDispatcher and TableOperationDispatcher), and adds `in-use` only for a catalog (BaseCatalog).
     """
     return reply | {"properties": mask(properties, secrets) | added}
 

@@ -1,8 +1,7 @@
-"""Which properties are secrets, how they are shown: masked, so that one sees that they are set; and what a mask that is
-sent back means.
+"""Which properties are secrets, how they are masked in answers, and what a mask means that a client sends back.
 
-Where in doubt a property is a secret. Source of the rule: published leaks came from masks that knew exact key
-names only (camelCase, prefixed or unknown keys slipped through).
+In doubt a property is a secret. Source of the rule: published leaks came from masks that knew exact key names only
+(camelCase, prefixed or unknown keys slipped through).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ SECRET_PARTS = (
     "connectionstring",
     "authorization",
     "kerberosticket",
-    "webhook",  # its URL is all that it takes
+    "webhook",  # whoever has its URL can call it
     "clientassertion",
 )
 SECRET_ENDINGS = ("encryptionkey", "signingkey", "masterkey", "ssekey", "hmackey", "cookie")
@@ -38,7 +37,7 @@ SECRET_WORDS = frozenset({"pwd", "pass", "sas", "ugi"})
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
-# Each begins where a word begins or stops at the first separator, so that a hostile value is read in linear time.
+# Each pattern starts at the start of a word or ends at the first separator, so that matching takes linear time.
 CREDENTIAL_FORMS = (
     re.compile(r"://[^/\s@:]*:[^/\s@]*@"),  # a URL with a password in it
     re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}-----"),  # PEM
@@ -50,7 +49,7 @@ CREDENTIAL_FORMS = (
 
 
 def is_secret(key: str, value: object, declared: Collection[str] = ()) -> bool:
-    """Whether a property must not be shown: declared so by its provider, or a credential by its name or its form."""
+    """Whether a property must not be shown: its provider declares it secret, or its name or value is a credential's."""
     return key in declared or _names_secret(key) or any(form.search(str(value)) for form in CREDENTIAL_FORMS)
 
 
@@ -60,15 +59,15 @@ def mask(properties: Mapping[str, str], declared: Collection[str] = ()) -> dict[
 
 
 def keeps(
-    key: str, value: str | None, held: Mapping[str, str], declared: Collection[str] = (), *, kind: str = "property"
+    key: str, value: str | None, current: Mapping[str, str], declared: Collection[str] = (), *, kind: str = "property"
 ) -> bool:
-    """Whether a change only sends the mask back, which keeps what is there.
+    """Whether a change only sends the mask back, so that the value stays.
 
-    `held` is what is there, in the open or masked. Raises Invalid for a mask where nothing is shown masked.
+    `current` are the present properties, open or masked. Raises Invalid for a mask of a property that is not masked.
     """
     if value != MASK:
         return False
-    if key not in held or not (held[key] == MASK or is_secret(key, held[key], declared)):
+    if key not in current or not (current[key] == MASK or is_secret(key, current[key], declared)):
         raise Invalid(
             f"Property {key!r}: {MASK} stands for a secret that is kept as it is, and there is none; send its value.",
             kind=kind,
@@ -77,7 +76,7 @@ def keeps(
 
 
 def require_values(properties: Mapping[str, str], *, kind: str = "property") -> None:
-    """Raise Invalid for a mask among the properties of something new: there is nothing that it could keep."""
+    """Raise Invalid for a mask among the properties of a new object, which has no value to keep."""
     for key, value in properties.items():
         keeps(key, value, {}, kind=kind)
 

@@ -1,4 +1,4 @@
-"""How authz finds catalogs, schemas and tables by their full names."""
+"""Finds catalogs, schemas and tables by their full names, for authz."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _HERE = frozenset({Kind.CATALOG, *IN_CATALOGS})
 
 
 def find(address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
-    """One statement; of a miss those of a refusal besides, if there is an asker."""
+    """The lineage of an object, or None, in one statement.
+
+    With an asker, a miss makes the statements of a refusal too, so that both take as long.
+    """
     if address.kind not in _HERE:
         return None
     located = nearest(address)
@@ -29,7 +32,7 @@ def find(address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
 
 
 def ids_of(metalake_id: int, addresses: Sequence[Address]) -> list[int | None]:
-    """At most three statements, however many addresses."""
+    """The ids of the objects at these addresses, None for a missing one; at most three statements for all."""
     catalogs = {
         name: (id, nested)
         for id, name, nested in Catalog.objects.filter(
@@ -84,7 +87,7 @@ def _leaf_ids(
 
 
 def _at(columns: str, keys: Collection[tuple], sql: str) -> list[tuple]:
-    """Rows by whole keys: each parent with every name would be a million look-ups for a thousand."""
+    """The rows of `sql`, which joins `wanted`, a table of these keys: each parent is paired only with its own names."""
     if not keys:
         return []
     marks = ", ".join(["%s"] * len(columns.split(", ")))

@@ -1,7 +1,7 @@
-"""Stores: what keeps the objects of one kind in a catalog. Services ask `store_for`, and never who keeps them.
+"""Stores of the objects of one kind in a catalog. Services use `store_for`, and never ask where objects are stored.
 
-A store of ours writes in one transaction of our database; one of an outside system asks that system, with no
-transaction open meanwhile. Which of them keeps a kind follows from what the catalog's provider offers (`storage_of`).
+A managed store writes in one transaction of our database; an outside store calls another system, with no transaction
+open meanwhile. The offer of the catalog's provider decides which one is used (`storage_of`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import orjson
 from authz.actor import Actor
 from catalogs.models import Catalog, Schema
 from catalogs.services.changes import Alteration
-from catalogs.services.holding import Held
+from catalogs.services.holding import Locks
 from catalogs.table_stores import TableStore
 from metalake.errors import Unsupported
 from metalake.hierarchy import HierarchicalSchema
@@ -34,9 +34,9 @@ from providers.registry import PROVIDERS, provider_class
 
 @dataclass(frozen=True)
 class SchemaRecord:
-    """A schema as its doors show it; `taken_at` says when an outside system was asked for it.
+    """A schema as it is shown; `taken_at` is when an outside system was asked for it, None for a managed one.
 
-    `folder` is where Iceberg tables go that name no place, if it was asked for and is known.
+    `folder` is the default folder of its Iceberg tables, if it was requested and is known.
     """
 
     path: HierarchicalSchema
@@ -46,22 +46,22 @@ class SchemaRecord:
 
 
 class SchemaListing(NamedTuple):
-    """What a listing adds to the rows: ids of those that are missing there, and when an outside system was asked."""
+    """The outside part of a listing: ids of rows that are missing there, and when the system was asked."""
 
     missing: Collection[int] = ()
     taken_at: datetime | None = None
 
 
 class SchemaStore(Surface):
-    """The schemas of a catalog. Rights on what is named are asked by the caller before, and by a write once more."""
+    """The schemas of a catalog. The caller has checked the rights; a write checks them again."""
 
     @abstractmethod
     def meet(self, actor: Actor, catalog: Located, name: SchemaName) -> bool:
-        """Look for a schema that has no row yet; whether it has one now. Not for use in a transaction."""
+        """Look for a schema without a row and make its row; whether it has one now. Not for use in a transaction."""
 
     @abstractmethod
     def listing(self, actor: Actor, container: Located, *, refresh: bool) -> SchemaListing:
-        """Bring the rows directly below a catalog or schema up to date."""
+        """Bring the rows of schemas directly below a catalog or schema up to date."""
 
     @abstractmethod
     def load(
@@ -73,7 +73,7 @@ class SchemaStore(Surface):
         as_published: bool = False,
         with_folder: bool = False,
     ) -> SchemaRecord:
-        """Raises NotFound where it is gone. `as_published`, right after a write, asks no outside system again."""
+        """Load it. Raises NotFound if it is gone. `as_published`, right after a write, asks no outside system again."""
 
     @abstractmethod
     def require_there(self, actor: Actor, schema: Located) -> None:
@@ -88,14 +88,14 @@ class SchemaStore(Surface):
 
     @abstractmethod
     def as_remote(self, actor: Actor, schema: Located, *, refresh: bool = False) -> Remote:
-        """The schema as the outside system of its tables is to take it: its place there, comment and properties.
+        """The schema in the form that the outside system of its tables needs: its name there, comment and properties.
 
-        With `refresh` its own system is asked now. Raises NotFound where it is gone, or has no place.
+        With `refresh` its own system is asked now. Raises NotFound if it is gone or has no object there.
         """
 
     @abstractmethod
-    def parents_to_hold(self, actor: Actor, catalog: Located, name: SchemaName) -> Held:
-        """What `create` puts a new schema below in the caller's transaction.
+    def parents_to_lock(self, actor: Actor, catalog: Located, name: SchemaName) -> Locks:
+        """The existing parents that `create` needs locked in the caller's transaction.
 
         Raises Forbidden, Invalid, Unsupported, AlreadyExists.
         """
@@ -110,27 +110,30 @@ class SchemaStore(Surface):
         catalog: Located,
         *parents: Located,
     ) -> Callable[[], SchemaRecord]:
-        """Make a schema with its missing parents, in the caller's transaction, or in what is returned.
+        """Make a schema with its missing parents, in the caller's transaction or in the returned function.
 
-        That is called once the transaction is over, and returns the schema.
+        The caller calls that function after the transaction; it returns the schema.
         """
 
     @abstractmethod
     def alter(
         self, actor: Actor, address: Address, schema: Located, alteration: Alteration
     ) -> tuple[SchemaRecord, dict[str, str]]:
-        """The schema, and its properties as they were before."""
+        """Alter a schema; the schema, and its properties from before."""
 
     @abstractmethod
     def drop(self, actor: Actor, address: Address, schema: Located, *, cascade: bool) -> str | None:
-        """Why files of its tables stay that its system would have deleted. Raises NotEmpty, Unsupported."""
+        """Drop a schema; why files of its tables stay that its system would have deleted, or None.
+
+        Raises NotEmpty, Unsupported.
+        """
 
 
 # Catalogs
 
 
 class CatalogStore(Surface):
-    """What a catalog as a whole needs of who keeps its objects."""
+    """Questions about a catalog as a whole."""
 
     @property
     @abstractmethod
@@ -139,22 +142,26 @@ class CatalogStore(Surface):
 
     @abstractmethod
     def require_no_clash(self, provider: Provider, metalake_id: int) -> None:
-        """Raise Invalid where a catalog that is to be made would take two schemas of its system for one."""
+        """Raise Invalid if two schemas of its system would have the same name in a catalog to be made."""
 
     @abstractmethod
     def nesting_conflicts(self, actor: Actor, catalog: Located, divided: Collection[str]) -> tuple[list[str], str]:
-        """What in its own system keeps a flat catalog from becoming nested, and what could not be looked at.
+        """Why names in its own system keep a flat catalog from becoming nested, and a note on what was not checked.
 
-        Sentences; `divided` are the names of its schemas here that would be divided. Not for use in a transaction.
+        Both in sentences; `divided` are names of its schemas here that have the separator in them. Not for use in a
+        transaction.
         """
 
     @abstractmethod
     def flattening_conflicts(self, catalog_id: int) -> list[str]:
-        """What of its own system keeps a nested catalog from becoming flat, in sentences."""
+        """Why its own system keeps a nested catalog from becoming flat, in sentences."""
 
     @abstractmethod
     def forget_answers(self, catalog_id: int, reason: str) -> None:
-        """The catalog leads elsewhere: nothing that its former system said is fresh. In the caller's transaction."""
+        """Mark all stored answers of its former system as stale, since the catalog leads elsewhere now.
+
+        In the caller's transaction.
+        """
 
 
 # Which store
@@ -164,7 +171,7 @@ _STORES: dict[tuple[Storage, Kind], Any] = {}
 
 
 def register(storage: Storage, kind: Kind, store: Surface) -> None:
-    """Have a store keep this kind wherever a provider offers it so. Apps do at start."""
+    """Use this store for a kind wherever a provider offers that storage. Called by apps at start."""
     _STORES[storage, kind] = store
     _store_by.cache_clear()
 
@@ -191,12 +198,12 @@ def _store_by(provider: str, properties: str, kind: Kind) -> Any:
 
 
 def catalog_store_of(row: Catalog) -> CatalogStore:
-    """That of a catalog by its row."""
+    """The catalog store for a catalog's row."""
     return _store(storage_in(row.provider, row.properties, Kind.CATALOG), Kind.CATALOG)
 
 
 def catalog_store_by(provider: Provider) -> CatalogStore:
-    """That of a catalog that may have no row yet."""
+    """The catalog store for a catalog that may have no row yet."""
     return _store(_storage(provider.offered, Kind.CATALOG), Kind.CATALOG)
 
 
@@ -208,7 +215,7 @@ def _store(storage: Storage, kind: Kind) -> Any:
 
 
 def storage_of(located: Located, kind: Kind) -> Storage:
-    """Who keeps the objects of this kind in the catalog on a lineage; of a catalog, whether any of it lies outside.
+    """Where objects of this kind are stored in the catalog on a lineage; for the catalog, EXTERNAL if any are.
 
     Raises Unsupported where the catalog does not offer the kind.
     """
@@ -216,7 +223,7 @@ def storage_of(located: Located, kind: Kind) -> Storage:
 
 
 def storage_in(provider: str, properties: Mapping[str, str], kind: Kind) -> Storage:
-    """The same for a catalog by what it was registered with."""
+    """As `storage_of`, for a catalog's provider and properties."""
     return _storage(provider_class(provider).offers(properties) if provider in PROVIDERS else {}, kind)
 
 
@@ -236,14 +243,14 @@ def _storage(offers: Mapping[Kind, Offer], kind: Kind) -> Storage:
 
 
 def offers_of(located: Located) -> Mapping[Kind, Offer]:
-    """What the catalog on a lineage offers, by kind; nothing where its provider is here no more."""
+    """What the catalog on a lineage offers, by kind; empty if its provider is not installed any more."""
     name = located.provider or ""
     return _offers(name, located.properties or "{}") if name in PROVIDERS else {}
 
 
 @lru_cache(maxsize=512)
 def _offers(provider: str, properties: str) -> Mapping[Kind, Offer]:
-    """They follow from these two alone; hot reads would parse the properties each time."""
+    """The offers, cached: they depend on these two only, and hot reads would parse the properties each time."""
     return provider_class(provider).offers(orjson.loads(properties))
 
 
@@ -255,5 +262,5 @@ def leaf_kinds(located: Located) -> list[Kind]:
 
 
 def keeps_tables_here(row: Catalog) -> bool:
-    """Whether the tables of a catalog are ours; not so where its provider is here no more."""
+    """Whether the tables of a catalog are managed; false if its provider is not installed any more."""
     return row.provider in PROVIDERS and storage_in(row.provider, row.properties, Kind.TABLE) == Storage.MANAGED

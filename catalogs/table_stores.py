@@ -1,4 +1,4 @@
-"""The stores of tables: what services ask of whoever keeps the tables of a catalog, and what is told of a table."""
+"""The stores of tables, pointers and partitions, as services use them, and the records that they return."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class TableDraft:
-    """What a creation asks for, in Iceberg's terms."""
+    """A creation request in Iceberg's terms."""
 
     schema: Json
     partition_spec: Json | None
@@ -36,9 +36,9 @@ class TableDraft:
 class TableRecord:
     """A table as its store had it at one moment.
 
-    `metadata_location` is None for a table that is only staged or in another format than Iceberg; `content`, the
-    metadata file, is there once `PointerStore.read` has read it. `taken_at` says when an outside system was asked,
-    `entry` is what only the table's own store understands.
+    `metadata_location` is None for a table that is only staged or in another format than Iceberg; `content` is the
+    metadata file once `PointerStore.read` has read it. `taken_at` is when an outside system was asked, None for a
+    managed table; `entry` is for the table's own store.
     """
 
     table: Located | None
@@ -53,13 +53,13 @@ class TableRecord:
 
     @property
     def published(self) -> Located:
-        """The table of a record that is not only staged."""
+        """The table; not for a record that is only staged."""
         assert self.table is not None
         return self.table
 
 
 class PartitionStore(Surface):
-    """The partitions of one table, as the native wire has them."""
+    """The partitions of one table, in the native wire's form."""
 
     @abstractmethod
     def names(self, actor: Actor) -> list[str]: ...
@@ -76,12 +76,12 @@ class PartitionStore(Surface):
 
     @abstractmethod
     def drop(self, actor: Actor, name: str) -> str | None:
-        """Why its files stay that its system would have deleted. Raises NotFound."""
+        """Drop a partition; why files stay that its system would have deleted, or None. Raises NotFound."""
 
 
 @dataclass(frozen=True)
 class NewState:
-    """What a commit leads to: metadata that was written to `location` as `content`."""
+    """The result of a commit: metadata that was written to `location` as `content`."""
 
     files: MetadataFiles
     metadata: Json
@@ -90,37 +90,37 @@ class NewState:
 
 
 class PointerStore(Surface):
-    """Tables that are a pointer to an Iceberg metadata file: whoever keeps the pointer, the files are ours to write."""
+    """Tables that are a pointer to an Iceberg metadata file; we write the files, wherever the pointer is stored."""
 
     @abstractmethod
     def create(self, actor: Actor, address: Address, home: Located, draft: TableDraft, *, stage: bool) -> TableRecord:
-        """Make a table in a schema; with `stage` it is described and not kept."""
+        """Make a table in a schema; with `stage` it is only described, not stored."""
 
     @abstractmethod
     def create_from(self, actor: Actor, address: Address, home: Located, metadata: Json) -> TableRecord:
-        """Make a table of metadata that a staged creation has led to. Raises AlreadyExists."""
+        """Make a table from the metadata at the end of a staged creation. Raises AlreadyExists."""
 
     @abstractmethod
     def register(self, actor: Actor, address: Address, home: Located, location: str) -> TableRecord:
-        """Make a table of a metadata file that is there."""
+        """Make a table from an existing metadata file."""
 
     @abstractmethod
     def read(self, record: TableRecord) -> TableRecord:
-        """The same with its metadata. Raises NotFound for a table in another format."""
+        """The record with its metadata. Raises NotFound for a table in another format."""
 
     @abstractmethod
     def files(self, record: TableRecord) -> MetadataFiles:
-        """Where the table's metadata files are read and written."""
+        """The metadata files of the table, to read and write."""
 
     @abstractmethod
     def require_places(self, actor: Actor, current: TableRecord, files: MetadataFiles, metadata: Json) -> None:
-        """Raise Forbidden for places in new metadata where the table may not lie that are not its own already."""
+        """Raise Forbidden for places in new metadata that are new to the table and that it may not use."""
 
     @abstractmethod
     def swap(self, actor: Actor, address: Address, current: TableRecord, new: NewState) -> TableRecord | None:
-        """Point the table to its new state; None where it is not in its current one any more.
+        """Point the table to its new state; None if it is not in its `current` state any more.
 
-        The new file is removed, unless the table points there or may do so. Raises OutcomeUnknown in that case.
+        The new file is removed unless the table points to it, or may do so: then OutcomeUnknown is raised.
         """
 
     @abstractmethod
@@ -133,13 +133,13 @@ class PointerStore(Surface):
 
     @abstractmethod
     def require_claims(self, table: Located) -> None:
-        """Raise Unsupported where not we say which places the table has, and had before."""
+        """Raise Unsupported if our database does not have the table's places, present and former."""
 
 
 class TableStore(LeafStore):
     """The tables of a catalog. Rights on what is named are asked by the caller before, and by a write once more.
 
-    `iceberg` asks for Iceberg tables alone: NotFound is raised of one in another format.
+    With `iceberg`, only Iceberg tables count: NotFound is raised for a table in another format.
     """
 
     @property
@@ -151,7 +151,7 @@ class TableStore(LeafStore):
 
     @abstractmethod
     def load(self, actor: Actor, table: Located, *, refresh: bool = False, as_published: bool = False) -> TableRecord:
-        """Raises NotFound where it is gone. `as_published`, right after a write, asks no outside system again."""
+        """Load it. Raises NotFound if it is gone. `as_published`, right after a write, asks no outside system again."""
 
     @abstractmethod
     def require_there(self, actor: Actor, table: Located, *, iceberg: bool) -> None:
@@ -159,24 +159,24 @@ class TableStore(LeafStore):
 
     @abstractmethod
     def parts(self, record: TableRecord) -> Json:
-        """The native wire's table without its name and audit."""
+        """The native wire's JSON of a table, without its name and audit information."""
 
     @abstractmethod
     def create(self, actor: Actor, address: Address, home: Located, asked: CreateTableRequest) -> TableRecord:
-        """Make a table in a schema as the native wire describes it."""
+        """Make a table in a schema from a native create request."""
 
     @abstractmethod
     def alter(self, actor: Actor, address: Address, table: Located, updates: Sequence[Any]) -> TableRecord:
-        """Make the native wire's changes, all or none."""
+        """Apply the native wire's updates, all or none."""
 
     @abstractmethod
     def rename(self, actor: Actor, source: Address, table: Located, target: Address, *, iceberg: bool) -> Located:
-        """The table as it is called then; whether the target exists is told only to who may move it."""
+        """Rename a table; the table with its new name. Only who may move it learns whether the target exists."""
 
     @abstractmethod
     def drop(self, actor: Actor, address: Address, table: Located, *, purge: bool, iceberg: bool) -> str | None:
-        """Why files stay that its system would have deleted with the table."""
+        """Drop a table; why files stay that its system would have deleted with it, or None."""
 
     @abstractmethod
     def partitions(self, record: TableRecord) -> PartitionStore:
-        """Raises Unsupported where tables have none to manage, saying why."""
+        """The partitions of a table. Raises Unsupported, saying why, if there are none to manage."""

@@ -1,7 +1,7 @@
-"""Secret properties at rest: each sealed by its catalog's data key, and that wrapped by a master key of the ring.
+"""Secret properties at rest: each sealed by its catalog's data key, which is wrapped by a master key of the ring.
 
-What a seal is about is part of it, so it opens for its own catalog and property alone. A catalog's `properties`
-hold the mask where a secret is kept, and nowhere else (docs/decisions/secrets-at-rest.md).
+A seal includes its catalog and property, so that it opens only for those. A catalog's `properties` have the mask for
+each sealed secret, and for nothing else (docs/decisions/secrets-at-rest.md).
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ LONGEST_PAUSE = 0.2  # seconds between two batches of a rotation
 
 
 def properties_of(catalog_id: int) -> dict[str, str]:
-    """A catalog's properties as its provider needs them, secrets open; one statement.
+    """A catalog's properties for its provider, with open secrets; one statement.
 
-    Raises NotFound where the catalog is gone, ProviderUnavailable where a secret does not open.
+    Raises NotFound if the catalog does not exist, ProviderUnavailable if a secret does not open.
     """
-    properties, kept = _kept(catalog_id)
-    return merged(properties, kept)
+    properties, secrets = _properties_and_secrets(catalog_id)
+    return merged(properties, secrets)
 
 
 def opened(catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:
-    """These properties, each mask among them replaced by the secret that the catalog keeps.
+    """These properties, with each mask replaced by the catalog's secret.
 
-    Raises as `properties_of`; secrets that are not asked for need not open.
+    Raises what `properties_of` raises; only the secrets that are masked in `properties` are opened.
     """
     if MASK not in properties.values():
         return dict(properties)
-    return merged(properties, _kept(catalog_id)[1])
+    return merged(properties, _properties_and_secrets(catalog_id)[1])
 
 
 def seal(catalog_id: int, secrets: Mapping[str, str]) -> None:
-    """Make these the secrets of the catalog, under a data key of their own, in the caller's transaction."""
+    """Replace the catalog's secrets by these, under a new data key, in the caller's transaction."""
     rows = CatalogSecrets.objects.filter(pk=catalog_id)
     if not secrets:
         rows.delete()
@@ -59,25 +59,25 @@ def seal(catalog_id: int, secrets: Mapping[str, str]) -> None:
 
 
 def sealed(catalog_id: int, secrets: Mapping[str, str]) -> dict[str, object]:
-    """The fields of a row that keeps these secrets."""
+    """The fields of a CatalogSecrets row with these secrets."""
     master, data_key = keyring.newest(), token_bytes(keyring.KEY_BYTES)
     values = {key: _encrypt(data_key, value.encode(), _place(catalog_id, key)) for key, value in secrets.items()}
     return {"master_key": master.id, "data_key": _wrap(master, catalog_id, data_key), "sealed": values}
 
 
 def master_keys_in_use() -> set[str]:
-    """The ids of the master keys that some data key is wrapped by."""
+    """The ids of all master keys by which a data key is wrapped."""
     return set(CatalogSecrets.objects.values_list("master_key", flat=True).distinct())
 
 
 def compare() -> Iterator[Difference]:
-    """Where the key ring of this process is not the one that this store's secrets are sealed by."""
+    """A Difference if this process's key ring lacks a master key that the store's secrets need."""
     if reason := _lacks(master_keys_in_use()):
         yield Difference("calls to outside catalogs", reason)
 
 
 def lacks_key_of(catalog_id: int) -> str:
-    """Why this process does not open the secrets of a catalog, as another may; "" where it does, or there are none."""
+    """Why this process cannot open a catalog's secrets, though another may; "" if it can or there are none."""
     return _lacks(CatalogSecrets.objects.filter(pk=catalog_id).values_list("master_key", flat=True))
 
 
@@ -97,7 +97,7 @@ def _lacks(key_ids: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a rotation came: of `total` data keys, `done` are under the newest master key."""
+    """The progress of a rotation: of `total` data keys, `done` are wrapped by the newest master key."""
 
     total: int
     done: int
@@ -111,7 +111,7 @@ def rewrap(batch: int) -> Iterator[Progress]:
     while True:
         started = time.monotonic()
         with transaction.atomic():
-            # Whoever holds a row seals it anew or drops it; waiting for many of them could end in a deadlock.
+            # A row that is locked is being sealed anew or dropped; waiting for many such rows could deadlock.
             free = others.filter(pk__gt=after).select_for_update(skip_locked=True, of=("self",))
             rows = list(free.select_related("catalog").order_by("pk")[:batch])
             stuck += [why for row in rows if (why := _rewrap(row, newest))]
@@ -121,12 +121,12 @@ def rewrap(batch: int) -> Iterator[Progress]:
         if not rows:
             return
         after = rows[-1].pk
-        # SQLite's writers get their turn by asking again and again.
+        # A pause, since SQLite's writers get their turn only by retrying.
         time.sleep(min(time.monotonic() - started, LONGEST_PAUSE))
 
 
-class Kept(NamedTuple):
-    """A row of secrets, with the name of its catalog."""
+class SealedSecrets(NamedTuple):
+    """The sealed secrets of a catalog, with its name."""
 
     catalog_id: int
     catalog: str
@@ -136,55 +136,55 @@ class Kept(NamedTuple):
 
 
 def _rewrap(row: CatalogSecrets, newest: MasterKey) -> str:
-    """Change the row in memory; says why where its data key does not open."""
+    """Wrap the data key anew, in memory; "", or why the data key does not open."""
     try:
-        data_key = _data_key(Kept(row.pk, row.catalog.name, row.master_key, row.data_key, row.sealed))
+        data_key = _data_key(SealedSecrets(row.pk, row.catalog.name, row.master_key, row.data_key, row.sealed))
     except ProviderUnavailable as failure:
         return failure.message
     row.master_key, row.data_key = newest.id, _wrap(newest, row.pk, data_key)
     return ""
 
 
-def _kept(catalog_id: int) -> tuple[dict[str, str], Kept]:
-    """The properties and the secrets of a catalog as they were at one moment."""
+def _properties_and_secrets(catalog_id: int) -> tuple[dict[str, str], SealedSecrets]:
+    """The properties and the sealed secrets of a catalog, read in one statement. Raises NotFound."""
     columns = ("properties", "pk", "name", "secrets__master_key", "secrets__data_key", "secrets__sealed")
     for properties, *row in Catalog.objects.filter(pk=catalog_id).values_list(*columns):
-        return properties, Kept(*row)
+        return properties, SealedSecrets(*row)
     raise NotFound("The catalog does not exist.", kind="catalog")
 
 
-def merged(properties: Mapping[str, str], kept: Kept) -> dict[str, str]:
-    """The properties, each mask replaced by what is kept for it. Raises ProviderUnavailable where that fails."""
+def merged(properties: Mapping[str, str], secrets: SealedSecrets) -> dict[str, str]:
+    """The properties, with each mask replaced by its opened secret. Raises ProviderUnavailable if one does not open."""
     masked = [key for key, value in properties.items() if value == MASK]
     if not masked:
         return dict(properties)
-    if missing := [key for key in masked if key not in (kept.sealed or {})]:
-        raise _lost(f"The secret {missing[0]!r} of catalog {kept.catalog} is not in the store; set it anew.")
-    data_key = _data_key(kept)
-    return {**properties, **{key: _open(kept, key, data_key) for key in masked}}
+    if missing := [key for key in masked if key not in (secrets.sealed or {})]:
+        raise _lost(f"The secret {missing[0]!r} of catalog {secrets.catalog} is not in the store; set it anew.")
+    data_key = _data_key(secrets)
+    return {**properties, **{key: _open(secrets, key, data_key) for key in masked}}
 
 
-def _open(kept: Kept, key: str, data_key: bytes) -> str:
-    value = _decrypt(data_key, kept.sealed[key], _place(kept.catalog_id, key))
+def _open(secrets: SealedSecrets, key: str, data_key: bytes) -> str:
+    value = _decrypt(data_key, secrets.sealed[key], _place(secrets.catalog_id, key))
     if value is None:
-        raise _lost(f"The secret {key!r} of catalog {kept.catalog} was sealed for another place; set it anew.")
+        raise _lost(f"The secret {key!r} of catalog {secrets.catalog} was sealed for another place; set it anew.")
     return value.decode()
 
 
-def _data_key(kept: Kept) -> bytes:
+def _data_key(secrets: SealedSecrets) -> bytes:
     try:
-        master = keyring.key_of(kept.master_key)
+        master = keyring.key_of(secrets.master_key)
     except UnknownKey:
         raise _lost(
-            f"The secrets of catalog {kept.catalog} are sealed under master key {kept.master_key}, which the key ring "
-            f"of this server ({keyring.SETTING}) lacks. Put that key back into the ring; if it is lost, set all "
+            f"The secrets of catalog {secrets.catalog} are sealed under master key {secrets.master_key}, which the key "
+            f"ring of this server ({keyring.SETTING}) lacks. Put that key back into the ring; if it is lost, set all "
             "secrets of the catalog anew in one alteration."
         ) from None
-    data_key = _decrypt(master.key, kept.data_key, _about(kept.catalog_id))
+    data_key = _decrypt(master.key, secrets.data_key, _about(secrets.catalog_id))
     if data_key is None:
         raise _lost(
-            f"The secrets of catalog {kept.catalog} were sealed for another catalog, or under another master key "
-            f"called {kept.master_key}. Set all of them anew in one alteration."
+            f"The secrets of catalog {secrets.catalog} were sealed for another catalog, or under another master key "
+            f"called {secrets.master_key}. Set all of them anew in one alteration."
         )
     return data_key
 
@@ -202,7 +202,7 @@ def _place(catalog_id: int, key: str) -> str:
 
 
 def _make_ring() -> None:
-    # A ring that is only missing here must not be replaced by one that opens nothing.
+    # If the ring is only missing on this node, a new one would not open the existing secrets.
     for master_key in sorted(master_keys_in_use()):
         raise _lost(
             f"The key ring of this server ({keyring.SETTING}) is missing, while secrets are sealed under master key "
@@ -215,7 +215,7 @@ def _lost(message: str) -> ProviderUnavailable:
     return ProviderUnavailable(message, kind="catalog", retryable=False)
 
 
-# AES-256-GCM; what is kept is base64 of the nonce and what it returns. The library is loaded with the first secret.
+# AES-256-GCM; stored as base64 of the nonce and the ciphertext. The library is imported with the first secret.
 
 
 def _encrypt(key: bytes, text: bytes, about: str) -> str:
@@ -225,13 +225,13 @@ def _encrypt(key: bytes, text: bytes, about: str) -> str:
     return b64encode(nonce + AESGCM(key).encrypt(nonce, text, about.encode())).decode()
 
 
-def _decrypt(key: bytes, kept: str, about: str) -> bytes | None:
-    """None for what was not sealed by this key about this."""
+def _decrypt(key: bytes, sealed: str, about: str) -> bytes | None:
+    """The plain text; None if it was not sealed by this key about this."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     try:
-        raw = b64decode(kept, validate=True)
+        raw = b64decode(sealed, validate=True)
         return AESGCM(key).decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], about.encode())
     except (InvalidTag, ValueError):
         return None

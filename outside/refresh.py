@@ -21,7 +21,7 @@ from authz.locks import Lock
 from catalogs.lookup import by_id, find
 from catalogs.models import Catalog, Mirror, RefreshRun, Schema
 from catalogs.services.changes import require_enabled
-from catalogs.services.holding import Held, write_to
+from catalogs.services.holding import Locks, write_to
 from catalogs.services.opening import provider_at
 from catalogs.stores import catalog_store_by, store_for
 from metalake import leases
@@ -50,7 +50,7 @@ SHARE = 0.5
 def start(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = False) -> RefreshRun:
     """A run, which a worker or the server's own thread begins at once; the one that is under way, if there is one."""
 
-    def look(actor: Actor) -> Held:
+    def locate(actor: Actor) -> Locks:
         found = find(actor, Address(metalake=metalake, catalog=catalog))
         policy.require(actor, operations.REFRESH_CATALOG, found)
         require_enabled(found)
@@ -61,7 +61,7 @@ def start(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = Fal
     def act(actor: Actor, found: Located) -> RefreshRun:
         return begin(found.id, actor.name, accept_drops=accept_drops)
 
-    return write_to(actor, look, act, kind=Kind.CATALOG)
+    return write_to(actor, locate, act, kind=Kind.CATALOG)
 
 
 def begin(catalog_id: int, requested_by: str = SYSTEM, *, accept_drops: bool = False, here: bool = False) -> RefreshRun:

@@ -11,7 +11,7 @@ from authz.actor import Actor
 from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.services import commits
 from catalogs.services.changes import Alteration
-from catalogs.services.holding import Held
+from catalogs.services.holding import Locks
 from catalogs.services.pointers import as_called_now
 from catalogs.stores import CatalogStore, SchemaListing, SchemaRecord, SchemaStore, store_for
 from catalogs.table_stores import (
@@ -100,7 +100,7 @@ class OutsideSchemas(SchemaStore):
     def as_remote(self, actor: Actor, schema: Located, *, refresh: bool = False) -> Remote:
         return schemas.as_remote(actor, schema, refresh=refresh)
 
-    def parents_to_hold(self, actor: Actor, catalog: Located, name: SchemaName) -> Held:
+    def parents_to_lock(self, actor: Actor, catalog: Located, name: SchemaName) -> Locks:
         return []  # its intent holds them
 
     def create(

@@ -1,1 +1,1 @@
-"""The stores of what our own database keeps: its rows are the truth, in one transaction a write."""
+"""The managed stores: rows of our own database, written in one transaction."""

@@ -1,4 +1,4 @@
-"""Catalogs all of whose objects are ours: no other system has names of its own for them."""
+"""Catalogs whose objects are all managed: no other system has names for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from providers.base import Provider
 
 
 class ManagedCatalogs(CatalogStore):
-    """Nothing lies outside, so nothing there stands in the way."""
+    """No object lies outside, so there are no conflicts with an outside system."""
 
     is_mirrored = False
 

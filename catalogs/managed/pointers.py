@@ -1,4 +1,4 @@
-"""The pointers of our tables: made, registered and swapped in one transaction with the claims of their places."""
+"""The pointers of managed tables: made, registered and swapped in one transaction with the claims of their places."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from providers.metadata_files import MetadataFiles
 
 
 class _FileGone(Exception):
-    """The metadata file was taken for an orphan before the pointer moved to it."""
+    """The vacuum removed the metadata file as an orphan before the pointer moved to it."""
 
 
 class ManagedPointers(PointerStore):
     """A column of the table's row is the pointer."""
 
     def create(self, actor: Actor, address: Address, home: Located, draft: TableDraft, *, stage: bool) -> TableRecord:
-        """The row's unique name decides between racers; a loser's metadata file is removed.
+        """Make a table; if two race for a name, the unique row decides, and the loser's metadata file is removed.
 
-        Staging keeps nothing but empty folders on this machine's disks, where its client writes before the commit.
+        Staging leaves nothing but empty local folders, to which the client writes before it commits.
         """
         name = address.leaf or ""
         check_segment(name, Kind.TABLE)
@@ -75,7 +75,7 @@ class ManagedPointers(PointerStore):
         return insert_table(actor, address, home, own_files, metadata, "table.created")
 
     def register(self, actor: Actor, address: Address, home: Located, location: str) -> TableRecord:
-        """Take over a table whose metadata file lies in an allowed place, claimed by no other table."""
+        """Register a table whose metadata file lies in an allowed place that no other table claims."""
         require_free(home, address.leaf or "")
         own_files = files_of(home)
         ground = places.folder_of(home, own_files).ground
@@ -125,9 +125,9 @@ class ManagedPointers(PointerStore):
 
 
 def _swap(actor: Actor, address: Address, current: TableRecord, new: NewState) -> bool:
-    """Move the pointer if the table still has its name, and points where it was read.
+    """Move the pointer if the table still has its name and still points to the metadata that was read.
 
-    One statement more than without the lock: the table was looked for, and the rights asked, when it was read.
+    Finds the table again under its row lock, though it was found, and the rights checked, when it was read.
     """
     table, places_now = current.published, new.files.claims(new.metadata)
     adds = bool(table_locations.added_locations(current.metadata, new.metadata))
@@ -144,7 +144,7 @@ def _swap(actor: Actor, address: Address, current: TableRecord, new: NewState) -
         pointer = Table.objects.filter(pk=fresh.id, metadata_location=current.metadata_location)
         if fresh.id != table.id or not pointer.update(metadata_location=new.location):
             return False
-        # With the row locked, as the vacuum has it: a process may have been stopped for days since it wrote the file.
+        # Under the row lock that the vacuum takes too: this process may have paused for days since it wrote the file.
         if not new.files.is_there(new.location):
             raise _FileGone
         claims.move(actor, new.files, fresh, places_now)
@@ -156,10 +156,10 @@ def _swap(actor: Actor, address: Address, current: TableRecord, new: NewState) -
 
 
 def _forget_old_files(own_files: MetadataFiles, base: dict[str, Any], metadata: dict[str, Any]) -> None:
-    """Delete the log entries that fell off, where the table asks for it; never data files."""
+    """Delete the metadata files that are no longer in the log, if the table's properties say so; never data files."""
     if metadata.get("properties", {}).get("write.metadata.delete-after-commit.enabled", "").lower() != "true":
         return
-    kept = table_locations.logged_files(metadata)
-    fell_off = [file for file in table_locations.logged_files(base) if file not in kept]
+    logged = table_locations.logged_files(metadata)
+    fell_off = [file for file in table_locations.logged_files(base) if file not in logged]
     owns = table_locations.owned_by(effective_locations(metadata), own_files.allowed, own_files.file_roots)
     own_files.discard(*filter(owns, fell_off))

@@ -1,4 +1,4 @@
-"""Schemas of ours: rows, one a level."""
+"""Managed schemas: one row for each level."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from catalogs.models import LEVELS, Schema
 from catalogs.services import chains, places
 from catalogs.services.chains import Chain
 from catalogs.services.changes import Alteration, event, require_enabled, row_of, save
-from catalogs.services.holding import Held, write_to
+from catalogs.services.holding import Locks, write_to
 from catalogs.services.opening import provider_at
 from catalogs.services.removal import remove
 from catalogs.stores import SchemaListing, SchemaRecord, SchemaStore, leaf_kinds, store_for
@@ -25,7 +25,7 @@ from providers.answers import Levels, Remote
 
 
 class ManagedSchemas(SchemaStore):
-    """The row is the schema."""
+    """Schemas that are rows of our database."""
 
     def meet(self, actor: Actor, catalog: Located, name: SchemaName) -> bool:
         return False
@@ -57,7 +57,7 @@ class ManagedSchemas(SchemaStore):
         shown = {"comment": row.comment, "properties": row.properties}
         return Remote(LEVELS.join(self.levels(schema)), shown, kind=Kind.SCHEMA)
 
-    def parents_to_hold(self, actor: Actor, catalog: Located, name: SchemaName) -> Held:
+    def parents_to_lock(self, actor: Actor, catalog: Located, name: SchemaName) -> Locks:
         return [(chains.may_create(actor, catalog, name).parent, Lock.HANGS)]
 
     def create(
@@ -77,7 +77,7 @@ class ManagedSchemas(SchemaStore):
     def alter(
         self, actor: Actor, address: Address, schema: Located, alteration: Alteration
     ) -> tuple[SchemaRecord, dict[str, str]]:
-        def look(actor: Actor) -> Held:
+        def locate(actor: Actor) -> Locks:
             fresh = lookup.find(actor, address)
             policy.require(actor, operations.ALTER_SCHEMA, fresh)
             require_enabled(fresh)
@@ -95,7 +95,7 @@ class ManagedSchemas(SchemaStore):
                 record(event(actor, "schema.altered", fresh, changed=changed))
             return SchemaRecord(fresh.path, row), before
 
-        return write_to(actor, look, act, kind=Kind.SCHEMA)
+        return write_to(actor, locate, act, kind=Kind.SCHEMA)
 
     def drop(self, actor: Actor, address: Address, schema: Located, *, cascade: bool) -> str | None:
         """A cascade does not reach what another system keeps in the schema."""
@@ -103,7 +103,7 @@ class ManagedSchemas(SchemaStore):
             store_for(schema, kind).listing(actor, schema, refresh=True)
         takes_all = cascade and not store_for(schema, Kind.CATALOG).is_mirrored
 
-        def look(actor: Actor) -> Held:
+        def locate(actor: Actor) -> Locks:
             fresh = lookup.find(actor, address)
             policy.require(actor, operations.DROP_SCHEMA, fresh)
             require_enabled(fresh)
@@ -116,5 +116,5 @@ class ManagedSchemas(SchemaStore):
             remove(fresh)
             record(event(actor, "schema.dropped", fresh, [gone(fresh.id)], cascade=cascade))
 
-        write_to(actor, look, act, kind=Kind.SCHEMA)
+        write_to(actor, locate, act, kind=Kind.SCHEMA)
         return None

@@ -1,4 +1,4 @@
-"""Tables of ours: a row points to a metadata file, which is the table."""
+"""Managed tables: a row points to a metadata file, which defines the table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from catalogs.models import Table
 from catalogs.services import commits, purging, shared_folders
 from catalogs.services.changes import event, require_enabled
 from catalogs.services.free_names import require_free_for_rename
-from catalogs.services.holding import Held, write_to
+from catalogs.services.holding import Locks, write_to
 from catalogs.services.pointers import as_called_now, current_record, find_table
 from catalogs.services.removal import remove
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord, TableStore
@@ -32,7 +32,7 @@ from metalake.names import dotted
 
 
 class ManagedTables(TableStore):
-    """Iceberg tables all of them."""
+    """Managed tables, which are all Iceberg tables."""
 
     pointers = ManagedPointers()
 
@@ -80,9 +80,9 @@ class ManagedTables(TableStore):
     def rename(self, actor: Actor, source: Address, table: Located, target: Address, *, iceberg: bool) -> Located:
         name, moves = target.leaf or "", source.schema != target.schema
 
-        def look(actor: Actor) -> Held:
+        def locate(actor: Actor) -> Locks:
             fresh = find_table(actor, source)
-            # Before the target is looked for, so that whether it exists is told only to who may move the table.
+            # Before the target is looked up, so that only who may move the table learns whether it exists.
             policy.require(actor, operations.MOVE_TABLE if moves else operations.ALTER_TABLE, fresh)
             require_enabled(fresh)
             home = find(actor, target.of_schema())
@@ -106,14 +106,14 @@ class ManagedTables(TableStore):
             record(event_of(actor, "table.renamed", Kind.TABLE, fresh.id, full_name, home.metalake.id, facts, was=was))
             return as_called_now(fresh)
 
-        return write_to(actor, look, act, kind=Kind.TABLE)
+        return write_to(actor, locate, act, kind=Kind.TABLE)
 
     def drop(self, actor: Actor, address: Address, table: Located, *, purge: bool, iceberg: bool) -> str | None:
-        """The pointer goes now; with `purge`, the files it reaches follow in the background."""
+        """Drop the row now; with `purge`, the table's files are deleted in the background."""
         if purge and table.metadata_location:
             shared_folders.mark(table.metadata_location)
 
-        def look(actor: Actor) -> Held:
+        def locate(actor: Actor) -> Locks:
             fresh = find_table(actor, address)
             policy.require(actor, operations.DROP_TABLE, fresh)
             require_enabled(fresh)
@@ -121,12 +121,12 @@ class ManagedTables(TableStore):
 
         def act(actor: Actor, fresh: Located) -> None:
             uuid = Table.objects.values_list("uuid", flat=True).get(pk=fresh.id)
-            kept = remove(fresh)
+            places = remove(fresh)
             record(event(actor, "table.dropped", fresh, [gone(fresh.id)], purge=purge))
             if purge:
-                follow_up(purging.PURGE, [purging.purge_of(actor, fresh, uuid, kept)])
+                follow_up(purging.PURGE, [purging.purge_of(actor, fresh, uuid, places)])
 
-        write_to(actor, look, act, kind=Kind.TABLE)
+        write_to(actor, locate, act, kind=Kind.TABLE)
         return None
 
     def partitions(self, record: TableRecord) -> PartitionStore:

@@ -27,8 +27,8 @@ def seal(apps, schema_editor):
 def unseal(apps, schema_editor):
     CatalogSecrets = apps.get_model("catalogs", "CatalogSecrets")
     for row in apps.get_model("catalogs", "Catalog").objects.filter(secrets__isnull=False).order_by("pk"):
-        kept = vault.Kept(row.pk, row.name, row.secrets.master_key, row.secrets.data_key, row.secrets.sealed)
-        row.properties = vault.merged(row.properties, kept)
+        secrets = vault.SealedSecrets(row.pk, row.name, row.secrets.master_key, row.secrets.data_key, row.secrets.sealed)
+        row.properties = vault.merged(row.properties, secrets)
         row.save(update_fields=["properties"])
 
 

@@ -15,9 +15,9 @@ def seal(apps, schema_editor):
         plain = {key: value for key, value in row.properties.items() if value != MASK and is_secret(key, value)}
         if not plain:
             continue
-        kept = CatalogSecrets.objects.filter(pk=row.pk).first()
+        row_of_secrets = CatalogSecrets.objects.filter(pk=row.pk).first()
         try:
-            opened = vault.merged(row.properties, _kept(row, kept)) if kept else row.properties
+            opened = vault.merged(row.properties, _secrets_of(row, row_of_secrets)) if row_of_secrets else row.properties
         except ProviderUnavailable:
             continue
         if not vault.keyring.exists():
@@ -28,8 +28,8 @@ def seal(apps, schema_editor):
         row.save(update_fields=["properties"])
 
 
-def _kept(row, kept):
-    return vault.Kept(row.pk, row.name, kept.master_key, kept.data_key, kept.sealed)
+def _secrets_of(row, row_of_secrets):
+    return vault.SealedSecrets(row.pk, row.name, row_of_secrets.master_key, row_of_secrets.data_key, row_of_secrets.sealed)
 
 
 class Migration(migrations.Migration):

@@ -1,7 +1,7 @@
-"""What path and caller decide, asked before the body of a request is read.
+"""Refusals that depend on the path and the caller only, checked before the body of a request is read.
 
-It lets nobody in: the service asks everything again, in its transaction, and a refusal here is the one that it would
-give. What also depends on the body is left to it: where that may ask one of two rights, either is enough here.
+This grants nothing: the service checks everything again in its transaction, and a refusal here is the one that it would
+give. If the body decides which of two rights is needed, either is enough here.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from metalake.kinds import LEAVES, Kind
 from metalake.lineage import Address
 from metalake.wire import kind_of
 
-# Rights on a metalake that its rights and people are changed by: none of it while the metalake is disabled.
+# Operations on a metalake's people and roles, which are refused while the metalake is disabled.
 _OF_PEOPLE = frozenset({"load_metalake", "manage_users", "manage_groups", "create_role", "assign_roles"})
 
 
 def admit(actor: Actor, asked: str, names: Mapping[str, str]) -> None:
-    """Raise what the service would where the names in the path and the caller suffice; `asked` is as in `answers`."""
+    """Raise what the service would raise for this caller and path; `asked` is the operation, as in `answers`."""
     if "metalake" not in names:
         return
     if asked in FAMILIES:
@@ -38,14 +38,14 @@ def admit(actor: Actor, asked: str, names: Mapping[str, str]) -> None:
 
 
 def _address(names: Mapping[str, str]) -> Address:
-    """Of the names in a path."""
+    """The address of the names in a path."""
     kind = next((kind for kind in LEAVES if kind in names), Kind.TABLE)
     catalog, schema, leaf = (names.get(part) for part in ("catalog", "schema", kind))
     return Address(metalake=names["metalake"], catalog=catalog, schema=schema, leaf=leaf, leaf_kind=kind)
 
 
 def admit_to(actor: Actor, asked: str, ident: Address) -> None:
-    """The same for the object of an address, or for what is to be made below it. Not for use in a transaction."""
+    """As `admit`, for the object of an address, or an object to be made below it. Not for use in a transaction."""
     _FURTHER.get(asked, _require)(actor, asked, ident)
 
 
@@ -61,7 +61,7 @@ def _require(actor: Actor, asked: str, ident: Address) -> None:
 
 
 def _reach(actor: Actor, asked: str, ident: Address) -> None:
-    """Which schema is asked depends on the new one's name."""
+    """Check the catalog only: which schema needs the right depends on the new schema's name, in the body."""
     chains.catalog_at(actor, ident)
 
 
@@ -70,7 +70,7 @@ def _create(actor: Actor, asked: str, ident: Address) -> None:
 
 
 def _commit(actor: Actor, asked: str, ident: Address) -> None:
-    """To the table, or what makes it: the requirements say which, and so what a missing one is told as."""
+    """Check the right to commit to the table or to create it: the requirements in the body say which is meant."""
     try:
         _require(actor, asked, ident)
     except Forbidden:
@@ -106,7 +106,7 @@ def _admit_to_people(actor: Actor, asked: str, names: Mapping[str, str]) -> None
 
 
 def _admit_to_any(actor: Actor, asked: str, names: Mapping[str, str]) -> None:
-    """Where a DENY is lifted, authority above the object is asked instead of authority on it."""
+    """Check an operation on any kind of object; to lift a DENY, authority above the object is enough."""
     enter(actor, names["metalake"])
     kind = kind_of(names["type"])
     if kind not in FAMILIES[asked]:

@@ -1,4 +1,4 @@
-"""The places of catalogs: each one catalog's alone, but for one owner's views of one system.
+"""The places of catalogs: each belongs to one catalog, except that one owner's views of one system may share them.
 
 Source: docs/authorization.md, rule 13.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from authz.actor import Actor
 from catalogs.models import Catalog
 from catalogs.services import reserved, systems
-from catalogs.services.opening import kept_provider
+from catalogs.services.opening import provider_with_locations
 from catalogs.services.systems import System
 from formats.iceberg.locations import canonical, is_under, may_meet, real_path
 from metalake.errors import Invalid
@@ -22,29 +22,29 @@ from providers.registry import provider_for
 def claim_anew(
     actor: Actor, row: Catalog, before: Mapping[str, str], opened: Mapping[str, str], system: System
 ) -> None:
-    """After an alteration of what keeps the catalog apart from others."""
-    former, altered = kept_provider(row.pk, row.provider, before), provider_for(row.provider, row.pk, opened)
+    """Claim a catalog's places again if an alteration changed its places, its formats or its system."""
+    former, altered = provider_with_locations(row.pk, row.provider, before), provider_for(row.provider, row.pk, opened)
     claimed, claims = ((of.locations(), of.only_formats) for of in (former, altered))
     if claimed != claims or systems.has_moved(row, system):
         claim(actor, row, altered, system, former.locations())
 
 
 def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before: Sequence[str] = ()) -> None:
-    """Raise Invalid where another catalog has one of these places, or a part of it (docs/authorization.md, rule 13).
+    """Raise Invalid if a place of the catalog overlaps one of another catalog (docs/authorization.md, rule 13).
 
-    Raises Forbidden for a place beside those of `before` that is reserved for somebody else.
+    Raises Forbidden for a place outside those of `before` that is reserved for another owner.
     """
     mine = provider.locations()
     systems.one_at_a_time()
     for other in Catalog.objects.exclude(pk=provider.catalog_id):
-        kept = kept_provider(other.pk, other.provider, other.properties)
-        for theirs in kept.locations():
+        their_provider = provider_with_locations(other.pk, other.provider, other.properties)
+        for theirs in their_provider.locations():
             for location in mine:
                 if not may_meet(location, theirs):
                     continue
-                if not systems.may_share_places(system, row, provider, other, kept):
+                if not systems.may_share_places(system, row, provider, other, their_provider):
                     raise Invalid(f"{location} overlaps a location of another catalog.", kind=Kind.CATALOG)
-    # After the catalogs: what is dropped in between is reserved by the time that it is not another's any more.
+    # After the catalogs are compared: a catalog dropped in between has reserved its places by now.
     added = [location for location in mine if not any(is_under(location, place) for place in before)]
     meant = [canonical(real_path(location)) for location in added]
     reserved.take(actor, list(dict.fromkeys([*added, *meant])), Kind.CATALOG, but_of=row.pk)

@@ -1,4 +1,4 @@
-"""Catalogs: registered once, checked against their provider, disabled before they are dropped."""
+"""Catalogs: list, register, load, alter, enable, disable and drop them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from catalogs.services.changes import (
     row_of,
     save,
 )
-from catalogs.services.holding import Held, write_to
-from catalogs.services.opening import kept_provider
+from catalogs.services.holding import Locks, write_to
+from catalogs.services.opening import provider_with_locations
 from catalogs.services.removal import remove
 from catalogs.services.systems import System
 from catalogs.stores import catalog_store_by, store_for
@@ -43,8 +43,8 @@ from providers import lines, remote
 from providers.base import Provider
 from providers.registry import PROVIDERS, provider_class, provider_for
 
-TRIAL = "testConnection"  # stands where the native wire's paths have a catalog's name
-ANY_TIME = frozenset({"cache-ttl", "refresh-interval"})  # what may change while writes to an outside system are on
+TRIAL = "testConnection"  # a path on the native wire where other paths have a catalog's name
+ANY_TIME = frozenset({"cache-ttl", "refresh-interval"})  # may change while a write to the outside system is under way
 
 
 def list_catalogs(actor: Actor, metalake: str) -> QuerySet[Catalog]:
@@ -67,7 +67,7 @@ def create_catalog(
     checked = check_registration(name, type_, provider, properties)
     registered, system = _looked_up(checked, properties, _creating(actor, metalake).id)
 
-    def look(actor: Actor) -> Held:
+    def locate(actor: Actor) -> Locks:
         return [(_creating(actor, metalake), Lock.HANGS)]
 
     def act(actor: Actor, located: Located) -> Catalog:
@@ -93,13 +93,13 @@ def create_catalog(
         systems.one_at_a_time()
         hold_owner(actor.id)
 
-    return write_to(actor, look, act, kind=Kind.CATALOG, after=hold_more)
+    return write_to(actor, locate, act, kind=Kind.CATALOG, after=hold_more)
 
 
 def _looked_up(chosen: type[Provider], properties: dict[str, str], metalake_id: int) -> tuple[Provider, System]:
     """The provider of a new catalog, and the system that it leads to.
 
-    For who may register alone, and with no transaction open: hosts are looked up. Raises Invalid, ProviderUnavailable.
+    Looks hosts up, so call it only for who may register, and not in a transaction. Raises Invalid, ProviderUnavailable.
     """
     catalog_id = new_id()
     registered = chosen(catalog_id, chosen.completed(catalog_id, properties))
@@ -110,9 +110,9 @@ def _looked_up(chosen: type[Provider], properties: dict[str, str], metalake_id: 
 
 
 def _insert(actor: Actor, row: Catalog, registered: Provider, system: System) -> None:
-    """Keep a new catalog with what follows from its provider.
+    """Store a new catalog, with its provider's defaults, its places, its system and its secrets.
 
-    Raises Invalid and Forbidden where another catalog has its places or its system.
+    Raises Invalid and Forbidden if another catalog has its places or its system.
     """
     opened = registered.properties
     row.properties = mask(opened, registered.settings.secrets())
@@ -135,7 +135,7 @@ def _creating(actor: Actor, metalake: str) -> Located:
 
 
 def check_registration(name: str, type_: str, provider: str | None, properties: dict[str, str]) -> type[Provider]:
-    """The provider's class. Raises Invalid or Unsupported for what it cannot be registered with."""
+    """The provider's class. Raises Invalid or Unsupported for values that cannot be registered."""
     _check_name(name)
     check_limits(properties)
     if type_ not in set(CatalogType):
@@ -152,7 +152,7 @@ def check_registration(name: str, type_: str, provider: str | None, properties: 
 
 
 def try_out(provider: Provider, metalake_id: int, act: Callable[[], None]) -> None:
-    """Within the time that any call to another system has; it is no message to a worker, since it has secrets."""
+    """Run `act` with the deadline of outside calls, in this process: a message to a worker must not have secrets."""
     if provider.reaches_out:
         remote.trial(provider, act, metalake_id=metalake_id)
     else:
@@ -177,7 +177,7 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
 
     renames = alteration.new_name is not None
 
-    def look(actor: Actor) -> Held:
+    def locate(actor: Actor) -> Locks:
         located = find(actor, Address(metalake=metalake, catalog=name))
         policy.require(actor, operations.ALTER_CATALOG, located)
         require_enabled(located)
@@ -191,7 +191,7 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
             require_settled(located)
         if opened is not None:
             catalog_places.claim_anew(actor, row, before, opened, system)
-            _keep_system(actor, row, opened, system)
+            _store_system(actor, row, opened, system)
         if fields:
             save(row, actor, fields)
             Catalog.objects.filter(pk=row.pk).exclude(nested=row.nested).update(nested=row.nested)
@@ -204,11 +204,11 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
             store_for(located, Kind.CATALOG).forget_answers(row.pk, reason)
         return row
 
-    return write_to(actor, look, act, kind=Kind.CATALOG)
+    return write_to(actor, locate, act, kind=Kind.CATALOG)
 
 
-def _keep_system(actor: Actor, row: Catalog, opened: Mapping[str, str], system: System) -> None:
-    """Raise Forbidden where the catalog is to lead to a system of another's; pairs of before stay as they are."""
+def _store_system(actor: Actor, row: Catalog, opened: Mapping[str, str], system: System) -> None:
+    """Store the catalog's system. Raises Forbidden if it moves to a system that another owner's catalog leads to."""
     systems.require_as_seen(system, provider_for(row.provider, row.pk, opened))
     if systems.has_moved(row, system):
         systems.one_at_a_time()
@@ -218,9 +218,9 @@ def _keep_system(actor: Actor, row: Catalog, opened: Mapping[str, str], system: 
 
 
 def _apply(alteration: Alteration, row: Catalog) -> tuple[set[str], dict[str, str] | None]:
-    """Change the row in memory, if it may be changed so.
+    """Change the row in memory, after checking the change.
 
-    Returns the fields that differ now and, where properties do, all of them with their secrets open.
+    Returns the names of the changed fields and, if the properties changed, all of them with open secrets.
     """
     before = row.properties
     fields = alteration.apply_to(row, declared_secrets(row.provider))
@@ -230,32 +230,32 @@ def _apply(alteration: Alteration, row: Catalog) -> tuple[set[str], dict[str, st
 
 
 def _leads_elsewhere(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-    """Whether an outside system might not be the same any more, or its names; other secrets lead to the same one."""
+    """Whether the catalog may lead to another outside system now; a change of secrets alone does not count."""
     changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)} - ANY_TIME
     return any(MASK not in (before.get(key), after.get(key)) for key in changed)
 
 
 def _masked(properties: Mapping[str, str], opened: Mapping[str, str]) -> dict[str, str]:
-    """The secrets: what the mask stands for."""
+    """The opened values of the masked properties."""
     return {key: opened[key] for key, value in properties.items() if value == MASK}
 
 
 def altered_provider(actor: Actor, metalake: str, name: str, alteration: Alteration) -> tuple[Provider, int]:
-    """The provider that an alteration would lead to, and its metalake; nothing is kept."""
+    """The provider after an alteration, and the metalake's id; nothing is stored."""
     located = find(actor, Address(metalake=metalake, catalog=name))
     policy.require(actor, operations.ALTER_CATALOG, located)
     require_enabled(located)
     row = row_of(Catalog, located)
-    kept = kept_provider(row.pk, row.provider, row.properties).locations()
+    places = provider_with_locations(row.pk, row.provider, row.properties).locations()
     with transaction.atomic():
         _, opened = _apply(alteration, row)
     altered = provider_for(row.provider, row.pk, opened or vault.opened(row.pk, row.properties))
-    altered.existing_places = kept
+    altered.existing_places = places
     return altered, located.metalake.id
 
 
 def set_catalog_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> None:
-    def look(actor: Actor) -> Held:
+    def locate(actor: Actor) -> Locks:
         located = find(actor, Address(metalake=metalake, catalog=name))
         policy.require(actor, operations.ENABLE_CATALOG, located)
         require_enabled(located.above())
@@ -265,16 +265,16 @@ def set_catalog_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -
         if Catalog.objects.filter(pk=located.id).exclude(enabled=enabled).update(enabled=enabled):
             record(event(actor, "catalog.enabled" if enabled else "catalog.disabled", located))
 
-    write_to(actor, look, act, kind=Kind.CATALOG)
+    write_to(actor, locate, act, kind=Kind.CATALOG)
 
 
 def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
-    """False where there is none for this caller. Files of tables stay where they are.
+    """Drop a catalog; False if there is none that the caller may see. The files of its tables stay.
 
-    Raises InUse while a write to its outside system is under way, by force or not: nobody would end it.
+    Raises InUse while a write to its outside system is under way, even with `force`: it could not be ended.
     """
 
-    def look(actor: Actor) -> Held:
+    def locate(actor: Actor) -> Locks:
         try:
             located = find(actor, Address(metalake=metalake, catalog=name))
             policy.require(actor, operations.DROP_CATALOG, located)
@@ -299,7 +299,7 @@ def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
         record(event(actor, "catalog.dropped", located, [gone(located.id)], force=force))
         return True
 
-    return write_to(actor, look, act, kind=Kind.CATALOG)
+    return write_to(actor, locate, act, kind=Kind.CATALOG)
 
 
 def declared_secrets(provider: str) -> frozenset[str]:
@@ -320,17 +320,17 @@ def _check_new_name(row: Catalog) -> None:
 
 
 def _check_new_properties(row: Catalog, before: dict[str, str]) -> dict[str, str]:
-    """All properties with their secrets open; the row's own show the mask instead."""
+    """Check the row's properties; all of them with open secrets, while the row's own get the mask."""
     chosen = provider_class(row.provider)
     require_unreserved(row.properties, Kind.CATALOG)
     for key, reason in chosen.immutable.items():
         if row.properties.get(key) != before.get(key):
             raise Invalid(f"Property {key!r} cannot change: {reason}.", kind=Kind.CATALOG)
-    kept = {key for key, value in row.properties.items() if value == MASK}
+    masked = {key for key, value in row.properties.items() if value == MASK}
     opened = vault.opened(row.pk, row.properties)
     chosen.check(opened)
     opened = chosen.completed(row.pk, opened)
-    row.properties = mask(opened, chosen.settings.secrets() | kept)
+    row.properties = mask(opened, chosen.settings.secrets() | masked)
     nested = row.properties.get(nesting.PROPERTY) == "true"
     nesting.require_changeable(row, nested)
     row.nested = nested

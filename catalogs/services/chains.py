@@ -1,4 +1,4 @@
-"""Making a schema with its missing parents: what the name must be, who may, and the rows."""
+"""Make a schema with its missing parents: check the name and the rights, and insert the rows."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Chain:
 
     @property
     def missing(self) -> list[HierarchicalSchema]:
-        """Every level that is not there, outermost first, the schema itself last."""
+        """Every missing level, outermost first, the schema itself last."""
         return [*self.path.ancestors, self.path][len(self.parent.path.segments) :]
 
 
 def may_create(actor: Actor, catalog: Located, name: SchemaName) -> Chain:
-    """Raises Forbidden, Invalid, Unsupported, and AlreadyExists to whoever may create there."""
+    """The chain of a new schema. Raises Forbidden, Invalid, Unsupported; AlreadyExists only if the actor may create."""
     path = path_in(catalog, name)
     parent, is_there = _nearest_parent(catalog, path)
     chain = Chain(catalog, path, parent)
@@ -51,27 +51,27 @@ def may_create(actor: Actor, catalog: Located, name: SchemaName) -> Chain:
 
 
 def catalog_at(actor: Actor, ident: Address) -> Located:
-    """The catalog of an address, in use and seen by the actor."""
+    """The catalog of an address. Raises unless it is in use and the actor sees it."""
     catalog = find(actor, ident.of_catalog())
     require_reach(actor, catalog)
     return catalog
 
 
 def require_reach(actor: Actor, catalog: Located) -> None:
-    """Raise unless the catalog is in use and seen by the actor."""
+    """Raise unless the catalog is in use and the actor sees it."""
     if not policy.sees(actor, catalog):
         raise policy.unseen(actor, catalog)
     require_enabled(catalog)
 
 
 def check_cascade(located: Located, cascade: bool) -> None:
-    """Raise Unsupported for a drop of all that a schema of a nested catalog holds."""
+    """Raise Unsupported for a cascading drop in a nested catalog."""
     if cascade and located.nested:
         raise Unsupported("Cascade is not supported: drop what the schema holds first.", kind=Kind.SCHEMA)
 
 
 def folds_case(located: Located) -> bool:
-    """Whether the catalog keeps names in lower case only."""
+    """Whether the catalog makes names lower case."""
     offered = offers_of(located).get(Kind.SCHEMA)
     return offered is not None and offered.folds_case
 
@@ -92,7 +92,7 @@ def path_in(catalog: Located, name: SchemaName) -> HierarchicalSchema:
 
 
 def _check_flat(name: str) -> None:
-    """Decision 2: the restricted policy keeps the separator out of flat names, the other takes it as plain text."""
+    """Check a name in a flat catalog; the restricted policy refuses the separator, the other one accepts it."""
     mark = configured_separator()
     if mark in name:
         if settings.METALAKE_SEPARATOR_POLICY is SeparatorPolicy.RESTRICTED:
@@ -114,7 +114,7 @@ def _nearest_parent(catalog: Located, path: HierarchicalSchema) -> tuple[Located
 
 
 def _require_create(actor: Actor, chain: Chain) -> None:
-    """Every missing level inherits from the nearest existing parent, so one check there answers for all."""
+    """Check the right to create; missing levels inherit from the nearest existing parent, so it is checked there."""
     if policy.permits(actor, operations.CREATE_SCHEMA, chain.parent):
         return
     makes_parents = len(chain.missing) > 1
@@ -124,7 +124,7 @@ def _require_create(actor: Actor, chain: Chain) -> None:
 
 
 def insert(actor: Actor, chain: Chain, comment: str | None, properties: dict[str, str]) -> list[Schema]:
-    """Two inserts, whatever the depth: Django cannot insert several rows of an inherited model at once."""
+    """Insert the missing schemas in two statements at any depth: Django cannot bulk-insert an inherited model."""
     now, parent, owner_id = timezone.now(), chain.parent, account_of(actor)
     rows: list[Schema] = []
     for level in chain.missing:

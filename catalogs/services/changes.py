@@ -1,4 +1,4 @@
-"""What the services share: the events of changes, property updates, version checks."""
+"""Helpers of the services: events of changes, property updates, version checks."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Row = TypeVar("Row", bound=Securable)
 Facts = Sequence[list[Any]]
 
 
-def event(actor: Actor, name: str, found: Located, facts: Facts = (), **details: Any) -> Event:
-    return event_of(actor, name, found.kind, found.id, found.full_name, found.metalake.id, facts, **details)
+def event(actor: Actor, name: str, located: Located, facts: Facts = (), **details: Any) -> Event:
+    return event_of(actor, name, located.kind, located.id, located.full_name, located.metalake.id, facts, **details)
 
 
 def named(row: Securable, fields: Collection[str]) -> Facts:
-    """What an alteration of these fields is to the history, which keeps names and no properties."""
+    """The facts of an alteration for the history, which records names but no properties."""
     return [stands(row)] if "name" in fields else []
 
 
 @dataclass(frozen=True)
 class Alteration:
-    """Changes to what every object has; properties are applied in the order given."""
+    """Changes of the fields that every object has; properties are applied in order."""
 
     new_name: str | None = None
     comment: str | None = None
@@ -44,9 +44,9 @@ class Alteration:
     properties: tuple[tuple[str, str | None], ...] = ()  # a value, or None to remove the key
 
     def apply_to(self, row: Securable, declared: Collection[str] = ()) -> set[str]:
-        """Change the row in memory; returns the fields that differ now. Raises Invalid where a property is unfit.
+        """Change the row in memory; the names of the fields that changed. Raises Invalid for a wrong property.
 
-        A mask that is sent back keeps what is there; `declared` are the provider's own secrets.
+        A mask that is sent back leaves its value; `declared` are the properties that the provider declares secret.
         """
         before = (row.name, row.comment, dict(row.properties))
         row.name = row.name if self.new_name is None else self.new_name
@@ -66,48 +66,48 @@ class Alteration:
 
 
 def keeping(updates: Sequence[Any], shown: Callable[[], Mapping[str, str]]) -> Sequence[Any]:
-    """A table's changes, where a mask that is sent back keeps what is there; `shown` gives its properties in the open.
+    """A table's updates, with KeepProperty for each mask that is sent back; `shown` returns its open properties.
 
-    Raises Invalid for a mask where nothing is shown masked.
+    Raises Invalid for a mask of a property that is not masked.
     """
     if not any(isinstance(update, SetProperty) and update.value == MASK for update in updates):
         return updates
-    held, meant = dict(shown()), list[Any]()
+    properties, meant = dict(shown()), list[Any]()
     for update in updates:
-        if isinstance(update, SetProperty) and keeps(update.property, update.value, held, kind=Kind.TABLE):
+        if isinstance(update, SetProperty) and keeps(update.property, update.value, properties, kind=Kind.TABLE):
             meant.append(KeepProperty(property=update.property))
             continue
         if isinstance(update, SetProperty):
-            held[update.property] = update.value
+            properties[update.property] = update.value
         elif isinstance(update, RemoveProperty):
-            held.pop(update.property, None)
+            properties.pop(update.property, None)
         meant.append(update)
     return meant
 
 
 def require_unreserved(properties: Mapping[str, str], kind: Kind) -> None:
-    """Raise Invalid for the property by which the wire says whether a container is enabled."""
+    """Raise Invalid for the property `in-use`, which the wire computes."""
     if "in-use" in properties:
         raise Invalid(f"Property 'in-use' is reserved; enable or disable the {kind} instead.", kind=kind)
 
 
-def require_enabled(found: Located) -> None:
-    """Raise NotInUse where the metalake or the catalog above the object is disabled."""
-    if found.disabled:
-        name = found.metalake.name if found.disabled == "metalake" else found.catalog.name
-        raise NotInUse(f"{found.disabled.capitalize()} {name} is disabled; enable it first.", kind=found.disabled)
+def require_enabled(located: Located) -> None:
+    """Raise NotInUse if the object's metalake or catalog is disabled."""
+    if located.disabled:
+        name = located.metalake.name if located.disabled == "metalake" else located.catalog.name
+        raise NotInUse(f"{located.disabled.capitalize()} {name} is disabled; enable it first.", kind=located.disabled)
 
 
-def row_of(model: type[Row], found: Located) -> Row:
-    """The row of an object that was just found. Raises NotFound where it went away in between."""
-    row = model.objects.filter(pk=found.id).first()
+def row_of(model: type[Row], located: Located) -> Row:
+    """The row of a located object. Raises NotFound if it was removed in between."""
+    row = model.objects.filter(pk=located.id).first()
     if row is None:
-        raise found.missing()
+        raise located.missing()
     return row
 
 
 def save(row: Securable, actor: Actor, fields: Iterable[str]) -> None:
-    """Write these fields if nobody changed the row since it was read. Raises Stale otherwise."""
+    """Write these fields if the row has not changed since it was read. Raises Stale otherwise."""
     row.last_modifier, row.last_modified_time = actor.name, timezone.now()
     changed = {field: getattr(row, field) for field in (*fields, "last_modifier", "last_modified_time")}
     updated = Securable.objects.filter(pk=row.pk, version=row.version).update(version=F("version") + 1, **changed)
@@ -116,14 +116,14 @@ def save(row: Securable, actor: Actor, fields: Iterable[str]) -> None:
     row.version += 1
 
 
-def require_settled(found: Located) -> None:
-    """Raise InUse while a write to an outside system is under way in a catalog, or in any of a metalake's.
+def require_settled(located: Located) -> None:
+    """Raise InUse while a write to an outside system is under way in a catalog, or in any catalog of a metalake.
 
-    In the caller's transaction, whose end writes that are promised meanwhile wait for.
+    In the caller's transaction; writes that begin meanwhile wait for its end.
     """
-    catalogs = Catalog.objects.filter(Q(pk=found.id) | Q(parent_id=found.id))
-    held = list(catalogs.select_for_update(of=("self",)).values_list("pk", flat=True))
-    awaited = Intent.objects.filter(in_catalog_id__in=held).filter(
+    catalogs = Catalog.objects.filter(Q(pk=located.id) | Q(parent_id=located.id))
+    catalog_ids = list(catalogs.select_for_update(of=("self",)).values_list("pk", flat=True))
+    awaited = Intent.objects.filter(in_catalog_id__in=catalog_ids).filter(
         Q(state__in=Intent.LIVE) | Q(lease_until__isnull=False)
     )
     for intent in awaited.order_by("created_at")[:1]:
@@ -131,7 +131,7 @@ def require_settled(found: Located) -> None:
         if intent.ended_at:
             how = "was taken back, and is looked for while it may still arrive (its catalog's page tells)"
         raise InUse(
-            f"{found.kind.capitalize()} {found.nodes[-1].name} is in use: {intent.verb.replace('_', ' ')} "
+            f"{located.kind.capitalize()} {located.nodes[-1].name} is in use: {intent.verb.replace('_', ' ')} "
             f"{intent.full_name} {how}. Try again once it has ended.",
-            kind=found.kind,
+            kind=located.kind,
         )

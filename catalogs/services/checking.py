@@ -1,4 +1,4 @@
-"""Whether the tables that are ours have their metadata files: what an operator asks after a restore."""
+"""Check that managed tables have their metadata files, for operators after a restore."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH = 500
 
 @dataclass(frozen=True)
 class Checked:
-    """A table and what is wrong with its metadata file, None where nothing is."""
+    """A checked table; `wrong` says what is wrong with its metadata file, None if nothing is."""
 
     table_id: int
     wrong: str | None
@@ -38,9 +38,9 @@ def full_name(catalog: Catalog) -> str:
 
 
 def managed_catalogs(metalake: str | None = None, name: str | None = None) -> Iterator[Catalog]:
-    """The catalogs whose tables' pointers are ours, in the order of their names; their secrets stay closed.
+    """The catalogs with managed tables, in order of name; no secret is opened.
 
-    Those whose provider is not here any more are left out: they keep no server from starting.
+    Catalogs whose provider is not installed any more are left out, so that they do not keep a server from starting.
     """
     wanted = {key: value for key, value in (("parent__name", metalake), ("name", name)) if value}
     for row in Catalog.objects.filter(**wanted).select_related("parent").order_by("parent__name", "name"):
@@ -49,7 +49,7 @@ def managed_catalogs(metalake: str | None = None, name: str | None = None) -> It
 
 
 def check_tables(catalog: Catalog) -> Iterator[Checked]:
-    """Each table of a catalog, its metadata file read from the storage and not from memory."""
+    """Check each table of a catalog; its metadata file is read from the storage, not from the cache."""
     own_files = files_in(catalog)
     tables = Table.objects.filter(below(catalog.lineage)).order_by("pk")
     for pk, uuid, location in tables.values_list("pk", "uuid", "metadata_location").iterator(BATCH):
@@ -62,7 +62,7 @@ def check_tables(catalog: Catalog) -> Iterator[Checked]:
 
 
 def missing_warehouses() -> Iterator[tuple[str, str]]:
-    """Catalogs with tables whose warehouse is a folder of this machine and is not there: full name and folder."""
+    """Catalogs with tables whose warehouse is a local folder that does not exist: full name and folder."""
     for row in managed_catalogs():
         warehouse = row.properties.get("warehouse", "")
         if not is_local(warehouse) or os.path.isdir(folder := real_path(warehouse)):

@@ -1,4 +1,4 @@
-"""Places that tables have: each one table's alone."""
+"""Claims of places by tables: each place belongs to one table."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MOST_FORMER = 16
 
 
 def take_turn(catalog_id: int) -> None:
-    """One claim at a time in a catalog, whose places no other catalog has: two could each miss the other's.
+    """Lock the catalog for claims, so that two claims cannot miss each other; other catalogs have other places.
 
-    Ahead of the rows of its schemas and tables, for whoever knows that there will be a claim.
+    To be called before rows of schemas and tables are locked, if there will be a claim.
     """
     list(Catalog.objects.select_for_update(no_key=True).filter(pk=catalog_id).values_list("pk"))
 
@@ -31,19 +31,20 @@ def take_turn(catalog_id: int) -> None:
 def claim(
     actor: Actor, store: MetadataFiles, securable_id: int, places: list[str], *, fresh: Collection[str] = ()
 ) -> None:
-    """Give an object these places. Raises Invalid where another has one or a part of it, Forbidden for a reserved
-    one; what is reserved around a `fresh` folder, which nobody had before, is not asked about.
+    """Give an object these places. Raises Invalid if one overlaps another's, Forbidden for a reserved one.
+
+    `fresh` are new folders with unique names, which are not compared with reservations.
     """
     take_turn(store.catalog_id)
     _require_apart(places, overlapping(places).exclude(securable_id=securable_id))
-    # After the claims: what is dropped in between is reserved by the time that it is not claimed any more.
+    # After the claims are compared: a table dropped in between has reserved its places by now.
     if named := [place for place in places if place not in fresh]:
         reserved.take(actor, named, Kind.TABLE)
     LocationClaim.objects.bulk_create(LocationClaim(securable_id=securable_id, location=place) for place in places)
 
 
 def require_claimable(actor: Actor, places: Collection[str], *, fresh: Collection[str] = ()) -> None:
-    """As `claim` for a new table, claiming nothing."""
+    """Raise what `claim` would raise for a new table; nothing is claimed."""
     _require_apart(places, overlapping(places))
     if named := [place for place in places if place not in fresh]:
         reserved.require_open(actor, named)
@@ -55,18 +56,18 @@ def _require_apart(places: Collection[str], others: QuerySet[LocationClaim]) -> 
 
 
 def move(actor: Actor, store: MetadataFiles, table: Located, places: list[str]) -> None:
-    """A table writes to these places from now on. Those it leaves stay its own: there may be live files in them.
+    """Change the places that a table writes to. Former ones stay claimed, since live files may be in them.
 
-    Raises Invalid where it would leave one too many, and as `claim`. One statement where nothing changes.
+    Raises Invalid for too many former places, and what `claim` raises. One statement if nothing changes.
     """
-    held = dict(LocationClaim.objects.filter(securable_id=table.id).values_list("location", "former_since"))
-    if sorted(place for place, since in held.items() if since is None) == places:
+    claimed = dict(LocationClaim.objects.filter(securable_id=table.id).values_list("location", "former_since"))
+    if sorted(place for place, since in claimed.items() if since is None) == places:
         return
     mine = LocationClaim.objects.filter(securable_id=table.id)
-    if new := [place for place in places if place not in held]:
+    if new := [place for place in places if place not in claimed]:
         claim(actor, store, table.id, new)
     mine.filter(location__in=places).update(former_since=None)
-    left = [place for place, since in held.items() if since is None and place not in places]
+    left = [place for place, since in claimed.items() if since is None and place not in places]
     covered = [place for place in left if any(locations.is_under(place, other) for other in places)]
     mine.filter(location__in=covered).delete()
     mine.filter(location__in=set(left) - set(covered)).update(former_since=timezone.now())
@@ -79,14 +80,14 @@ def move(actor: Actor, store: MetadataFiles, table: Located, places: list[str]) 
 
 
 def require_unclaimed(provider: Provider, *places: str | None) -> None:
-    """Raise Invalid where a catalog keeps a table here in one of these places, which only an outside system names."""
+    """Raise Invalid if a managed table has claimed one of these places, which only an outside system names."""
     for place in places:
         if not place or provider.is_named(place):
             continue
         try:
             place = locations.canonical(place)
         except Invalid:
-            continue  # a place that nobody could name opens nothing
+            continue  # a malformed place is never opened
         above = overlapping([place]).values_list("securable__lineage", flat=True)
         owners = Catalog.objects.filter(
             pk__in={int(level) for lineage in above for level in lineage.split("/") if level}
@@ -96,29 +97,30 @@ def require_unclaimed(provider: Provider, *places: str | None) -> None:
 
 
 def _storage(properties: dict[str, str], place: str) -> str:
-    """Who keeps the bucket: names of buckets are each storage's own."""
+    """The storage of a bucket: two storages may have buckets of the same name."""
     return properties.get("s3.endpoint", "").rstrip("/") if place.startswith("s3") else ""
 
 
 def overlapping(places: Collection[str]) -> QuerySet[LocationClaim]:
-    """The claims of one of these places, of a part of one, or of what one is a part of."""
+    """The claims of places that overlap one of these."""
     return LocationClaim.objects.filter(reserved.overlaps(places))
 
 
 def around(place: str) -> str | None:
-    """The place of a table that is this one or holds it."""
-    held = LocationClaim.objects.filter(location__in=reserved.up_to(place))
-    return held.values_list("location", flat=True).first()
+    """A claimed place that is this one or contains it."""
+    rows = LocationClaim.objects.filter(location__in=reserved.up_to(place))
+    return rows.values_list("location", flat=True).first()
 
 
 def of_others(places: Collection[str], reservations: Collection[int]) -> list[str]:
-    """What others have in these places of a table that is gone, whose own `reservations` are: claims, and reservations
-    that do not hold a place as a whole.
+    """Places of others inside these places of a dropped table: claims, and reservations that lie inside one of them.
+
+    `reservations` are the ids of the dropped table's own, which do not count.
     """
-    kept = (
+    rows = (
         ReservedPlace.objects.filter(reserved.overlaps(places)).exclude(kind=Kind.CATALOG).exclude(pk__in=reservations)
     )
-    inside = (row for row in kept.values_list("location", flat=True) if not _hold(row, places))
+    inside = (row for row in rows.values_list("location", flat=True) if not _hold(row, places))
     return [*overlapping(places).values_list("location", flat=True), *inside]
 
 

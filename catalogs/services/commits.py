@@ -1,4 +1,4 @@
-"""Commits: a client's updates become a new metadata file, and the pointer moves there if nobody moved it first."""
+"""Commits: a client's updates become a new metadata file; the pointer moves to it unless another commit was first."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from metalake.lineage import Address, Located
 COMMIT_ATTEMPTS = 5
 Json = dict[str, Any]
 Plan = Callable[[TableRecord], tuple[list[Json], list[Json]]]
-"""Requirements and updates for a table as it is now."""
+"""Makes the requirements and updates of a commit from the table as it is now."""
 
 
 def commit_table(actor: Actor, address: Address, requirements: Sequence[Json], updates: Sequence[Json]) -> TableRecord:
-    """Apply a client's updates; a lost race starts over on the new metadata, at most five times.
+    """Apply a client's updates; after a lost race, again on the new metadata, at most COMMIT_ATTEMPTS times.
 
-    Raises Conflict where a requirement fails or others keep winning, OutcomeUnknown where the commit's answer is lost.
+    Raises Conflict if a requirement fails or others keep winning, OutcomeUnknown if the commit's answer is lost.
     """
     if any(isinstance(item, dict) and item.get("type") == "assert-create" for item in requirements):
         return _create_by_commit(actor, address, list(requirements), list(updates))
@@ -39,7 +39,7 @@ def commit_table(actor: Actor, address: Address, requirements: Sequence[Json], u
 
 
 def native_plan(updates: Sequence[Any]) -> Plan:
-    """What the native wire's changes are to an Iceberg table."""
+    """The plan of a commit that applies the native wire's updates to an Iceberg table."""
 
     def plan(current: TableRecord) -> tuple[list[Json], list[Json]]:
         store = store_for(current.published, Kind.TABLE)
@@ -52,10 +52,7 @@ def native_plan(updates: Sequence[Any]) -> Plan:
 def commit_to(
     actor: Actor, address: Address, table: Located, plan: Plan, *, current: TableRecord | None = None
 ) -> TableRecord:
-    """Commit what `plan` makes of the table's metadata, which is `current` at first if that is given.
-
-    After a lost race it is asked again, of the table as it is then.
-    """
+    """Commit the updates that `plan` makes, from `current` first, if given; after a lost race, from the new state."""
     for _ in range(COMMIT_ATTEMPTS):
         policy.require(actor, operations.COMMIT_TABLE, table)
         require_enabled(table)
@@ -72,7 +69,7 @@ def commit_to(
 def _commit_once(
     actor: Actor, address: Address, pointers: PointerStore, current: TableRecord, plan: Plan
 ) -> TableRecord | None:
-    """The new state, or None where another commit got in between, or another table has the name."""
+    """The new state, or None if another commit came first or another table has the name."""
     base, previous = current.metadata, current.metadata_location
     requirements, updates = plan(current)
     check_requirements(requirements, base)
@@ -89,7 +86,7 @@ def _commit_once(
 
 
 def _create_by_commit(actor: Actor, address: Address, requirements: list[Json], updates: list[Json]) -> TableRecord:
-    """The second half of a staged creation."""
+    """Create a table by a commit with assert-create, the second half of a staged creation."""
     check_segment(address.leaf or "", Kind.TABLE)
     home = meet_home(actor, address)
     there = nearest(address)

@@ -1,4 +1,4 @@
-"""Trying the connection that a registration, or an alteration of a catalog, would lead to; nothing is kept."""
+"""Test the connection that a catalog would have after a registration or an alteration; nothing is stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from metalake.models import new_id
 def test_connection(
     actor: Actor, metalake: str, name: str, type_: str, provider: str | None, properties: dict[str, str]
 ) -> None:
-    """Try what a registration would use; asks the same right as creating."""
+    """Test the connection of a catalog to be registered; needs the same right as creating it."""
     located = find(actor, Address(metalake=metalake))
     policy.require(actor, operations.TEST_CONNECTION, located)
     require_enabled(located)
@@ -33,9 +33,9 @@ def test_connection(
 
 
 def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: Alteration) -> None:
-    """Try what an alteration would lead to, keeping none of it; whoever may alter the catalog may try.
+    """Test the connection that a catalog would have after an alteration.
 
-    Its secrets go wherever the altered properties point, so no lesser right will do.
+    Needs the right to alter the catalog, since its secrets are sent to wherever the altered properties point.
     """
     altered, metalake_id = altered_provider(actor, metalake, name, alteration)
     try_out(altered, metalake_id, altered.test_connection)
@@ -43,4 +43,4 @@ def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: 
     with transaction.atomic():
         row = row_of(Catalog, find(actor, Address(metalake=metalake, catalog=name)))
         catalog_places.claim_anew(actor, row, row.properties, altered.properties, system)
-        transaction.set_rollback(True)  # what is reserved for the actor is used by the alteration itself
+        transaction.set_rollback(True)  # claims are only tried here; the alteration itself makes them

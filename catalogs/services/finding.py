@@ -1,4 +1,4 @@
-"""Finding objects by their names, those too that only their own system knows so far."""
+"""Find objects by their names, even those that have no row yet because only an outside system has them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 
 def find(actor: Actor, address: Address) -> Located:
-    """The object, as `lookup.find` has it; one that has no row yet is looked for by its store.
+    """The object, as `lookup.find` returns it; one without a row is looked up by its store.
 
-    That is done only on behalf of somebody who could load the object if it were there. Not for use in a transaction.
+    The store looks only for an actor who could load the object if it existed. Not for use in a transaction.
     """
     nearest_one = nearest(address)
     if nearest_one is not None and lookup.is_whole(address, nearest_one):
@@ -31,7 +31,7 @@ def find(actor: Actor, address: Address) -> Located:
 
 
 def find_schema(actor: Actor, address: Address) -> Located:
-    """The schema of an address, as `find` has it."""
+    """The schema of an address, as `find` returns it."""
     return find(actor, address.of_schema())
 
 
@@ -45,7 +45,7 @@ def of_kind(actor: Actor, located: Located, kind: Kind) -> Located:
 
 
 def _meet(actor: Actor, container: Located, address: Address) -> bool:
-    """Whether the next thing on the way to the object is there after all."""
+    """Have the stores look for the next objects on the way; whether they exist after all."""
     if container.kind == Kind.CATALOG and address.schema is not None:
         if not store_for(container, Kind.SCHEMA).meet(actor, container, address.schema):
             return False

@@ -1,4 +1,4 @@
-"""The one way to write to what was found by its name: held, and looked for once more, before anything is changed."""
+"""The one way to write to objects found by name: lock them, find them once more, then change them."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from authz.writing import Stale, write
 from metalake.lineage import Located
 
 T = TypeVar("T")
-Held = Sequence[tuple[Located, Lock]]
+Locks = Sequence[tuple[Located, Lock]]
 
 
-def hold_each(found: Held) -> None:
-    """Containers first, as they are named; those that are locked alike by their ids."""
-    for lock, some in groupby(found, key=itemgetter(1)):
+def hold_each(locks: Locks) -> None:
+    """Lock rows in the given order, containers first; neighbours with the same lock by order of id."""
+    for lock, some in groupby(locks, key=itemgetter(1)):
         hold(lock, *(each.id for each, _ in some))
 
 
 def write_to(
     actor: Actor,
-    look: Callable[[Actor], Held],
+    locate: Callable[[Actor], Locks],
     act: Callable[..., T],
     *,
     kind: str,
     before: Callable[[], object] | None = None,
     after: Callable[[], object] | None = None,
 ) -> T:
-    """What `act` returns, which is given the actor and what `look` found, on the rights as of now.
+    """Run `act` with the actor and the objects of `locate`, under their locks; what it returns.
 
-    `look` finds by name what is written to, containers first, and asks the rights; it changes nothing. It is asked
-    before anybody is waited for, so that only who may write waits, and again when the rows are held. `before` and
-    `after` wait for more, ahead of these rows and behind them.
+    `locate` finds by name the objects to write to, containers first, and checks the rights; it changes nothing. It is
+    called before any lock, so that only who may write waits, and again under the locks; if it finds other objects then,
+    all begins again. `before` and `after` take further locks, before these and after them.
     """
-    held: list[int] | None = None
+    locked_ids: list[int] | None = None
     latest = actor
 
     def holds() -> None:
-        nonlocal held
-        found = look(latest)
+        nonlocal locked_ids
+        locks = locate(latest)
         if before is not None:
             before()
-        hold_each(found)
+        hold_each(locks)
         if after is not None:
             after()
-        held = [each.id for each, _ in found]
+        locked_ids = [each.id for each, _ in locks]
 
     def run(actor: Actor) -> T:
         nonlocal latest
-        latest = actor  # who gained a right meanwhile finds the same the next time
-        found = [each for each, _ in look(actor)]
-        if held is not None and [each.id for each in found] != held:
+        latest = actor  # with rights as of now, so that the next attempt locates with the same rights
+        targets = [each for each, _ in locate(actor)]
+        if locked_ids is not None and [each.id for each in targets] != locked_ids:
             raise Stale
-        return act(actor, *found)
+        return act(actor, *targets)
 
     return write(actor, run, holds=holds if connection.features.has_select_for_update else None, kind=kind)

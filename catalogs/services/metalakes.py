@@ -14,7 +14,7 @@ from catalogs.lookup import find
 from catalogs.models import Catalog
 from catalogs.secrets import require_values
 from catalogs.services.changes import Alteration, event, named, require_settled, require_unreserved, row_of, save
-from catalogs.services.holding import Held, write_to
+from catalogs.services.holding import Locks, write_to
 from catalogs.services.removal import remove
 from formats.iceberg.guard import check_limits
 from metalake.errors import AlreadyExists, Forbidden, InUse, NotEmpty, NotFound
@@ -26,14 +26,14 @@ from metalake.models import Metalake
 
 
 def list_metalakes(actor: Actor) -> QuerySet[Metalake]:
-    """Those the actor is a member of."""
+    """The metalakes that the actor is a member of."""
     if policy.everybody_may():
         return Metalake.objects.order_by("name")
     return Metalake.objects.filter(members__user_id=actor.id, members__enabled=True).order_by("name")
 
 
 def create_metalake(actor: Actor, name: str, comment: str | None, properties: dict[str, str]) -> Metalake:
-    """Its maker becomes its owner and first member."""
+    """Create a metalake; the actor becomes its owner and first member."""
     require_maker(actor)
     check_strict(name, Kind.METALAKE)
     check_limits(properties)
@@ -60,31 +60,31 @@ def create_metalake(actor: Actor, name: str, comment: str | None, properties: di
         snapshot.publish([member])
         return row
 
-    return write(actor, act, holds=None, kind=Kind.METALAKE)  # in nothing that could be renamed
+    return write(actor, act, holds=None, kind=Kind.METALAKE)  # without a lock, since it has no container
 
 
 def require_maker(actor: Actor) -> None:
-    """Raise Forbidden for whoever may not create metalakes."""
+    """Raise Forbidden for an actor who may not create metalakes."""
     if not (actor.service_admin or policy.everybody_may()):
         raise Forbidden(f"{actor.name} is no service administrator, and only they create metalakes.")
 
 
 def load_metalake(actor: Actor, name: str) -> Metalake:
-    found = find(actor, Address(metalake=name))
-    policy.require(actor, operations.LOAD_METALAKE, found)
-    return row_of(Metalake, found)
+    located = find(actor, Address(metalake=name))
+    policy.require(actor, operations.LOAD_METALAKE, located)
+    return row_of(Metalake, located)
 
 
 def alter_metalake(actor: Actor, name: str, alteration: Alteration) -> Metalake:
     renames = alteration.new_name is not None
 
-    def look(actor: Actor) -> Held:
-        found = find(actor, Address(metalake=name))
-        policy.require(actor, operations.ALTER_METALAKE, found)
-        return [(found, Lock.MOVES if renames else Lock.CHANGES)]
+    def locate(actor: Actor) -> Locks:
+        located = find(actor, Address(metalake=name))
+        policy.require(actor, operations.ALTER_METALAKE, located)
+        return [(located, Lock.MOVES if renames else Lock.CHANGES)]
 
-    def act(actor: Actor, found: Located) -> Metalake:
-        row = row_of(Metalake, found)
+    def act(actor: Actor, located: Located) -> Metalake:
+        row = row_of(Metalake, located)
         fields = alteration.apply_to(row)
         if "name" in fields:
             check_strict(row.name, Kind.METALAKE)
@@ -94,51 +94,51 @@ def alter_metalake(actor: Actor, name: str, alteration: Alteration) -> Metalake:
             require_unreserved(row.properties, Kind.METALAKE)
         if fields:
             save(row, actor, fields)
-            record(event(actor, "metalake.altered", found, named(row, fields), changed=sorted(fields)))
+            record(event(actor, "metalake.altered", located, named(row, fields), changed=sorted(fields)))
         return row
 
-    return write_to(actor, look, act, kind=Kind.METALAKE)
+    return write_to(actor, locate, act, kind=Kind.METALAKE)
 
 
 def set_metalake_enabled(actor: Actor, name: str, enabled: bool) -> None:
-    def look(actor: Actor) -> Held:
-        found = find(actor, Address(metalake=name))
-        policy.require(actor, operations.ENABLE_METALAKE, found)
-        return [(found, Lock.MOVES)]  # changes of rights, which hang on it, ask whether it is enabled
+    def locate(actor: Actor) -> Locks:
+        located = find(actor, Address(metalake=name))
+        policy.require(actor, operations.ENABLE_METALAKE, located)
+        return [(located, Lock.MOVES)]  # changes of rights, which hang on it, ask whether it is enabled
 
-    def act(actor: Actor, found: Located) -> None:
-        if Metalake.objects.filter(pk=found.id).exclude(enabled=enabled).update(enabled=enabled):
-            record(event(actor, "metalake.enabled" if enabled else "metalake.disabled", found))
+    def act(actor: Actor, located: Located) -> None:
+        if Metalake.objects.filter(pk=located.id).exclude(enabled=enabled).update(enabled=enabled):
+            record(event(actor, "metalake.enabled" if enabled else "metalake.disabled", located))
 
-    write_to(actor, look, act, kind=Kind.METALAKE)
+    write_to(actor, locate, act, kind=Kind.METALAKE)
 
 
 def drop_metalake(actor: Actor, name: str, force: bool) -> bool:
-    """False where there is none for this caller. Without force it must be disabled and empty of catalogs.
+    """Drop a metalake; False if there is none that the caller may see. Without force it must be disabled and empty.
 
-    Raises InUse while a write to an outside system is under way in one of them, by force or not.
+    Raises InUse while a write to an outside system is under way in one of its catalogs, even with force.
     """
 
-    def look(actor: Actor) -> Held:
+    def locate(actor: Actor) -> Locks:
         try:
-            found = find(actor, Address(metalake=name))
-            policy.require(actor, operations.DROP_METALAKE, found)
+            located = find(actor, Address(metalake=name))
+            policy.require(actor, operations.DROP_METALAKE, located)
         except NotFound:
             return []
-        return [(found, Lock.MOVES)]
+        return [(located, Lock.MOVES)]
 
-    def act(actor: Actor, found: Located | None = None) -> bool:
-        if found is None:
+    def act(actor: Actor, located: Located | None = None) -> bool:
+        if located is None:
             return False
-        row = row_of(Metalake, found)
-        require_settled(found)
+        row = row_of(Metalake, located)
+        require_settled(located)
         if not force:
             if row.enabled:
                 raise InUse(f"Metalake {name} is in use; disable it first, or drop it by force.", kind=Kind.METALAKE)
             if Catalog.objects.filter(parent_id=row.id).exists():
                 raise NotEmpty(f"Metalake {name} is not empty.", kind=Kind.METALAKE)
-        remove(found)
-        record(event(actor, "metalake.dropped", found, [gone(found.id)], force=force))
+        remove(located)
+        record(event(actor, "metalake.dropped", located, [gone(located.id)], force=force))
         return True
 
-    return write_to(actor, look, act, kind=Kind.METALAKE)
+    return write_to(actor, locate, act, kind=Kind.METALAKE)

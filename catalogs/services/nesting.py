@@ -1,4 +1,4 @@
-"""Whether schemas may lie inside schemas of a catalog, and what stands in the way of changing that."""
+"""Whether a catalog may have schemas inside schemas, and conflicts that keep this from changing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Check:
-    """Each conflict in a sentence, up to SHOWN of them; `note` says what could not be looked at."""
+    """Up to SHOWN conflicts, one sentence each; `note` says what could not be checked."""
 
     conflicts: list[str]
     note: str = ""
 
 
 def check(actor: Actor, catalog: Located) -> Check:
-    """What it would lead to if the catalog became nested; nothing where it is. Raises NotFound, Forbidden."""
+    """The conflicts if the catalog became nested; none if it is nested already. Raises NotFound, Forbidden."""
     policy.require(actor, operations.ALTER_CATALOG, catalog)
     if catalog.nested:
         return Check([])
@@ -37,7 +37,7 @@ def check(actor: Actor, catalog: Located) -> Check:
 
 
 def require_nestable(actor: Actor, catalog: Located) -> None:
-    """Raise Invalid where names in its system keep a catalog from becoming nested. Not for use in a transaction."""
+    """Raise Invalid if names in its system keep a catalog from becoming nested. Not for use in a transaction."""
     if catalog.nested:
         return
     conflicts, _ = store_for(catalog, Kind.CATALOG).nesting_conflicts(actor, catalog, divided(catalog.id))
@@ -46,7 +46,7 @@ def require_nestable(actor: Actor, catalog: Located) -> None:
 
 
 def require_changeable(row: Catalog, nested: bool) -> None:
-    """Raise Invalid where the names of its schemas keep the catalog from becoming nested, or flat."""
+    """Raise Invalid if the names of its schemas keep a catalog from becoming nested or flat."""
     if nested and not row.nested and (names := divided(row.pk)):
         raise Invalid(
             f"{PROPERTY!r} cannot be switched on: {configured_separator()!r} is part of {', '.join(names)}. Drop these "
@@ -61,28 +61,28 @@ def require_changeable(row: Catalog, nested: bool) -> None:
 
 
 def divided(catalog_id: int) -> list[str]:
-    """Top-level schema names that hold the separator as plain text, so that the catalog cannot become nested."""
+    """Up to SHOWN names of top-level schemas with the separator in them, so that the catalog cannot become nested."""
     names = Schema.objects.filter(parent_id=catalog_id, name__contains=configured_separator())
     return list(names.order_by("name").values_list("name", flat=True)[:SHOWN])
 
 
 def divided_conflicts(names: Iterable[str]) -> list[str]:
-    """The same as sentences."""
+    """One sentence for each name that the separator would divide."""
     mark = configured_separator()
     return [f"Schema {name} holds {mark!r}, which would divide it into levels." for name in sorted(names)]
 
 
 def check_separator_of_names() -> None:
-    """Raise Invalid where a schema of a nested catalog holds the server's separator in one level.
+    """Raise Invalid if a level of a schema in a nested catalog has the server's separator in it.
 
-    Such names were made under another separator; now they would be read as other schemas' names.
+    Such names were made under another separator, and would now be read as paths of other schemas.
     """
     mark = configured_separator()
-    held = Schema.objects.filter(in_catalog__nested=True, name__contains=mark).order_by("in_catalog__name", "name")
-    found = [f"{catalog}.{name}" for catalog, name in held.values_list("in_catalog__name", "name")[:20]]
-    if found:
+    rows = Schema.objects.filter(in_catalog__nested=True, name__contains=mark).order_by("in_catalog__name", "name")
+    names = [f"{catalog}.{name}" for catalog, name in rows.values_list("in_catalog__name", "name")[:20]]
+    if names:
         raise Invalid(
-            f"METALAKE_SCHEMA_SEPARATOR cannot be {mark!r}: it is part of the schemas {', '.join(found)}. "
+            f"METALAKE_SCHEMA_SEPARATOR cannot be {mark!r}: it is part of the schemas {', '.join(names)}. "
             "Choose another separator, or start with the former one and drop these schemas.",
             kind=Kind.SCHEMA,
         )

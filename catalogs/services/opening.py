@@ -1,4 +1,4 @@
-"""The provider of a catalog as it is kept, its secrets open."""
+"""Make the provider of a stored catalog, with its secrets opened."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from providers.registry import provider_for
 
 
 def provider_of(row: Catalog) -> Provider:
-    """A statement more where it has secrets."""
+    """The provider of a catalog's row; one more statement if it has secrets."""
     has_secrets = MASK in row.properties.values()
     return provider_for(row.provider, row.pk, vault.properties_of(row.pk) if has_secrets else row.properties)
 
@@ -30,20 +30,20 @@ def provider_at(located: Located) -> Provider:
 
 
 def files_of(located: Located) -> MetadataFiles:
-    """The metadata files of a catalog whose tables are ours. Raises Unsupported for another; one statement."""
+    """The metadata files of a catalog with managed tables, in one statement. Raises Unsupported for another."""
     return provider_at(located).files
 
 
 def files_in(row: Catalog) -> MetadataFiles:
-    """The same for a catalog's row; a statement where it has secrets."""
+    """As `files_of`, for a catalog's row; one statement if it has secrets."""
     return provider_of(row).files
 
 
-def kept_provider(catalog_id: int, provider: str, properties: Mapping[str, str]) -> Provider:
-    """A catalog's provider that can say its locations; its secrets are opened only where a location is one of them."""
-    kept = provider_for(provider, catalog_id, properties)
+def provider_with_locations(catalog_id: int, provider: str, properties: Mapping[str, str]) -> Provider:
+    """A catalog's provider whose `locations` work; secrets are opened only if a location is one of them."""
+    made = provider_for(provider, catalog_id, properties)
     try:
-        kept.locations()
+        made.locations()
     except Invalid:
-        kept = provider_for(provider, catalog_id, vault.properties_of(catalog_id))
-    return kept
+        made = provider_for(provider, catalog_id, vault.properties_of(catalog_id))
+    return made

@@ -1,5 +1,7 @@
-"""Who may choose a place: those of schemas are for whoever owns the catalog, and those of tables outside their schema's
-folder; below that, and in what a table of their own left, whoever may create a table says where it lies.
+"""Who may choose a place.
+
+The catalog's owner chooses the places of schemas, and of tables outside their schema's folder. Whoever may create a
+table chooses its place below that folder, or in a place that a table of their own left.
 """
 
 from __future__ import annotations
@@ -25,47 +27,46 @@ LOCATION, OPENED = "location", "allowed-locations"  # properties of a schema
 Places = Mapping[str, str]
 
 
-def chooses(actor: Actor, found: Located) -> bool:
-    """Whether the actor owns the catalog of this object, or its metalake: to them every place of it is open."""
-    return policy.permits(actor, operations.CHOOSE_PLACES, found)
+def chooses(actor: Actor, located: Located) -> bool:
+    """Whether the actor owns the object's catalog or metalake, and so may choose any place of the catalog."""
+    return policy.permits(actor, operations.CHOOSE_PLACES, located)
 
 
 # Schemas
 
 
-def require_choice(actor: Actor, found: Located, before: Places, after: Places) -> None:
-    """Raise Forbidden where a schema's places differ and the actor may not choose any.
+def require_choice(actor: Actor, located: Located, before: Places, after: Places) -> None:
+    """Raise Forbidden if a schema's places change and the actor may not choose places.
 
-    `found` is anything in the catalog; nothing else is looked at, so the refusal tells nothing of what is hidden.
+    `located` is any object of the catalog. Nothing else is read, so that the refusal reveals nothing hidden.
     """
     changed = [key for key in (LOCATION, OPENED) if before.get(key) != after.get(key)]
-    if changed and not chooses(actor, found):
+    if changed and not chooses(actor, located):
         raise Forbidden(
             f"{actor.name} may not choose where a schema lies: {' and '.join(changed)} are for the owner of catalog "
-            f"{found.catalog.name}, who may create the schema with them, or set them.",
+            f"{located.catalog.name}, who may create the schema with them, or set them.",
             kind=Kind.SCHEMA,
         )
 
 
-def check_choice(found: Located, path: HierarchicalSchema, was: Places, now: Places) -> None:
-    """Raise Invalid for places that cannot be those of a schema of ours, in the caller's transaction.
+def check_choice(located: Located, path: HierarchicalSchema, was: Places, now: Places) -> None:
+    """Raise Invalid for places that a managed schema cannot have, in the caller's transaction.
 
-    `found` is the schema, or the catalog of one that is to be made.
-
-    One schema's folder is no other's, and not in a table. What is opened may be opened for several schemas.
+    `located` is the schema, or the catalog of a new one. A schema's location must not overlap another schema's places
+    or lie in a table's place; places that are opened may be opened for several schemas.
     """
     if all(was.get(key) == now.get(key) for key in (LOCATION, OPENED)):
         return
-    store = files_of(found)
+    store = files_of(located)
     default = schema_folder(store.warehouse, path.segments)
     chosen, opened = _places_in(now)
     for place in (*chosen, *opened):
         if reason := unfit(place, default, store):
             raise Invalid(reason, kind=Kind.SCHEMA)
     # One choice at a time in a catalog: two could each miss the other's.
-    claims.take_turn(found.catalog.id)
-    others = Schema.objects.filter(in_catalog_id=found.catalog.id, properties__has_any_keys=[LOCATION, OPENED])
-    for other in others.exclude(pk=found.id):
+    claims.take_turn(located.catalog.id)
+    others = Schema.objects.filter(in_catalog_id=located.catalog.id, properties__has_any_keys=[LOCATION, OPENED])
+    for other in others.exclude(pk=located.id):
         theirs, open_to_them = _places_in(other.properties)
         for place in chosen:
             _require_apart(place, (*theirs, *open_to_them), other)
@@ -86,24 +87,24 @@ def _require_apart(place: str, others: Iterable[str], schema: Schema) -> None:
 
 @dataclass(frozen=True)
 class SchemaFolder:
-    """Of a schema of ours: tables that name no place go into `folder`, tables that do lie on `ground`."""
+    """A managed schema's default `folder` for tables, and the `ground` for tables whose creator chooses a place."""
 
     folder: str
     ground: Ground
 
 
-def folder_of(schema: Located, store: MetadataFiles, said: Places | None = None) -> SchemaFolder:
-    """What a schema's properties say counts as far as it could be chosen; nothing is inherited.
+def folder_of(schema: Located, store: MetadataFiles, properties: Places | None = None) -> SchemaFolder:
+    """The folder of a schema by its properties; places that could not be chosen now are ignored, none is inherited.
 
-    One statement, none where the caller has read what the properties say.
+    One statement, or none if the caller passes the properties.
     """
     default = schema_folder(store.warehouse, schema.path.segments)
-    if said is None:
-        said = Securable.objects.filter(pk=schema.id).values_list("properties", flat=True).first() or {}
-    opened = tuple(place for place in divided(said.get(OPENED)) if unfit(place, default, store) is None)
-    chosen = said.get(LOCATION) or ""
+    if properties is None:
+        properties = Securable.objects.filter(pk=schema.id).values_list("properties", flat=True).first() or {}
+    opened = tuple(place for place in divided(properties.get(OPENED)) if unfit(place, default, store) is None)
+    chosen = properties.get(LOCATION) or ""
     if locations.are_one(chosen, default):
-        default = chosen  # in the words of who chose it
+        default = chosen  # as the chooser spelled it
     elif chosen and unfit(chosen, default, store) is None:
         return SchemaFolder(chosen, Ground(own=(chosen,), opened=opened))
     if schema.nested:
@@ -112,9 +113,9 @@ def folder_of(schema: Located, store: MetadataFiles, said: Places | None = None)
 
 
 def unfit(place: str, default: str, store: MetadataFiles) -> str | None:
-    """Why a place cannot be chosen for a schema whose folder is `default`; None where it can.
+    """Why a place cannot be chosen for a schema with the folder `default`; None if it can.
 
-    In the warehouse every other folder without a dash may be another schema's, now or later.
+    In the warehouse, any other folder without a dash may be another schema's, now or later.
     """
     try:
         locations.check_allowed(place, store.allowed, file_roots=store.file_roots)
@@ -136,7 +137,7 @@ def unfit(place: str, default: str, store: MetadataFiles) -> str | None:
 
 
 def require_ground_of(actor: Actor, table: Located, store: MetadataFiles, places: Iterable[str]) -> None:
-    """`require_ground` for places that are new to a table, but for those that it had before."""
+    """`require_ground` for places that a table neither has nor had before."""
     had = list(LocationClaim.objects.filter(securable_id=table.id).values_list("location", flat=True))
     new = [place for place in places if not any(locations.is_under(place, other) for other in had)]
     if new:
@@ -145,9 +146,9 @@ def require_ground_of(actor: Actor, table: Located, store: MetadataFiles, places
 
 
 def require_ground(actor: Actor, schema: Located, ground: Ground, places: Iterable[str]) -> None:
-    """Raise Forbidden for a place that is not on the ground of a table's schema, except to who may choose any.
+    """Raise Forbidden for a place outside the ground of a table's schema, unless the actor may choose any place.
 
-    Before it is looked at what lies there, so that the refusal tells nothing of that.
+    Called before the place itself is read, so that the refusal reveals nothing of its content.
     """
     for place in places:
         if not (ground.holds(place) or chooses(actor, schema) or reserved.is_left_to(actor, place)):

@@ -1,4 +1,4 @@
-"""A table's row and the metadata file it points to: found, read, published and claimed, for the table services."""
+"""Find, read and publish the rows of managed tables and the metadata files that they point to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from catalogs.services import finding
 from catalogs.services.changes import require_enabled
 from catalogs.services.claims import claim, take_turn
 from catalogs.services.free_names import require_free
-from catalogs.services.holding import Held, write_to
+from catalogs.services.holding import Locks, write_to
 from catalogs.services.opening import files_of
 from catalogs.table_stores import TableRecord
 from metalake.errors import Invalid, OutcomeUnknown
@@ -37,12 +37,12 @@ def find_table(actor: Actor, ident: Address) -> Located:
 
 
 def a_table(actor: Actor, located: Located) -> Located:
-    """The same, if it is a table. Raises NotFound."""
+    """The located object if it is a table. Raises NotFound otherwise."""
     return finding.of_kind(actor, located, Kind.TABLE)
 
 
 def as_called_now(table: Located) -> Located:
-    """The table by its id. Raises NotFound."""
+    """The table, found again by its id, with its present names. Raises NotFound."""
     fresh = by_id(table.id)
     if fresh is None:
         raise table.missing()
@@ -58,7 +58,7 @@ def current_record(located: Located) -> TableRecord:
 
 
 def require_home(actor: Actor, ident: Address, asks: Operation = operations.CREATE_TABLE) -> Located:
-    """The schema where something may be created. A hidden or missing one is a miss both ways."""
+    """The schema to create something in, after checking the right. A hidden one is answered like a missing one."""
     return _as_home(actor, find(actor, ident.of_schema()), asks)
 
 
@@ -69,7 +69,7 @@ def _as_home(actor: Actor, home: Located, asks: Operation) -> Located:
 
 
 def meet_home(actor: Actor, ident: Address, asks: Operation = operations.CREATE_TABLE) -> Located:
-    """The same, looked for in its own system where it is not here. Not for use in a transaction."""
+    """As `require_home`, but a schema without a row is looked up in its own system. Not for use in a transaction."""
     return _as_home(actor, finding.find_schema(actor, ident), asks)
 
 
@@ -98,12 +98,13 @@ def publish_table(
     fact: str,
     fresh: Collection[str] = (),
 ) -> Located:
-    """The row with its owner, audit and event, in the schema that the metadata was made for; `fresh` are places that
-    nobody can have had before. Raises NotFound where another schema has its name by now.
+    """Insert the row with its owner, audit, claims and event, in the schema that the metadata was made for.
+
+    `fresh` are new places with unique names. Raises NotFound if another schema has the schema's name by now.
     """
     name, meant = ident.leaf or "", home.id
 
-    def look(actor: Actor) -> Held:
+    def locate(actor: Actor) -> Locks:
         home = require_home(actor, ident)
         if home.id != meant:
             raise home.missing()
@@ -119,11 +120,11 @@ def publish_table(
         return find(actor, ident)
 
     turn, owner = partial(take_turn, store.catalog_id), partial(hold_owner, actor.id)
-    return write_to(actor, look, act, kind=Kind.TABLE, before=turn, after=owner)
+    return write_to(actor, locate, act, kind=Kind.TABLE, before=turn, after=owner)
 
 
 def _insert_row(actor: Actor, home: Located, name: str, metadata: dict[str, Any], metadata_location: str) -> Table:
-    """Raises Invalid where the table is registered already, or cannot be told from others."""
+    """Insert the table's row. Raises Invalid if the metadata has no uuid, or one that is registered already."""
     row = Table.made(
         Kind.TABLE,
         name,
@@ -140,7 +141,7 @@ def _insert_row(actor: Actor, home: Located, name: str, metadata: dict[str, Any]
 
 
 def _uuid_of(metadata: dict[str, Any]) -> UUID:
-    """What tells the table from all others, though format 1 may leave it out. Raises Invalid where there is none."""
+    """The table's uuid, which format version 1 may leave out. Raises Invalid if it is missing or malformed."""
     uuid = metadata.get("table-uuid")
     if not isinstance(uuid, str) or not _UUID.fullmatch(uuid):
         raise Invalid("The metadata must have a table-uuid that is a UUID.", kind="metadata-file")
@@ -148,7 +149,7 @@ def _uuid_of(metadata: dict[str, Any]) -> UUID:
 
 
 def or_discard(store: MetadataFiles, written: str, publish: Callable[[], Any]) -> Any:
-    """What `publish` returns; where it certainly failed, the file that nothing points to is removed."""
+    """Run `publish`; if it certainly failed, remove the written file, to which nothing points then."""
     try:
         return publish()
     except OutcomeUnknown:

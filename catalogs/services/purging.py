@@ -1,4 +1,4 @@
-"""Purging: the files of a table that was dropped for good are deleted in the background."""
+"""Purge: delete the files of a dropped table in the background."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ log = logging.getLogger(__name__)
 PURGE = "table.purge"
 
 
-def purge_of(actor: Actor, table: Located, uuid: UUID, kept: Sequence[ReservedPlace]) -> dict[str, Any]:
-    """What is to be deleted: the table's files in the places that it has, or had before."""
+def purge_of(actor: Actor, table: Located, uuid: UUID, places: Sequence[ReservedPlace]) -> dict[str, Any]:
+    """The message of a purge: the table's metadata file and its places, present and former."""
     return {
         "catalog_id": table.catalog.id,
         "metadata_location": table.metadata_location,
         "table_uuid": str(uuid),
-        "places": [row.location for row in kept],
-        "reserved": [row.pk for row in kept],
+        "places": [row.location for row in places],
+        "reserved": [row.pk for row in places],
         "table": {"id": table.id, "full_name": table.full_name, "metalake_id": table.metalake.id, "by": actor.name},
     }
 
 
 def purge_table(payload: dict[str, Any]) -> int:
-    """Delete the files of a dropped table; safe to run again. One that was registered anew, at any of its metadata
-    files, keeps them. Its places are free once no file of its own is left.
+    """Delete the files of a dropped table; how many. Safe to run again.
 
-    Raises NotHere where this process does not reach the folder that the files lie in or cannot open the catalog's
-    secrets, ProviderUnavailable where nobody reaches the bucket.
+    A table that was registered again keeps its files. Its reservations are deleted once no file of its own is left.
+    Raises NotHere if this process cannot reach the files' folder or open the catalog's secrets, ProviderUnavailable if
+    no process can reach the bucket.
     """
     catalog = Catalog.objects.filter(pk=payload["catalog_id"]).first()
     if catalog is None or Table.objects.filter(uuid=payload["table_uuid"]).exists():
@@ -52,32 +52,25 @@ def purge_table(payload: dict[str, Any]) -> int:
     if reason := vault.lacks_key_of(catalog.pk):
         raise NotHere(reason)
     own_files = files_in(catalog)
-    own, kept = payload.get("places"), payload.get("reserved") or []  # an older message has neither
+    own, reservations = payload.get("places"), payload.get("reserved") or []  # an older message has neither
     shared_folders.require_here([payload["metadata_location"], *(own or [])], own_files.allowed)
-    purged = own_files.purge(payload["metadata_location"], own, claims.of_others(own or [], kept))
+    purged = own_files.purge(payload["metadata_location"], own, claims.of_others(own or [], reservations))
     if "table" in payload:
-        _note_purge(payload["table"], purged, kept)
+        _note_purge(payload["table"], purged, reservations)
     return purged.deleted
 
 
-def _note_purge(table: dict[str, Any], purged: Purged, kept: Sequence[int]) -> None:
-    """Also what the purge leaves: files that are not the table's, and its own that it could not or must not delete."""
+def _note_purge(table: dict[str, Any], purged: Purged, reservations: Sequence[int]) -> None:
+    """Record the purge and its counts, and delete the table's reservations if it left none of the table's files."""
     log.info("Purged %s: %s", dotted(table["full_name"]), purged)
     by = Actor(NOBODY, table["by"], snapshot.latest())
     with transaction.atomic():
         if not purged.left_behind:
-            ReservedPlace.objects.filter(pk__in=kept).delete()
+            ReservedPlace.objects.filter(pk__in=reservations).delete()
         name, metalake_id = table["full_name"], table["metalake_id"]
-        record(
-            event_of(
-                by,
-                "table.purged",
-                Kind.TABLE,
-                table["id"],
-                name,
-                metalake_id,
-                deleted=purged.deleted,
-                foreign=purged.foreign,
-                kept=purged.left_behind,
-            )
-        )
+        counts: dict[str, Any] = {
+            "deleted": purged.deleted,
+            "foreign": purged.foreign,
+            "kept": purged.left_behind,
+        }
+        record(event_of(by, "table.purged", Kind.TABLE, table["id"], name, metalake_id, **counts))

@@ -1,4 +1,4 @@
-"""Places that are kept though nothing is written there any more: told, and released, to whoever they are kept for."""
+"""List and release places that nothing writes to any more: former places of tables, and reserved places."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from catalogs.lookup import by_id, find
 from catalogs.models import LocationClaim, ReservedPlace
 from catalogs.services import reserved
 from catalogs.services.changes import event, require_enabled
-from catalogs.services.holding import Held, write_to
+from catalogs.services.holding import Locks, write_to
 from catalogs.services.pointers import find_table
 from catalogs.stores import store_for
 from formats.iceberg.live import live_files
@@ -32,7 +32,7 @@ PLACE = "place"
 
 
 def places_of(actor: Actor, ident: Address) -> list[LocationClaim]:
-    """The places of a table, those that it writes to first, then those that it had before."""
+    """The places of a table, the present ones first, then the former ones."""
     located = _table(actor, ident)
     rows = LocationClaim.objects.filter(securable_id=located.id).order_by("former_since", "location")
     return sorted(rows, key=lambda row: row.former_since is not None)
@@ -47,9 +47,9 @@ def _table(actor: Actor, ident: Address) -> Located:
 
 
 def release_former(actor: Actor, ident: Address, place_id: str) -> None:
-    """Let others have a place that a table had before; the manifests of all its snapshots are read for that.
+    """Release a former place of a table, after reading the manifests of all its snapshots.
 
-    Raises InUse while a live file of the table lies there, Conflict where others keep committing to the table.
+    Raises InUse while a live file of the table lies there, Conflict if others keep committing to the table.
     """
     for _ in range(ATTEMPTS):
         if _release_as_read(actor, ident, place_id):
@@ -67,7 +67,7 @@ def _release_as_read(actor: Actor, ident: Address, place_id: str) -> bool:
         raise InUse(f"The table writes to {place.location}; set another location first.", kind=PLACE)
     _require_left(actor, located, place, [row.location for row in rows])
 
-    def look(actor: Actor) -> Held:
+    def locate(actor: Actor) -> Locks:
         return [(_table(actor, ident), Lock.CHANGES)]
 
     def act(actor: Actor, fresh: Located) -> bool:
@@ -78,11 +78,11 @@ def _release_as_read(actor: Actor, ident: Address, place_id: str) -> bool:
         record(event(actor, "table.place_released", fresh, location=place.location))
         return True
 
-    return write_to(actor, look, act, kind=Kind.TABLE)
+    return write_to(actor, locate, act, kind=Kind.TABLE)
 
 
 def _require_left(actor: Actor, located: Located, place: LocationClaim, places: list[str]) -> None:
-    """Raise InUse while a live file lies there."""
+    """Raise InUse while a live file of the table lies in the place."""
     store = store_for(located, Kind.TABLE)
     current = store.pointers.read(store.load(actor, located))
     files = store.pointers.files(current)
@@ -103,7 +103,7 @@ def _require_left(actor: Actor, located: Located, place: LocationClaim, places: 
 
 
 def reserved_in(actor: Actor, metalake: str, catalog: str) -> list[ReservedPlace]:
-    """What is reserved in a catalog and the actor may use: all for its owner, for others what was theirs."""
+    """The reserved places of a catalog that the actor may use: its owner all, others their own."""
     located = _catalog(actor, metalake, catalog)
     rows = ReservedPlace.objects.filter(of_catalog=located.id).order_by("location", "pk")
     return [row for row in rows if reserved.may_use(actor, row, located)]
@@ -117,9 +117,9 @@ def _catalog(actor: Actor, metalake: str, catalog: str) -> Located:
 
 
 def release_reserved(actor: Actor, metalake: str, catalog: str, place_id: str) -> None:
-    """Let others have a place that is reserved."""
+    """Release a reserved place, so that others can use it. Raises NotFound."""
 
-    def look(actor: Actor) -> Held:
+    def locate(actor: Actor) -> Locks:
         return [(_catalog(actor, metalake, catalog), Lock.HANGS)]
 
     def act(actor: Actor, located: Located) -> None:
@@ -130,17 +130,17 @@ def release_reserved(actor: Actor, metalake: str, catalog: str, place_id: str) -
         row.delete()
         record(event(actor, "place.released", located, location=row.location, of=row.full_name))
 
-    write_to(actor, look, act, kind=Kind.CATALOG)
+    write_to(actor, locate, act, kind=Kind.CATALOG)
 
 
 def release_for_operator(by: str, rows: Iterable[ReservedPlace]) -> list[ReservedPlace]:
-    """Those released, since their catalog is gone; of one that is there, its owner says."""
+    """Release the rows whose catalog is dropped, and return them; in an existing catalog, its owner decides."""
     released = [row for row in rows if by_id(row.of_catalog) is None]
     with transaction.atomic():
         for row in released:
             who = Actor(NOBODY, by, snapshot.latest())
             name = [row.full_name.partition(".")[0]]
-            told = (Kind.CATALOG, row.of_catalog, name, row.of_metalake)
-            record(event_of(who, "place.released", *told, location=row.location, of=row.full_name))
+            target = (Kind.CATALOG, row.of_catalog, name, row.of_metalake)
+            record(event_of(who, "place.released", *target, location=row.location, of=row.full_name))
         ReservedPlace.objects.filter(pk__in=[row.pk for row in released]).delete()
     return released

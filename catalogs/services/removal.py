@@ -1,7 +1,7 @@
-"""Deleting an object and all below it, with all rows that hang on them.
+"""Delete an object and all below it, with all rows that refer to them.
 
-What hangs on what is read from the models themselves, by their foreign keys: an app that adds a kind, or rows that hang
-on securables, registers nothing, and cannot be forgotten here.
+The referring rows are derived from the foreign keys of the models, so that an app that adds a kind, or rows that refer
+to securables, need not register them and cannot be forgotten here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from metalake.models import Securable, below
 
 
 class Hanging(NamedTuple):
-    """Rows of a model, and the field that leads from them to the id of a securable; of one `kind`, or of any."""
+    """Rows of a model that refer to securables, and the lookup from them to the securable; of one `kind`, or of any."""
 
     model: type[Model]
     to_securable: str
@@ -33,7 +33,7 @@ class Hanging(NamedTuple):
 def remove(located: Located) -> list[ReservedPlace]:
     """Delete an object and all below it, with every grant on them, in the caller's transaction.
 
-    It is held by the caller. The places of what it is or holds stay reserved; they are returned.
+    The caller has locked the object. The places of deleted objects are reserved; the reservations are returned.
     """
     if located.kind not in LEAVES:
         hold_below(located.lineage)
@@ -52,7 +52,7 @@ def remove(located: Located) -> list[ReservedPlace]:
 
 @cache
 def hanging() -> tuple[Hanging, ...]:
-    """Everything that hangs on securables, what hangs on other such rows first."""
+    """All models that refer to securables, in an order in which their rows can be deleted."""
     return tuple(_hanging_on(Securable, "", None))
 
 
@@ -68,5 +68,5 @@ def _hanging_on(target: type[Model], way: str, kind: Kind | None) -> Iterator[Ha
 
 
 def _delete(rows: QuerySet) -> None:
-    """One statement on the rows' own table, which Django's delete is not; references are checked at commit."""
+    """Delete rows in one statement on their own table, unlike Django's delete; references are checked at commit."""
     rows.order_by()._raw_delete("default")

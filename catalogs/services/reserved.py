@@ -1,4 +1,4 @@
-"""Places of what was dropped and not purged: kept from everybody but its former owner and the catalog's owner."""
+"""Places of dropped, unpurged objects: reserved for the former owner of the object and the owner of the catalog."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from authz.actor import Actor
 from authz.services.owners import Party
 from catalogs.lookup import by_id
 from catalogs.models import Catalog, LocationClaim, Mirror, ReservedPlace, Schema
-from catalogs.services.opening import kept_provider
+from catalogs.services.opening import provider_with_locations
 from formats.hive.tables import EXTERNAL_TABLE
 from formats.iceberg import locations
 from metalake.errors import Forbidden, Invalid, MetalakeError
@@ -24,7 +24,10 @@ from metalake.names import dotted
 
 
 def keep(target: Located) -> list[ReservedPlace]:
-    """Reserve the places of what is about to be removed, in its transaction; returns those of what lies in catalogs."""
+    """Reserve the places of an object that is about to be removed, and of all below it, in that transaction.
+
+    Returns the reservations of objects inside catalogs, without those of whole catalogs.
+    """
     gone = Q(pk=target.id) | below(target.lineage)
     of_objects = list(_places_in_catalogs(target, Securable.objects.filter(gone).values("pk")))
     of_catalogs: list[ReservedPlace] = []
@@ -41,7 +44,7 @@ def keep(target: Located) -> list[ReservedPlace]:
 
 
 def _places_in_catalogs(target: Located, ids: QuerySet) -> Iterator[ReservedPlace]:
-    held = LocationClaim.objects.filter(securable_id__in=ids).values_list(
+    claims = LocationClaim.objects.filter(securable_id__in=ids).values_list(
         "location",
         "securable__kind",
         "securable__name",
@@ -51,12 +54,12 @@ def _places_in_catalogs(target: Located, ids: QuerySet) -> Iterator[ReservedPlac
         "securable__parent__schema__physical_name",
     )
     catalogs: dict[int, Catalog] = {}
-    for location, kind, name, lineage, user_id, group_id, physical in held:
+    for location, kind, name, lineage, user_id, group_id, physical in claims:
         metalake_id, catalog_id = (int(part) for part in lineage.split("/")[1:3])
         if catalog_id not in catalogs:
             catalogs[catalog_id] = Catalog.objects.get(pk=catalog_id)
         catalog = catalogs[catalog_id]
-        called = catalog.name if target.kind == Kind.METALAKE else target.catalog.name  # as who drops it named it
+        called = catalog.name if target.kind == Kind.METALAKE else target.catalog.name  # as the request spelled it
         path = Schema(physical_name=physical).path
         is_gone = target.kind in (Kind.METALAKE, Kind.CATALOG)
         yield ReservedPlace(
@@ -74,13 +77,13 @@ def _places_in_catalogs(target: Located, ids: QuerySet) -> Iterator[ReservedPlac
 
 
 def _places_of_catalogs(target: Located, catalogs: QuerySet[Catalog]) -> Iterator[ReservedPlace]:
-    """Those of catalogs that hold anything: what an outside system keeps in them has no claims here."""
+    """The places of catalogs that have schemas: outside tables in them have no claims of their own."""
     for row in catalogs.filter(Exists(Schema.objects.filter(in_catalog_id=OuterRef("pk")))):
         try:
-            places = kept_provider(row.pk, row.provider, row.properties).locations()
+            places = provider_with_locations(row.pk, row.provider, row.properties).locations()
         except MetalakeError:
-            continue  # its provider is there no more, so nothing told where it lies
-        meant = [locations.canonical(locations.real_path(place)) for place in places]  # by whatever link it was named
+            continue  # its provider is not installed any more, so its places are not known
+        meant = [locations.canonical(locations.real_path(place)) for place in places]  # with links followed
         for place in dict.fromkeys([*places, *meant]):
             yield ReservedPlace(
                 location=place,
@@ -97,22 +100,22 @@ def _places_of_catalogs(target: Located, catalogs: QuerySet[Catalog]) -> Iterato
 
 
 def keep_outside(target: Located, *, with_managed: bool = False) -> None:
-    """Reserve where tables of an outside system lie that are about to be removed, if a drop leaves their files.
+    """Reserve the places of outside tables that are about to be removed, if the drop leaves their files.
 
-    By what the system last said of them; in the transaction that removes them. `with_managed` says that the files of
-    managed tables were left too.
+    The places are those of the tables' mirrors. Call it in the transaction that removes them. `with_managed`: the files
+    of managed tables were left too.
     """
     tables = Mirror.objects.filter(
         Q(pk=target.id) | below(target.lineage, "securable__lineage"), securable__kind=Kind.TABLE
     ).select_related("securable")
-    kept = []
+    reserved = []
     for mirror in tables:
         place = _left_at(mirror.definition, with_managed)
         if place is None:
             continue
         row = mirror.securable
         full_name = target.full_name if row.pk == target.id else [*target.full_name, row.name]
-        kept.append(
+        reserved.append(
             ReservedPlace(
                 location=place,
                 kind=Kind.TABLE,
@@ -124,14 +127,14 @@ def keep_outside(target: Located, *, with_managed: bool = False) -> None:
                 owner_group_id=row.owner_group_id,
             )
         )
-    if kept:
-        again = ReservedPlace.objects.filter(of_catalog=target.catalog.id, location__in=[row.location for row in kept])
-        again.delete()
-        ReservedPlace.objects.bulk_create(kept)
+    if reserved:
+        again = [row.location for row in reserved]
+        ReservedPlace.objects.filter(of_catalog=target.catalog.id, location__in=again).delete()
+        ReservedPlace.objects.bulk_create(reserved)
 
 
 def _left_at(definition: dict[str, Any], with_managed: bool) -> str | None:
-    """Where the files of a dropped table stay; of a managed one the system deletes them."""
+    """The place where a dropped table's files stay; None if the system deletes them with the table."""
     place, kind = definition.get("location"), (definition.get("table_type") or "").upper()
     is_iceberg = "metadata_location" in (definition.get("parameters") or {})
     if not place or not (with_managed or kind == EXTERNAL_TABLE or is_iceberg):
@@ -139,13 +142,13 @@ def _left_at(definition: dict[str, Any], with_managed: bool) -> str | None:
     try:
         return locations.canonical(place)
     except Invalid:
-        return None  # nobody could name it
+        return None  # malformed, so no new table can name it either
 
 
 def overlaps(places: Collection[str]) -> Q:
-    """Rows whose `location` is one of these places, a part of one, or what one is a part of.
+    """Rows whose `location` is one of these places, or contains one, or lies in one.
 
-    Of local places also by where the links of this machine lead: a link in one table's place may lead into another's.
+    Local places are compared with symbolic links followed, too: a link in one table's place may lead into another's.
     """
     condition = Q(pk__in=[])
     for place in dict.fromkeys([*places, *_meant(places)]):
@@ -155,23 +158,23 @@ def overlaps(places: Collection[str]) -> Q:
 
 def _meant(places: Iterable[str]) -> Iterator[str]:
     for place in places:
-        with suppress(Invalid):  # nobody could have named what it leads to
+        with suppress(Invalid):  # a malformed place equals no other
             yield locations.canonical(locations.real_path(place))
 
 
 def up_to(place: str) -> list[str]:
-    """The place and all that hold it, outermost first."""
+    """The place and all places that contain it, outermost first."""
     levels = place.split("/")
     return ["/".join(levels[:depth]) for depth in range(3, len(levels) + 1)]
 
 
 def take(actor: Actor, places: Collection[str], kind: Kind, *, but_of: int = 0) -> None:
-    """Use places for a new table or catalog: what is reserved in them is not any more.
+    """Use places for a new table or catalog, and delete the reservations in them.
 
-    What lies in a catalog meets what such objects left, a catalog all that was but what the catalog `but_of` left.
-    Raises Forbidden where the actor may not, in words that name nobody.
+    A table is compared with reservations of tables and the like, a catalog with all, except those of catalog `but_of`.
+    Raises Forbidden, without naming the owner, if a place is reserved for others.
     """
-    rows = list(_met(places, kind).exclude(of_catalog=but_of))
+    rows = list(_overlapping(places, kind).exclude(of_catalog=but_of))
     _require(actor, rows, places, kind)
     alike = [row for row in rows if (row.kind == Kind.CATALOG) == (kind is Kind.CATALOG)]
     whole = [row.pk for row in alike if any(locations.is_under(row.location, p) for p in places)]
@@ -180,13 +183,13 @@ def take(actor: Actor, places: Collection[str], kind: Kind, *, but_of: int = 0) 
 
 
 def require_open(actor: Actor, places: Collection[str]) -> None:
-    """As `take` of a table, taking nothing."""
-    _require(actor, _met(places, Kind.TABLE), places, Kind.TABLE)
+    """Raise Forbidden as `take` does for a table; nothing changes."""
+    _require(actor, _overlapping(places, Kind.TABLE), places, Kind.TABLE)
 
 
-def _met(places: Collection[str], kind: Kind) -> QuerySet[ReservedPlace]:
-    met = ReservedPlace.objects.filter(overlaps(places))
-    return met if kind is Kind.CATALOG else met.exclude(kind=Kind.CATALOG)
+def _overlapping(places: Collection[str], kind: Kind) -> QuerySet[ReservedPlace]:
+    rows = ReservedPlace.objects.filter(overlaps(places))
+    return rows if kind is Kind.CATALOG else rows.exclude(kind=Kind.CATALOG)
 
 
 def _require(actor: Actor, rows: Iterable[ReservedPlace], places: Collection[str], kind: Kind) -> None:
@@ -200,14 +203,14 @@ def _require(actor: Actor, rows: Iterable[ReservedPlace], places: Collection[str
 
 
 def is_left_to(actor: Actor, place: str) -> bool:
-    """Whether a place is in one that is reserved for the actor as its former owner."""
+    """Whether a place lies in one that is reserved for the actor as the former owner."""
     mine = Q(owner_user_id=actor.id) | Q(owner_group_id__in=actor.groups)
     left = ReservedPlace.objects.filter(mine, location__in=up_to(locations.canonical(place)))
     return left.exclude(kind=Kind.CATALOG).exists()
 
 
 def may_use(actor: Actor, row: ReservedPlace, catalog: Located | None = None) -> bool:
-    """Its former owner, and who owns the catalog or the metalake now; where the catalog is gone, who owned that."""
+    """Whether the actor is the former owner, or owns the catalog or metalake; owned it, if the catalog is dropped."""
     if _is_owner(actor, row.owner_user_id, row.owner_group_id):
         return True
     above = catalog or by_id(row.of_catalog)
@@ -224,7 +227,7 @@ def _is_owner(actor: Actor, user_id: int | None, group_id: int | None) -> bool:
 
 
 def hand_over(metalake_id: int, was: Party, to: Party) -> None:
-    """What is reserved for who leaves a metalake goes where the objects go that they owned."""
+    """Give the reservations of a party that leaves a metalake to the party that gets its objects."""
     mine = ReservedPlace.objects.filter(of_metalake=metalake_id)
     user_id, group_id = was
     by_owner = mine.filter(owner_user_id=user_id) if user_id else mine.filter(owner_group_id=group_id)

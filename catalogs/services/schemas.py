@@ -1,4 +1,4 @@
-"""Schemas: one row a level, missing parents made with the target, never dropped while they hold anything."""
+"""Schemas: list, create (with missing parents), load, alter and drop them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from catalogs.secrets import require_values
 from catalogs.services import chains, places
 from catalogs.services.changes import Alteration, require_enabled
 from catalogs.services.finding import find, or_namesake
-from catalogs.services.holding import Held, write_to
+from catalogs.services.holding import Locks, write_to
 from catalogs.stores import SchemaRecord, store_for
 from formats.iceberg.guard import check_limits
 from metalake.blocking import all_of
@@ -28,7 +28,7 @@ from metalake.models import Securable
 
 @dataclass(frozen=True)
 class SchemaList:
-    """The schemas directly below something, by name."""
+    """The schemas directly below a catalog or schema, by name, and when an outside system was asked for them."""
 
     paths: list[HierarchicalSchema]
     taken_at: datetime | None = None
@@ -37,7 +37,7 @@ class SchemaList:
 def list_schemas(
     actor: Actor, container: Address, after: str | None = None, limit: int | None = None, *, refresh: bool = False
 ) -> SchemaList:
-    """The direct children of a catalog or schema that the actor sees, by name; from behind `after`, at most `limit`."""
+    """The schemas directly below a catalog or schema that the actor sees, by name; after `after`, at most `limit`."""
     try:
         parent = find(actor, container)
     except NotFound:
@@ -60,7 +60,7 @@ def list_schemas(
 
 
 def _check_parent(actor: Actor, container: Address) -> None:
-    """Raise what is better than a miss; what a name may be depends on the catalog, so only who sees that is told."""
+    """Raise a better error than NotFound for a wrong name, if the actor sees the catalog, whose rules it reveals."""
     catalog = nearest(container.of_catalog())
     if catalog is None or not policy.sees(actor, catalog):
         return
@@ -71,24 +71,24 @@ def _check_parent(actor: Actor, container: Address) -> None:
 
 
 def create_schema(actor: Actor, address: Address, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
-    """Make a schema with all its missing parents, all of one owner, in one transaction.
+    """Make a schema with all its missing parents, with the same owner, in one transaction.
 
-    In a catalog of ours eight statements at any depth: policy, catalog, chain, two inserts, audit, history, outbox;
-    where rows are locked three more: catalog and chain are read before they are held, too.
+    A managed schema takes eight statements at any depth: policy, catalog, chain, two inserts, audit, history, outbox;
+    with row locks three more, since catalog and chain are also read before they are locked.
     """
     check_limits(properties)
     require_values(properties, kind=Kind.SCHEMA)
 
-    def look(actor: Actor) -> Held:
+    def locate(actor: Actor) -> Locks:
         catalog = chains.catalog_at(actor, address)
         places.require_choice(actor, catalog, {}, properties)  # before the name, which may be a hidden schema's
-        parents = store_for(catalog, Kind.SCHEMA).parents_to_hold(actor, catalog, address.schema or "")
+        parents = store_for(catalog, Kind.SCHEMA).parents_to_lock(actor, catalog, address.schema or "")
         return [(catalog, Lock.HANGS), *parents]
 
     def act(actor: Actor, catalog: Located, *parents: Located) -> Callable[[], SchemaRecord]:
         return store_for(catalog, Kind.SCHEMA).create(actor, address, comment, properties, catalog, *parents)
 
-    end = write_to(actor, look, act, kind=Kind.SCHEMA, after=partial(hold_owner, actor.id))
+    end = write_to(actor, locate, act, kind=Kind.SCHEMA, after=partial(hold_owner, actor.id))
     return end()
 
 
@@ -105,7 +105,7 @@ def load_schema(actor: Actor, address: Address, *, refresh: bool = False, with_f
 
 
 def schema_exists(actor: Actor, address: Address) -> None:
-    """Raise NotFound unless the actor sees the schema, be it only as a way to something below."""
+    """Raise NotFound unless the actor sees the schema, even if only as the way to an object below."""
 
     def allow(schema: Located) -> None:
         if not policy.sees(actor, schema):
@@ -119,16 +119,16 @@ def schema_exists(actor: Actor, address: Address) -> None:
 
 
 def alter_schema(actor: Actor, address: Address, alteration: Alteration) -> tuple[SchemaRecord, dict[str, str]]:
-    """The schema, and its properties as they were before."""
+    """Alter a schema; the schema, and its properties from before."""
     schema = find(actor, address)
     policy.require(actor, operations.ALTER_SCHEMA, schema)
     return store_for(schema, Kind.SCHEMA).alter(actor, address, schema, alteration)
 
 
 def drop_schema(actor: Actor, address: Address, *, cascade: bool = False) -> str | None:
-    """Refused while it holds anything, seen or unseen; cascade is for flat catalogs only.
+    """Drop a schema; why files of its tables stay that its system would have deleted, or None.
 
-    Returns why an outside system was not told to delete files of its tables.
+    Raises NotEmpty unless it is empty, or `cascade` is set, which only flat catalogs support.
     """
     schema = find(actor, address)
     policy.require(actor, operations.DROP_SCHEMA, schema)

@@ -1,7 +1,7 @@
-"""Whether a folder of this machine is the one that the store's tables lie in, and not another of the same path.
+"""Check that a local folder is the one that the store's tables lie in, not another one with the same path.
 
-A folder that all nodes share carries a file with a random id, which the store knows too. A home that was not shared, a
-mount that failed and a folder that another setting names lack it: what is not found there is not known to be gone.
+A folder shared by all nodes has a file with a random id, which the store knows too. A home that is not shared, a mount
+that failed or a folder of another setting lack it; a table's file that is missing there may still exist elsewhere.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from providers.places import named_places, own_warehouse
 log = logging.getLogger(__name__)
 
 MARKER = ".metalake-folder"
-SHARED = "folder "  # and its path
+SHARED = "folder "  # followed by its path
 
 
 def roots() -> list[str]:
-    """The folders that this process may delete below, as its settings name them."""
+    """The folders below which this process may delete, as its settings name them."""
     home = str(settings.METALAKE_HOME)
     own = own_warehouse()
     named = [*([own] if is_local(own) else []), f"{home}/warehouse", home, *settings.METALAKE_FILE_LOCATIONS]
@@ -39,16 +39,16 @@ def roots() -> list[str]:
 
 
 def root_of(place: str) -> str | None:
-    """The innermost of these that a local place lies in, links followed; None where it lies in none."""
+    """The innermost of the `roots` that contains a local place, links followed; None if none does."""
     real = real_path(place)
     holding = [root for root in roots() if is_under(real, real_path(root))]
     return max(holding, key=lambda root: len(real_path(root)), default=None)
 
 
 def require_here(places: Iterable[str], of_catalog: Iterable[str]) -> None:
-    """Raise NotHere unless the local ones of a table's places lie in folders that are the store's own.
+    """Raise NotHere unless a table's local places lie in folders that the store knows.
 
-    The catalog's folders that hold them are there too: we never remove one, so a missing one is a mount's.
+    The catalog's folders around them must exist too: we never remove one, so a missing one means a missing mount.
     """
     folders = list(_local(of_catalog))
     for place in _local(places):
@@ -69,11 +69,11 @@ def require_here(places: Iterable[str], of_catalog: Iterable[str]) -> None:
 
 
 def _why_not(root: str, known: str | None) -> str:
-    """What is wrong with a folder of this process; "" where nothing is."""
+    """Why a folder is not the one that the store knows; "" if it is."""
     if not os.path.isdir(real_path(root)):
         return f"The folder {root} is not there: is its file system mounted?"
     marker = _marker(root)
-    if known is None:  # by this path; it may have another one elsewhere
+    if known is None:  # under this path; another node may know it under another one
         known = marker if marker and Shared.objects.filter(name__startswith=SHARED, value=marker).exists() else None
     if known is None:
         return f"The folder {root} is not known to the store: start a server that reaches it"
@@ -89,7 +89,7 @@ def _why_not(root: str, known: str | None) -> str:
 
 
 def mark(file: str) -> None:
-    """Let the store know the folder that a table's file lies in, if it does not yet and the file is seen there."""
+    """Record the folder of a table's file in the store, unless it is known, if the file exists there."""
     for place in _local([file]):
         root = root_of(place)
         if root and sharing.known(SHARED + root) is None and os.path.exists(real_path(place)):
@@ -97,7 +97,7 @@ def mark(file: str) -> None:
 
 
 def mark_used() -> None:
-    """At the start of a server: let the store know each folder that catalogs lie in and that holds their files."""
+    """Record each folder that has catalogs' files in the store; called at the start of a server."""
     for root, catalogs in _used().items():
         if sharing.known(SHARED + root) is None and _holds_their_files(catalogs):
             _mark(root)
@@ -121,7 +121,7 @@ def _local(places: Iterable[str]) -> Iterator[str]:
 
 
 def _holds_their_files(catalogs: Iterable[Catalog]) -> bool:
-    """Whether tables are found in it, or there are none to be found: an empty mount point is marked by nobody."""
+    """Whether a table's file exists in it, or there are no tables: an empty mount point must not be recorded."""
     newest = [Table.objects.filter(below(row.lineage)).order_by("-pk").first() for row in catalogs]
     files = [row.metadata_location for row in newest if row and is_local(row.metadata_location)]
     return not files or any(os.path.exists(real_path(file)) for file in files)
@@ -129,7 +129,7 @@ def _holds_their_files(catalogs: Iterable[Catalog]) -> bool:
 
 def _mark(root: str) -> None:
     try:
-        if root in roots()[:2]:  # the server's own
+        if root in roots()[:2]:  # the server's own folders
             os.makedirs(real_path(root), exist_ok=True)
         sharing.agree(SHARED + root, _marker(root) or _write_marker(root))
     except OSError as failure:
@@ -145,7 +145,7 @@ def _marker(root: str) -> str | None:
 
 
 def _write_marker(root: str) -> str:
-    """Written once: of two processes, on whatever machines, both go on with what the first wrote."""
+    """Write the marker file unless it exists; of two processes, on any machines, both use the first one's marker."""
     path = os.path.join(real_path(root), MARKER)
     draft = f"{path}.{token_hex(4)}"
     with open(draft, "x") as file:

@@ -1,4 +1,4 @@
-"""What a table of ours knows of its metadata files: which of them are its past, and which this server wrote for it."""
+"""The metadata files of one managed table: which of them belong to its history, and which this server wrote for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 class TableFiles:
-    """What one table knows of its metadata files. Raises MetalakeError where its metadata cannot be read."""
+    """One table's pointer, metadata and audit. Raises MetalakeError if its metadata cannot be read."""
 
     def __init__(self, located: Located, own_files: MetadataFiles) -> None:
         self.id, self.files = located.id, own_files
@@ -28,26 +28,26 @@ class TableFiles:
         self.audit = AuditEntry.objects.filter(object_id=located.id)
 
     def knows(self, path: str) -> bool:
-        """Whether the pointer or the log names a file, or a commit did: then it is the table's past, not a kill's."""
+        """Whether the pointer, the log or an audited commit names a file, so that it is part of the table's past."""
         name = os.path.basename(path)
-        is_first = name.startswith("00000-")  # which the audit does not name
+        is_first = name.startswith("00000-")  # the audit does not name the first file
         if is_first or name == os.path.basename(self.pointer) or name in logged_names(self.metadata):
             return True
         is_wanted = str((self.metadata.get("properties") or {}).get(DELETES_OLD, "")).lower() != "true"
         return is_wanted and name in self._committed
 
     def wrote(self, path: str) -> bool:
-        """Whether this server wrote a file for the table; of one that was registered, what follows a commit here."""
+        """Whether this server wrote a file for the table; for a registered table, only files after a commit here."""
         try:
             locations.normalise(path)
         except Invalid:
-            return False  # we write to no such place
+            return False  # the server never writes to such a place
         try:
             metadata = orjson.loads(files.read_metadata(self.files.io, path))
         except (NotFound, TooLarge):
             return False
         except (Invalid, orjson.JSONDecodeError):
-            return self._was_made_here  # a part of one; what others bring is whole
+            return self._was_made_here  # an incomplete file; registered tables bring complete ones only
         if not isinstance(metadata, dict) or _uuid(metadata) != _uuid(self.metadata):
             return False
         follows = [entry.get("metadata-file") for entry in metadata.get("metadata-log") or ()][-1:]

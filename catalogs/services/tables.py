@@ -1,4 +1,4 @@
-"""Tables: listed, loaded, created, registered, altered, renamed and dropped, whichever store keeps them."""
+"""Tables: list, load, create, register, alter, rename and drop them, whatever their store."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def list_tables(
     refresh: bool = False,
     iceberg: bool = False,
 ) -> LeafList:
-    """The names that the actor may load, in order; from behind `after`, at most `limit`.
+    """The names of tables that the actor may load, in order; after `after`, at most `limit`.
 
-    With `iceberg`, those of an outside catalog that are in another format are left out.
+    With `iceberg`, outside tables in another format are left out.
     """
     schema = schema_to_list(actor, address)
     listing = store_for(schema, Kind.TABLE).listing(actor, schema, refresh=refresh, iceberg=iceberg)
@@ -45,7 +45,7 @@ def list_tables(
 def load_table(
     actor: Actor, address: Address, holding: Iterable[Privilege] = (), *, refresh: bool = False
 ) -> TableRecord:
-    """One statement beside the caller's identity; the metadata comes from memory where it was read before.
+    """Load a table in one statement, beside those for the caller; metadata that was read before comes from the cache.
 
     Raises Forbidden unless each privilege in `holding` is effective on the table, as all are for its owners.
     """
@@ -63,7 +63,7 @@ def load_table(
 
 
 def load_iceberg_table(actor: Actor, address: Address, *, refresh: bool = False) -> TableRecord:
-    """A table with its Iceberg metadata. Raises NotFound for one that is in another format."""
+    """A table with its Iceberg metadata. Raises NotFound for a table in another format."""
     table = load_table(actor, address, refresh=refresh)
     return store_for(table.published, Kind.TABLE).pointers.read(table)
 
@@ -77,20 +77,21 @@ def _exercise(privilege: Privilege) -> operations.Operation:
 
 
 def native_parts(table: TableRecord) -> dict[str, Any]:
-    """The native wire's table without its name and audit."""
+    """The native wire's JSON of a table, without its name and audit information."""
     return store_for(table.published, Kind.TABLE).parts(table)
 
 
 def load_partitions(actor: Actor, address: Address, *, to_write: bool = False) -> PartitionStore:
-    """The partitions of a table that the actor may load; before a write the table is asked for anew, since a namesake
-    made outside may have its place by now. Raises Unsupported where its tables have none to manage.
+    """The partitions of a table that the actor may load. Raises Unsupported if there are none to manage.
+
+    Before a write the table is read anew from its system, since another table may have its name there by now.
     """
     table = load_table(actor, address, refresh=to_write)
     return store_for(table.published, Kind.TABLE).partitions(table)
 
 
 def load_audit(table: TableRecord) -> AuditInfo:
-    """Who made a table and changed it last, in one statement."""
+    """Who created a table and changed it last, in one statement."""
     row = Securable.objects.filter(pk=table.published.id).first()
     if row is None:
         raise table.published.missing()
@@ -98,7 +99,7 @@ def load_audit(table: TableRecord) -> AuditInfo:
 
 
 def table_exists(actor: Actor, address: Address, *, iceberg: bool = False) -> None:
-    """Raise NotFound unless the actor may load the table; with `iceberg`, of one in another format, too."""
+    """Raise NotFound unless the actor may load the table; with `iceberg`, also for a table in another format."""
 
     def allow(table: Located) -> None:
         if not policy.sees(actor, table):
@@ -112,28 +113,28 @@ def table_exists(actor: Actor, address: Address, *, iceberg: bool = False) -> No
 
 
 def create_native_table(actor: Actor, address: Address, asked: CreateTableRequest) -> TableRecord:
-    """A table as the native wire describes it."""
+    """Create a table from a native request."""
     require_values(asked.properties, kind=Kind.TABLE)
     home = meet_home(actor, address)
     return store_for(home, Kind.TABLE).create(actor, address, home, asked)
 
 
 def alter_native_table(actor: Actor, address: Address, updates: Sequence[Any]) -> TableRecord:
-    """The native wire's changes, all or none."""
+    """Apply the native wire's updates to a table, all or none."""
     table = _find(actor, address)
     policy.require(actor, operations.ALTER_TABLE, table)
     return store_for(table, Kind.TABLE).alter(actor, address, table, updates)
 
 
 def create_table(actor: Actor, address: Address, draft: TableDraft, *, stage: bool = False) -> TableRecord:
-    """An Iceberg table; one that is staged is described and not kept."""
+    """Create an Iceberg table; a staged one is described, but not stored."""
     check_segment(address.leaf or "", Kind.TABLE)
     home = meet_home(actor, address)
     return store_for(home, Kind.TABLE).pointers.create(actor, address, home, draft, stage=stage)
 
 
 def register_table(actor: Actor, address: Address, metadata_location: str, *, overwrite: bool = False) -> TableRecord:
-    """Take over an Iceberg table whose metadata file is there already."""
+    """Register an Iceberg table by its existing metadata file."""
     if overwrite:
         raise Unsupported("Registering over an existing table is not supported; drop it first.", kind=Kind.TABLE)
     check_segment(address.leaf or "", Kind.TABLE)
@@ -142,9 +143,10 @@ def register_table(actor: Actor, address: Address, metadata_location: str, *, ov
 
 
 def rename_table(actor: Actor, source: Address, target: Address, *, iceberg: bool = False) -> Located:
-    """In its schema by whoever may alter it; to another schema by its owner, who may create there.
+    """Rename a table; the table with its new name.
 
-    With `iceberg`, an outside table in another format is none. Returns the table as it is called then.
+    Who may alter it may rename it in its schema; its owner may move it to a schema where they may create tables. With
+    `iceberg`, raises NotFound for an outside table in another format.
     """
     check_segment(target.leaf or "", Kind.TABLE)
     if (source.metalake, source.catalog) != (target.metalake, target.catalog):
@@ -154,16 +156,16 @@ def rename_table(actor: Actor, source: Address, target: Address, *, iceberg: boo
 
 
 def rename_native_table(actor: Actor, source: Address, target: Address) -> TableRecord:
-    """The same, and the table as it was then: no right is asked for that again, which may be lost meanwhile."""
+    """Rename a table and load it; its rights are not checked again for that, since they may be lost by the move."""
     table = rename_table(actor, source, target)
     return store_for(table, Kind.TABLE).load(actor, table, as_published=True)
 
 
 def drop_table(actor: Actor, address: Address, *, purge: bool = False, iceberg: bool = False) -> str | None:
-    """The table goes now; with purge, the files of one of ours follow in the background.
+    """Drop a table; with `purge`, the files of a managed one are deleted in the background.
 
-    With `iceberg`, an outside table in another format is none. Returns why an outside system was not told to delete
-    files that go with the table there.
+    Returns why files stay that an outside system would have deleted, or None. With `iceberg`, raises NotFound for an
+    outside table in another format.
     """
     table = _find(actor, address)
     policy.require(actor, operations.DROP_TABLE, table)

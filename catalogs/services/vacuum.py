@@ -1,9 +1,9 @@
-"""What kills leave on this machine's disks: metadata files that no pointer ever named, folders with nothing in them.
+"""Find and remove what killed processes leave on this machine's disks: unnamed metadata files and empty folders.
 
-Nothing else removes them. A file goes only where all of this holds: it lies in a place of one of our tables, reached by
-no link; its name and content say that this server wrote it for that table; no pointer, log or commit names it; it is a
-day old. All is looked at again with the table's row locked, and a commit that is under way looks, with the same lock,
-whether its file is there (`commits`).
+A file is removed only if all of this is true: it lies in a place of a managed table, without links on the way; its name
+and content show that this server wrote it for that table; no pointer, log or commit names it; it is a day old. All is
+checked again with the table's row locked, and a commit checks under the same lock that its file still exists
+(`managed.pointers`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from django.db.models import QuerySet
 from catalogs.lookup import by_id
 from catalogs.models import Catalog, LocationClaim, ReservedPlace, Table
 from catalogs.services import claims
-from catalogs.services.opening import files_in, kept_provider, provider_of
+from catalogs.services.opening import files_in, provider_of, provider_with_locations
 from catalogs.services.table_files import TableFiles, logged_names, metadata_at
 from catalogs.stores import keeps_tables_here
 from formats.iceberg import locations, metadata_json
@@ -52,7 +52,7 @@ class Orphan:
 
 @dataclass(frozen=True)
 class EmptyFolder:
-    """A folder of a table that never came to be, or is gone; `age` in seconds is that of its newest entry."""
+    """An empty folder of a table that was never made or was dropped; `age` in seconds is that of its newest entry."""
 
     path: str
     age: float
@@ -62,7 +62,7 @@ class EmptyFolder:
 
 @dataclass(frozen=True)
 class Left:
-    """What was not looked at, or not wholly, and why."""
+    """What was not searched completely, and why."""
 
     what: str
     why: str
@@ -72,7 +72,7 @@ Finding = Orphan | EmptyFolder | Left
 
 
 def now() -> float:
-    """The store's clock, or this machine's where that is behind it, so that no file is taken for older than it is."""
+    """The earlier one of the store's clock and this machine's, so that no file seems older than it is."""
     here = time.time()
     if connection.vendor != "postgresql":
         return here
@@ -89,7 +89,7 @@ OPERATOR = _Operator()
 
 
 class Vacuum:
-    """One look at all that our tables have on this machine's disks; `age` is how old what it finds is at least."""
+    """One search of the managed tables' places on this machine's disks; findings are at least `age` seconds old."""
 
     def __init__(self, age: float = DAY) -> None:
         self.age = max(age, DAY)
@@ -106,9 +106,9 @@ class Vacuum:
                 yield from self._beside_tables(row, provider.files)
 
     def remove(self, finding: Orphan | EmptyFolder) -> bool:
-        """Whether it was removed: it is looked at once more, and stays where anything changed.
+        """Check a finding once more and remove it; False if anything has changed.
 
-        Raises OSError, MetalakeError where the table cannot be read, OperationalError where others hold it for long.
+        Raises OSError, MetalakeError if the table cannot be read, OperationalError if others lock it for long.
         """
         return self._remove_file(finding) if isinstance(finding, Orphan) else self._remove_folder(finding)
 
@@ -146,7 +146,7 @@ class Vacuum:
                     yield orphan
 
     def _why_not(self, place: str, own_files: MetadataFiles) -> str:
-        """Why nothing is removed in a place; "" where it may be."""
+        """Why nothing may be removed in a place; "" if it may."""
         try:
             locations.check_allowed(place, own_files.allowed, file_roots=own_files.file_roots)
         except Invalid as refusal:
@@ -159,18 +159,20 @@ class Vacuum:
 
     @cached_property
     def _outside(self) -> list[str]:
-        """The places of catalogs whose tables an outside system keeps."""
+        """The places of catalogs with outside tables."""
         places: list[str] = []
         for row in Catalog.objects.all():
             with suppress(MetalakeError):
-                provider = kept_provider(row.pk, row.provider, row.properties)
+                provider = provider_with_locations(row.pk, row.provider, row.properties)
                 if not keeps_tables_here(row):
                     places += provider.locations()
         return places
 
     @cached_property
     def _named_anywhere(self) -> set[str]:
-        """Names of files that any pointer or log names; a log that cannot be read keeps its own table's alone."""
+        """Names of files that any table's pointer or log names; unreadable logs are left out, for they matter only to
+        their own tables, which are not searched then.
+        """
         named: set[str] = set()
         for row in Catalog.objects.all():
             for pointer in list(_tables_of(row).values_list("metadata_location", flat=True)):
@@ -200,12 +202,12 @@ class Vacuum:
             locations.require_deletable(orphan.path)
             if not self._unlink(orphan.path):
                 return False
-            told = (Kind.TABLE, located.id, located.full_name, located.metalake.id)
-            record(event_of(OPERATOR, "table.orphan_removed", *told, file=orphan.path))
+            target = (Kind.TABLE, located.id, located.full_name, located.metalake.id)
+            record(event_of(OPERATOR, "table.orphan_removed", *target, file=orphan.path))
             return True
 
     def _unlink(self, path: str) -> bool:
-        """By its folder's handle, so that nothing that is put in the way now leads elsewhere."""
+        """Delete a file through its folder's handle, so that a link put in its path meanwhile is not followed."""
         folder, name = os.path.split(path)
         if os.path.realpath(folder) != folder:
             return False
@@ -224,42 +226,42 @@ class Vacuum:
     # Folders
 
     def _beside_tables(self, row: Catalog, own_files: MetadataFiles) -> Iterator[Finding]:
-        kept = self._kept()
+        in_use = self._folders_in_use()
         for root in own_files.allowed:
             if not locations.is_local(root) or self._why_not(root, own_files):
                 continue
-            for path, age in _empty(os.path.realpath(_path(root)), kept):
+            for path, age in _empty(os.path.realpath(_path(root)), in_use):
                 if age >= self.age:
                     yield EmptyFolder(path, age, row.pk, row.name)
 
-    def _kept(self) -> set[str]:
-        """Folders that are somebody's: nothing in them is looked at."""
+    def _folders_in_use(self) -> set[str]:
+        """Folders that are claimed, reserved or of outside catalogs; they are not searched for empty folders."""
         named = [
             *LocationClaim.objects.values_list("location", flat=True),
             *ReservedPlace.objects.values_list("location", flat=True),
             *self._outside,
         ]
-        kept = set()
+        in_use = set()
         for place in filter(locations.is_local, named):
             with suppress(Invalid):
-                kept.add(locations.real_path(place))
-        return kept
+                in_use.add(locations.real_path(place))
+        return in_use
 
     def _remove_folder(self, empty: EmptyFolder) -> bool:
         place = f"file://{empty.path}"
         with transaction.atomic():
             claims.take_turn(empty.catalog_id)
-            kept = self._kept()
-            if claims.overlapping([place]).exists() or any(_holds(empty.path, folder) for folder in kept):
+            in_use = self._folders_in_use()
+            if claims.overlapping([place]).exists() or any(_holds(empty.path, folder) for folder in in_use):
                 return False
-            if [path for path, age in _empty(empty.path, kept) if age >= self.age] != [empty.path]:
+            if [path for path, age in _empty(empty.path, in_use) if age >= self.age] != [empty.path]:
                 return False
             try:
                 for name in os.listdir(empty.path):
                     os.rmdir(os.path.join(empty.path, name))
                 os.rmdir(empty.path)
             except OSError:
-                return False  # something came into it
+                return False  # it is not empty any more
         return True
 
 
@@ -272,12 +274,12 @@ def _name(located: Located) -> str:
 
 
 def _path(place: str) -> str:
-    """A local place as a path, no links followed."""
+    """The path of a local place, without following links."""
     return locations.normalise(place).removeprefix("file://")
 
 
 def _lies_straight(place: str, folder: str) -> bool:
-    """Whether a place lies in a folder, and no link of this machine is on the way from there."""
+    """Whether a place lies in a folder, with no symbolic link between them."""
     if not locations.is_local(folder) or not locations.is_under(place, folder):
         return False
     steps = locations.steps_below(place, folder)
@@ -285,7 +287,7 @@ def _lies_straight(place: str, folder: str) -> bool:
 
 
 def _written_here(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The files below a folder that are called as ours are; links are neither followed nor taken for files."""
+    """The files below a folder whose names have the form of ours; links are neither followed nor returned."""
     for above, _, names in os.walk(os.path.realpath(folder)):
         for name in filter(metadata_json.WRITTEN.fullmatch, names):
             path = os.path.join(above, name)
@@ -295,17 +297,17 @@ def _written_here(folder: str) -> Iterator[tuple[str, os.stat_result]]:
                     yield path, status
 
 
-def _empty(root: str, kept: Collection[str]) -> Iterator[tuple[str, float]]:
-    """The folders in a root, or it itself, that hold `data` and `metadata` with nothing in them, and their ages."""
+def _empty(root: str, in_use: Collection[str]) -> Iterator[tuple[str, float]]:
+    """The folders in a root, or the root itself, that contain only empty `data` and `metadata` folders; with ages."""
     for above, folders, names in os.walk(root):
-        if above in kept:
+        if above in in_use:
             folders.clear()
             continue
         parts = [os.path.join(above, name) for name in folders]
         if names or not parts or not MADE_FOR_A_TABLE.issuperset(folders):
             continue
         with suppress(OSError):
-            if not any(path in kept or os.path.islink(path) or os.listdir(path) for path in parts):
+            if not any(path in in_use or os.path.islink(path) or os.listdir(path) for path in parts):
                 yield above, now() - max(os.lstat(path).st_mtime for path in (above, *parts))
 
 

@@ -1,4 +1,4 @@
-"""`manage.py check_tables`: whether every table that is ours has its metadata file where the store says."""
+"""`manage.py check_tables`: check that every managed table has its metadata file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py reserved_places`: what was dropped without purge and keeps its place; released where nobody else can."""
+"""`manage.py reserved_places`: list the reserved places of dropped objects, and release those of dropped catalogs."""
 
 from __future__ import annotations
 

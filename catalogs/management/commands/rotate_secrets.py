@@ -40,16 +40,16 @@ class Command(BaseCommand):
         newest = keyring.add() if adds else keyring.newest()
         if adds:
             self.stdout.write(f"Added the master key {newest.id} to {settings.METALAKE_SECRET_KEYS_FILE}.")
-        progress, told = vault.Progress(0, 0, ()), time.monotonic()
+        progress, reported_at = vault.Progress(0, 0, ()), time.monotonic()
         for progress in vault.rewrap(batch):
-            if time.monotonic() - told > 1:
-                told = time.monotonic()
+            if time.monotonic() - reported_at > 1:
+                reported_at = time.monotonic()
                 self.stdout.write(f"  {progress.done:,} of {progress.total:,} data keys are under {newest.id}")
         self.stdout.write(f"{progress.done:,} of {progress.total:,} data keys are under {newest.id}.")
         if progress.stuck:
-            told_of = "\n".join(progress.stuck[:SHOWN])
+            reasons = "\n".join(progress.stuck[:SHOWN])
             more = f"\nand {len(progress.stuck) - SHOWN:,} more" if len(progress.stuck) > SHOWN else ""
-            raise CommandError(f"{len(progress.stuck):,} data keys did not open:\n{told_of}{more}")
+            raise CommandError(f"{len(progress.stuck):,} data keys did not open:\n{reasons}{more}")
         self._say_what_is_next(newest.id)
 
     def _say_what_is_next(self, newest: str) -> None:

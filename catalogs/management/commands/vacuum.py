@@ -1,4 +1,4 @@
-"""`manage.py vacuum`: what kills left on this machine's disks; shown, or with --delete removed."""
+"""`manage.py vacuum`: list files that killed processes left on this machine's disks, or remove them with --delete."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Command(BaseCommand):
             raise CommandError("--days is 1 or more: a younger file may belong to a commit that is under way.")
         vacuum, delete = Vacuum(options["days"] * DAY), options["delete"]
         done: list[Orphan | EmptyFolder] = []
-        for found in vacuum.find():
-            if isinstance(found, Left):
-                self.stdout.write(f"left     {found.what}: {found.why}")
-            elif delete and (why := _remove(vacuum, found)):
-                self.stdout.write(f"kept     {_shown(found)}: {why}")
+        for finding in vacuum.find():
+            if isinstance(finding, Left):
+                self.stdout.write(f"left     {finding.what}: {finding.why}")
+            elif delete and (why := _remove(vacuum, finding)):
+                self.stdout.write(f"kept     {_shown(finding)}: {why}")
             else:
-                self.stdout.write(f"{'removed' if delete else 'found':<8} {_shown(found)}")
-                done.append(found)
-        files = [found.size for found in done if isinstance(found, Orphan)]
+                self.stdout.write(f"{'removed' if delete else 'found':<8} {_shown(finding)}")
+                done.append(finding)
+        files = [finding.size for finding in done if isinstance(finding, Orphan)]
         what = f"{len(files)} metadata files ({sum(files):,} bytes) and {len(done) - len(files)} empty folders"
         if delete:
             self.stdout.write(f"Removed {what}.")
@@ -42,16 +42,16 @@ class Command(BaseCommand):
             self.stdout.write("Nothing is to be removed.")
 
 
-def _remove(vacuum: Vacuum, found: Orphan | EmptyFolder) -> str:
-    """Why it was not removed; "" where it was."""
+def _remove(vacuum: Vacuum, finding: Orphan | EmptyFolder) -> str:
+    """Remove a finding; "", or why it was not removed."""
     try:
-        return "" if vacuum.remove(found) else "it changed meanwhile"
+        return "" if vacuum.remove(finding) else "it changed meanwhile"
     except (OSError, MetalakeError, OperationalError) as failure:
         return f"it cannot be removed ({failure})"
 
 
-def _shown(found: Orphan | EmptyFolder) -> str:
-    days = f"{found.age / DAY:.1f} days"
-    if isinstance(found, Orphan):
-        return f"{found.path}  {found.size:,} bytes  {days}  table {found.table}"
-    return f"{found.path}  empty  {days}  catalog {found.catalog}"
+def _shown(finding: Orphan | EmptyFolder) -> str:
+    days = f"{finding.age / DAY:.1f} days"
+    if isinstance(finding, Orphan):
+        return f"{finding.path}  {finding.size:,} bytes  {days}  table {finding.table}"
+    return f"{finding.path}  empty  {days}  catalog {finding.catalog}"
