@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from django.db import Error
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Count, Max, Q
 from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -18,6 +19,7 @@ from providers import lines
 from providers.base import Storage
 
 LABELS = ["catalog"]
+_STATE = RefreshRun.State
 
 
 class OutsideCatalogs(Collector):
@@ -56,28 +58,32 @@ class OutsideNames(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         names = GaugeMetricFamily("metalake_outside_catalog", "Its names", labels=["catalog", "metalake", "name"])
         try:
-            for pk, metalake, name in _outside().values_list("pk", "parent__name", "name"):
+            for pk, metalake, name in _outside():
                 names.add_metric([str(pk), metalake, name], 1)
         except Error:
             return
         yield names
 
 
-def _outside() -> QuerySet[Catalog]:
-    rows = Catalog.objects.values_list("pk", "provider", "properties")
-    outside = [pk for pk, name, properties in rows if storage_in(name, properties, Kind.CATALOG) == Storage.EXTERNAL]
-    return Catalog.objects.filter(pk__in=outside)
+def _outside(**among: Any) -> list[tuple[int, str, str]]:
+    """Ids of catalogs of which something lies outside, with the names of their metalakes and their own; one read."""
+    rows = Catalog.objects.filter(**among).values_list("pk", "parent__name", "name", "provider", "properties")
+    return [
+        (pk, metalake, name)
+        for pk, metalake, name, provider, properties in rows
+        if storage_in(provider, properties, Kind.CATALOG) == Storage.EXTERNAL
+    ]
 
 
 def _walks() -> Iterator[GaugeMetricFamily]:
+    """Of the catalogs that were walked alone: all others are not looked at."""
     age = GaugeMetricFamily("metalake_refresh_age_seconds", "Since the last whole walk began", labels=LABELS)
     failed = GaugeMetricFamily("metalake_refresh_failed", "Whether the newest walk that ended failed", labels=LABELS)
-    done, broken = (
-        Max("refreshes__started_at", filter=Q(refreshes__state=state))
-        for state in (RefreshRun.State.DONE, RefreshRun.State.FAILED)
-    )
-    rows = _outside().annotate(done=done, broken=broken)
-    for pk, walked, broke in rows.values_list("pk", "done", "broken"):
+    done, broken = (Max("started_at", filter=Q(state=state)) for state in (_STATE.DONE, _STATE.FAILED))
+    ended = RefreshRun.objects.filter(state__in=(_STATE.DONE, _STATE.FAILED)).values_list("in_catalog_id")
+    walks = {pk: (walked, broke) for pk, walked, broke in ended.annotate(done=done, broken=broken)}
+    for pk, _, _ in _outside(pk__in=ended.values("in_catalog_id")):
+        walked, broke = walks.get(pk, (None, None))
         if walked:
             age.add_metric([str(pk)], (timezone.now() - walked).total_seconds())
         if walked or broke:

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
@@ -180,3 +182,17 @@ def test_monitors_learn_names_with_the_token_alone(settings: Any, benches: dict[
     assert '"deep"' not in told and '"demo"' not in told
     named = Client().get("/metrics", headers={"Authorization": "Bearer a token of many letters"}).content.decode()
     assert walked in named and names in named
+
+
+def test_a_scrape_reads_each_catalog_once(settings: Any, benches: dict[str, Bench], deep: Catalog) -> None:
+    settings.METALAKE_METRICS_TOKEN = "a token of many letters"
+    refresh.carry_on(refresh.begin(deep.pk, here=True).pk)
+
+    def reads(**headers: str) -> list[str]:
+        with CaptureQueriesContext(connection) as asked:
+            assert Client().get("/metrics", headers=headers).status_code == 200
+        return [query["sql"] for query in asked.captured_queries if '"catalogs_catalog"."provider"' in query["sql"]]
+
+    (walked,) = reads()
+    assert "catalogs_refreshrun" in walked  # only those that were walked
+    assert len(reads(Authorization="Bearer a token of many letters")) == 2  # and all of them, for their names
