@@ -8,7 +8,7 @@ import sys
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "metalake.settings")
-    if sys.argv[1:2] == ["serve"]:  # its processes count together, which is for whoever counts to know from the start
+    if sys.argv[1:2] == ["serve"]:  # before any module with a counter is loaded: its processes share their counts
         from metalake import meters
 
         meters.share()

@@ -1,4 +1,4 @@
-"""Where a request comes from, as failures are counted: the address of the client, behind proxies that are trusted.
+"""The client's address by which failures are counted, read behind trusted proxies.
 
 Source of the headers' forms: RFC 7239 for Forwarded; X-Forwarded-For is a list to which each proxy appends its peer.
 """
@@ -18,7 +18,7 @@ from metalake.errors import Invalid
 log = logging.getLogger(__name__)
 
 UNIX = "unix"
-IPV6_PREFIX = 64  # what one customer is given; whoever has a /64 has all of it
+IPV6_PREFIX = 64  # bits: a customer gets at least a /64, so all its addresses count as one
 _FORWARDED_FOR = re.compile(r'(?:^|;)\s*for="?([^";,]*)"?\s*(?=;|$)', re.IGNORECASE)
 
 Address = IPv4Address | IPv6Address
@@ -26,7 +26,7 @@ Address = IPv4Address | IPv6Address
 
 @dataclass(frozen=True)
 class Proxies:
-    """The proxies whose word is taken: networks, and whoever comes by a socket that has no address."""
+    """The trusted proxies: networks, and with `unix` every peer on a socket without an address."""
 
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
     unix: bool = False
@@ -52,17 +52,17 @@ def parse_proxies(entries: Iterable[str]) -> Proxies:
 
 
 def client_of(meta: Mapping[str, Any], proxies: Proxies) -> str:
-    """The client's address as it is counted: IPv4 as it is, IPv6 as its /64, "" where there is none.
+    """The client's address as it is counted: IPv4 as it is, IPv6 as its /64, "" if there is none.
 
-    Headers are believed only of trusted proxies, and from the right only: of what they say, the first hop that is not
-    such a proxy itself. One that cannot be read counts as the proxy that passed it on.
+    Headers count only if a trusted proxy sent them. They are read from the right: the client is the first hop that is
+    no trusted proxy. If a hop cannot be read, the proxy that passed it on counts as the client.
     """
     peer = meta.get("REMOTE_ADDR") or ""
     if "HTTP_X_FORWARDED_FOR" not in meta and "HTTP_FORWARDED" not in meta:
         return counted(peer)
     last = _read(peer)
     if last not in proxies:
-        _tell_once(peer)
+        _warn_once(peer)
         return counted(peer)
     for hop in reversed(_hops(meta)):
         known = _read(hop)
@@ -75,14 +75,14 @@ def client_of(meta: Mapping[str, Any], proxies: Proxies) -> str:
 
 
 def is_trusted(peer: str, proxies: Proxies) -> bool:
-    """Whether what it says of its clients is believed: a proxy that is trusted, or one on this machine."""
+    """Whether the peer's headers about its clients count: a trusted proxy, or a peer on this machine."""
     address = _read(peer)
     return address in proxies or (address is not None and address.is_loopback)
 
 
 @lru_cache(maxsize=10_000)
 def counted(address: str) -> str:
-    """Under what failures from an address are counted together."""
+    """The form of an address under which its failures are counted."""
     known = _read(address)
     if isinstance(known, IPv6Address):
         return str(ip_network((int(known), IPV6_PREFIX), strict=False))
@@ -90,17 +90,17 @@ def counted(address: str) -> str:
 
 
 def _hops(meta: Mapping[str, Any]) -> list[str]:
-    """The client and the proxies after it, as the last proxy was told.
+    """The client and the proxies after it, as the headers list them; empty if the two headers disagree.
 
-    A proxy writes one of the two headers and passes the other one on as its client sent it: where they end
-    differently nothing can be believed.
+    A proxy appends to one of the two headers and passes the other one on as its client sent it, so headers that
+    disagree prove nothing.
     """
     lists = []
     if "HTTP_X_FORWARDED_FOR" in meta:
         lists.append([hop.strip() for hop in meta["HTTP_X_FORWARDED_FOR"].split(",")])
     if "HTTP_FORWARDED" in meta:
         elements = meta["HTTP_FORWARDED"].split(",")
-        lists.append([found[1] if (found := _FORWARDED_FOR.search(each)) else "" for each in elements])
+        lists.append([match[1] if (match := _FORWARDED_FOR.search(each)) else "" for each in elements])
     return lists[0] if _agree(lists) else []
 
 
@@ -110,28 +110,29 @@ def _agree(lists: Collection[list[str]]) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _read(hop: str) -> Address | None:
-    """An address with or without a port; None for what names none, such as `unknown` or a socket's path."""
+    """The address in a hop, with or without a port; None if it has none, such as `unknown` or a socket's path."""
     text = hop.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
         text = text.partition(":")[0]
     try:
-        found = ip_address(text)
+        address = ip_address(text)
     except ValueError:
         return None
-    if isinstance(found, IPv6Address) and found.ipv4_mapped:
-        return found.ipv4_mapped
-    return found
+    if isinstance(address, IPv6Address) and address.ipv4_mapped:
+        return address.ipv4_mapped
+    return address
 
 
-_told: list[str] = []
+_has_warned = False
 
 
-def _tell_once(peer: str) -> None:
-    """An operator who forgot the setting should learn it before all clients are counted as one."""
-    if not _told:
-        _told.append(peer)
+def _warn_once(peer: str) -> None:
+    """Warn the operator who forgot the setting: all clients of this proxy would be counted as one."""
+    global _has_warned
+    if not _has_warned:
+        _has_warned = True
         log.warning(
             "%s says that it passes requests on for others; METALAKE_TRUSTED_PROXIES does not name it, so failed "
             "sign-ins of all its clients count as its own",

@@ -1,7 +1,7 @@
-"""The operators' pages: what every one of them shares, and those of the vocabulary's own models.
+"""The admin: its base classes, and the pages of this app's models.
 
-Staff may read everything. What a service must do (rights, audit and events go with it) cannot be done here; the few
-things that only an operator does ask for a superuser.
+Staff may read everything. Changes that take a service, with its rights, audit and events, cannot be made here; the
+few actions of operators take a superuser.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from metalake.outbox import wake_after_commit
 
 
 class ReadOnlyAdmin(ModelAdmin):
-    """Lists and shows; no row is made, changed or deleted, and no page counts a whole table."""
+    """Shows rows; none can be added, changed or deleted, and no page counts a whole table."""
 
     paginator = InfinitePaginator
     show_full_result_count = False
@@ -44,12 +44,12 @@ class ReadOnlyAdmin(ModelAdmin):
         return False
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Asked by the actions that declare it."""
+        """Whether the user may run actions with the permission "operate"."""
         return request.user.has_perm("metalake.operate")
 
 
 class SecurableAdmin(ReadOnlyAdmin):
-    """Anything with an owner. Properties are left out here: they may hold secrets."""
+    """Base for objects with an owner. Properties are left out since they may hold secrets."""
 
     list_display: tuple[str, ...] = ("name", "parent", "owner", "creator", "create_time")
     list_select_related = ("parent", "owner_user", "owner_group")
@@ -79,7 +79,7 @@ class MetalakeAdmin(SecurableAdmin):
 
 @admin.register(Outbox)
 class OutboxAdmin(ReadOnlyAdmin):
-    """Work that waits for its turn; what keeps failing shows its attempts and its last error."""
+    """Work that waits; rows that failed show their attempts and the last error."""
 
     list_display = ("topic", "id", "created_at", "due_at", "attempts", "last_error")
     search_fields = ("topic", "last_error", "id__exact")
@@ -87,7 +87,7 @@ class OutboxAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Try again now", permissions=["operate"])
     def try_again_now(self, request: HttpRequest, rows: QuerySet[Outbox]) -> None:
-        """Handlers run at least once and are idempotent, so an early turn does no harm; pauses begin anew."""
+        """Make the rows due now and reset their attempts; handlers are idempotent, so an extra run does no harm."""
         with transaction.atomic():
             count = rows.update(due_at=timezone.now(), attempts=0)
             wake_after_commit()
@@ -96,14 +96,14 @@ class OutboxAdmin(ReadOnlyAdmin):
 
 @admin.register(Shared)
 class SharedAdmin(ReadOnlyAdmin):
-    """What all processes of this store have in common; `manage.py shared_settings --forget` takes one out."""
+    """Settings that all processes of this store share; `manage.py shared_settings --forget` removes one."""
 
     list_display = ("name", "value", "since")
 
 
 @admin.register(Differing)
 class DifferingAdmin(ReadOnlyAdmin):
-    """Processes whose settings differ, as each said last; one that ended, or agrees again, says nothing more."""
+    """Processes whose settings differ, by the last report of each; one that ended or agrees again sends no more."""
 
     list_display = ("process", "work", "reason", "seen_at")
     ordering = ("-seen_at",)

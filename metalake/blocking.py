@@ -1,4 +1,4 @@
-"""Short reads of our own store, and what may block: different threads answer the two (metalake/server/pools.py)."""
+"""Separates short reads of our own store from work that may block; each has its threads (metalake/server/pools.py)."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from django.db.models import Model, QuerySet
 M = TypeVar("M", bound=Model)
 Row = TypeVar("Row")
 
-BRIEF = 2000  # rows that nobody else has to wait for
+BRIEF = 2000  # rows that a short read may fetch
 
 _here = threading.local()
 
 
 class BeginAgain(BaseException):
-    """A read must wait for what is not our own store; no handler of errors may take it for one."""
+    """Raised if a short read would have to wait; a BaseException, so that no error handler catches it."""
 
 
 class TooLong(BeginAgain):
-    """A read computes for so long that even a process of threads that wait is better without it."""
+    """Raised if a read computes for so long that the process for large requests should do it."""
 
 
 def may_block() -> None:
-    """To be called before anything that waits for a storage, another system or a writer, or computes for long.
+    """To be called before waiting for a storage, another system or a writer, and before computing for long.
 
-    Raises BeginAgain in a thread that only reads, so that the request begins again in one that may wait: nothing may
-    have been changed by then.
+    Raises BeginAgain in a thread for short reads, so that the request runs again in one that may wait: it must not have
+    changed anything yet.
     """
     if is_short():
         raise BeginAgain
 
 
 def is_short() -> bool:
-    """Whether this thread is one of those that others' reads wait for."""
+    """Whether this thread is one of those for short reads."""
     return getattr(_here, "is_short", False)
 
 
 def all_of(rows: QuerySet[M, Row]) -> list[Row]:
-    """Every row of a query. Raises TooLong in a thread for short reads where there are more than BRIEF of them."""
+    """Every row of a query. Raises TooLong in a thread for short reads if there are more than BRIEF rows."""
     if not is_short():
         return list(rows)
     some = list(rows[: BRIEF + 1])
@@ -52,7 +52,7 @@ def all_of(rows: QuerySet[M, Row]) -> list[Row]:
 
 @contextmanager
 def short_reads() -> Iterator[None]:
-    """In this thread, until it ends."""
+    """A context in which this thread counts as one for short reads."""
     _here.is_short = True
     try:
         yield

@@ -1,6 +1,6 @@
 """Bodies of both wires: their limits, JSON as data, and data as a pydantic model.
 
-A byte may become a hundred, so a limit on bytes alone bounds no memory: values are counted before they are made.
+A byte of JSON may take a hundred in memory, so a limit on bytes is not enough: values are counted before parsing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLAN = re.compile(r"/api/metalakes/[^/]+/access/plan/?")
 
 
 def limit_of(path: str) -> int:
-    """How many bytes a body may take that is sent to this path."""
+    """The most bytes that the body of a request to this path may have."""
     wire = wire_of(path)
     if wire == "iceberg":
         return settings.METALAKE_MAX_COMMIT_BODY
@@ -36,16 +36,16 @@ _STRINGS_AND_MARKS = re.compile(rb'"[^"]*+"|[,\[{]')
 
 
 def require_few_values(body: bytes, limit: int) -> None:
-    """Raise TooLarge where a JSON body holds more than so many values: members of objects, items of arrays.
+    """Raise TooLarge if a JSON body has more than `limit` values: members of objects, items of arrays.
 
-    Linear, and without a copy of what is small; what is no JSON passes or is refused, whichever comes first.
+    It takes linear time, and copies only large bodies. A body that is no JSON may pass or be refused.
     """
     if sum(map(body.count, (b",", b"[", b"{"))) <= limit:
         return
-    # A comma in a string divides nothing. Each value has a mark before it, and a string or two.
+    # Commas in strings do not count. Each value has a mark before it, and one or two strings.
     marks = strings = 0
-    for found in _STRINGS_AND_MARKS.finditer(body.replace(_ESCAPED_BACKSLASH, b"").replace(rb"\"", b"")):
-        if found[0].startswith(b'"'):
+    for match in _STRINGS_AND_MARKS.finditer(body.replace(_ESCAPED_BACKSLASH, b"").replace(rb"\"", b"")):
+        if match[0].startswith(b'"'):
             strings += 1
         else:
             marks += 1
@@ -58,7 +58,7 @@ def too_many_values(limit: int) -> TooLarge:
 
 
 def holds_nul(body: bytes) -> bool:
-    """Whether a text in a body that is JSON holds a NUL, which JSON can only escape."""
+    """Whether a string in a JSON body has a NUL, which JSON writes only as an escape."""
     return rb"\u0000" in body and rb"\u0000" in body.replace(_ESCAPED_BACKSLASH, b"")
 
 
@@ -67,8 +67,9 @@ PIECE = 64 * 1024
 
 @contextmanager
 def before_reading(request: HttpRequest) -> Iterator[None]:
-    """What is refused here is answered without its body, which is let pass by: a client that is still sending when the
-    connection closes would not hear the answer.
+    """A context for checks before the body is read; if one fails, the body is read and dropped.
+
+    A client that is still sending when the connection closes would not read the answer.
     """
     try:
         yield
@@ -88,13 +89,15 @@ def parse(request: HttpRequest, body: type[AnyBody]) -> AnyBody:
 
 
 def require_json_type(content_type: str | None) -> None:
-    """A page of another site can send a form with the browser's credentials, but not this type. Raises Invalid."""
+    """Raise Invalid unless the type is JSON: a page of another site can send a form with the browser's credentials, but
+    not this type.
+    """
     if not (content_type or "").endswith(("/json", "+json")):
         raise Invalid(f"Send the body with Content-Type: {JSON}.")
 
 
 def read_json(body: bytes) -> Any:
-    """The body as data. Raises TooLarge for too many values, Invalid for no JSON and NUL, which no database keeps."""
+    """The body as data. Raises TooLarge for too many values, Invalid for no JSON and NUL, which no database stores."""
     require_few_values(body, settings.METALAKE_MAX_BODY_VALUES)
     try:
         data = orjson.loads(body)
@@ -106,8 +109,10 @@ def read_json(body: bytes) -> Any:
 
 
 def require_own_page(request: HttpRequest) -> None:
-    """Raise Forbidden where a page of another site sends what has no body: browsers add the credentials they know, and
-    say of every POST whose page it comes from (Fetch, "Origin header").
+    """Raise Forbidden if a page of another site sends a request without a body.
+
+    Browsers add the credentials they know, and name the page's site in the Origin of every POST (Fetch, "Origin
+    header").
     """
     origin = request.META.get("HTTP_ORIGIN")
     if origin is not None and origin.partition("://")[2] != request.META.get("HTTP_HOST"):

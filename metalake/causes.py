@@ -1,4 +1,4 @@
-"""Why our own database or a disk of this machine failed: for the log by its cause, for who asked by what it means.
+"""Why our own database or a disk of this machine failed: the cause for the log, and a message for the caller.
 
 Sources: PostgreSQL, "Error Codes"; SQLite, "Result and Error Codes".
 """
@@ -20,15 +20,15 @@ from metalake.errors import StoreUnavailable
 
 FAILURES = Counter("metalake_database_failures", "Requests that our own database did not serve", ["cause"])
 FAILED = (DatabaseError, InterfaceError)
-LONGEST = 300  # characters of what a database says
+LONGEST = 300  # characters of a database's message
 
 
 @dataclass(frozen=True)
 class Cause:
-    """`name` is for operators; `told` for who asked, who may come back in `retry_after` seconds."""
+    """`name` is for operators; `message` is for the caller, who may try again in `retry_after` seconds."""
 
     name: str
-    told: str
+    message: str
     retry_after: int
 
 
@@ -79,7 +79,7 @@ _OF_TEXT = {
 
 
 def cause_of(failure: BaseException | None) -> Cause | None:
-    """None for what is no failure of the database, but a fault of what it was asked."""
+    """The cause of a database's failure; None for other exceptions, and for faults of the statement itself."""
     if not isinstance(failure, FAILED):
         return None
     code, text = _code(failure), str(failure)
@@ -97,36 +97,38 @@ def cause_of(failure: BaseException | None) -> Cause | None:
 
 
 def unavailable(failure: BaseException) -> StoreUnavailable | None:
-    """What is told of a failure that changed nothing; None where it is no failure of the database.
+    """The error for a failure of the database that changed nothing; None for other failures.
 
-    A short read (metalake/blocking.py) is not told: it is asked once more, by a thread that may wait for longer.
+    In a short read (metalake/blocking.py) it raises BeginAgain: the request runs again in a thread that may wait.
     """
     cause = cause_of(failure)
     if cause is None:
         return None
     may_block()
     FAILURES.labels(cause.name).inc()
-    told = StoreUnavailable(cause.told)
-    told.retry_after = cause.retry_after
-    told.__cause__ = failure
-    return told
+    error = StoreUnavailable(cause.message)
+    error.retry_after = cause.retry_after
+    error.__cause__ = failure
+    return error
 
 
 def is_undone(failure: BaseException) -> bool:
     """Whether a transaction certainly changed nothing although its commit may have been sent.
 
-    PostgreSQL answers a commit with an ERROR where it is undone; what ends the session leaves it open, unless that was
-    idle. SQLite's last page is what commits: where a page could not be written, that one was not.
+    PostgreSQL answers a commit with an ERROR if it is rolled back; if the session ends, the outcome is open, unless the
+    session was idle. SQLite commits with its last page, so if a page could not be written, nothing was committed.
     """
     code = _code(failure)
     if isinstance(code, int):
         return code & 0xFF in _OF_SQLITE or code == sqlite3.SQLITE_IOERR_WRITE
-    said: Any = getattr(failure.__cause__, "diag", None)
-    return _OF_POSTGRESQL.get(code or "") is STOOD_STILL or (said is not None and said.severity_nonlocalized == "ERROR")
+    answer: Any = getattr(failure.__cause__, "diag", None)
+    if _OF_POSTGRESQL.get(code or "") is STOOD_STILL:
+        return True
+    return answer is not None and answer.severity_nonlocalized == "ERROR"
 
 
-def said_by(failure: BaseException | None) -> str:
-    """A failure as the log has it: cause, code, class and the first line, without values and secrets; "" for others."""
+def log_text(failure: BaseException | None) -> str:
+    """A failure for the log: cause, code, class and first line, without values and secrets; "" for other exceptions."""
     if isinstance(failure, OSError) and failure.errno:
         return f"{errno.errorcode.get(failure.errno, failure.errno)}: {os.strerror(failure.errno)}"
     if not isinstance(failure, FAILED):
@@ -142,7 +144,7 @@ def said_by(failure: BaseException | None) -> str:
 
 
 def _code(failure: BaseException | None) -> str | int | None:
-    """SQLSTATE of PostgreSQL, the extended result code of SQLite, None where it has neither."""
+    """SQLSTATE of PostgreSQL, the extended result code of SQLite; None if it has neither."""
     driver = getattr(failure, "__cause__", None)
     code: str | int | None = getattr(driver, "sqlstate", None)
     return getattr(driver, "sqlite_errorcode", None) if code is None else code

@@ -1,4 +1,4 @@
-"""What one request carries along without passing it by hand: its id, for logs, events and audit rows; its address."""
+"""Context variables of a request: its id, for logs, events and audit rows, and its client's address."""
 
 import contextvars
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from contextlib import contextmanager
 
 request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="")
 
-# Where failed sign-ins are counted (metalake.addresses.client_of); "" outside of requests.
+# The address by which failed sign-ins are counted (metalake.addresses.client_of); "" outside of requests.
 address: contextvars.ContextVar[str] = contextvars.ContextVar("address", default="")
 
 
 @contextmanager
 def for_request(asked: str) -> Iterator[None]:
-    """What is done later, or by another process, for the request of this id."""
+    """A context for work that is done later, or by another process, for the request of this id."""
     token = request_id.set(asked)
     try:
         yield

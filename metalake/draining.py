@@ -1,4 +1,4 @@
-"""The threads of a server that drain its outbox, or tell a worker to, and do what is due every round."""
+"""The threads of a server that drain its outbox, or wake a worker to, and run the jobs of every round."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ log = logging.getLogger(__name__)
 
 BROKER_PAUSE = 5.0  # seconds
 ROUND = 15.0  # seconds
-HANDED_ON = 1.0  # seconds until another process takes up what the leading one left when it ended
+HANDED_ON = 1.0  # seconds between two tries of a process to lead, after the leading one ended
 
 
 class Drainer(threading.Thread):
-    """The thread of a server that drains or, with a broker, tells a worker to: no request waits for either.
+    """The thread that drains the outbox or, with a broker, wakes a worker to do so; no request waits for it.
 
-    The leading process of a server does; each tells the audit what was refused.
+    Only the leading process of a server drains; each process writes refusals to the audit.
     """
 
     def __init__(self, leads: Turn, every: float = 1.0) -> None:
@@ -40,7 +40,7 @@ class Drainer(threading.Thread):
                 time.sleep(HANDED_ON)
             try:
                 close_old_connections()
-                refusals.tell()
+                refusals.flush()
                 if leads and not settings.METALAKE_BROKER_URL:
                     sharing.tell()
                     outbox.drain()
@@ -51,7 +51,7 @@ class Drainer(threading.Thread):
 
 
 class Rounds(threading.Thread):
-    """The thread of a server without a broker that does what is due every ROUND seconds; beat does it with one."""
+    """The thread that runs the jobs of every round, each ROUND seconds; with a broker Celery's beat does."""
 
     def __init__(self, leads: Turn, every: float = ROUND) -> None:
         super().__init__(name="rounds", daemon=True)

@@ -1,21 +1,21 @@
-"""Every way a request can fail, said once; each wire renders it in its own shape.
+"""Every way a request can fail; each wire renders it in its own shape.
 
 MetalakeError
-├── Unauthenticated      nobody we know
-├── TooManyRequests      it failed too often of late: wait
-├── Forbidden            seen, but not allowed
-├── NotFound             absent, or unseen by the caller
-├── AlreadyExists        the name is taken
-├── NotEmpty             it still holds something
+├── Unauthenticated      the caller did not prove who they are
+├── TooManyRequests      too many failures recently: wait
+├── Forbidden            the caller sees the object, but may not do this
+├── NotFound             missing, or hidden from the caller
+├── AlreadyExists        the name is in use
+├── NotEmpty             it still contains objects
 ├── InUse                must be disabled first
-├── NotInUse             disabled, so nothing below it answers
+├── NotInUse             disabled, so nothing below it can be used
 ├── Invalid              the request is wrong
 │   ├── TooLarge         over one of our limits
 │   └── Unprocessable    well formed, but contradicts itself
 ├── Unsupported          this catalog cannot do it
 ├── Conflict             a stale write; load again and retry
 ├── ProviderUnavailable  the outside world refused the call or could not be reached
-│   ├── ProviderBusy     it is not asked now: too many wait for it, it throttles, or it kept failing
+│   ├── ProviderBusy     it is not called now: too many wait for it, it throttles, or it failed repeatedly
 │   ├── ProviderTimeout  it did not answer in time
 │   └── StoreUnavailable our own database or disk cannot do it now: the request changed nothing there
 └── OutcomeUnknown       a write may or may not have happened
@@ -63,7 +63,7 @@ class NotFound(MetalakeError):
 
 
 class AlreadyExists(MetalakeError):
-    """An object of that name is there already."""
+    """An object of that name exists already."""
 
 
 class NotEmpty(MetalakeError):
@@ -112,7 +112,7 @@ class ProviderUnavailable(MetalakeError):
 
 
 class ProviderBusy(ProviderUnavailable):
-    """A remote system is spared now: it throttles, it kept failing, or too many callers wait for it already."""
+    """A remote system is not called now: it throttles, it failed repeatedly, or too many callers wait for it."""
 
 
 class ProviderTimeout(ProviderUnavailable):
@@ -120,21 +120,21 @@ class ProviderTimeout(ProviderUnavailable):
 
 
 class StoreUnavailable(ProviderUnavailable):
-    """Our own database did not do it, too many wait for it already, or our disk is full: nothing was changed.
+    """Our own database failed, too many wait for it already, or our disk is full: nothing was changed.
 
-    `retry_after` says when to try again.
+    `retry_after` is the number of seconds after which to try again.
     """
 
 
 class OutcomeUnknown(MetalakeError):
-    """The write may have happened; look before writing again: it should be known in `retry_after` seconds."""
+    """The write may have happened; look before writing again: the outcome should be known in `retry_after` seconds."""
 
     retry_after = 15
 
 
 @contextmanager
 def at(place: str) -> Iterator[None]:
-    """Put a place in the request, such as `roles[3].grants[2]`, before what a refusal says."""
+    """Put a place in the request, such as `roles[3].grants[2]`, before the message of an error raised inside."""
     try:
         yield
     except MetalakeError as refusal:
@@ -144,16 +144,16 @@ def at(place: str) -> Iterator[None]:
 
 
 def as_json(error: MetalakeError) -> dict[str, Any]:
-    """A failure to keep, or to tell another process."""
+    """An error as JSON, to store it or pass it to another process."""
     known = next(each.__name__ for each in type(error).__mro__ if each.__module__ == __name__)
-    said: dict[str, Any] = {"class": known, "message": error.message, "kind": error.kind}
+    data: dict[str, Any] = {"class": known, "message": error.message, "kind": error.kind}
     if isinstance(error, ProviderUnavailable):
-        said |= {"retryable": error.retryable, "retry_after": error.retry_after}
-    return said
+        data |= {"retryable": error.retryable, "retry_after": error.retry_after}
+    return data
 
 
-def from_json(said: dict[str, Any]) -> MetalakeError:
-    error: MetalakeError = globals()[said["class"]](said["message"], kind=said["kind"])
+def from_json(data: dict[str, Any]) -> MetalakeError:
+    error: MetalakeError = globals()[data["class"]](data["message"], kind=data["kind"])
     if isinstance(error, ProviderUnavailable):
-        error.retryable, error.retry_after = said["retryable"], said["retry_after"]
+        error.retryable, error.retry_after = data["retryable"], data["retry_after"]
     return error

@@ -1,4 +1,4 @@
-"""The first subscriber of events: a file of JSON lines for whoever ships them on, named by METALAKE_EVENT_LOG."""
+"""The event log: a file of JSON lines, named by METALAKE_EVENT_LOG, from which operators ship events elsewhere."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from django.conf import settings
 
 
 def append(event: dict[str, Any]) -> None:
-    """One line an event, at least once, on the disk when this returns; a line is written whole or not at all.
+    """Append an event as one line, which is on the disk when this returns; a line is written whole or not at all.
 
-    Raises OSError where it cannot be, such as on a full disk: the event stays in the outbox.
+    Raises OSError if that fails, as on a full disk: the event stays in the outbox.
     """
     if not settings.METALAKE_EVENT_LOG:
         return
@@ -28,12 +28,12 @@ def append(event: dict[str, Any]) -> None:
 
 def _write(handle: int, line: bytes) -> None:
     if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.write(handle, line)  # a pipe takes a line of this length whole or waits
+        os.write(handle, line)  # a pipe accepts a line of this length whole, or blocks
         return
-    fcntl.flock(handle, fcntl.LOCK_EX)  # of all processes that write, so that what one takes back is its own
+    fcntl.flock(handle, fcntl.LOCK_EX)  # one writer at a time, so that a process truncates only its own line
     end = os.fstat(handle).st_size
     if end and os.pread(handle, 1, end - 1) != b"\n":
-        line = b"\n" + line  # what a process that was killed, or a disk that was full, left of a line stays apart
+        line = b"\n" + line  # a partial line, left by a killed process or a full disk, stays a line of its own
     try:
         if os.write(handle, line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), settings.METALAKE_EVENT_LOG)

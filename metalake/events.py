@@ -1,7 +1,7 @@
-"""What happened: recorded inside the transaction that did it, delivered after its commit.
+"""Events: recorded inside the transaction of a change, delivered after its commit.
 
-`record` runs the subscribers that belong to the transaction (the audit row), then leaves a row in the outbox; the
-subscribers that may wait are called when the outbox is drained, at least once.
+`record` calls the subscribers that belong to the transaction (the audit row), then adds rows to the outbox; the
+other subscribers are called when the outbox is drained, at least once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TOPIC = "event"
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One change: `name` is a past-tense fact such as `schema.created`; `details` hold no secret."""
+    """One change: `name` is in the past tense, such as `schema.created`; `details` hold no secret."""
 
     name: str
     actor: str
@@ -31,7 +31,7 @@ class Event:
     full_name: str
     metalake_id: int | None
     details: dict[str, Any] = field(default_factory=dict)
-    facts: Sequence[list[Any]] = ()  # what is true since, for the history
+    facts: Sequence[list[Any]] = ()  # what is true from now on, for the history
     at: datetime = field(default_factory=timezone.now)
     request_id: str = field(default_factory=request_id.get)
 
@@ -56,7 +56,7 @@ def event_of(
     facts: Sequence[list[Any]] = (),
     **details: Any,
 ) -> Event:
-    """What an actor did to one object of a metalake."""
+    """The event of what an actor did to one object of a metalake."""
     return Event(
         name=name,
         actor=actor.name,
@@ -73,12 +73,12 @@ STANDS = ("parent_id", "id", "name", "kind", "lineage", "owner_user_id", "owner_
 
 
 def stands(row: Securable) -> list[Any]:
-    """The fact that an object is where it is, with its name and its owner."""
+    """The fact that an object exists, with its place, name and owner."""
     return ["object", *(getattr(row, field) for field in STANDS)]
 
 
 def gone(securable_id: int) -> list[Any]:
-    """The fact that an object is no more, nor anything below it."""
+    """The fact that an object, and everything below it, no longer exists."""
     return ["object", None, securable_id]
 
 
@@ -89,19 +89,19 @@ _after_commit: list[Subscriber] = []
 
 
 def subscribe_in_transaction(subscriber: Callable[[list[Event]], None]) -> None:
-    """Called with the events inside their transaction; a failure undoes the change."""
+    """Register a function that gets the events inside their transaction; if it fails, the change is rolled back."""
     if subscriber not in _in_transaction:
         _in_transaction.append(subscriber)
 
 
 def subscribe(subscriber: Subscriber) -> None:
-    """Called with each event's JSON after its commit, at least once; a failure is retried and never fails a request."""
+    """Register a function that gets each event's JSON after its commit, at least once; failures are retried."""
     if subscriber not in _after_commit:
         _after_commit.append(subscriber)
 
 
 def record(*events: Event) -> None:
-    """Two statements, however many events."""
+    """Record events: calls the subscribers of the transaction, and adds all events to the outbox in one statement."""
     if not events:
         return
     for subscriber in _in_transaction:
@@ -110,7 +110,7 @@ def record(*events: Event) -> None:
 
 
 def follow_up(topic: str, payloads: Iterable[dict[str, Any]]) -> None:
-    """Leave work for after the commit, in the same transaction."""
+    """Add work to the outbox for after the commit, in the same transaction."""
     from metalake.outbox import wake_after_commit
 
     Outbox.objects.bulk_create([Outbox(topic=topic, payload=payload) for payload in payloads])

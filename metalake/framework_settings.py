@@ -1,4 +1,4 @@
-"""Settings of Django, Django REST framework and Celery that no deployment changes; metalake.settings has them, too."""
+"""Settings of Django, Django REST framework and Celery that no deployment changes; metalake.settings imports them."""
 
 MIDDLEWARE = ["metalake.middleware.Wire", "metalake.middleware.PagesOnly"]
 PAGE_MIDDLEWARE = [
@@ -13,7 +13,7 @@ PAGE_MIDDLEWARE = [
     "metalake.middleware.ContentSecurity",
     "django_htmx.middleware.HtmxMiddleware",
 ]
-# PagesOnly gives the admin its middleware; our PolicyBackend stands in for guardian's, which knows no DENY.
+# PagesOnly gives the admin its middleware; our PolicyBackend replaces guardian's, which has no DENY.
 SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410", "guardian.W001"]
 
 ROOT_URLCONF = "metalake.urls"
@@ -34,7 +34,7 @@ TEMPLATES = [
 ]
 
 REST_FRAMEWORK = {
-    # In order, as authz.callers.identity.WAYS, by which the Iceberg wire asks.
+    # In the order of authz.callers.identity.WAYS, which the Iceberg wire uses.
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "authz.authentication.IssuerAuthentication",
         "authz.authentication.TokenAuthentication",
@@ -57,7 +57,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [],
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
-    "SERVE_AUTHENTICATION": [],  # nobody is asked who they are
+    "SERVE_AUTHENTICATION": [],  # the description is public
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api",
@@ -66,10 +66,10 @@ SPECTACULAR_SETTINGS = {
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_TASK_ACKS_LATE = False  # a message only wakes; a late acknowledgement on a lost connection stops the worker
+CELERY_TASK_ACKS_LATE = False  # messages are only wake-ups; a late acknowledgement can stop a disconnected worker
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_WORKER_PREFETCH_MULTIPLIER = 1  # a slow call must not keep others waiting behind it
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1  # so that no task waits behind a slow call
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_SCHEDULE = {
     "drain the outbox": {"task": "metalake.drain_outbox", "schedule": 5.0, "options": {"expires": 10.0}},

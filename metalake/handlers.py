@@ -37,7 +37,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_failed(request: HttpRequest) -> HttpResponse:
-    """While the failure is handled: a page for which the database failed may be asked for again."""
+    """Render a failure of the server; one of the database says when to try again."""
     if failed := unavailable(sys.exc_info()[1] or Exception()):
         note_failure(failed)
         response = render_for(request, failed)

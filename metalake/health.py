@@ -1,6 +1,6 @@
-"""What monitors and clients ask before anything else: version, configuration, health, metrics.
+"""Version, configuration, health and metrics, for monitors and for clients that connect.
 
-None needs a caller, and none names a person or an object to whoever gives no credential.
+None needs a credential, and none names a person or an object to a caller without one.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from metalake.rest.views import Endpoint, answers
 
 WIRE_VERSION = "1.3.1"  # of the native wire: its clients refuse a server older than themselves
 STORED = CollectorRegistry()
-"""Metrics that are looked up in the database, and told while it answers."""
+"""Metrics that are read from the database; left out while it does not answer."""
 NAMES = CollectorRegistry()
-"""Metrics that say which names belong to the ids of the others: for scrapers with the token alone."""
+"""Metrics that map the ids of the others to names; only for scrapers with the token."""
 
 
 @lru_cache
 def commit() -> str:
-    """The commit this server was checked out at, or "unknown"."""
+    """The commit of this server's checkout, or "unknown"."""
     try:
         asked = subprocess.run(
             ["git", "rev-parse", "HEAD"],  # noqa: S607 (whichever git there is)
@@ -53,7 +53,7 @@ def commit() -> str:
 
 
 class OpenEndpoint(Endpoint):
-    """Answers anybody, and asks nobody who they are."""
+    """Answers anybody, without authentication."""
 
     permission_classes = [AllowAny]
 
@@ -83,15 +83,15 @@ class Ready(OpenEndpoint):
     @answers("anyone", reply={"status": str, "checks": list}, id="readinessCheck")
     def get(self, actor: None) -> dict[str, Any] | HttpResponse:
         """Whether requests can be served; 503 where not, with what is wrong."""
-        found = checks()
-        if all(check["status"] != "DOWN" for check in found):
-            return {"status": "UP", "checks": found}
-        body = json.dumps({"code": 0, "status": "DOWN", "checks": found})
+        results = checks()
+        if all(check["status"] != "DOWN" for check in results):
+            return {"status": "UP", "checks": results}
+        body = json.dumps({"code": 0, "status": "DOWN", "checks": results})
         return HttpResponse(body, status=503, content_type="application/json")
 
 
 class Configs(Endpoint):
-    """Flat, without the envelope; who gives a credential is also told who the service administrators are."""
+    """Flat, without the envelope; a caller with a credential also gets the service administrators."""
 
     permission_classes = [AllowAny]
 
@@ -116,27 +116,27 @@ class Configs(Endpoint):
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """What this server counted, for Prometheus: by ids, and their names for who has the token.
+    """This server's metrics for Prometheus, by ids; with the token also the names of the ids.
 
-    While the database is down only what the server knows by itself, and that it is down.
+    While the database is down they are only those that need no database, and that it is down.
     """
     given = request.META.get("HTTP_AUTHORIZATION")
     if given is not None and not _is_scraper(given):
         refusal = error_response(Unauthenticated("Send METALAKE_METRICS_TOKEN as a bearer token, or no credential."))
         refusal["WWW-Authenticate"] = 'Bearer realm="Metalake metrics"'
         return refusal
-    found = [*_told_by_the_database(named=given is not None), *meters.registries()]
-    return HttpResponse(b"".join(map(generate_latest, found)), content_type=CONTENT_TYPE_LATEST)
+    collectors = [*_database_collectors(named=given is not None), *meters.registries()]
+    return HttpResponse(b"".join(map(generate_latest, collectors)), content_type=CONTENT_TYPE_LATEST)
 
 
-def _told_by_the_database(named: bool) -> list[Collector]:
+def _database_collectors(named: bool) -> list[Collector]:
     up = GaugeMetricFamily("metalake_database_up", "Whether the database answered this request", value=1)
     try:
         rows = GaugeMetricFamily("metalake_outbox_rows", "Follow-ups that wait", value=Outbox.objects.count())
     except Error:
         up = GaugeMetricFamily(up.name, up.documentation, value=0)
-        return [meters.Told(up)]  # the others would each wait for it again
-    return [meters.Told(up, rows), STORED, *([NAMES] if named else [])]
+        return [meters.Figures(up)]  # each of the others would wait for the database again
+    return [meters.Figures(up, rows), STORED, *([NAMES] if named else [])]
 
 
 def _is_scraper(header: str) -> bool:

@@ -30,14 +30,14 @@ _DECODED = re.compile(r"%([0-9A-F]{2})")
 
 
 class SeparatorPolicy(StrEnum):
-    """Option 1 and option 2 of the design's delimiter governance."""
+    """Which separators are allowed: one of a short list, or any character that is safe."""
 
     RESTRICTED = "restricted"
     UNRESTRICTED = "unrestricted"
 
 
 def check_separator(separator: str, policy: str = SeparatorPolicy.RESTRICTED) -> None:
-    """Refuse a separator that could not be told apart from a name, a path or the storage form.
+    """Refuse a separator that could be mistaken for a part of a name, of a path or of the stored form.
 
     Raises Invalid with the rejected character, the reason and what to use instead.
     """
@@ -103,11 +103,11 @@ class HierarchicalSchema:
 
     @classmethod
     def from_physical(cls, physical: str) -> HierarchicalSchema:
-        """The path that was stored; stored names were checked when they were written."""
+        """The path of a stored name, which was checked when it was written."""
         return cls(tuple(decode_segment(segment) for segment in physical.split(PHYSICAL_SEPARATOR)))
 
     def check(self, separator: str | None) -> None:
-        """Raise Invalid unless every segment can be stored and given back, and the whole is within the limits."""
+        """Raise Invalid unless every segment can be stored and read back, and the whole name is within the limits."""
         if not self.segments:
             raise Invalid("A schema name must not be empty.", kind="schema")
         if len(self.segments) > MAX_DEPTH:
@@ -158,18 +158,18 @@ def split_logical(logical: str, separator: str | None = None) -> list[str]:
 
 
 def encode_segment(segment: str) -> str:
-    """Percent-encode `%` and control characters only, so that a plain name is stored as it is."""
+    """Percent-encode only `%` and control characters, so that a plain name is stored as it is."""
     if segment.isprintable() and "%" not in segment:
         return segment
-    return _ENCODED.sub(lambda found: f"%{ord(found[0]):02X}", segment)
+    return _ENCODED.sub(lambda match: f"%{ord(match[0]):02X}", segment)
 
 
 def decode_segment(segment: str) -> str:
-    return _DECODED.sub(lambda found: chr(int(found[1], 16)), segment)
+    return _DECODED.sub(lambda match: chr(int(match[1], 16)), segment)
 
 
 def check_segment(name: str, kind: str) -> None:
-    """The name rule of Iceberg catalogs: whatever the Iceberg wire carries and gives back."""
+    """Check the name rule of Iceberg catalogs: every name that the Iceberg wire can carry. Raises Invalid."""
     if not isinstance(name, str):
         raise Invalid(f"A {kind} name must be a string.", kind=kind)
     if name in RESERVED_NAMES or name.isspace():
@@ -185,7 +185,7 @@ def check_segment(name: str, kind: str) -> None:
 
 
 def check_strict(name: str, kind: str) -> None:
-    """The name rule of metalakes, catalogs, roles and flat schemas: a word character, then up to 63 of `\\w / = -`."""
+    """Check the rule of metalakes, catalogs, roles and flat schemas: a word character, then up to 63 of `\\w / = -`."""
     if not isinstance(name, str) or not STRICT_NAME.fullmatch(name):
         raise Invalid(
             f"{name!r} cannot be a {kind} name: use up to 64 letters, digits or any of _ / = - and start with a "

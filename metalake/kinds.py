@@ -1,7 +1,7 @@
-"""Every kind of object, declared once: whatever is keyed by kind reads it here.
+"""Every kind of object, declared once: everything that is keyed by kind reads it here.
 
 Sources: Gravitino's documented access control, the exception names of both wires, and
-docs/authorization.md for the rights. CONTRIBUTING.md tells how a kind is added.
+docs/authorization.md for the rights. CONTRIBUTING.md describes how to add a kind.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from metalake.privileges import Privilege as P
 
 
 class Kind(StrEnum):
-    """What an object is; the value is the word the wires use."""
+    """What an object is; the value is the word of the wires."""
 
     METALAKE = "metalake"
     CATALOG = "catalog"
@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 
 class CatalogType(StrEnum):
-    """What a catalog holds; only relational catalogs do anything yet."""
+    """What a catalog contains; only relational catalogs are implemented yet."""
 
     RELATIONAL = "relational"
     FILESET = "fileset"
@@ -43,7 +43,7 @@ class CatalogType(StrEnum):
 
 
 class Slot(StrEnum):
-    """Objects of one parent share a name space with the others in their slot: no table and view are namesakes."""
+    """The name space that objects of one parent share: a table and a view cannot have the same name."""
 
     METALAKE = "metalake"
     CATALOG = "catalog"
@@ -54,9 +54,9 @@ class Slot(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class LeafRights:
-    """Any one of the privileges is enough for the act; owners may do all of it, and they alone move such an object.
+    """The privileges for each act, of which any one is enough. Owners may do all of it, and only they may move it.
 
-    Whoever may drop it and not load it must find it: they see its name and nothing more.
+    Whoever may drop an object but not load it sees its name and nothing more.
     """
 
     create: tuple[P, ...]
@@ -67,7 +67,7 @@ class LeafRights:
 
 @dataclass(frozen=True, kw_only=True)
 class IcebergWords:
-    """How the Iceberg wire calls a kind, and the exception of a miss."""
+    """The Iceberg wire's word for a kind, and its exception for a missing one."""
 
     noun: str
     missing: str
@@ -75,13 +75,13 @@ class IcebergWords:
 
 @dataclass(frozen=True, kw_only=True)
 class KindDeclaration:
-    """All that is keyed by kind. A kind without a slot is known to the wires, and no object of it is kept yet.
+    """All that is keyed by kind. A kind without a slot is only a word of the wires: no object of it is stored yet.
 
-    `creating` are privileges on what such an object may lie in, at any height; `privileges` are on the object and on
-    all above it. `catalog_type` is the only type of catalog that its privileges make sense in; None where any is.
-    `label` stands in the native wire's exception names; `old_codes`: its handlers in the Python client
-    know no code above 1010 but 1100. `icon` is the path of its SVG symbol, 16 by 16, and
-    `sections` are the parts of its page in their order, each a template in `frontend/sections`.
+    `creating` are granted on any container above such an object; `privileges` on the object and on all above it.
+    `catalog_type` is the only type of catalog that its privileges apply in; None if they apply in all. `label` is used
+    in the native wire's exception names; `old_codes`: its handlers in the Python client know no code above 1010 but
+    1100. `icon` is the path of its SVG symbol, 16 by 16, and `sections` are the parts of its page in their order, each
+    a template in `frontend/sections`.
     """
 
     kind: Kind
@@ -100,12 +100,12 @@ class KindDeclaration:
 
     @cached_property
     def depth(self) -> int:
-        """How many names lead to such an object, its metalake's included; a schema's levels are one name."""
+        """The number of names on the path to such an object, with its metalake's; a schema's levels are one name."""
         return 1 + KINDS[self.lies_in[0]].depth if self.lies_in else 1
 
     @property
     def is_leaf(self) -> bool:
-        """Whether such objects lie in schemas and hold no others."""
+        """Whether such objects lie in schemas and contain no others."""
         return Kind.SCHEMA in self.lies_in and self.kind is not Kind.SCHEMA
 
 
@@ -206,7 +206,7 @@ _DECLARED = (
         creating=(P.REGISTER_FUNCTION,),
         privileges=(P.EXECUTE_FUNCTION, P.MODIFY_FUNCTION, P.MANAGE_GRANTS),
     ),
-    # Rights on a column are its table's, and its names lead to that.
+    # Rights on a column are those on its table.
     KindDeclaration(kind=Kind.COLUMN, label="Column", plural="columns", lies_in=(Kind.TABLE,)),
     KindDeclaration(
         kind=Kind.TAG,
@@ -253,36 +253,36 @@ KINDS: dict[Kind, KindDeclaration] = {declaration.kind: declaration for declarat
 STORED_KINDS = tuple(kind for kind, declared in KINDS.items() if declared.slot)
 """The kinds that have rows."""
 LEAVES = tuple(kind for kind in STORED_KINDS if KINDS[kind].is_leaf)
-"""Those of them that lie in schemas."""
+"""The stored kinds that lie in schemas."""
 IN_CATALOGS = (Kind.SCHEMA, *LEAVES)
-"""Those that lie in catalogs, containers first."""
+"""The stored kinds that lie in catalogs, containers first."""
 BESIDE_CATALOGS = tuple(
     kind for kind in STORED_KINDS if KINDS[kind].lies_in == (Kind.METALAKE,) and kind is not Kind.CATALOG
 )
-"""Those that lie in a metalake beside its catalogs; walks over what is in a metalake leave them out."""
+"""The stored kinds that lie in a metalake beside its catalogs; walks over a metalake's objects leave them out."""
 CONTAINERS = (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA)
-"""Those that hold others, outermost first."""
+"""The kinds that contain others, outermost first."""
 
 
 def slot_of(kind: str) -> str:
-    """The name space of a kind that has rows."""
+    """The name space of a stored kind."""
     slot = KINDS[Kind(kind)].slot
     assert slot is not None, kind
     return slot
 
 
 def kind_choices() -> list[tuple[str, str]]:
-    """As a field of a model takes them: a function, so that a new kind is no migration."""
+    """The choices of a model's field; a function, so that a new kind needs no migration."""
     return [(kind.value, kind.value) for kind in STORED_KINDS]
 
 
 def slot_choices() -> list[tuple[str, str]]:
-    """The same for slots."""
+    """The choices of a model's field for slots."""
     return [(slot, slot.capitalize()) for slot in dict.fromkeys(slot_of(kind) for kind in STORED_KINDS)]
 
 
 def above(kind: Kind) -> frozenset[Kind]:
-    """The kinds of all that may lie above such an object."""
+    """The kinds of objects that may lie above such an object."""
     parents = frozenset(KINDS[kind].lies_in)
     return parents.union(*(above(parent) for parent in parents if parent is not kind))
 
@@ -304,6 +304,6 @@ def grantable_on(privilege: P) -> frozenset[Kind]:
 
 
 def family(privilege: P) -> CatalogType | None:
-    """The only catalog type that a privilege about a leaf kind makes sense in; None where it fits all."""
+    """The only catalog type that a privilege applies in; None if it applies in all."""
     types = _CATALOG_TYPES[privilege]
     return next(iter(types)) if len(types) == 1 else None

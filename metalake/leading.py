@@ -1,7 +1,7 @@
-"""What only one may do: serve from a data folder, and of a server's processes, lead its work behind the requests.
+"""Exclusive roles: the one server of a data folder, and the one process of a server that works behind the requests.
 
-Both are locks of the kernel's on a file (fcntl(2), "Advisory record locking"): a fork does not inherit one, and it ends
-with its process, however that ends, so nobody has to clean up. A file's text says who has it, for people to read.
+Each is a kernel lock on a file (fcntl(2), "Advisory record locking"): a fork does not inherit it, and it ends with
+its process, so nothing has to be cleaned up. The file's text names the process that has the lock, for people to read.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from django.core.management.base import CommandError
 
 log = logging.getLogger(__name__)
 
-TAKEN = {errno.EACCES, errno.EAGAIN}  # as lockf(3) says it
+LOCKED_BY_OTHERS = {errno.EACCES, errno.EAGAIN}  # source: lockf(3)
 SERVER, LEADER = "server.lock", "leader.lock"
 
 
 class Turn:
-    """A turn at something, which one process at a time has, until it ends."""
+    """An exclusive role that one process at a time has, until it ends."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,14 +33,14 @@ class Turn:
         self._lock = threading.Lock()
 
     def is_mine(self) -> bool:
-        """Whether this process has it, also where it takes it only now. Waits for nobody."""
+        """Whether this process has the turn; it takes it if it is free. Does not wait."""
         with self._lock:
             if self._file is None:
                 self._file = self._take()
             return self._file is not None
 
     def _take(self) -> int | None:
-        """The file, which stays open: closing it would end the turn."""
+        """The locked file, which must stay open to keep the turn; None if another process has the turn."""
         try:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as failure:
@@ -52,24 +52,24 @@ class Turn:
             os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
         except OSError as failure:
             os.close(file)
-            if failure.errno not in TAKEN:
+            if failure.errno not in LOCKED_BY_OTHERS:
                 log.error("%s cannot be locked, so this process takes no turn: %s", self.path, failure.strerror)
             return None
         return file
 
     def whose(self) -> str:
-        """The id of the process that took it last; "" where that is not known."""
+        """The id of the process that took it last; "" if it is not known."""
         if self._file is not None:
-            return str(os.getpid())  # to open and close the file would end the turn, too
+            return str(os.getpid())  # opening and closing the file here would end the turn
         try:
-            said = self.path.read_text().strip()
+            text = self.path.read_text().strip()
         except (OSError, UnicodeDecodeError):
             return ""
-        return said if said.isdecimal() else ""
+        return text if text.isdecimal() else ""
 
 
 def places_of_server() -> list[Path]:
-    """The files that a server locks: in its data folder, and beside a SQLite store wherever that lies."""
+    """The files that a server locks: one in its data folder, and one beside a SQLite store."""
     own = [settings.METALAKE_HOME / SERVER]
     store = os.fspath(settings.DATABASES["default"]["NAME"])
     if settings.ON_SQLITE and ":memory:" not in store:
@@ -78,27 +78,27 @@ def places_of_server() -> list[Path]:
 
 
 def begin_to_serve() -> Sequence[Turn]:
-    """What this process has for as long as it lives. Raises CommandError where another server has it."""
+    """The turns of a server, for as long as this process lives. Raises CommandError if another server has one."""
     turns = [Turn(place) for place in places_of_server()]
     for turn in turns:
         if not turn.is_mine():
             pid = turn.whose()
-            told, stop = (f" (process {pid})", f"stop it (kill {pid})") if pid else ("", "stop it")
+            process, stop = (f" (process {pid})", f"stop it (kill {pid})") if pid else ("", "stop it")
             raise CommandError(
-                f"A server runs on {turn.path.parent} already{told}, and there can be no second one: {stop}, or give "
-                f"this one a METALAKE_HOME of its own. Several servers on one store need PostgreSQL: "
+                f"A server runs on {turn.path.parent} already{process}, and there can be no second one: {stop}, or "
+                f"give this one a METALAKE_HOME of its own. Several servers on one store need PostgreSQL: "
                 f"METALAKE_DATABASE_URL=postgres://user:password@host/database (docs/operations.md, Several nodes)."
             )
     return turns
 
 
 def leadership() -> Turn:
-    """The turn at what one process of a server does for all of them; another takes it when that one is gone."""
+    """The turn of the process that works for all processes of a server; when it ends another one takes over."""
     return Turn(settings.METALAKE_HOME / LEADER)
 
 
 class Bell:
-    """Rung by any process of a server, heard by the one that waits for it; made before they fork."""
+    """A wake-up that any process of a server sends to the one that waits; to be made before they fork."""
 
     def __init__(self) -> None:
         self._ear, self._rope = os.pipe()
@@ -109,10 +109,10 @@ class Bell:
         try:
             os.write(self._rope, b"!")
         except BlockingIOError:
-            pass  # it has been rung often enough
+            pass  # wake-ups enough are in the pipe
 
     def wait(self, seconds: float) -> bool:
-        """Whether it was rung since the last time, or is within so many seconds."""
+        """Whether it was rung since the last wait, or is rung within so many seconds."""
         waits = select.poll()
         waits.register(self._ear, select.POLLIN)
         if not waits.poll(max(0, round(seconds * 1000))):

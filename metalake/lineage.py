@@ -1,6 +1,6 @@
-"""Where an object is: the address that leads to it, and the lineage of everything above it.
+"""Where an object is: its address, and its lineage of everything above it.
 
-Both wires, the pages and the rights speak of objects by these two; neither knows a table of the database.
+Both wires, the pages and the rights name objects by these two; neither depends on the database.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
 
 SchemaName = str | Sequence[str]
-"""A logical name as the native wire has it, or the levels as the Iceberg wire has them."""
+"""A logical name, as on the native wire, or a list of levels, as on the Iceberg wire."""
 
 
 class Node(NamedTuple):
-    """One object on a lineage: all that rights depend on."""
+    """One object on a lineage, with all that rights depend on."""
 
     id: int
     kind: str
@@ -39,9 +39,9 @@ class Lineage(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """The names that lead to an object; what is None is not part of the way.
+    """The names that lead to an object; a part that is None is not on the path.
 
-    `leaf` is the name of what lies in a schema or, like a role, directly in the metalake; `leaf_kind` says what it is.
+    `leaf` is the name of an object in a schema or, like a role, directly in the metalake; `leaf_kind` is its kind.
     """
 
     metalake: str
@@ -66,25 +66,25 @@ class Address:
 
     @property
     def depth(self) -> int:
-        """How many names lead there, the metalake's included; a schema's levels are one name."""
+        """The number of names on the path, the metalake's included; a schema's levels are one name."""
         return 1 + (self.catalog is not None) + (self.schema is not None) + (self.leaf is not None)
 
     def of_catalog(self) -> Address:
-        """The address of the catalog on the way."""
+        """The address of the catalog on the path."""
         return Address(metalake=self.metalake, catalog=self.catalog)
 
     def of_schema(self) -> Address:
-        """The address of the schema on the way."""
+        """The address of the schema on the path."""
         return Address(metalake=self.metalake, catalog=self.catalog, schema=self.schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """An object that is there, with all above it: the metalake first, itself last.
+    """An object that exists, with all above it: the metalake first, itself last.
 
-    What its catalog's row says of it (`nested`, `provider`, `properties` as JSON with secrets masked), whether anything
-    above or itself is `disabled` (the kind of it), and a table's `metadata_location` are known where `catalogs.lookup`
-    located it, and nowhere else.
+    Only `catalogs.lookup` sets the other fields: `nested`, `provider` and `properties` (JSON with secrets masked) of
+    the catalog; `disabled`, the kind of the object above it, or itself, that is disabled; a table's
+    `metadata_location`.
     """
 
     nodes: tuple[Node, ...]
@@ -121,12 +121,12 @@ class Located:
 
     @property
     def lineage(self) -> str:
-        """The ids from the metalake to the object, as Securable keeps them: "/1/5/9"."""
+        """The ids from the metalake to the object, as Securable stores them: "/1/5/9"."""
         return lineage_text(self)
 
     @property
     def path(self) -> HierarchicalSchema:
-        """The schema on this lineage."""
+        """The path of the schema on this lineage."""
         return HierarchicalSchema(tuple(node.name for node in self.nodes if node.kind == Kind.SCHEMA))
 
     @property
@@ -149,18 +149,18 @@ class Located:
         return Located(nodes=self.nodes[:1])
 
     def above(self) -> Located:
-        """What the object lies in. Raises ValueError for a metalake, which lies in nothing."""
+        """The parent of the object. Raises ValueError for a metalake, which has none."""
         if len(self.nodes) == 1:
             raise ValueError("Nothing is above a metalake.")
         disabled = None if self.disabled == self.kind else self.disabled
         return replace(self, nodes=self.nodes[:-1], disabled=disabled, metadata_location=None)
 
     def below(self, *nodes: Node) -> Located:
-        """What lies below the object by way of these nodes, the last of which it is."""
+        """The object at the end of these nodes, which follow below this one."""
         return replace(self, nodes=(*self.nodes, *nodes), metadata_location=None)
 
     def missing(self) -> NotFound:
-        """How it is told that the object is not there, or not for the caller."""
+        """The error for this object if it is missing or hidden from the caller."""
         return missing(self.kind, self.full_name)
 
 

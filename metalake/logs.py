@@ -1,4 +1,4 @@
-"""One JSON line a record, with the request's id; secrets never reach a log because nobody puts them there."""
+"""The log: one line of JSON for each record, with the request's id. No caller passes a secret to a log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from pythonjsonlogger.orjson import OrjsonFormatter
 
-from metalake.causes import said_by
+from metalake.causes import log_text
 from metalake.context import request_id
 from metalake.errors import MetalakeError, OutcomeUnknown, ProviderUnavailable
 
@@ -31,7 +31,7 @@ def formatter() -> logging.Formatter:
 
 
 class Unforeseen(logging.Filter):
-    """Of what Django says of answers only exceptions: the others were said with the request's id and the reason."""
+    """Lets only exceptions of Django's request log pass: other answers were logged with their reason already."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return bool(record.exc_info)
@@ -42,10 +42,10 @@ def unforeseen() -> logging.Filter:
 
 
 def note_failure(error: MetalakeError) -> None:
-    """A line for what another system or our database did not do, with its cause: an operator may have to see to it."""
-    cause = said_by(error.__cause__)
-    told = f"{error.message} [{cause}]" if cause else error.message
+    """Log a failure of another system or of our database with its cause, which an operator may have to mend."""
+    cause = log_text(error.__cause__)
+    line = f"{error.message} [{cause}]" if cause else error.message
     if isinstance(error, OutcomeUnknown):
-        log.error("outcome unknown: %s", told)
+        log.error("outcome unknown: %s", line)
     elif isinstance(error, ProviderUnavailable):
-        log.warning("unavailable: %s", told)
+        log.warning("unavailable: %s", line)

@@ -1,8 +1,8 @@
-"""What is counted for /metrics, in a server for all of its processes together.
+"""The counters of /metrics, in a server added up over all of its processes.
 
-There prometheus_client keeps each count in a file of its process's seat on the board; whichever process is asked adds
-them up. Who comes takes the seat of one that went and goes on with its counts, so they never go back, and there are as
-many files as there were processes at once.
+prometheus_client writes each count to a file of the process's seat on the board, and the process that is asked adds
+them up. A new process takes the seat of one that ended and goes on with its counts, so that no count decreases and
+there are only as many files as there were processes at once.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from prometheus_client.registry import Collector
 from metalake import board
 
 LOOKED_UP = CollectorRegistry()
-"""Metrics that are found out when they are asked for, without the database."""
+"""Metrics that are computed when they are asked for, without the database."""
 
 
 def share() -> None:
-    """Before the first module that counts anything is loaded, in a process that will fork a server's."""
+    """Share the counts; to be called in the process that forks a server, before any module with a counter is loaded."""
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(board.share())
     values.ValueClass = values.MultiProcessValue(board.seat)
 
 
 def registries() -> list[Collector]:
-    """What needs no database: the counts, and what is looked up."""
+    """The metrics that need no database: counts, and those computed when asked for."""
     folder = board.folder()
     if folder is None:
         return [REGISTRY, LOOKED_UP]
@@ -37,8 +37,8 @@ def registries() -> list[Collector]:
     return [counted, PLATFORM_COLLECTOR, LOOKED_UP]
 
 
-class Told(Collector):
-    """Figures of this moment."""
+class Figures(Collector):
+    """Metric families with the figures of this moment."""
 
     def __init__(self, *families: Metric) -> None:
         self.families = families

@@ -1,4 +1,4 @@
-"""What every request passes: its id, address and raw path, size limits; sessions and CSRF for pages alone."""
+"""The middleware: every request gets its id, address, raw path and size limit, pages also sessions and CSRF."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from metalake.targets import read_target, require_host, require_one_wire, wire_o
 REQUESTS = Counter("metalake_requests", "Requests answered", ["wire", "method", "status"])
 SECONDS = Histogram("metalake_request_seconds", "Time to answer", ["wire"])
 
-# What a browser may make of an answer that is no page of ours: nothing. Pages say for themselves what they run.
+# A browser may run nothing from answers that are no pages of ours; pages set a policy of their own.
 HARMLESS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Frame-Options": "DENY",
@@ -35,19 +35,19 @@ HARMLESS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
-BODILESS = (204, 304)  # which tell no length of their own (RFC 9110, 8.6)
+BODILESS = (204, 304)  # statuses without Content-Length (RFC 9110, 8.6)
 
 Next = Callable[[HttpRequest], HttpResponse]
 
 
 class Wire:
-    """Outermost: names the request, asks whether it is for us, keeps its path as it was sent, and counts it."""
+    """The outermost middleware: sets the request's id, checks host and size, restores its raw path and counts it."""
 
     def __init__(self, get_response: Next) -> None:
         from iceberg_rest.urls import answer
 
         self.get_response = get_response
-        # Straight to its door: middleware and URL resolving would double what a load costs.
+        # Called directly: middleware and URL resolving would double the time of a load.
         self.iceberg: Next = convert_exception_to_response(answer)  # type: ignore[assignment]
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -89,7 +89,7 @@ class Wire:
             _require_size(request)
         except MetalakeError as refusal:
             return render_for(request, refusal)
-        # The native Python client says goodbye with this method and wants a 200.
+        # The native Python client ends with a request of this method and expects a 200.
         if request.method == "CLOSE":
             return JsonResponse({"code": 0})
         return (self.iceberg if wire == "iceberg" else self.get_response)(request)
@@ -112,7 +112,7 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class PagesOnly:
-    """The middleware of pages, in order, around them alone: the wires need no session, CSRF or static files."""
+    """Runs the middleware of pages around pages only: the wires need no session, CSRF or static files."""
 
     def __init__(self, get_response: Next) -> None:
         self.wires = get_response
@@ -128,14 +128,14 @@ class PagesOnly:
         return self.pages(request) if request.wire == "page" else self.wires(request)  # type: ignore[attr-defined]
 
     def process_view(self, request: HttpRequest, *rest: Any) -> HttpResponse | None:
-        """The first answer that one of them gives instead of the page; CSRF is checked here."""
+        """The first answer that a middleware gives instead of the page; CSRF is checked here."""
         if request.wire != "page":  # type: ignore[attr-defined]
             return None
         return next((answer for process in self.process_views if (answer := process(request, *rest))), None)
 
 
 class ContentSecurity:
-    """Pages run our own scripts and styles only; around one view it makes a page of it."""
+    """Lets pages run only our own scripts and styles; can also wrap a single view."""
 
     policy = (
         "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
@@ -147,7 +147,7 @@ class ContentSecurity:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        # The admin's own scripts are written inline and evaluate expressions.
+        # The admin's scripts are inline and evaluate expressions.
         loose = "; script-src 'self' 'unsafe-inline' 'unsafe-eval'" if request.path.startswith("/admin/") else ""
         response.setdefault("Content-Security-Policy", self.policy + loose)
         return response

@@ -1,4 +1,4 @@
-"""What everything else hangs on: Securable (one row per object), AuditInfo, Metalake, Outbox, Shared."""
+"""The base models: Securable (one row per object), AuditInfo, Metalake, Outbox, Shared, Differing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AuditInfo(models.Model):
 
 
 class Container(Protocol):
-    """What another object lies in, by its row or as it was located."""
+    """A parent of objects, as a row or as Located."""
 
     @property
     def id(self) -> Any: ...
@@ -54,7 +54,7 @@ class Securable(AuditInfo):
     """Anything a privilege is granted on or that has an owner; catalogs, schemas, tables and roles extend it.
 
     `lineage` is the path of ids from the metalake to the object itself, "/1/5/9", so that everything below an object
-    is one range of an index. `row_kind` is the kind of what a model that extends it keeps, which is of one kind alone.
+    is one range of an index. `row_kind` is the kind of a model that has rows of one kind only.
     """
 
     row_kind: ClassVar[Kind | None] = None
@@ -104,7 +104,7 @@ class Securable(AuditInfo):
         owner_group_id: int | None = None,
         **fields: Any,
     ) -> Self:
-        """A new row, not yet saved; whoever makes a securable makes it here. A metalake has no parent."""
+        """A new row, not yet saved. Every securable is made by this method. A metalake has no parent."""
         owner = {"owner_user_id": owner_user_id, "owner_group_id": owner_group_id}
         row = cls(kind=kind, name=name, creator=creator, **owner, **fields)
         row.place_under(parent)
@@ -123,7 +123,7 @@ class Securable(AuditInfo):
 
 
 def below(lineage: str, field: str = "lineage") -> Q:
-    """Everything below the object of this lineage, itself left out: one range of the index."""
+    """A filter for everything below the object of this lineage, without itself: one range of the index."""
     return Q(**{f"{field}__gt": f"{lineage}/", f"{field}__lt": f"{lineage}0"})
 
 
@@ -135,7 +135,7 @@ class Metalake(Securable):
 
 
 class Outbox(models.Model):
-    """What must happen after a commit, written in that commit: drained by a thread of the server or by a worker."""
+    """Work for after a commit, written in that commit; a thread of the server or a worker drains it."""
 
     id = models.BigAutoField(primary_key=True)
     topic = models.CharField(max_length=64)
@@ -153,7 +153,7 @@ class Outbox(models.Model):
 
 
 class Shared(models.Model):
-    """What all processes of this store have in common, as the first of them had it."""
+    """A setting that all processes of this store share, with the value of the first one."""
 
     name = models.CharField(max_length=2200, unique=True)
     value = models.CharField(max_length=64)
@@ -167,7 +167,7 @@ class Shared(models.Model):
 
 
 class Differing(models.Model):
-    """Work that a process leaves to others, since its settings are not those of the store; said anew every minute."""
+    """Work that a process leaves to others, since its settings differ from the store's; written every minute."""
 
     process = models.CharField(max_length=255)
     work = models.CharField(max_length=64)

@@ -1,6 +1,6 @@
 """The API's description (OpenAPI 3.1), built from what each endpoint declares with @answers.
 
-Bodies and replies are described by their pydantic models, so that what is checked and what is told cannot differ.
+Bodies and replies are described by their pydantic models, so that description and checks cannot differ.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ErrorReply(Reply):
 
 
 def one_path_each(endpoints: list[tuple], **rest: Any) -> list[tuple]:
-    """Paths as clients write them: without a trailing slash, and names without the underscore that Python asks for."""
+    """Paths as clients write them: without a trailing slash, and names without the underscore that Python requires."""
     return [(re.sub(r"_}", "}", path.rstrip("/")), *others) for path, *others in endpoints]
 
 
@@ -83,7 +83,7 @@ class NativeSchema(AutoSchema):
         return {key: value for key, value in operation.items() if value is not None}
 
     def _id(self, declared: Declaration) -> str:
-        """`listTables`, `createTable`, `loadTable`: made from the endpoint's class unless it has a name of its own."""
+        """`listTables`, `createTable`, `loadTable`: made from the endpoint's class unless the declaration has an id."""
         if declared.id:
             return declared.id
         noun = type(self.view).__name__
@@ -92,7 +92,7 @@ class NativeSchema(AutoSchema):
         return f"list{noun}" if self.method == "GET" else f"{VERBS[self.method]}{noun.removesuffix('s')}"
 
     def _tag(self) -> str:
-        """The noun that the endpoint's module is about, or the app's name."""
+        """The noun of the endpoint's module, or the app's name."""
         app, *_, module = type(self.view).__module__.split(".")
         return app if module.startswith("api") else module
 
@@ -133,7 +133,7 @@ class NativeSchema(AutoSchema):
         return {"type": "object", "properties": {"code": code, **payload}, "required": ["code", *required]}
 
     def _schema_of(self, type_: Any) -> dict[str, Any]:
-        """A reference to the component, or the schema itself; every model on the way becomes a component."""
+        """A reference to the component, or the schema itself; every model in it becomes a component."""
         schema = dict(_json_schema(type_))
         components = dict(schema.pop("$defs", {}))
         if isinstance(type_, type) and "title" in schema:
@@ -152,7 +152,7 @@ class NativeSchema(AutoSchema):
 
 
 class _Untitled(GenerateJsonSchema):
-    """A field's title would repeat its name."""
+    """Schemas without titles for fields, which would repeat their names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -164,7 +164,7 @@ def _json_schema(type_: Any) -> dict[str, Any]:
 
 
 def _present(type_: Any) -> Any:
-    """The type of a key when it is there."""
+    """The type of a key's value when the key is present."""
     left = [part for part in get_args(type_) if part is not NoneType]
     return left[0] if NoneType in get_args(type_) and len(left) == 1 else type_
 

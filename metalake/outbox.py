@@ -1,7 +1,7 @@
 """Draining the outbox: each row is handed to the handler of its topic, and deleted once that returns.
 
-Rows are claimed by moving their due time ahead for as long as they are worked on, so that a drainer that dies gives
-them back within LEASE; handlers run at least once and must be idempotent.
+A drainer claims rows by moving their due time ahead while it works on them, so that the rows of one that dies are due
+again within LEASE; handlers run at least once and must be idempotent.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ log = logging.getLogger(__name__)
 BATCH = 50
 LEASE = timedelta(seconds=15)
 MAX_BACKOFF = timedelta(minutes=5)
-MOST_LEFT = 1_000  # rows one by one; where there are more, all of their topics
+MOST_LEFT = 1_000  # rows left to others one by one; beyond that all rows of their topics are
 
 Handler = Callable[[dict[str, Any]], object]
 Unless = Callable[[], str]
-"""Why this process leaves a topic's rows to others; "" where it does not."""
+"""Returns why this process leaves a topic's rows to others; "" if it does not."""
 _handlers: dict[str, Handler] = {}
 _in_order: set[str] = set()
 _unless: dict[str, Unless] = {}
-_left: dict[int, tuple[str, float]] = {}  # rows that this process cannot do: their topic, and until when it leaves them
+_left: dict[int, tuple[str, float]] = {}  # rows that this process leaves to others: their topic, and until when
 _rounds: list[Callable[[], object]] = []
 bell = Bell()
 
 
 class NotHere(Exception):
-    """Raised by a handler whose work another process may do, as this one's settings or mounts are not right for it.
+    """Raised by a handler if another process has to do the work, because of this one's settings or mounts.
 
-    The reason is for operators to read, so it holds no secret.
+    Operators read the reason, so it must hold no secret.
     """
 
 
 def handles(topic: str, handler: Handler, *, in_order: bool = False, unless: Unless | None = None) -> None:
-    """Register what a topic's rows are handed to; with `in_order` one that fails keeps those behind it waiting.
+    """Register the handler of a topic; with `in_order`, rows wait until the one before them succeeds.
 
-    What `unless` says keeps this process from taking them.
+    While `unless` returns a reason, this process takes no rows of the topic.
     """
     _handlers[topic] = handler
     if in_order:
@@ -60,12 +60,12 @@ def handles(topic: str, handler: Handler, *, in_order: bool = False, unless: Unl
 
 
 def every_round(*jobs: Callable[[], object]) -> None:
-    """Register what is done every round, whoever drains; each must be safe to do at once in several places."""
+    """Register jobs for every round; each must be safe to run in several processes at once."""
     _rounds.extend(job for job in jobs if job not in _rounds)
 
 
 def do_round() -> None:
-    """One failing job keeps no other from its turn."""
+    """Run every registered job; one that fails does not stop the others."""
     for job in _rounds:
         try:
             job()
@@ -74,12 +74,12 @@ def do_round() -> None:
 
 
 def wake_after_commit() -> None:
-    """Tell whoever drains that there is work; a lost wake-up only costs the wait for the next round."""
+    """Wake the drainer after the commit; a lost wake-up only delays the work until the next round."""
     transaction.on_commit(bell.ring)
 
 
 def drain() -> int:
-    """Handle every due row; returns how many were handled. Failures stay, to be tried again later."""
+    """Handle every due row; returns how many succeeded. Rows that failed stay, to be tried again later."""
     handled = 0
     while rows := _claim():
         with _leased(rows):
@@ -96,7 +96,7 @@ def _claim() -> list[Outbox]:
     now = timezone.now()
     topics, some = _left_to_others()
     with transaction.atomic():
-        topics += _held_up(now, _in_order.difference(topics))
+        topics += _blocked(now, _in_order.difference(topics))
         due = Outbox.objects.filter(due_at__lte=now).exclude(Q(topic__in=topics) | some).order_by("id")
         if connection.features.has_select_for_update_skip_locked:
             due = due.select_for_update(skip_locked=True)
@@ -105,9 +105,12 @@ def _claim() -> list[Outbox]:
     return rows
 
 
-def _held_up(now: datetime, among: Iterable[str]) -> list[str]:
-    """Topics in order whose first row another drainer has, or which failed and is not due yet. In the claim itself."""
-    held_up = []
+def _blocked(now: datetime, among: Iterable[str]) -> list[str]:
+    """The topics with an order whose first row another drainer has, or failed and is not due yet.
+
+    To be called in the transaction of the claim.
+    """
+    blocked = []
     for topic in sorted(among):
         rows = Outbox.objects.filter(topic=topic)
         first = rows.order_by("id").values_list("pk", flat=True).first()
@@ -117,19 +120,22 @@ def _held_up(now: datetime, among: Iterable[str]) -> list[str]:
         if connection.features.has_select_for_update_skip_locked:
             mine = mine.select_for_update(skip_locked=True)
         if not mine.values_list("pk", flat=True):
-            held_up.append(topic)
-    return held_up
+            blocked.append(topic)
+    return blocked
 
 
 def _give_back(rows: list[Outbox], topic: str) -> None:
-    """What is behind a row that failed is due as soon as that is done."""
+    """Make the rows behind one that failed due at once; the failed row itself blocks them."""
     behind = [row for row in rows if row.topic == topic]
     rows[:] = [row for row in rows if row.topic != topic]
     Outbox.objects.filter(pk__in=[row.pk for row in behind]).update(due_at=timezone.now())
 
 
 def _left_to_others() -> tuple[list[str], Q]:
-    """The topics and the rows that this process leaves; a row that an operator has tried again has no `attempts`."""
+    """The topics and the rows that this process leaves to others.
+
+    A row without `attempts`, as an operator resets it, is tried here again.
+    """
     for pk, (_, until) in list(_left.items()):
         if until < time.monotonic():
             _left.pop(pk, None)
@@ -141,7 +147,7 @@ def _left_to_others() -> tuple[list[str], Q]:
 
 @contextmanager
 def _leased(rows: list[Outbox]) -> Iterator[None]:
-    """Keep claimed what is still in the list, however long its handlers take."""
+    """Renew the claim on the rows that are still in the list, however long their handlers take."""
     done = threading.Event()
 
     def renew() -> None:
@@ -164,8 +170,8 @@ def _handle(row: Outbox) -> bool:
     try:
         _handlers[row.topic](row.payload)
     except Exception as failure:
-        told = None if isinstance(failure, (MetalakeError, NotHere)) else failure  # their message says all
-        log.error("outbox row %s (%s) stays and is tried again: %s", row.pk, row.topic, _why(failure), exc_info=told)
+        shown = None if isinstance(failure, (MetalakeError, NotHere)) else failure  # their message says all
+        log.error("outbox row %s (%s) stays and is tried again: %s", row.pk, row.topic, _why(failure), exc_info=shown)
         delay = min(timedelta(seconds=2 ** min(row.attempts, 10)), MAX_BACKOFF)
         if isinstance(failure, NotHere):
             _left[row.pk] = row.topic, time.monotonic() + delay.total_seconds()
@@ -179,7 +185,7 @@ def _handle(row: Outbox) -> bool:
 
 
 def _why(failure: Exception) -> str:
-    """What operators may read of it: our own errors hold no secret, what others say may."""
+    """A failure's text for operators: messages of our own errors hold no secret, those of others may."""
     if isinstance(failure, MetalakeError):
         return failure.message
     if isinstance(failure, NotHere):

@@ -1,4 +1,4 @@
-"""Pages of an answer: a token carries where the last one ended, signed for the caller and the question."""
+"""Pages of an answer: a token holds where the last page ended, signed for the caller and the question."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 class Page:
-    """One page of what is asked; `after` is where the one before it ended, empty for the first.
+    """One page of an answer; `after` is where the page before it ended, empty for the first.
 
-    `asked` is the wire, the caller and all that the answer depends on: a token is good for the same ones alone.
-    Raises Invalid for a token of another question, another caller, or not of ours.
+    `asked` is the wire, the caller and all that the answer depends on: a token is valid only for the same ones.
+    Raises Invalid for a token of another question or another caller, or one that this server did not sign.
     """
 
     def __init__(self, size: int, token: str | None, *asked: str | int | None) -> None:
@@ -27,9 +27,9 @@ class Page:
         self._signer = Signer(salt="page " + orjson.dumps(asked).decode())
         self.after = self._read(token) if token else ""
 
-    def cut(self, found: Iterable[T], place: Callable[[T], str]) -> tuple[list[T], str | None]:
-        """What is on the page, and the token of the next one where there is more; `found` begins behind `after`."""
-        some = list(islice(found, self.size + 1))
+    def cut(self, items: Iterable[T], place: Callable[[T], str]) -> tuple[list[T], str | None]:
+        """The items of the page, and the token of the next page if there is one; `items` begin after `after`."""
+        some = list(islice(items, self.size + 1))
         if len(some) <= self.size:
             return some, None
         return some[: self.size], self._signer.sign_object(place(some[self.size - 1]))
@@ -42,7 +42,7 @@ class Page:
 
 
 def read_size(name: str, given: str | None, default: int, at_most: int | None = None) -> int:
-    """The size that a query gives under this name. Raises Invalid for what is no whole number, or out of bounds."""
+    """The size in a query parameter of this name. Raises Invalid unless it is a whole number within bounds."""
     if given is None:
         return default
     size = int(given[:9]) if given.isascii() and given.isdigit() else 0

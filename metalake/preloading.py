@@ -1,6 +1,6 @@
-"""What every process of a server has in common, made once in the one that forks them.
+"""Loads modules and templates once, in the process that forks a server's processes.
 
-Nothing that a fork breaks may be begun there: no connection, no thread, and not PyArrow, which starts some.
+It must not start what a fork breaks: no connection, no thread, and not PyArrow, which starts threads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HEAPS, LARGE = 2, 256 * 1024
 
 
 def load() -> None:
-    """The modules behind every path and our pages' templates, which each process would wait for and have to itself."""
+    """Load the modules behind every path and the pages' templates, which each process would else load for itself."""
     _reach(get_resolver().url_patterns)
     folder = Path(apps.get_app_config(OUR_PAGES).path) / "templates"
     for page in sorted(folder.rglob("*.html")):
@@ -34,17 +34,17 @@ def _reach(patterns: Iterable[URLPattern | URLResolver]) -> None:
 
 
 def freeze() -> None:
-    """What is here at a fork stays: a look for garbage would write to its pages, and each process have its own."""
+    """Exclude what is loaded from garbage collection, which would write to its memory and copy it in each process."""
     gc.collect()
     gc.freeze()
     _keep_heaps_few()
 
 
 def _keep_heaps_few() -> None:
-    """glibc gives threads heaps of their own, eight a processor, and keeps what large blocks left (mallopt(3))."""
+    """Limit glibc's heaps, of which threads get up to eight a processor, and free large blocks (mallopt(3))."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
-        return  # another library's heap
+        return  # another C library
     mallopt(M_ARENA_MAX, HEAPS)
     mallopt(M_MMAP_THRESHOLD, LARGE)

@@ -1,4 +1,4 @@
-"""The files of this server itself: no catalog's place holds one or lies at one, and no deletion of ours takes one.
+"""The files of the server itself: no catalog may use a place with one, and no deletion of ours removes one.
 
 They are protected wherever an operator puts them, not only in the home folder.
 """
@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-# What SQLite keeps beside a database (sqlite.org/tempfiles.html), and the locks of who prepares it and who serves it.
+# SQLite's files beside a database (sqlite.org/tempfiles.html), and the locks of preparing and of serving it.
 BESIDE_THE_STORE = ("-wal", "-shm", "-journal", ".lock", ".server")
 IN_THE_HOME = ("secret_key", "secrets.keys", "static", "server.lock", "leader.lock")
 
 
 def protected_files() -> frozenset[str]:
-    """Absolute paths, as they are named and where their links lead; one may be missing, or a folder as a whole."""
-    from django.conf import settings  # what reads metadata needs no Django until it meets a place of this machine
+    """Absolute paths of files and folders, both as configured and with links followed; some may not exist."""
+    from django.conf import settings  # imported late: reading metadata needs no Django unless it is on local disk
 
     home = os.fspath(settings.METALAKE_HOME)
     named = [
@@ -30,7 +30,7 @@ def protected_files() -> frozenset[str]:
 
 
 def _store(store: Mapping[str, Any]) -> list[str]:
-    """The file of a SQLite store that lies in one."""
+    """The file of a SQLite store, if it is one in a file."""
     name = os.fspath(store["NAME"] or "")
     if "sqlite" not in store["ENGINE"] or ":memory:" in name or "mode=memory" in name:
         return []
@@ -48,12 +48,12 @@ def _both(path: str) -> tuple[str, str]:
 
 
 def is_protected(path: str) -> bool:
-    """Whether a path of this machine, its links followed, is such a file or lies in such a folder."""
+    """Whether a local path, with its links followed, is a protected file or lies in a protected folder."""
     return any(_holds(file, path) for file in protected_files())
 
 
 def meets_protected(folder: str) -> bool:
-    """The same, or it holds one: then it can be no place of a catalog or a table."""
+    """Whether a folder is protected or contains a protected file, so that no catalog or table may use it."""
     return any(_holds(file, folder) or _holds(folder, file) for file in protected_files())
 
 

@@ -1,6 +1,6 @@
-"""Whether this node can serve: its database and its disks, each asked in a thread of its own, since either may hang.
+"""Whether this node can serve: checks of its database and its disks, each in its own thread since either may hang.
 
-What is said is for anybody: words, no address, path or name.
+Anybody may read the results, so they hold no address, path or name.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from django.conf import settings
 from django.db import connection
 
 from metalake import store
-from metalake.causes import FAILED, cause_of, said_by
+from metalake.causes import FAILED, cause_of, log_text
 from metalake.models import Outbox
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 2.0  # seconds for all that is looked at
+PATIENCE = 2.0  # seconds for all checks
 PROBE = b"\0" * 4096
 SILENT = "it does not answer"
 UNPREPARED = "its migrations are missing: start a server of this version, or run 'manage.py migrate'"
@@ -37,7 +37,7 @@ Details = dict[str, Any]
 
 
 class Failed(Exception):
-    """Its text is the reason; `details` is what was found out before."""
+    """A failed check: its text is the reason, and `details` also has what was known before it failed."""
 
     def __init__(self, reason: str, **details: Any) -> None:
         super().__init__(reason)
@@ -45,11 +45,11 @@ class Failed(Exception):
 
 
 class Check:
-    """One thing to look at, by one thread at a time: who asks while it hangs waits for the same answer."""
+    """One check, by one thread at a time: whoever asks while it runs waits for the same result."""
 
     _lock = threading.Lock()
     _asked: dict[str, Future[Details]] = {}
-    _told: dict[str, str] = {}
+    _reasons: dict[str, str] = {}
 
     def __init__(self, name: str, look: Callable[[], Details]) -> None:
         self.name = name
@@ -61,7 +61,7 @@ class Check:
             self._future = under_way
 
     def result(self, until: float) -> dict[str, Any]:
-        """As the wire has it: UP; LOW, which is no reason to go away yet; or DOWN."""
+        """The result for the wire; its status is UP, LOW (still able to serve) or DOWN."""
         why = None
         try:
             details = self._future.result(max(0.0, until - time.monotonic()))
@@ -70,21 +70,21 @@ class Check:
             status, details = "DOWN", {"reason": SILENT}
         except Failed as failure:
             status, details, why = "DOWN", failure.details, failure.__cause__
-        self._note(status, details.get("reason", ""), said_by(why))
+        self._note(status, details.get("reason", ""), log_text(why))
         return {"name": self.name, "status": status, "details": details}
 
-    def _note(self, status: str, reason: str, said: str) -> None:
-        """A line when it changes, with its cause, not one each time that somebody asks."""
+    def _note(self, status: str, reason: str, cause: str) -> None:
+        """Log the reason and its cause when it changes, and not each time that somebody asks."""
         with self._lock:
-            before = self._told.get(self.name, "")
-            self._told[self.name] = reason
+            before = self._reasons.get(self.name, "")
+            self._reasons[self.name] = reason
         if reason != before:
-            told = f": {reason}" + (f" [{said}]" if said else "") if reason else " again"
-            log.warning("%s is %s%s", self.name, status, told)
+            change = f": {reason}" + (f" [{cause}]" if cause else "") if reason else " again"
+            log.warning("%s is %s%s", self.name, status, change)
 
 
 def checks() -> list[dict[str, Any]]:
-    """What was looked at, the database first; within PATIENCE seconds."""
+    """The results of all checks, the database's first; within PATIENCE seconds."""
     until = time.monotonic() + PATIENCE
     under_way = [Check("database", look_at_database)]
     under_way += [Check(name, partial(look_at_folder, folder)) for name, folder in _folders().items()]
@@ -102,23 +102,21 @@ def _answer(future: Future[Details], look: Callable[[], Details]) -> None:
 
 
 def look_at_database() -> Details:
-    """By a connection of its own, so that one that cannot be had is found out. Raises Failed."""
-    found: Details = {"engine": connection.vendor}
+    """Check the database with a new connection, so that a failure to connect shows. Raises Failed."""
+    details: Details = {"engine": connection.vendor}
     try:
         if store.lacks_migrations():
-            raise Failed(UNPREPARED, **found)
-        return found | {"outbox": Outbox.objects.count()}
+            raise Failed(UNPREPARED, **details)
+        return details | {"outbox": Outbox.objects.count()}
     except FAILED as failure:
         cause = cause_of(failure)
-        raise Failed(cause.name if cause else type(failure).__name__, **found) from failure
+        raise Failed(cause.name if cause else type(failure).__name__, **details) from failure
     finally:
         connection.close()
 
 
 def look_at_folder(folder: Path) -> Details:
-    """Whether a file can be written there, of which nothing stays; a folder that is still to be made must be one that
-    can be. Raises Failed.
-    """
+    """Check that a file can be written in a folder, or that a missing folder can be made. Raises Failed."""
     there = next(each for each in (folder, *folder.parents) if each.exists())
     if not os.access(there, os.W_OK | os.X_OK):
         raise Failed("nothing can be written there")
@@ -127,7 +125,7 @@ def look_at_folder(folder: Path) -> Details:
             _try_to_write(folder)
         free = shutil.disk_usage(there).free
     except OSError as failure:
-        raise Failed(f"nothing can be written there: {said_by(failure)}") from failure
+        raise Failed(f"nothing can be written there: {log_text(failure)}") from failure
     return {"reason": "little space is left"} if free < settings.METALAKE_MIN_FREE else {}
 
 

@@ -1,9 +1,9 @@
-"""What was refused, told in the audit without letting anybody flood it.
+"""Writes refusals to the audit in a way that no caller can flood.
 
-Of one caller the first ROWS different refusals of a minute are a row each, at once; how many more there were is one row
-when the minute is over. Sign-ins that failed are one row a minute, with how many for which accounts and from where.
-All processes of a server count on its board: whichever a caller met, these are the bounds, and what a process that was
-killed had counted is told by the others.
+The first ROWS different refusals of a caller in a minute are written as a row each, at once; the number of further
+ones is one row when the minute is over. Failed sign-ins are one row a minute, with their numbers by account and
+address. All processes of a server count on its board, so the bounds hold for them together, and what a killed
+process had counted is written by the others.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ log = logging.getLogger(__name__)
 
 MINUTE = 60.0  # seconds
 ROWS = 20
-CALLERS = 1000  # told apart in a minute; more of them are counted as one
+CALLERS = 1000  # counted separately in a minute; further ones are counted together
 NAMED = 20  # accounts and addresses that a row of failed sign-ins names
-KEPT = 1024  # bytes of what a caller wrote
-LONGEST_NAME = 255  # as the audit's column has it
+MAX_TEXT = 1024  # bytes of a text that a caller wrote
+LONGEST_NAME = 255  # the size of the audit's column
 WAITING = 1000  # rows that wait for the database
 BRIEFLY = 1.0  # seconds
 OTHERS = "others"
@@ -43,13 +43,14 @@ clock = time.monotonic
 
 _minutes = board.Notes("refusals")  # of each caller, by a digest of its name
 _sign_ins = board.Notes("failed sign-ins")  # those of this minute
-_untold = board.Notes("refusals untold")  # rows that the database has not taken yet
+_unwritten = board.Notes("refusals untold")  # rows that are not in the database yet
 
 
 def refused(actor: str, asked: str, refusal: Forbidden) -> None:
-    """Note that a caller was refused what they asked for, a verb and a path, in a transaction of its own.
+    """Record that a caller was refused `asked`, a verb and a path, in a transaction of its own.
 
-    Never raises: an answer does not fail for its note. A short read is refused by a thread that may wait for a writer.
+    Raises only BeginAgain, in a short read: it may have to wait for a writer. Other failures are logged, so that the
+    answer does not fail with them.
     """
     may_block()
     details = {"why": shortened(refusal.message)}
@@ -57,13 +58,13 @@ def refused(actor: str, asked: str, refusal: Forbidden) -> None:
     what = hashlib.sha256(f"{asked}\0{refusal.message}".encode(errors="surrogatepass")).hexdigest()[:32]
     try:
         if _is_a_row(event.actor, what) and not _note([event]):
-            _is_a_row(event.actor, what)  # it was to be one: now it is counted
+            _is_a_row(event.actor, what)  # the row could not be written, so it is counted
     except board.Unavailable:
         log.exception("a refusal could not be noted")
 
 
 def _is_a_row(caller: str, what: str) -> bool:
-    """Whether it is to be told at once; else it is counted."""
+    """Whether the refusal is written as a row at once; else it is counted."""
     with board.turn():
         name = _digest(caller)
         if name not in _minutes and len(_minutes) >= CALLERS:
@@ -71,7 +72,7 @@ def _is_a_row(caller: str, what: str) -> bool:
         minute = _minutes.get(name)
         if minute is None or minute["ends"] <= clock():
             if minute is not None:
-                _keep(_rest(minute))
+                _store(_rest(minute))
             minute = _begun(caller=caller, rows=[], more=0)
         is_row = what not in minute["rows"] and len(minute["rows"]) < ROWS
         if is_row:
@@ -83,51 +84,51 @@ def _is_a_row(caller: str, what: str) -> bool:
 
 
 def sign_in(account: str | None, address: str, *, tried: bool) -> None:
-    """Count a sign-in that failed, or was not even tried; `account` is None where there is none of that name.
+    """Count a sign-in that failed, or was refused untried; `account` is None if no account has that name.
 
-    Names that are no account's are counted alone, since one may be a password. Never raises.
+    Names without an account are only counted, since one may be a password typed by mistake. Never raises.
     """
     try:
         with board.turn():
-            found = _sign_ins.get("")
-            if found is None or found["ends"] <= clock():
-                if found is not None:
-                    _keep(_rest(found))
-                found = _begun(wrong=0, notTried=0, accounts={}, unknownNames=0, addresses={})
-            found["wrong" if tried else "notTried"] += 1
+            minute = _sign_ins.get("")
+            if minute is None or minute["ends"] <= clock():
+                if minute is not None:
+                    _store(_rest(minute))
+                minute = _begun(wrong=0, notTried=0, accounts={}, unknownNames=0, addresses={})
+            minute["wrong" if tried else "notTried"] += 1
             if account is None:
-                found["unknownNames"] += 1
+                minute["unknownNames"] += 1
             else:
-                _count(found["accounts"], account)
-            _count(found["addresses"], address or "local")
-            _sign_ins[""] = found
+                _count(minute["accounts"], account)
+            _count(minute["addresses"], address or "local")
+            _sign_ins[""] = minute
     except board.Unavailable:
         log.exception("a failed sign-in could not be counted")
 
 
-def tell(*, everything: bool = False) -> None:
-    """Write the rows of the minutes that are over, or of all; one of a server's processes does so each second."""
+def flush(*, everything: bool = False) -> None:
+    """Write the rows of the minutes that are over, or of all; the processes of a server do so each second."""
     try:
         events = _take(everything)
         if events and not _note(events):
             with board.turn():
-                _keep(events)
+                _store(events)
     except board.Unavailable:
         log.exception("what was refused could not be told")
 
 
 def _take(everything: bool) -> list[Event]:
-    """What is to be told, which is then nobody else's to tell."""
+    """Remove the events that are to be written from the board and return them."""
 
     def over() -> list[tuple[board.Notes, str, dict[str, Any]]]:
         begun = [(notes, name, each) for notes in (_minutes, _sign_ins) for name, each in notes.everything().items()]
-        return [found for found in begun if everything or found[2]["ends"] <= clock()]
+        return [entry for entry in begun if everything or entry[2]["ends"] <= clock()]
 
-    if not over() and not _untold:
+    if not over() and not _unwritten:
         return []
     with board.turn():
-        events = [_event_of(each) for each in _untold.everything().values()]
-        _untold.clear()
+        events = [_event_of(each) for each in _unwritten.everything().values()]
+        _unwritten.clear()
         for notes, name, each in over():
             events += _rest(each)
             del notes[name]
@@ -135,7 +136,7 @@ def _take(everything: bool) -> list[Event]:
 
 
 def _rest(begun: dict[str, Any]) -> list[Event]:
-    """What is left to say of a minute."""
+    """The event with the counts of a minute, if it counted anything."""
     if "more" not in begun:
         details = {name: value for name, value in begun.items() if name != "ends"}
         return [_event("sign_in.refused", "", f"{begun['wrong'] + begun['notTried']} sign-ins", details, kind="user")]
@@ -149,14 +150,14 @@ def _begun(**counts: Any) -> dict[str, Any]:
     return counts | {"since": timezone.now().isoformat(), "ends": clock() + MINUTE}
 
 
-def _keep(events: list[Event]) -> None:
-    """For the next who tells."""
-    for event in events[: WAITING - len(_untold)]:
-        _untold[f"{event.at.isoformat()} {uuid4()}"] = event.as_json()
+def _store(events: list[Event]) -> None:
+    """Put events on the board, for the next flush."""
+    for event in events[: WAITING - len(_unwritten)]:
+        _unwritten[f"{event.at.isoformat()} {uuid4()}"] = event.as_json()
 
 
-def _event_of(kept: dict[str, Any]) -> Event:
-    return Event(**(kept | {"at": datetime.fromisoformat(kept["at"])}))
+def _event_of(stored: dict[str, Any]) -> Event:
+    return Event(**(stored | {"at": datetime.fromisoformat(stored["at"])}))
 
 
 def _digest(caller: str) -> str:
@@ -164,18 +165,18 @@ def _digest(caller: str) -> str:
 
 
 def forget() -> None:
-    """Nothing of what was counted is told."""
-    for notes in (_minutes, _sign_ins, _untold):
+    """Drop everything that was counted."""
+    for notes in (_minutes, _sign_ins, _unwritten):
         notes.clear()
 
 
 def shortened(text: str) -> str:
     """The text, or its first KEPT bytes and a hash of the rest."""
     raw = text.encode(errors="surrogatepass")
-    if len(raw) <= KEPT:
+    if len(raw) <= MAX_TEXT:
         return text
-    rest = raw[KEPT:]
-    return f"{raw[:KEPT].decode(errors='ignore')}... sha256:{hashlib.sha256(rest).hexdigest()} of {len(rest)} bytes"
+    rest = raw[MAX_TEXT:]
+    return f"{raw[:MAX_TEXT].decode(errors='ignore')}... sha256:{hashlib.sha256(rest).hexdigest()} of {len(rest)} bytes"
 
 
 def _count(counter: dict[str, int], name: str) -> None:
@@ -207,7 +208,7 @@ def _note(events: list[Event]) -> bool:
 
 @contextmanager
 def _briefly() -> Iterator[None]:
-    """On SQLite, where there is one writer, a note waits BRIEFLY for its turn: who was refused a read waits with it."""
+    """On SQLite, wait at most BRIEFLY for the one writer, since the caller who was refused waits meanwhile."""
     if connection.vendor != "sqlite" or connection.in_atomic_block:
         yield
         return

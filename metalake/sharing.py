@@ -1,7 +1,7 @@
-"""What all processes of one store must have in common, and what one that differs leaves to the others.
+"""Settings that all processes of one store must share, and the work that a differing process leaves to others.
 
-The store keeps what was first said of each thing that is shared. A process compares itself at its start and every
-minute after, says where it differs, and its outbox leaves the work that it cannot do to processes that can.
+The store has the first value of each shared setting. A process compares its own at its start and every minute after,
+reports where it differs, and its outbox leaves the work that it cannot do to processes that can.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from metalake.models import Differing, Outbox, Shared
 log = logging.getLogger(__name__)
 
 EVENT_LOG = "event log"
-EVERY = 60.0  # seconds between two looks
-FRESH, KEPT = timedelta(minutes=3), timedelta(days=1)  # for how long a process that says nothing more counts; is shown
+EVERY = 60.0  # seconds between two comparisons
+FRESH, SHOWN_FOR = timedelta(minutes=3), timedelta(days=1)  # since its last report a process counts, is shown
 
 
 class Difference(NamedTuple):
@@ -41,7 +41,7 @@ _comparisons: list[Compare] = []
 
 
 def compare_with(comparison: Compare) -> None:
-    """Register what says where this process differs."""
+    """Register a function that returns where this process differs."""
     if comparison not in _comparisons:
         _comparisons.append(comparison)
 
@@ -51,25 +51,25 @@ def known(name: str) -> str | None:
 
 
 def agree(name: str, value: str) -> str:
-    """What the store knows under the name: this value if it knew none."""
+    """The store's value of a shared setting; this value becomes it if there was none."""
     return Shared.objects.get_or_create(name=name, defaults={"value": value})[0].value
 
 
 def differences() -> list[Difference]:
-    return [found for comparison in _comparisons for found in comparison()]
+    return [difference for comparison in _comparisons for difference in comparison()]
 
 
 # The event log
 
 
 def begin() -> None:
-    """At the start of a server or worker: events wait from now on for one that has the log, if this one has."""
+    """To be called at the start of a server or worker: if it has an event log, events wait for processes with one."""
     if settings.METALAKE_EVENT_LOG:
         agree(EVENT_LOG, "kept")
 
 
 def events_left() -> str:
-    """Why this process delivers no events; "" where it does, also to a store that has no log at all."""
+    """Why this process delivers no events; "" if it does, which includes a store without any event log."""
     if settings.METALAKE_EVENT_LOG or known(EVENT_LOG) is None:
         return ""
     return (
@@ -86,16 +86,16 @@ def _compare_event_log() -> Iterator[Difference]:
 compare_with(_compare_event_log)
 
 
-# Saying so
+# Reports
 
 
-def told() -> list[str]:
-    """A sentence for each difference, for the terminal at the start of a process."""
-    return [f"This process leaves {found.work} to others: {found.reason}" for found in differences()]
+def sentences() -> list[str]:
+    """A sentence for each difference, to print at the start of a process."""
+    return [f"This process leaves {difference.work} to others: {difference.reason}" for difference in differences()]
 
 
-class Teller:
-    """Logs what differs when that changes, and keeps it in the store for the metrics and the operators' admin."""
+class Reporter:
+    """Logs the differences when they change, and stores them for the metrics and the admin."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -103,40 +103,40 @@ class Teller:
         self._before: list[Difference] = []
 
     def tell(self) -> None:
-        """Every minute at most, however often it is asked."""
+        """Compare and report, once a minute at most however often it is called."""
         with self._lock:
             if time.monotonic() < self._next:
                 return
             self._next = time.monotonic() + EVERY
-            found, before = differences(), self._before
-            self._before = found
-        if found != before:
-            for difference in found:
+            current, before = differences(), self._before
+            self._before = current
+        if current != before:
+            for difference in current:
                 log.error("this process leaves %s to others: %s", difference.work, difference.reason)
-            if not found:
+            if not current:
                 log.info("this process leaves no work to others any more")
-        if found or before:
-            _keep(found)
+        if current or before:
+            _store(current)
 
 
-tell = Teller().tell
+tell = Reporter().tell
 
 
-def _keep(found: list[Difference]) -> None:
+def _store(current: list[Difference]) -> None:
     me, now = f"{socket.gethostname()} {os.getpid()}", timezone.now()
     with transaction.atomic():
         Differing.objects.filter(process=me).delete()
-        Differing.objects.filter(seen_at__lt=now - KEPT).delete()
+        Differing.objects.filter(seen_at__lt=now - SHOWN_FOR).delete()
         Differing.objects.bulk_create(
-            Differing(process=me, work=work, reason=reason, seen_at=now) for work, reason in found
+            Differing(process=me, work=work, reason=reason, seen_at=now) for work, reason in current
         )
 
 
 class Metrics(Collector):
-    """What waits because it failed, and how many processes leave work to others."""
+    """Outbox rows that failed, and the number of processes that leave work to others."""
 
     def describe(self) -> list[GaugeMetricFamily]:
-        return []  # so that registering asks nothing of a database that may not be there yet
+        return []  # so that registering does not query a database that may not be up yet
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         failing = GaugeMetricFamily("metalake_outbox_failing", "Follow-ups that failed", labels=["topic"])

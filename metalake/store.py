@@ -1,4 +1,4 @@
-"""The database as a process meets it at start: not up yet, not migrated yet, or ahead of the code."""
+"""Checks of the database at the start of a process: it may not be up yet, not migrated, or newer than the code."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-OURS = ("metalake", "authz", "catalogs", "views_mgmt")  # libraries may take old migrations away, we do not
-LOCK = int.from_bytes(b"metalake")  # of PostgreSQL's advisory locks, which are each database's own
+OURS = ("metalake", "authz", "catalogs", "views_mgmt")  # libraries may remove old migrations, we do not
+LOCK = int.from_bytes(b"metalake")  # the key of an advisory lock of PostgreSQL, which each database has its own of
 PAUSE = 0.5  # seconds
 
 Say = Callable[[str], object]
 
 
-# Ahead
+# A store that is newer than the code
 
 
 def refuse_older_code() -> None:
-    """Raise ImproperlyConfigured where the store has migrations that this code does not know."""
+    """Raise ImproperlyConfigured if the store has migrations that this code does not know."""
     folders = {app: f"{apps.get_app_config(app).path}/migrations" for app in OURS}
     known = {(app, module.name) for app, folder in folders.items() for module in iter_modules([folder])}
     applied = {name for name in MigrationRecorder(connection).applied_migrations() if name[0] in OURS}
@@ -45,33 +45,34 @@ def refuse_older_code() -> None:
 
 
 def refuse_at_first_connection() -> None:
-    """Whatever this process is, a server, a worker or a command: it does not begin to use such a store."""
+    """Check at this process's first connection, in a server, a worker or a command, that the store is not newer."""
     connection_created.connect(_first_connection, dispatch_uid="older code")
 
 
-_looked: list[bool] = []
+_has_looked = False
 
 
 def _first_connection(sender: Any, connection: Any, **_: Any) -> None:
-    if _looked or connection.alias != DEFAULT_DB_ALIAS:
+    global _has_looked
+    if _has_looked or connection.alias != DEFAULT_DB_ALIAS:
         return
-    _looked.append(True)  # once: a node that runs goes on while a newer one migrates
+    _has_looked = True  # only once: a running node goes on while a newer one migrates
     try:
         refuse_older_code()
     except ImproperlyConfigured:
-        _looked.clear()
+        _has_looked = False
         connection.close()
         raise
 
 
-# Not up yet
+# A database that is not up yet
 
 
 def wait_until_it_answers(say: Say) -> None:
-    """Raises CommandError where the database does not answer within METALAKE_DATABASE_WAIT seconds."""
-    waits = 0 if connection.vendor == "sqlite" else settings.METALAKE_DATABASE_WAIT  # a file is there or is not
+    """Raises CommandError if the database does not answer within METALAKE_DATABASE_WAIT seconds."""
+    waits = 0 if connection.vendor == "sqlite" else settings.METALAKE_DATABASE_WAIT  # a file needs no start
     deadline = time.monotonic() + waits
-    told = False
+    is_announced = False
     while True:
         try:
             connection.ensure_connection()
@@ -80,55 +81,55 @@ def wait_until_it_answers(say: Say) -> None:
             why = " ".join(str(failure).split())
             if time.monotonic() >= deadline or not isinstance(failure, OperationalError):
                 raise CommandError(f"The database cannot be opened: {why}") from None
-        if not told:
+        if not is_announced:
             say(f"Waiting up to {waits} s for the database: {why}")
-            told = True
+            is_announced = True
         time.sleep(PAUSE)
 
 
-# Not migrated yet
+# A store that is not migrated yet
 
 
 def is_behind() -> bool:
-    """Whether migrations of this code are missing in the store. Raises ImproperlyConfigured where it is ahead."""
+    """Whether the store lacks migrations of this code. Raises ImproperlyConfigured if the store is newer."""
     refuse_older_code()
     executor = MigrationExecutor(connection)
     return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
 def lacks_migrations() -> bool:
-    """The same, asked again and again: a node that runs goes on where its store gets ahead of it."""
+    """Whether the store lacks migrations of this code; for running nodes, which go on if the store becomes newer."""
     return not _newest() <= MigrationRecorder(connection).applied_migrations().keys()
 
 
 @lru_cache
 def _newest() -> frozenset[tuple[str, str]]:
-    """The last migration of each app, as this code has them."""
+    """The last migration of each app in this code."""
     return frozenset(MigrationLoader(None).graph.leaf_nodes())
 
 
 def wait_until_migrated(say: Say) -> None:
-    """For those that do not migrate. Raises CommandError where nobody did within METALAKE_DATABASE_WAIT seconds."""
+    """Wait for another process to migrate. Raises CommandError after METALAKE_DATABASE_WAIT seconds."""
     wait_until_it_answers(say)
     deadline = time.monotonic() + settings.METALAKE_DATABASE_WAIT
-    told = False
+    is_announced = False
     while is_behind():
         if time.monotonic() >= deadline:
             raise CommandError(
                 "The database lacks migrations of this version: start a server of it, or run 'manage.py migrate'."
             )
-        if not told:
+        if not is_announced:
             say(f"Waiting up to {settings.METALAKE_DATABASE_WAIT} s for a server to prepare the database.")
-            told = True
+            is_announced = True
         time.sleep(PAUSE)
 
 
 @contextmanager
 def alone(say: Say) -> Iterator[None]:
-    """One process at a time prepares a store; whoever comes second waits, and then looks at what is left to do.
+    """A context in which this process alone prepares the store; others wait, and then check what is left to do.
 
-    The lock ends with its process. Raises CommandError where the database does not answer, ImproperlyConfigured where
-    it is ahead.
+    The lock ends with its process. Raises CommandError if the database does not answer, ImproperlyConfigured if the
+    store is newer.
     """
     wait_until_it_answers(say)
     with _locked(say):
@@ -141,12 +142,12 @@ def _locked(say: Say) -> Any:
 
 
 def _wait_for_turn(take: Callable[[], bool], say: Say) -> None:
-    """Asked again and again rather than waited for: a limit on the time of statements is no limit on migrations."""
-    told = False
+    """Try repeatedly instead of waiting in one statement, whose time may be limited to less than migrations take."""
+    is_announced = False
     while not take():
-        if not told:
+        if not is_announced:
             say("Another process prepares the database; waiting until it is done.")
-            told = True
+            is_announced = True
         time.sleep(PAUSE)
 
 
@@ -165,12 +166,12 @@ def _locked_for_all(say: Say) -> Iterator[None]:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
         except DatabaseError:
-            connection.close()  # which ends it, too
+            connection.close()  # which releases the lock too
 
 
 @contextmanager
 def _locked_here(say: Say) -> Iterator[None]:
-    """By a file beside the database: a lock of SQLite's own would be given up between two migrations."""
+    """Lock a file beside the database: SQLite would release a lock of its own between two migrations."""
     handle = os.open(Path(f"{connection.settings_dict['NAME']}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
 
     def take() -> bool:

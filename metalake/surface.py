@@ -1,4 +1,4 @@
-"""Interfaces that others implement: small enough to hold in the head, and nothing of one may be left out."""
+"""The base of interfaces that providers and stores implement: small, and without optional members."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 LARGEST = 12  # required members
 
 
-class Surface(ABC):  # noqa: B024 (its interfaces have the members)
+class Surface(ABC):  # noqa: B024 (the interfaces that extend it have the members)
     """Base of an abstract class that providers and stores implement.
 
-    A class that lacks a required member cannot be made. Raises TypeError where an interface requires more than LARGEST.
+    A class that lacks a required member cannot be instantiated. Raises TypeError if an interface requires more than
+    LARGEST.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:

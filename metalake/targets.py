@@ -1,4 +1,4 @@
-"""What a request asks for and of whom: its path as it was sent, and the host that it names.
+"""The target of a request: its path as it was sent, and its host.
 
 Source: RFC 9112, sections 3.2 (request target) and 3.2.2 (an absolute one stands for the Host header, too).
 """
@@ -18,7 +18,7 @@ from metalake.errors import Invalid
 from metalake.wire import quote
 
 WIRES = frozenset({"api", "iceberg", "configs", "health", "metrics"})
-# Asked by address of one machine, as load balancers, Kubernetes and Prometheus do.
+# Paths that load balancers, Kubernetes and Prometheus request by the address of one machine.
 PROBED = frozenset({"health", "metrics"})
 
 _ABSOLUTE = re.compile(r"https?://([^/?#]*)", re.IGNORECASE)
@@ -31,16 +31,16 @@ def wire_of(path: str) -> str:
 
 
 def path_in(target: str) -> str:
-    """The path of a request target, as it was sent; of an absolute one, too."""
+    """The path of a request target, as it was sent; the target may be an absolute URL."""
     absolute = _ABSOLUTE.match(target)
     return target[absolute.end() if absolute else 0 :].partition("?")[0]
 
 
 def read_target(meta: dict[str, Any]) -> str:
-    """The path as it was sent, still encoded; servers that decode it away get it re-encoded, which loses %2F.
+    """The path as it was sent, still encoded; a path that the server has decoded is encoded again, which loses %2F.
 
-    The host of an absolute target takes the place of the Host header. Raises Invalid for every other target that is
-    no path from the root.
+    The host of an absolute target replaces the Host header. Raises Invalid for any other target that is no path from
+    the root.
     """
     target = meta.get("RAW_URI") or meta.get("REQUEST_URI")
     if not target:
@@ -51,21 +51,22 @@ def read_target(meta: dict[str, Any]) -> str:
         path = path or "/"
     if not path.startswith("/") or path.startswith("//") or "#" in path:
         raise Invalid("The target of a request is a path that begins with one slash, or the URL of this server.")
-    # What a client did not encode arrives byte by byte.
+    # Characters that a client did not encode arrive as single bytes.
     return re.sub(r"[^\x00-\x7f]", lambda byte: encode(byte[0], encoding="latin-1"), path)
 
 
 def require_one_wire(sent: str, decoded: str) -> None:
-    """Raises Invalid where a path leads elsewhere once it is decoded, so that no check is made for another door."""
+    """Raises Invalid if a path leads to another wire once it is decoded, so that no check is made for the wrong one."""
     if wire_of(sent) != wire_of(decoded):
         raise Invalid("The first part of this path is written without percent signs.")
 
 
 def require_host(meta: dict[str, Any], wire: str) -> None:
-    """Raises Invalid where the Host is none of ours: a name that another site points here brings its pages along.
+    """Raises Invalid if the Host is none of ours: another site could let its own name point here, and its pages would
+    reach this server with the browser's credentials.
 
-    No such site is called by an address, so whoever only asks whether the server lives may use any. A request without
-    a Host, which no browser sends, is taken to mean the address that it came to.
+    Such a site has a name, so probes may use any address. A request without a Host, which no browser sends, counts as
+    one to the address that it came to.
     """
     host = meta["HTTP_HOST"] if "HTTP_HOST" in meta else in_url(meta["SERVER_NAME"])
     domain, _ = split_domain_port(host)
@@ -77,7 +78,7 @@ def require_host(meta: dict[str, Any], wire: str) -> None:
 
 
 def in_url(host: str) -> str:
-    """A host as URLs and the Host header write it: IPv6 addresses stand in brackets."""
+    """A host as URLs and the Host header write it: IPv6 addresses in brackets."""
     return f"[{host}]" if ":" in host else host
 
 

@@ -1,4 +1,4 @@
-"""What a worker does for everybody: drain the outbox, and what is due every round."""
+"""The worker's tasks for all apps: drain the outbox, and run the jobs of every round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long this server waits for its own database: what every connection of a server, a worker and a command is told.
+"""How long this server waits for its own database: the options of every connection of a server, worker or command.
 
 Sources: PostgreSQL, "Client Connection Defaults" and libpq, "Parameter Key Words"; SQLite, sqlite3_busy_timeout.
 """
@@ -11,21 +11,21 @@ from typing import Any, NamedTuple
 class Limits(NamedTuple):
     """All in seconds."""
 
-    lock: float  # for a row or table that another transaction holds; on SQLite for the one writer
+    lock: float  # for a row or table that another transaction has locked; on SQLite for the one writer
     statement: float
-    idle: float  # of a transaction whose process says nothing more
-    silence: int  # until a database whose machine does not answer counts as gone
+    idle: float  # of a transaction whose process sends no statement
+    silence: int  # until a database whose machine does not answer counts as lost
     connect: int
 
 
 def on_postgresql(limits: Limits, given: dict[str, Any]) -> dict[str, Any]:
-    """The options of a connection; those that the database's URL gives win."""
-    told = {
+    """The options of a connection; those in the database's URL take precedence."""
+    parameters = {
         "lock_timeout": limits.lock,
         "statement_timeout": limits.statement,
         "idle_in_transaction_session_timeout": limits.idle,
     }
-    sent = " ".join(f"-c {name}={round(seconds * 1000)}" for name, seconds in told.items())
+    sent = " ".join(f"-c {name}={round(seconds * 1000)}" for name, seconds in parameters.items())
     pause = max(1, limits.silence // 3)
     return {
         "connect_timeout": limits.connect,

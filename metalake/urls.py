@@ -1,4 +1,4 @@
-"""Every door of the server. On the wires, paths are matched as they were sent: segments are still encoded."""
+"""All paths of the server. On the wires, paths are matched as they were sent, with segments still encoded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from frontend import sign_in
 from metalake import health
 from metalake.middleware import ContentSecurity
 
-described = SpectacularSwaggerSplitView.as_view(url_name="schema")  # its script apart, so that none is inline
+described = SpectacularSwaggerSplitView.as_view(url_name="schema")  # the view without inline scripts
 
 urlpatterns = [
     path("api/", include("catalogs.urls")),  # the hot reads first
@@ -23,7 +23,7 @@ urlpatterns = [
     re_path(r"^(?:api/)?health/ready$", health.Ready.as_view()),
     path("configs", health.Configs.as_view()),
     path("metrics", health.metrics),
-    path("iceberg/", include("iceberg_rest.urls")),  # metalake.middleware leads there before
+    path("iceberg/", include("iceberg_rest.urls")),  # metalake.middleware calls these directly
     path("admin/login/", sign_in.admin_login),
     path("admin/password_change/", sign_in.admin_password),
     path("admin/", admin.site.urls),

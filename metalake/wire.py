@@ -19,7 +19,7 @@ from metalake.kinds import Kind
 MAX_BODY_NESTING = 100
 LONGEST_QUOTE = 80
 
-# Of pydantic's mistakes, by their names.
+# By the names of pydantic's mistakes.
 COMPLAINTS = {
     "missing": "is required",
     "model_type": "must be an object",
@@ -100,9 +100,9 @@ def _items(value: object) -> list[object]:
 
 def explain(error: ValidationError, body: object = None) -> str:
     """The first mistake in words, with its place in the body if that is given, and how many more there are."""
-    # As text and of that the first alone: a body may make a hundred thousand mistakes, each a dozen objects.
-    told = error.json(include_url=False, include_input=False)
-    first, _ = JSONDecoder().raw_decode(told, 1)
+    # Only the first one is parsed: a body may have a hundred thousand mistakes of a dozen objects each.
+    mistakes = error.json(include_url=False, include_input=False)
+    first, _ = JSONDecoder().raw_decode(mistakes, 1)
     text, count = _sentence(first, body), error.error_count()
     return text if count == 1 else f"{text} (and {count - 1} more)"
 
@@ -116,7 +116,7 @@ def _sentence(mistake: ErrorDetails, body: object) -> str:
 
 
 def complaint(mistake: ErrorDetails) -> str:
-    """What is wrong with a value, to be said after its name: `is required`."""
+    """What is wrong with a value, in words that follow its name: `is required`."""
     context = mistake.get("ctx", {})
     # A discriminator reads 'action' | '@type'; only the last name is on the wire.
     discriminator = str(context.get("discriminator", "")).rpartition("| ")[2]
@@ -132,7 +132,7 @@ def complaint(mistake: ErrorDetails) -> str:
 
 
 def _place(location: tuple[int | str, ...], body: object, *, missing: bool = False) -> str:
-    """`columns[2].type`; the names of union members, which pydantic puts into a location, are left out."""
+    """A location in words: `columns[2].type`. Names of union members, which pydantic adds to it, are left out."""
     path = ""
     for position, step in enumerate(location):
         last = position == len(location) - 1
@@ -146,12 +146,12 @@ def _place(location: tuple[int | str, ...], body: object, *, missing: bool = Fal
 
 
 def quote(text: str) -> str:
-    """`text` in quotes, shortened when it is too long to read."""
+    """`text` in quotes, shortened if it is too long to read."""
     return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "...")
 
 
 def kind_of(word: str) -> Kind:
-    """The kind that a path or body names, in any case."""
+    """The kind that a path or body names, in upper or lower case. Raises Invalid."""
     try:
         return Kind(word.lower())
     except ValueError:
@@ -159,7 +159,7 @@ def kind_of(word: str) -> Kind:
 
 
 def utc(text: Any) -> Any:
-    """ISO 8601; without an offset it is UTC."""
+    """The moment of a text in ISO 8601, which is UTC without an offset; other values are returned as they are."""
     if not isinstance(text, str):
         return text
     moment = datetime.fromisoformat(text)

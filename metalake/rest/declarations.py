@@ -1,4 +1,4 @@
-"""What an endpoint of either wire declares of itself.
+"""What an endpoint of either wire declares about itself.
 
 The authorization, the API's description and what /v1/config offers are made from it.
 """
@@ -16,14 +16,14 @@ from metalake.kinds import Kind
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """`operation` names a row of the operation table, or a family of rows where the request names the object's kind,
-    or is "anyone" or "caller" where no object is asked about.
+    """`operation` names a row of the operation table, or a family of rows if the request names the object's kind, or is
+    "anyone" or "caller" if the request is about no object.
 
-    `method` and `path` are those of the wire; Django's URLs say them on the native one.
-    `reply` maps each key of the reply to its type, one that may be None to a key that may be left out; None is a reply
+    `method` and `path` are set for the Iceberg wire; on the native wire Django's URLs have them.
+    `reply` maps each key of the reply to its type, which allows None if the key may be left out; None is a reply
     without the envelope. `query` names the parameters that are read, `id` the operation in the API's description. An
-    optional body that is not sent is None. `refuse` raises for callers whom it is not for, before a body is read.
-    `commits` says that a table's metadata would change, `needs` which kind of object the catalog has to offer.
+    optional body that is not sent is None. `refuse` raises for callers who may not call it, before the body is read.
+    `commits`: the request changes a table's metadata. `needs`: the kind of object that the catalog has to offer.
     """
 
     operation: str

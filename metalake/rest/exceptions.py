@@ -81,7 +81,7 @@ def shape_of(error: MetalakeError) -> tuple[int, int, str]:
 def error_body(error: MetalakeError) -> dict[str, Any]:
     """The wire's body of a failure."""
     _, code, type_ = shape_of(error)
-    # The Python client formats messages with the % operator, so none may hold a percent sign.
+    # The Python client formats messages with the % operator, so they must not contain a percent sign.
     return {"code": code, "type": type_, "message": error.message.replace("%", " percent ")}
 
 
@@ -104,7 +104,7 @@ def error_response_to_both(error: MetalakeError) -> HttpResponse:
 
 
 def render_error(error: Exception, context: Any = None) -> HttpResponse:
-    """Any failure in the wire's shape; what we did not foresee is logged and answered as such."""
+    """Any failure in the wire's shape; an unforeseen one is logged and reported as a failure of the server."""
     if isinstance(error, errors.Forbidden) and context and (actor := getattr(context["view"], "actor", None)):
         refused(actor.name, f"{context['request'].method} {context['request'].path}", error)
     known = _known(error)
@@ -116,7 +116,7 @@ def render_error(error: Exception, context: Any = None) -> HttpResponse:
 
 
 def _known(error: Exception) -> MetalakeError | None:
-    """The failure in our vocabulary, None where we did not foresee it."""
+    """The failure as one of our errors; None if it is unforeseen."""
     match error:
         case MetalakeError():
             return error
@@ -134,4 +134,4 @@ def _known(error: Exception) -> MetalakeError | None:
             return errors.Unsupported(f"{error.detail}")
         case APIException() if error.status_code < 500:
             return Invalid(f"{error.detail}")
-    return unavailable(error)  # the one transaction of a write answers for itself; this failed before it
+    return unavailable(error)  # failures inside the transaction of a write were converted there

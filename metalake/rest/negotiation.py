@@ -1,4 +1,4 @@
-"""Which version of the wire is asked for, and in what form it answers."""
+"""Chooses parser and renderer, and checks the version of the wire that a client asks for."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _VERSIONED = re.compile(r"application/vnd\.gravitino\.v(\d+)\+json")
 
 
 class VersionedJSON(BaseContentNegotiation):
-    """Answers are JSON whatever else a client accepts; one that asks for a version of the wire has to ask for ours.
+    """Answers are always JSON; a client that asks for a version of the wire has to ask for ours.
 
-    An endpoint has one parser, which refuses other types in its own words.
+    An endpoint has one parser, which refuses other types itself.
     """
 
     def select_parser(self, request: Any, parsers: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Bodies as data, within the limits of metalake.bodies."""
+"""Parses bodies, within the limits of metalake.bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What replies of the wires have in common: who made an object and when, and how old an answer is."""
+"""Parts that replies of both wires share: who made an object and when, and how old an answer is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from metalake.wire import Reply
 
 
 class AuditReply(Reply):
-    """Who made it and who changed it last, in UTC; what is unset is left out."""
+    """Who made it and who changed it last, in UTC; unset fields are left out."""
 
     creator: str
     create_time: str
@@ -21,7 +21,7 @@ class AuditReply(Reply):
 
 
 def audit_of(row: Any) -> dict[str, Any]:
-    """AuditInfo as the wire has it; what is unset is left out."""
+    """AuditInfo as the wire has it; unset fields are left out."""
     audit = {"creator": row.creator, "createTime": moment_text(row.create_time)}
     if row.last_modifier:
         audit |= {"lastModifier": row.last_modifier, "lastModifiedTime": moment_text(row.last_modified_time)}
@@ -29,12 +29,12 @@ def audit_of(row: Any) -> dict[str, Any]:
 
 
 def moment_text(moment: Any) -> str:
-    """As the wire writes a time: UTC, microseconds."""
+    """A moment as the wire writes it: in UTC, with microseconds."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def with_age(response: HttpResponseBase, moment: datetime | None) -> HttpResponseBase:
-    """Say how old an answer is that an outside system gave (RFC 9111, Age)."""
+    """Add the age of an outside system's answer, if it is one (RFC 9111, Age)."""
     if moment is not None:
         response["Age"] = str(max(0, round((timezone.now() - moment).total_seconds())))
         response["X-Metalake-Taken-At"] = moment_text(moment)

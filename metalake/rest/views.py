@@ -70,12 +70,12 @@ class Endpoint(APIView):
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     content_negotiation_class = VersionedJSON
     actor: Any = None
-    taken_at: datetime | None = None  # when an outside system was asked for what is answered
-    files_kept: str | None = None  # why an outside system was not told to delete files with what was dropped
+    taken_at: datetime | None = None  # when the outside system gave the answer
+    files_kept: str | None = None  # why the outside system was not asked to delete the files of a dropped object
 
     @classmethod
     def is_open(cls) -> bool:
-        """Whether it answers anybody."""
+        """Whether it answers callers without a credential."""
         return AllowAny in cls.permission_classes
 
     @property
@@ -83,7 +83,7 @@ class Endpoint(APIView):
         return _methods_of(type(self))  # type: ignore[arg-type]
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        """With what each request is asked several times as its own: the framework's detour takes 1 us a time."""
+        """With often used attributes copied to the request, since the framework's lookup takes 1 us each time."""
         made = super().initialize_request(request, *args, **kwargs)
         made.META, made.method = request.META, request.method
         return made
@@ -93,7 +93,7 @@ class Endpoint(APIView):
 
     @property
     def declaration(self) -> Declaration | None:
-        """Of the method that is asked for; None where it is not served."""
+        """The declaration of the requested method; None if the endpoint does not serve it."""
         method = self.request.method.lower()
         handler = getattr(self, method, None) if method in self.http_method_names else None
         return getattr(handler, "declaration", None)
@@ -104,7 +104,7 @@ class Endpoint(APIView):
         return {name: decode(value) for name, value in self.kwargs.items()}
 
     def read_body(self, declaration: Declaration) -> Any:
-        """The body as the declared model; None where it may be left out and is. Raises Invalid, TooLarge."""
+        """The body as the declared model; None if it is optional and not sent. Raises Invalid, TooLarge."""
         if declaration.body_is_optional and not self.request.body:
             require_own_page(self.request)
             return None
@@ -112,7 +112,7 @@ class Endpoint(APIView):
         return read(declaration.body, self.read_data())
 
     def read_data(self) -> Any:
-        """The body as its parser reads it; Django REST framework itself would take an empty one for {}."""
+        """The body as its parser reads it; Django REST framework itself would read an empty one as {}."""
         request = self.request
         if request.body:
             return request.data
@@ -127,26 +127,26 @@ class Endpoint(APIView):
         return with_age(response, self.taken_at)
 
     def render(self, data: dict[str, Any]) -> HttpResponse:
-        """By the renderer that was negotiated, at once (docs/decisions/rest-framework.md)."""
+        """Render by the negotiated renderer at once (docs/decisions/rest-framework.md)."""
         renderer, media_type = self.request.accepted_renderer, self.request.accepted_media_type
         return HttpResponse(renderer.render(data, media_type, self.get_renderer_context()), content_type=media_type)
 
     def flag(self, name: str) -> bool:
-        """A query parameter read as a boolean, in any case; absent is false."""
+        """A query parameter read as a boolean, in upper or lower case; False if absent."""
         value = (self.text(name) or "false").lower()
         if value not in ("true", "false"):
             raise Invalid(f"Query parameter {name} is true or false, not {quote(value)}.")
         return value == "true"
 
     def text(self, name: str) -> str | None:
-        """A query parameter, None where it is absent."""
+        """A query parameter; None if it is absent."""
         value = self.request.GET.get(name)
         if value is not None and "\0" in value:
             raise Invalid(f"Query parameter {name} holds a NUL character.")
         return value
 
     def place(self) -> tuple[Kind, str] | None:
-        """The object that the query names by type and fullName; None where it names none."""
+        """The object that the query names by type and fullName; None if it names none."""
         type_, full_name = self.text("type"), self.text("fullName")
         if type_ is None and full_name is None:
             return None
@@ -161,6 +161,6 @@ def _methods_of(endpoint: Any) -> list[str]:
 
 
 def route(path: str, door: type[Endpoint]) -> URLPattern:
-    """A path of the wire: each <name> is one segment as it was sent, and a trailing slash makes no difference."""
+    """A path of the wire: each <name> is one still encoded segment, and a trailing slash is optional."""
     pattern = re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", path)
     return re_path(rf"^{pattern}/?$", door.as_view())

@@ -1,4 +1,4 @@
-"""Answers as bytes: those of the application, and those the server gives itself.
+"""Answers as bytes: those of the application, and the server's own.
 
 Source: RFC 9112 (HTTP/1.1), sections 3 to 7 and 9.
 """
@@ -21,7 +21,7 @@ _date: tuple[int, str] = (0, "")
 
 
 class Refused(Exception):
-    """A request that the server does not pass on, with the status it gets and why in a sentence."""
+    """Raised for a request that the server does not pass on, with its status and a sentence of explanation."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -36,17 +36,20 @@ def head(status: str, headers: Headers, connection: str = "") -> bytes:
 
 
 def refusal(refused: Refused, *, closes: bool = True, is_head: bool = False) -> bytes:
-    """As JSON that the clients of both wires take for an error (reference: Gravitino 1.2, Iceberg REST 2.3)."""
+    """The answer to a refused request, as JSON that the clients of both wires read as an error.
+
+    Reference: Gravitino 1.2, Iceberg REST 2.3.
+    """
     status = HTTPStatus(refused.status)
     busy = status == HTTPStatus.SERVICE_UNAVAILABLE
-    told = refused.why.replace("%", " percent ")  # a client formats messages with the % operator
+    message = refused.why.replace("%", " percent ")  # a client formats messages with the % operator
     code, kind, iceberg = 1001, "IllegalArgumentException", "BadRequestException"
     if busy:
         code, kind, iceberg = 1007, "ConnectionFailedException", "ServiceUnavailableException"
     elif status == HTTPStatus.INTERNAL_SERVER_ERROR:
         code, kind, iceberg = 1002, "InternalError", "ServiceFailureException"
-    error = {"message": told, "type": iceberg, "code": status.value}
-    body = json.dumps({"code": code, "type": kind, "message": told, "error": error}).encode()
+    error = {"message": message, "type": iceberg, "code": status.value}
+    body = json.dumps({"code": code, "type": kind, "message": message, "error": error}).encode()
     headers = [
         ("Content-Type", "application/json"),
         ("Content-Length", str(len(body))),

@@ -1,4 +1,4 @@
-"""One client's connection: reads its requests one after the other, and writes the answers.
+"""One client's connection: reads its requests one after the other and writes the answers.
 
 All of it runs on the event loop's thread.
 """
@@ -18,35 +18,35 @@ if TYPE_CHECKING:
 
 
 class Connection(asyncio.Protocol):
-    """What it waits for has a time by which it is due; the server looks at every connection each second."""
+    """Each thing that a connection waits for has a deadline; the server checks every connection each second."""
 
     transport: asyncio.Transport
     reader: Reader
 
     def __init__(self, server: HttpServer, given: bytes | None = None) -> None:
-        """`given` is what another process has read of it."""
+        """`given` are the bytes that another process has already read from it."""
         self.server = server
         self.given = given
-        self.read = bytearray()  # all of the request that is read, for as long as another process may have it
+        self.read = bytearray()  # what was read of the request, while it may still move to another process
         self.may_move = False
-        self.ahead = b""  # what came behind a request that is not answered yet
+        self.ahead = b""  # what came after a request that is not answered yet
         self.is_answering = False
-        self.is_parting = False  # no further request is read
-        self.is_full = False  # the client does not take what it is sent
-        self.is_half_closed = False  # the client sends nothing more
+        self.is_parting = False  # it is closing, and no further request is read
+        self.is_full = False  # the client does not read its answers fast enough
+        self.is_half_closed = False  # the client has closed its sending side
         self.is_gone = False
-        self.began = 0.0  # when the request did
+        self.began = 0.0  # when the request began
         self.due = 0.0
         self.rests_since = 0.0
-        self.came = 0  # bytes of the body by the last look
-        self.unsent, self.unsent_due = 0, 0.0  # bytes of answers by the last look, and when there must be fewer
+        self.came = 0  # bytes of the body at the last check
+        self.unsent, self.unsent_due = 0, 0.0  # bytes of answers at the last check, and when there must be fewer
 
     # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop has its own class
+        self.transport = cast(asyncio.Transport, transport)  # uvloop has a class of its own
         peer, here = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-        self.reader = Reader(peer[:2] if peer else ("", 0), here[:2], self.server.kept)
+        self.reader = Reader(peer[:2] if peer else ("", 0), here[:2], self.server.memory)
         self.transport.set_write_buffer_limits(high=limits.AHEAD)
         self._rest()
         self.server.enters(self)
@@ -60,7 +60,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self.is_parting:
-            return  # who parts hears the answer, whatever it still sends
+            return  # what a client sends while its connection closes is dropped
         if self.is_answering or self.is_full or self.ahead:
             self.ahead += data
             if len(self.ahead) > limits.AHEAD:
@@ -69,7 +69,7 @@ class Connection(asyncio.Protocol):
             self._read(data)
 
     def eof_received(self) -> bool:
-        """Whoever sends no more still hears the answers to what it sent."""
+        """A client that closed its sending side still gets the answers to what it sent."""
         self.is_half_closed = True
         return self.is_answering or bool(self.ahead)
 
@@ -84,7 +84,7 @@ class Connection(asyncio.Protocol):
     # Reading
 
     def _rest(self) -> None:
-        """Between two requests."""
+        """Begin the time between two requests."""
         self.rests_since = time.monotonic()
         self.due = self.rests_since + limits.IDLE
 
@@ -119,20 +119,20 @@ class Connection(asyncio.Protocol):
             self.transport.close()  # the rest will not come
 
     def move(self) -> bool:
-        """To the process for large requests, with all that was read; False where it stays after all."""
+        """Hand the connection to the process for large requests, with all that was read; False if it has to stay."""
         if self.may_move and not self.transport.get_write_buffer_size():
             self.transport.pause_reading()
             client = self.transport.get_extra_info("socket").fileno()
             if self.server.hand_over(client, bytes(self.read) + self.ahead):
                 self.is_gone = True
-                self.transport.abort()  # which closes this process's file of it alone
+                self.transport.abort()  # which closes only this process's descriptor
                 return True
             self.transport.resume_reading()
         self.read, self.may_move = bytearray(), False
         return False
 
     def _go_on(self) -> None:
-        """With what came meanwhile."""
+        """Read what came in the meantime."""
         if self.is_gone or self.is_parting or self.is_answering or self.is_full:
             return
         self.transport.resume_reading()
@@ -148,7 +148,7 @@ class Connection(asyncio.Protocol):
         return self.reader.keeps_alive and not (is_last or self.server.is_closing)
 
     def send(self, answer: bytes, *, closes: bool) -> None:
-        """The answer to the request that was taken; then the next one, or the end."""
+        """Send the answer to the current request; then go on with the next one, or close."""
         self.is_answering = False
         if self.is_gone:
             return
@@ -165,14 +165,14 @@ class Connection(asyncio.Protocol):
             self.server.loop.call_soon(self._go_on) if self.ahead else self.transport.resume_reading()
 
     def refuse(self, refused: Refused) -> None:
-        """End with a reason: nobody knows any more where the client's next request begins."""
+        """Answer with a refusal and close, since it is unknown where the client's next request begins."""
         self.transport.write(refusal(refused, is_head=self.reader.is_head))
         self.reader.forget()
         self.server.tells(self, refused.status)
         self._part(lingers=True)
 
     def _part(self, *, lingers: bool) -> None:
-        """A client that is still sending when its connection closes would not hear the answer."""
+        """Close; with `lingers` only after a while, since a client that is still sending would not read the answer."""
         self.is_parting = True
         self.ahead = b""
         self.due = time.monotonic() + limits.LINGER
@@ -185,11 +185,11 @@ class Connection(asyncio.Protocol):
     # Deadlines
 
     def look(self, now: float) -> None:
-        """Whether what it waits for is there in time."""
+        """Check the deadlines."""
         unsent = self.transport.get_write_buffer_size()
-        self.server.kept.others += unsent + len(self.ahead)
+        self.server.memory.others += unsent + len(self.ahead)
         if unsent:
-            self._require_taken(unsent, now)
+            self._require_reading(unsent, now)
             return
         self.unsent = 0
         if self.is_answering or now < self.due:
@@ -206,7 +206,7 @@ class Connection(asyncio.Protocol):
         else:
             self.came, self.due = reader.size, now + limits.STEP
 
-    def _require_taken(self, unsent: int, now: float) -> None:
+    def _require_reading(self, unsent: int, now: float) -> None:
         if not self.unsent:
             self.unsent, self.unsent_due = unsent, now + limits.STEP
         elif now >= self.unsent_due:

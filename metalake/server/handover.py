@@ -1,7 +1,7 @@
-"""Large requests have a process of their own: reading megabytes of JSON lets no other thread of a process run.
+"""Hands large requests to a process of their own, since parsing megabytes of JSON blocks all threads of a process.
 
-The process that accepted a connection passes it on, with what it has read of the request, by a pair of sockets that
-all of them have from before the fork. The other one reads on, answers and ends the connection.
+The process that accepted a connection passes it on, with what it has read of the request, over a pair of sockets that
+all processes inherit. The other process reads on, answers and closes the connection.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import suppress
 
 
 class Handover:
-    """Made before the fork; either end serves any number of processes."""
+    """The pair of sockets, to be made before the fork; any number of processes may use either end."""
 
     def __init__(self) -> None:
         self.into, self.out_of = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -20,22 +20,22 @@ class Handover:
         self.out_of.setblocking(False)
 
     def give(self, client: int, read: bytes) -> bool:
-        """A copy of a connection's file, which stays open over there; False where it cannot be given."""
+        """Pass on a copy of a connection's descriptor and the bytes read; False if that fails."""
         try:
             with os.fdopen(os.memfd_create("request"), "wb") as file:
                 file.write(read)
                 file.flush()
                 socket.send_fds(self.into, [b"?"], [client, file.fileno()])
-        except OSError:  # too many that wait, or too many open files
+        except OSError:  # too many are waiting, or too many files are open
             return False
         return True
 
     def take(self) -> tuple[socket.socket, bytes] | None:
-        """None where another process was quicker."""
+        """The next connection with the bytes read of it; None if another process was faster."""
         with suppress(BlockingIOError):
             _, files, _, _ = socket.recv_fds(self.out_of, 1, 2)
-            client, kept = files
-            with os.fdopen(kept, "rb") as file:
+            client, request = files
+            with os.fdopen(request, "rb") as file:
                 file.seek(0)
                 return socket.socket(fileno=client), file.read()
         return None

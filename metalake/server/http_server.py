@@ -1,4 +1,4 @@
-"""The server of one process: its connections, and who answers what comes by them."""
+"""The HTTP server of one process: its connections, and the threads that answer their requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from metalake.server.answers import Refused, head, refusal
 from metalake.server.connection import Connection
 from metalake.server.handover import Handover
 from metalake.server.pools import Pool
-from metalake.server.requests import Application, Environment, Kept
+from metalake.server.requests import Application, Environment, Memory
 from metalake.targets import path_in
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ SLOW = "Others wait for slow systems already, and this request may have to; noth
 
 
 class HttpServer:
-    """Whole requests go to the threads of a pool, which call the WSGI application; answers go out by the event loop."""
+    """Passes whole requests to threads of a pool, which call the WSGI application; the event loop sends the answers."""
 
     def __init__(
         self,
@@ -40,9 +40,9 @@ class HttpServer:
         counts: Callable[[int], object] = bool,
         handover: Handover | None = None,
     ) -> None:
-        """`counts` is told how many connections there are; `handover` leads to the process for large requests."""
+        """`counts` is called with the number of connections; `handover` leads to the process for large requests."""
         self.application, self.loop, self.counts, self.handover = application, loop, counts, handover
-        self.kept = Kept()
+        self.memory = Memory()
         self.connections: set[Connection] = set()
         self.is_closing = False
         self.reads = Pool("reads", settings.METALAKE_READ_THREADS, limits.MOST_READS, reads=True)
@@ -55,7 +55,7 @@ class HttpServer:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody is here and nothing is done."""
+        """Whether there is no connection and no work."""
         return not self.connections and self.reads.is_idle and self.others.is_idle
 
     @property
@@ -75,20 +75,20 @@ class HttpServer:
         self.counts(len(self.connections))
 
     def make_room(self) -> None:
-        """Who has sent nothing for longest goes, so that nobody keeps others out by being there."""
+        """Close the connection that has been idle for longest, so that idle clients do not keep others out."""
         waiting = [each for each in self.connections if not each.is_answering]
         if waiting:
             min(waiting, key=lambda each: (not each.is_resting, each.rests_since)).transport.abort()
 
     def look(self) -> None:
-        """Each second."""
-        self.kept.others = 0
+        """Check all connections; to be called each second."""
+        self.memory.others = 0
         now = time.monotonic()
         for connection in list(self.connections):
             connection.look(now)
 
     def let_go(self) -> None:
-        """Connections that rest end."""
+        """Close the connections that are between two requests."""
         for connection in list(self.connections):
             if connection.is_resting:
                 connection.transport.close()
@@ -104,15 +104,15 @@ class HttpServer:
     # Requests
 
     def take(self, connection: Connection) -> None:
-        """A whole request: in line for a thread, or refused."""
+        """Queue a whole request for a thread, or refuse it."""
         environment = connection.reader.environment()
         is_read = _is_read(environment)
         pool = self.reads if is_read else self.others
-        if self.kept.total > limits.MOST_KEPT or not pool.take(lambda: self._answer(connection, environment)):
+        if self.memory.total > limits.MOST_MEMORY or not pool.take(lambda: self._answer(connection, environment)):
             self._spare(connection, environment, Refused(503, BUSY if is_read else SLOW))
 
     def _answer(self, connection: Connection, environment: Environment) -> None:
-        """In a thread."""
+        """Answer a request; runs in a thread of a pool."""
         if connection.is_gone:
             return
         started = time.perf_counter()
@@ -131,10 +131,10 @@ class HttpServer:
         self.loop.call_soon_threadsafe(lambda: connection.send(answer, closes=closes))
         if settings.METALAKE_ACCESS_LOG:
             given = dict(headers)
-            _tell(environment, status[:3], started, len(body), given.get("X-Request-Id", ""))
+            _log_access(environment, status[:3], started, len(body), given.get("X-Request-Id", ""))
 
     def _again(self, connection: Connection, environment: Environment, is_long: bool) -> None:
-        """A read that must wait, or that computes for long."""
+        """Queue a read again that has to wait or computes for long, for threads that may."""
         if connection.is_gone or (is_long and connection.move()):
             return
         environment["wsgi.input"].seek(0)
@@ -142,14 +142,14 @@ class HttpServer:
             self._spare(connection, environment, Refused(503, SLOW))
 
     def _call(self, environment: Environment) -> tuple[str, list[tuple[str, str]], bytes]:
-        told: list[Any] = []
-        own = dict(environment)  # Django writes into it, and what begins again begins with what was sent
-        response = self.application(own, lambda status, headers, *_: told.extend((status, headers)))
+        given: list[Any] = []
+        own = dict(environment)  # a copy: Django writes into it, and a request may run again from the original
+        response = self.application(own, lambda status, headers, *_: given.extend((status, headers)))
         try:
             body = b"".join(response)
         finally:
             response.close()
-        status, headers = told
+        status, headers = given
         if not any(name.lower() == "content-length" for name, _ in headers) and int(status[:3]) not in BODILESS:
             headers.append(("Content-Length", str(len(body))))
         return status, headers, b"" if environment["REQUEST_METHOD"] == "HEAD" else body
@@ -159,16 +159,16 @@ class HttpServer:
         is_head = environment["REQUEST_METHOD"] == "HEAD"
         connection.send(refusal(refused, closes=closes, is_head=is_head), closes=closes)
         if settings.METALAKE_ACCESS_LOG:
-            _tell(environment, str(refused.status), time.perf_counter(), 0, "")
+            _log_access(environment, str(refused.status), time.perf_counter(), 0, "")
 
     def tells(self, connection: Connection, status: int) -> None:
-        """A request that could not be read."""
+        """Log a request that could not be read."""
         if settings.METALAKE_ACCESS_LOG:
-            _tell({"REMOTE_ADDR": connection.reader.peer[0]}, str(status), time.perf_counter(), 0, "")
+            _log_access({"REMOTE_ADDR": connection.reader.peer[0]}, str(status), time.perf_counter(), 0, "")
 
 
 def _hurry(connection: Any, **_: Any) -> None:
-    """A statement of a short read that takes longer is asked again by a thread that may wait for it."""
+    """Limit the statements of short reads on a new connection; a longer one runs again in a thread that may wait."""
     if is_short() and connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(
@@ -184,11 +184,11 @@ _SHORT = re.compile(
 
 
 def _is_read(environment: Environment) -> bool:
-    """Whether it may begin among the short reads; pages and questions about rights compute for long."""
+    """Whether a request may begin in a thread for short reads; pages and questions about rights compute for long."""
     return environment["REQUEST_METHOD"] in ("GET", "HEAD") and bool(_SHORT.fullmatch(path_in(environment["RAW_URI"])))
 
 
-def _tell(environment: Environment, status: str, started: float, size: int, request_id: str) -> None:
+def _log_access(environment: Environment, status: str, started: float, size: int, request_id: str) -> None:
     access.info(
         "request",
         extra={

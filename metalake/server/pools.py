@@ -1,7 +1,7 @@
-"""The threads that answer: a few that read our own store, and others for everything that may block.
+"""The pools of threads that answer: a few for reads of our own store, others for everything that may block.
 
-A read begins among the first. Where it finds that it must wait (metalake/blocking.py) it begins again among the
-others, so that nothing slow ever stands before a read of our own store.
+A read begins in the first pool. If it turns out that it has to wait (metalake/blocking.py) it begins again in the
+other, so that nothing slow delays reads of our own store.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ STUCK = 120.0  # seconds on one job after which a thread counts as lost
 
 
 class Pool:
-    """Long-lived threads, of which the one that rested last works first, and a line that is at most so long.
+    """Long-lived threads, and a queue of at most `most` jobs.
 
-    Its stack, its connection and the processor's caches are still warm: in turns they would cost a fifth more.
+    The thread that rested last works first: its stack, its connection and the processor's caches are still warm. Taking
+    turns would cost a fifth more.
     """
 
     def __init__(self, name: str, threads: int, most: int, *, reads: bool = False) -> None:
@@ -40,7 +41,7 @@ class Pool:
             threading.Thread(target=self._work, args=(number,), name=f"{self.name} {number}", daemon=True).start()
 
     def take(self, job: Job) -> bool:
-        """False where the line is full: nothing is done then."""
+        """Give the job to a thread or queue it; False if the queue is full."""
         with self.lock:
             if self.resting:
                 self.resting.pop().wake(job)
@@ -82,7 +83,7 @@ class Pool:
 
 
 class _Rest:
-    """Where one thread waits for its next job."""
+    """The place where one thread waits for its next job."""
 
     def __init__(self) -> None:
         self.asleep = threading.Lock()

@@ -1,4 +1,4 @@
-"""A request as it comes in, piece by piece, and as the application is given it.
+"""Reads requests as they come in, piece by piece, and builds the environment for the application.
 
 Sources: RFC 9112 (HTTP/1.1), sections 2 to 7; PEP 3333 for the environment.
 """
@@ -26,11 +26,11 @@ from metalake.targets import path_in
 Environment = dict[str, Any]
 
 TOO_MUCH = "Others send and are sent more than this server can keep; nothing was changed. Try again."
-TLS = b"\x16\x03"  # how a client begins that takes this port for one of https
-MOST_DIGITS = 100  # Python reads no number of thousands
+TLS = b"\x16\x03"  # the first bytes of a client that speaks https to this port
+MOST_DIGITS = 100  # Python refuses to parse numbers of thousands of digits
 TOO_LARGE = "The request body may take {} bytes."
 _FIELD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00-\x08\x0a-\x1f\x7f]*")  # RFC 9110, 5.1 and 5.5
-_SAID = {
+_REFUSALS = {
     letters.LimitRequestLine: (414, f"The request line is longer than {limits.LINE} bytes."),
     letters.LimitRequestHeaders: (
         431,
@@ -45,11 +45,11 @@ _SAID = {
 
 
 @dataclass
-class Kept:
-    """Bytes that this process keeps for its clients."""
+class Memory:
+    """The bytes that this process has in memory for its clients."""
 
     bodies: int = 0
-    others: int = 0  # answers that are not taken, and what came too early, as of the last look
+    others: int = 0  # unread answers, and what was read ahead, as of the last check
 
     @property
     def total(self) -> int:
@@ -57,7 +57,7 @@ class Kept:
 
 
 class Parser(PythonProtocol):
-    """Reads what comes behind a body in chunks as strictly as a head, though nobody wants to know it."""
+    """Checks the trailer of a chunked body as strictly as a head, although it is not used."""
 
     def _find_line(self, limit: int, error: Exception) -> int:
         end = super()._find_line(limit, error)
@@ -67,10 +67,10 @@ class Parser(PythonProtocol):
 
 
 class Reader:
-    """Reads one request after the other; calls back for the end of each head and of each request."""
+    """Reads one request after the other."""
 
-    def __init__(self, peer: tuple[str, int], here: tuple[str, int], kept: Kept) -> None:
-        self.peer, self.here, self.kept = peer, here, kept
+    def __init__(self, peer: tuple[str, int], here: tuple[str, int], memory: Memory) -> None:
+        self.peer, self.here, self.memory = peer, here, memory
         self.size = 0  # bytes of the body that came
         self.parser = Parser(
             on_header=self._field,
@@ -83,11 +83,11 @@ class Reader:
         self.forget()
 
     def forget(self) -> None:
-        """Before the next request."""
+        """Drop the request, before the next one."""
         self.fields = 0  # bytes of them
         self.most = 0  # bytes that the body may take
         self.body, self.pieces = BytesIO(), 0
-        self.kept.bodies -= self.size
+        self.memory.bodies -= self.size
         self.size = 0
         self.has_begun = self.has_head = False
 
@@ -99,7 +99,7 @@ class Reader:
         try:
             self.parser.feed(data)
         except letters.ParseError as wrong:
-            status, why = _SAID.get(type(wrong), (400, f"The request cannot be read: {wrong}."))
+            status, why = _REFUSALS.get(type(wrong), (400, f"The request cannot be read: {wrong}."))
             raise Refused(status, why) from None
         if self.parser.is_chunked and self.size + self.parser._chunk_remaining > self.most:
             raise Refused(413, TOO_LARGE.format(self.most))  # by the size that a chunk tells
@@ -110,7 +110,7 @@ class Reader:
 
     @property
     def has_ahead(self) -> bool:
-        """Whether something came behind the request that is whole."""
+        """Whether something came after the whole request."""
         return bool(self.parser.remaining())
 
     @property
@@ -123,7 +123,7 @@ class Reader:
 
     @property
     def expects_word(self) -> bool:
-        """Whether the client waits to be told that its body is wanted."""
+        """Whether the client waits for 100 Continue before it sends the body."""
         return (
             self.parser.http_version == (1, 1)
             and not self.is_whole
@@ -135,7 +135,7 @@ class Reader:
         return self.parser.should_keep_alive
 
     def next(self) -> bytes:
-        """Ready for another request; what was read of it already."""
+        """Prepare for the next request; returns what was read of it already."""
         ahead = self.parser.remaining()
         self.parser.reset()
         self.forget()
@@ -148,7 +148,7 @@ class Reader:
         if name == b"content-length" and len(value) > MOST_DIGITS:
             raise Refused(400, f"A Content-Length has {MOST_DIGITS} digits at most.")
         if name == b"transfer-encoding" and value.lower() != b"chunked":
-            raise letters.UnsupportedTransferCoding  # the parser knows more of them, and undoes none
+            raise letters.UnsupportedTransferCoding  # the parser accepts others without decoding them
 
     def _head(self) -> bool:
         parser = self.parser
@@ -159,7 +159,7 @@ class Reader:
         length = parser.content_length or 0
         if length > self.most:
             raise Refused(413, TOO_LARGE.format(self.most))
-        if length and self.kept.total + length > limits.MOST_KEPT:
+        if length and self.memory.total + length > limits.MOST_MEMORY:
             raise Refused(503, TOO_MUCH)
         return False
 
@@ -167,21 +167,21 @@ class Reader:
         self.body.write(part)
         self.pieces += 1
         self.size += len(part)
-        self.kept.bodies += len(part)
+        self.memory.bodies += len(part)
         if self.size > self.most:
             raise Refused(413, TOO_LARGE.format(self.most))
-        if self.kept.total > limits.MOST_KEPT:  # all of them began when there was room
+        if self.memory.total > limits.MOST_MEMORY:  # several large bodies may have begun while there was room
             raise Refused(503, TOO_MUCH)
         if self.parser.is_chunked and self.pieces > limits.FEW_CHUNKS and self.size < self.pieces * limits.SMALL_CHUNK:
             raise Refused(400, f"Send the body in larger chunks than {limits.SMALL_CHUNK} bytes.")
 
     def environment(self) -> Environment:
-        """Of the whole request, for the application."""
+        """The WSGI environment of the whole request."""
         self.body.seek(0)
         parser = self.parser
         target = parser.path.decode("latin-1")
         path, query = path_in(target) or "/", target.partition("?")[2]
-        found: Environment = {
+        environment: Environment = {
             **_ALWAYS,
             "REQUEST_METHOD": parser.method.decode("latin-1"),
             "RAW_URI": target,
@@ -198,18 +198,18 @@ class Reader:
             if (key := _KEYS.get(name) or _key(name)) is None:
                 continue
             text = value.decode("latin-1")
-            found[key] = f"{found[key]},{text}" if key in found else text
+            environment[key] = f"{environment[key]},{text}" if key in environment else text
         if self.size:
-            found["CONTENT_LENGTH"] = str(self.size)
-        if found.get("HTTP_X_FORWARDED_PROTO") == "https" and is_trusted(
+            environment["CONTENT_LENGTH"] = str(self.size)
+        if environment.get("HTTP_X_FORWARDED_PROTO") == "https" and is_trusted(
             self.peer[0], settings.METALAKE_TRUSTED_PROXIES
         ):
-            found["wsgi.url_scheme"] = "https"
-        return found
+            environment["wsgi.url_scheme"] = "https"
+        return environment
 
 
 def _key(name: bytes) -> str | None:
-    """None for names that look like others once they are keys: X_Forwarded_For is not X-Forwarded-For."""
+    """The environment's key for a header; None for a name with an underscore, whose key another name may have."""
     if b"_" in name or name == b"transfer-encoding":
         return None
     key = name.decode("latin-1").upper().replace("-", "_")

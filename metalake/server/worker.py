@@ -1,4 +1,4 @@
-"""A process of the server, as gunicorn's arbiter starts, watches and ends it."""
+"""A process of the server, which gunicorn's arbiter starts, watches and ends."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from metalake.server.connection import Connection
 from metalake.server.handover import Handover
 from metalake.server.http_server import HttpServer
 
-ASIDE = 0.002  # seconds for which a new connection is left to a process that has fewer of them
-KINDER = 5  # by so much the process for large requests lets the others go first
-SWITCH = 0.001  # seconds after which a thread that computes lets the others have a turn
+ASIDE = 0.002  # seconds for which a new connection is left to processes that have fewer connections
+KINDER = 5  # the niceness of the process for large requests
+SWITCH = 0.001  # seconds after which a computing thread yields to the others
 
 
 class Balance:
-    """How many connections each process has: memory that all of them share, made before they are forked."""
+    """The number of connections of each process, in memory that all of them share; to be made before the fork."""
 
     PLACES = 512
     NOBODY = -1
@@ -52,10 +52,10 @@ HANDOVER = Handover()
 
 
 class Roles:
-    """Which process is the one for large requests, as the parent decides before each fork; one alone does them, too."""
+    """Chooses the process for large requests, in the parent before each fork; a single process does everything."""
 
     def __init__(self) -> None:
-        self.generation = 0  # of processes; SIGHUP brings a new one
+        self.generation = 0  # SIGHUP starts a new generation of processes
 
     def renew(self, arbiter: Any) -> None:
         self.generation += 1
@@ -71,16 +71,16 @@ ROLES = Roles()
 
 
 class ServerWorker(Worker):
-    """One event loop that reads and writes, and the threads that answer."""
+    """A process with one event loop that reads and writes, and threads that answer."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.is_hurried = False
         self.entering: set[asyncio.Task[Any]] = set()
-        self.generation, self.is_alone, self.is_for_large = 0, True, False  # as ROLES say
+        self.generation, self.is_alone, self.is_for_large = 0, True, False  # set by ROLES
 
     def init_signals(self) -> None:
-        """The rest is the event loop's, once it runs."""
+        """Reset the signals that the event loop does not handle."""
         for number in self.SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGABRT, self.handle_abort)
@@ -100,7 +100,7 @@ class ServerWorker(Worker):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             self.loop.add_signal_handler(number, self._end, number != signal.SIGTERM)
         _allow_files()
-        if self.is_for_large:  # they compute rather than wait
+        if self.is_for_large:  # large requests compute rather than wait
             settings.METALAKE_READ_THREADS, settings.METALAKE_THREADS = 1, max(2, settings.METALAKE_THREADS // 2)
             self.server = HttpServer(self.wsgi, self.loop)
             self.listeners = [HANDOVER.out_of]
@@ -130,7 +130,10 @@ class ServerWorker(Worker):
     # New connections
 
     def _come(self, listener: socket.socket) -> None:
-        """Somebody wants in, and every process hears of it."""
+        """Accept a new connection, now if no process has fewer connections, else a moment later.
+
+        Every process is woken for it.
+        """
         if len(self.server.connections) <= BALANCE.fewest():
             self._let_in(listener)
             return
@@ -145,17 +148,17 @@ class ServerWorker(Worker):
     def _let_in(self, listener: socket.socket) -> None:
         try:
             client, _ = listener.accept()
-        except (BlockingIOError, ConnectionAbortedError):  # another process was quicker, or the client gone
+        except (BlockingIOError, ConnectionAbortedError):  # another process was faster, or the client is gone
             return
-        except OSError as failure:  # no more files
+        except OSError as failure:  # too many open files
             self.log.error("a connection could not be taken: %s", failure)
             self.server.make_room()
             return
         self._enter(client)
 
     def _take_over(self) -> None:
-        if taken := HANDOVER.take():
-            self._enter(*taken)
+        if handed_over := HANDOVER.take():
+            self._enter(*handed_over)
 
     def _enter(self, client: socket.socket, given: bytes | None = None) -> None:
         client.setblocking(False)
@@ -168,7 +171,7 @@ class ServerWorker(Worker):
     # The end
 
     async def _close(self) -> None:
-        """What runs is answered; who rests may send one more request for a moment."""
+        """End: answer the requests that run, and give idle clients a moment to send one more."""
         for listener in self.listeners:
             self.loop.remove_reader(listener)
         self.server.is_closing, self.server.counts = True, bool
@@ -186,7 +189,7 @@ class ServerWorker(Worker):
 
 
 def _allow_files() -> None:
-    """As many connections as the server takes need as many open files, where the machine allows it."""
+    """Raise the limit of open files to what the server's connections need, if the machine allows it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = limits.MOST_CONNECTIONS + 1024
     if soft < wanted:

@@ -295,12 +295,12 @@ def test_the_audit_tells_it_once_a_minute(world: World, monkeypatch: pytest.Monk
     monkeypatch.setattr(refusals, "clock", lambda: now[0])
     guess(12)
     guess(3, "my secret, typed in the wrong field", address=THERE)
-    refusals.tell()
+    refusals.flush()
     rows = AuditEntry.objects.filter(event="sign_in.refused").order_by("id")
     assert not rows.exists()
     now[0] += 60
-    refusals.tell()
-    refusals.tell()
+    refusals.flush()
+    refusals.flush()
     (row,) = rows.all()
     assert (row.actor, row.kind, row.full_name) == ("", "user", "15 sign-ins")
     del row.details["since"]
@@ -314,7 +314,7 @@ def test_the_audit_tells_it_once_a_minute(world: World, monkeypatch: pytest.Monk
     guess(1, address="192.0.2.1")
     now[0] += 61
     guess(1, address="192.0.2.1")
-    refusals.tell(everything=True)
+    refusals.flush(everything=True)
     assert [row.details["wrong"] for row in rows.all()] == [13, 1, 1], "a minute that nobody told is told all the same"
 
 

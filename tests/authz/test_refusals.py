@@ -12,7 +12,7 @@ from django.db.models.functions import Cast, Length
 from authz.models import AuditEntry
 from metalake import refusals as noted
 from metalake.errors import Forbidden
-from metalake.management.commands.serve import tell_what_was_refused
+from metalake.management.commands.serve import flush_refusals
 from metalake.models import Outbox
 from tests.authz.small_world import Wire, World
 
@@ -109,11 +109,11 @@ def test_a_flood_is_counted_and_not_kept(world: World, now: list[float]) -> None
     noted.refused("nils", "DELETE /api/metalakes/acme", Forbidden("nils may not."))
     assert (len(refusals()), more()) == (noted.ROWS + 1, [])
     now[0] += 59
-    noted.tell()
+    noted.flush()
     assert more() == []
     now[0] += 1
-    noted.tell()
-    noted.tell()
+    noted.flush()
+    noted.flush()
     assert more() == [("mia", 150 - noted.ROWS)], "all of them were told or counted"
     flood(0)
     assert len(refusals()) == noted.ROWS + 2, "a new minute"
@@ -122,7 +122,7 @@ def test_a_flood_is_counted_and_not_kept(world: World, now: list[float]) -> None
 def test_the_rest_is_told_when_the_process_ends(world: World, now: list[float]) -> None:
     for number in range(noted.ROWS + 5):
         noted.refused("mia", f"DELETE {number}", Forbidden("mia may not."))
-    tell_what_was_refused(None)
+    flush_refusals(None)
     assert more() == [("mia", 5)]
 
 
@@ -132,7 +132,7 @@ def test_callers_without_end_are_counted_as_one(now: list[float], db: None, monk
     for number in range(40):
         noted.refused(f"{number}{'n' * 500}", "POST /api/metalakes", Forbidden("nobody may."))
     assert len(refusals()) == 6
-    noted.tell(everything=True)
+    noted.flush(everything=True)
     assert more() == [("others", 34)]
     assert all(len(actor) <= 255 for actor, _, _ in refusals())
 
@@ -144,13 +144,13 @@ def test_no_refusal_is_lost_between_threads() -> None:
             for number in range(50):
                 noted.refused("mia", f"DELETE {caller}/{number}", Forbidden("mia may not."))
                 if number % 10 == 0:
-                    noted.tell(everything=True)
+                    noted.flush(everything=True)
         finally:
             connection.close()
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(flood, range(4)))
-    noted.tell(everything=True)
+    noted.flush(everything=True)
     assert len(refusals()) + sum(count for _, count in more()) == 200
 
 
@@ -164,7 +164,7 @@ def test_what_the_database_did_not_take_is_told_later(
         broken.setattr(noted, "record", gone)
         for number in range(3):
             noted.refused("mia", f"DELETE {number}", Forbidden("mia may not."))
-        noted.tell(everything=True)
+        noted.flush(everything=True)
     assert (refusals(), more()) == ([], [])
-    noted.tell()
+    noted.flush()
     assert more() == [("mia", 3)]

@@ -115,7 +115,7 @@ def test_what_is_not_reached_is_not_done(actor: Actor, lake: Path, settings: Any
     left.refresh_from_db()
     assert left.attempts == 1 and left.due_at <= timezone.now(), "it is not left to others"
     if goes_wrong is not without_the_catalog:
-        assert any("purges to others" in said for said in sharing.told())
+        assert any("purges to others" in said for said in sharing.sentences())
     assert ReservedPlace.objects.exists()
     assert not AuditEntry.objects.filter(event="table.purged").exists()
     put_back(lake, settings)
@@ -123,7 +123,7 @@ def test_what_is_not_reached_is_not_done(actor: Actor, lake: Path, settings: Any
     assert drain() is None
     assert not file.exists()
     assert not ReservedPlace.objects.exists()
-    assert not sharing.told()
+    assert not sharing.sentences()
 
 
 def test_a_file_that_is_gone_from_its_folder_is_fine(actor: Actor, lake: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_setting_that_names_no_network(entry: str) -> None:
 
 
 def test_a_forgotten_setting_is_told_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(addresses, "_told", [])
+    monkeypatch.setattr(addresses, "_has_warned", False)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             client("192.0.2.1", **{X: "203.0.113.7"})

@@ -123,7 +123,7 @@ def test_a_note_of_a_refusal_waits_for_no_writer(monkeypatch: pytest.MonkeyPatch
         assert not AuditEntry.objects.exists()
         assert run_sql("PRAGMA busy_timeout") == [(1_000_000_000,)]
     connection.close()
-    refusals.tell(everything=True)
+    refusals.flush(everything=True)
     assert AuditEntry.objects.get().details["more"] == 1
 
 
@@ -277,14 +277,14 @@ def test_each_cause_has_its_name(failure: Exception, name: str) -> None:
 )
 def test_a_fault_of_ours_is_no_failure_of_the_database(fault: Exception) -> None:
     assert causes.unavailable(fault) is None
-    assert "7" not in causes.said_by(fault)
+    assert "7" not in causes.log_text(fault)
 
 
 def test_the_log_has_one_line_without_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(settings.DATABASES["default"], "PASSWORD", "correct horse")
-    said = causes.said_by(of(psycopg.OperationalError("connection failed: password=correct horse\n\tDETAIL: (7)")))
+    said = causes.log_text(of(psycopg.OperationalError("connection failed: password=correct horse\n\tDETAIL: (7)")))
     assert said == "no connection (OperationalError): connection failed: password=******"
-    assert causes.said_by(DatabaseError("values (7)")) == "DatabaseError"
+    assert causes.log_text(DatabaseError("values (7)")) == "DatabaseError"
 
 
 @pytest.mark.django_db

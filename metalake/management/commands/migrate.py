@@ -20,7 +20,7 @@ from metalake import store
 
 LONGEST_WAIT = "2s"  # for a table
 TRIES = 30
-PAUSE = 1.0  # seconds in which others have the table
+PAUSE = 1.0  # seconds in which others can use the table
 
 
 class Command(migrate.Command):
@@ -42,7 +42,7 @@ class Command(migrate.Command):
 
 @contextmanager
 def _in_its_own_time() -> Iterator[None]:
-    """Migrations may take long, whatever requests may take; only others' waiting is short."""
+    """Lift the limits on the time of statements, but wait only briefly for locks, since others wait meanwhile."""
     limits = {"statement_timeout": "0", "idle_in_transaction_session_timeout": "0", "lock_timeout": LONGEST_WAIT}
     if connection.vendor == "sqlite":
         limits = {}

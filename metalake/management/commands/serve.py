@@ -24,12 +24,12 @@ from metalake.targets import in_url, is_loopback
 
 class Command(BaseCommand):
     help = "Start Metalake; on an empty store it makes the admin and a first catalog."
-    requires_system_checks = ()  # they look at our code, which `make check` does, and would cost a second of each start
+    requires_system_checks = ()  # they check our code, as `make check` does, and would add a second to each start
 
     def handle(self, *args: Any, **options: Any) -> None:
         if board.folder() is None:
             raise CommandError("Start it with manage.py serve: its processes count together from the start.")
-        self.alone = leading.begin_to_serve()  # for as long as it lives
+        self.alone = leading.begin_to_serve()  # stored, so that the turns last as long as this process
         store.wait_until_it_answers(self._say)
         if store.is_behind():
             self._say("Preparing the database ...")
@@ -46,7 +46,7 @@ class Command(BaseCommand):
             f"  operators     {base}/admin/\n"
             f"Next: 'make demo' in another terminal. Stop with Ctrl-C."
         )
-        for hint in (*hints(), *missing_folders(), *sharing.told()):
+        for hint in (*hints(), *missing_folders(), *sharing.sentences()):
             self.stdout.write(hint)
         sys.stdout.flush()
         connections.close_all()
@@ -67,7 +67,7 @@ def _check_names() -> None:
 
 
 def _share() -> None:
-    """Let the store know what this server has that others must have, too."""
+    """Store the settings of this server that others have to share."""
     from catalogs.services import shared_folders
 
     sharing.begin()
@@ -75,7 +75,7 @@ def _share() -> None:
 
 
 def hints() -> Iterator[str]:
-    """What an operator should see to, a sentence each (docs/operations.md)."""
+    """What an operator should mend, as sentences (docs/operations.md)."""
     if not (is_loopback(settings.METALAKE_HOST) or os.environ.get("METALAKE_ALLOWED_HOSTS")):
         names = ", ".join(settings.ALLOWED_HOSTS)
         yield (
@@ -90,7 +90,7 @@ def hints() -> Iterator[str]:
 
 
 def missing_folders() -> Iterator[str]:
-    """Folders that the store speaks of and that are not here: a mount that failed, a store that was copied alone."""
+    """Sentences about folders of catalogs that are missing: a mount failed, or the store was copied without them."""
     from catalogs.services import checking
 
     for catalog, folder in checking.missing_warehouses():
@@ -120,7 +120,7 @@ class Server(BaseApplication):
         self.cfg.set("control_socket_disable", True)
         self.cfg.set("when_ready", lambda server: preloading.freeze())
         self.cfg.set("post_worker_init", start_draining)
-        self.cfg.set("on_exit", tell_what_was_refused)
+        self.cfg.set("on_exit", flush_refusals)
         self.cfg.set("child_exit", forget_connections)
         self.cfg.set("pre_fork", ROLES.choose)
         self.cfg.set("on_reload", ROLES.renew)
@@ -133,18 +133,18 @@ class Server(BaseApplication):
 
 
 def forget_connections(server: Any, worker: Any) -> None:
-    """In the parent, after a process ended in whatever way."""
+    """Runs in the parent, after a process ended for any reason."""
     BALANCE.put(worker.age, BALANCE.NOBODY)
 
 
 def start_draining(worker: Any) -> None:
-    """In each process of the server, after the fork."""
+    """Runs in each process of the server, after the fork."""
     leads = leading.leadership()
     Drainer(leads).start()
     Rounds(leads).start()
     logging.getLogger(__name__).info("worker %s is ready", worker.pid)
 
 
-def tell_what_was_refused(server: Any) -> None:
-    """In the parent, after the last process ended: what they have counted since their last row."""
-    refusals.tell(everything=True)
+def flush_refusals(server: Any) -> None:
+    """Runs in the parent, after the last process ended: writes what they have counted since their last row."""
+    refusals.flush(everything=True)

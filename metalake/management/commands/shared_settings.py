@@ -1,4 +1,4 @@
-"""`manage.py shared_settings`: what the processes of this store have in common, and what is different here."""
+"""`manage.py shared_settings`: the settings that processes of this store share, and where this one differs."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ class Command(BaseCommand):
             return
         for row in Shared.objects.order_by("name"):
             self.stdout.write(f"{row.name}  {row.value}  since {row.since:%Y-%m-%d %H:%M}")
-        for difference in sharing.told():
+        for difference in sharing.sentences():
             self.stdout.write(difference)

@@ -34,9 +34,9 @@ class Command(BaseCommand):
             )
         store.wait_until_migrated(self._say)
         sharing.begin()
-        for difference in sharing.told():
+        for difference in sharing.sentences():
             self._say(difference)
-        settings.METALAKE_THREADS = options["concurrency"]  # those that calls to outside systems share out
+        settings.METALAKE_THREADS = options["concurrency"]  # calls to outside systems are limited by their number
         self._say("The worker drains the outbox. Stop with Ctrl-C.")
         worker = app.Worker(
             pool_cls="threads",
@@ -57,7 +57,7 @@ class Command(BaseCommand):
 
 
 def _start_anew() -> None:
-    """Become a fresh worker: kombu 5.7.0 gives up when the connection breaks twice in a row."""
+    """Replace this process by a new worker: kombu 5.7.0 gives up if the connection breaks twice in a row."""
     log.error("the worker broke; it starts anew in %s s", PAUSE)
     time.sleep(PAUSE)
     os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606

@@ -14,7 +14,7 @@ import pytest
 from formats.iceberg import disk
 from formats.iceberg.files import new_location, read_metadata, write_metadata, write_metadata_at
 from formats.iceberg.storage import file_io
-from metalake.causes import said_by
+from metalake.causes import log_text
 from metalake.errors import ProviderUnavailable
 from tests.formats.iceberg.test_files import metadata_in
 
@@ -71,7 +71,7 @@ def test_nothing_is_left_of_a_file_that_the_disk_does_not_take(
     monkeypatch.setattr(os, call, full)
     with pytest.raises(ProviderUnavailable, match=r"takes no more at the moment, not file:.*00003-") as told:
         write_metadata(file_io({}), metadata_in(tmp_path), version=3)
-    assert said_by(told.value.__cause__) == "ENOSPC: No space left on device"  # in the log alone
+    assert log_text(told.value.__cause__) == "ENOSPC: No space left on device"  # in the log alone
     assert not any((tmp_path / "t" / "metadata").iterdir())
 
 

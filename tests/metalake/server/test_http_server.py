@@ -179,28 +179,28 @@ def test_who_rests_for_longest_makes_room() -> None:
 
 
 def test_bodies_together_have_a_limit_and_are_given_back() -> None:
-    with opened(MOST_KEPT=1000) as place:
+    with opened(MOST_MEMORY=1000) as place:
         half = place.send("POST /iceberg/r HTTP/1.1\r\nHost: h\r\nContent-Length: 900\r\n\r\n" + "x" * 800)
-        assert eventually(lambda: place.server.kept.bodies == 800)
+        assert eventually(lambda: place.server.memory.bodies == 800)
         status, response, body = place.ask(READ, "POST", b"y" * 300)
         assert (status, response.headers["Retry-After"], b"Try again" in body) == (503, "1", True)
         assert place.ask(READ)[0] == 200
         half.close()
-        assert eventually(lambda: place.server.kept.bodies == 0)
+        assert eventually(lambda: place.server.memory.bodies == 0)
         assert place.ask(READ, "POST", b"y" * 300)[2] == b"y" * 300
-        assert eventually(lambda: place.server.kept.bodies == 0)
+        assert eventually(lambda: place.server.memory.bodies == 0)
 
 
 def test_bodies_that_all_began_while_there_was_room_have_the_same_limit() -> None:
-    with opened(MOST_KEPT=1000) as place:
+    with opened(MOST_MEMORY=1000) as place:
         head = "POST /iceberg/r HTTP/1.1\r\nHost: h\r\nContent-Length: 900\r\n\r\n"
         first, second = place.send(head), place.send(head)
         assert eventually(lambda: sum(each.reader.has_head for each in list(place.server.connections)) == 2)
         first.sendall(b"x" * 600)
-        assert eventually(lambda: place.server.kept.bodies == 600)
+        assert eventually(lambda: place.server.memory.bodies == 600)
         second.sendall(b"y" * 600)
         assert second.recv(100).startswith(b"HTTP/1.1 503")
-        assert place.server.kept.bodies == 600, "given back before it has gone"
+        assert place.server.memory.bodies == 600, "given back before it has gone"
         first.sendall(b"x" * 300)
         assert first.recv(100).startswith(b"HTTP/1.1 200")
 
@@ -221,7 +221,7 @@ def test_who_does_not_take_an_answer_loses_it_and_who_is_slow_gets_it() -> None:
         while some := never.recv(1_000_000):
             got += len(some)
         assert got < 30_000_000
-        assert eventually(lambda: place.server.kept.others == 0)
+        assert eventually(lambda: place.server.memory.others == 0)
 
 
 def test_a_closing_door_answers_what_comes_and_says_so(place: Place) -> None:
@@ -277,7 +277,7 @@ def test_a_large_body_is_read_and_answered_by_the_other_process(pair: tuple[Plac
     status, response, told = place.ask(READ, "POST", b"x" * 1000)
     assert (status, told, response.headers["Connection"]) == (200, b"x" * 1000, None)
     assert place.threads == ["answers"]
-    assert eventually(lambda: not other.server.connections and other.server.kept.total == 0)
+    assert eventually(lambda: not other.server.connections and other.server.memory.total == 0)
 
 
 def test_a_large_body_in_chunks_moves_once_it_is_large(pair: tuple[Place, Place]) -> None:
