@@ -1,6 +1,6 @@
-"""The form of a catalog, made from what its provider declares; another provider needs nothing here.
+"""The form of a catalog, made from the settings that its provider declares; a new provider needs no change here.
 
-Secrets go one way: what is typed is never part of a page again, and what is kept shows as set.
+Secrets are never sent back: a typed one is not part of any page, and a stored one only shows as set.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STALE = "The catalog was changed meanwhile by somebody else; nothing was saved. 
 
 @dataclass(frozen=True)
 class Choice:
-    """A provider to choose; `is_outside`: its tables stay in a system of their own."""
+    """A provider to choose; `is_outside`: its tables are stored in an outside system."""
 
     name: str
     label: str
@@ -44,13 +44,13 @@ class Choice:
 
 
 def choices() -> list[Choice]:
-    """Every provider that there is, by label."""
-    found = []
+    """All providers, by label."""
+    listed = []
     for name in PROVIDERS:
         provider = provider_class(name)
         tables = provider.offers({}).get(Kind.TABLE)
-        found.append(Choice(name, provider.label, tables is not None and tables.storage is Storage.EXTERNAL))
-    return sorted(found, key=lambda each: each.label.lower())
+        listed.append(Choice(name, provider.label, tables is not None and tables.storage is Storage.EXTERNAL))
+    return sorted(listed, key=lambda each: each.label.lower())
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Declared:
 
     @property
     def types(self) -> list[Any]:
-        """Its type, without None; several where it is a union."""
+        """Its types, without None; several if it is a union."""
         annotation = self.info.annotation
         parts = [annotation] if get_origin(annotation) is Literal else list(get_args(annotation)) or [annotation]
         return [part for part in parts if part is not NoneType]
@@ -73,7 +73,7 @@ class Declared:
 
     @property
     def is_synonym(self) -> bool:
-        """Another word for a property, which needs no second field."""
+        """Whether it is another name for a property, which needs no second field."""
         extra = self.info.json_schema_extra
         return isinstance(extra, dict) and bool(extra.get("synonym"))
 
@@ -89,34 +89,34 @@ class Declared:
         literal = next((part for part in self.types if get_origin(part) is Literal), None)
         return [_text(option) for option in get_args(literal)]
 
-    def field(self, kept: str | None, fixed: str | None) -> forms.Field:
-        """`kept` is the value that the catalog has, `fixed` why it cannot change."""
+    def field(self, stored: str | None, fixed: str | None) -> forms.Field:
+        """The form field; `stored` is the catalog's value, `fixed` the reason why it cannot change."""
         common: dict[str, Any] = {
             "label": self.name,
             "help_text": _sentences(self.info.description, fixed and f"It cannot change: {fixed}"),
-            "required": self.info.is_required() and not (self.is_secret and kept == MASK),
+            "required": self.info.is_required() and not (self.is_secret and stored == MASK),
             "disabled": fixed is not None,
         }
         if self.is_secret:
-            shown = f"{MASK} (kept when left empty)" if kept == MASK else ""
+            shown = f"{MASK} (kept when left empty)" if stored == MASK else ""
             attributes = {"autocomplete": "new-password", "placeholder": shown}
             return forms.CharField(widget=forms.PasswordInput(attrs=attributes), strip=False, **common)
-        common["initial"] = kept
+        common["initial"] = stored
         if options := self.options:
-            options = [*options, kept] if kept and kept not in options else options  # another spelling, as it is kept
+            options = [*options, stored] if stored and stored not in options else options  # stored in another spelling
             first = [] if self.info.is_required() else [("", f"{WORDS.get(self.default, self.default)} (default)")]
             return forms.ChoiceField(choices=first + [(one, WORDS.get(one, one)) for one in options], **common)
         attributes = {"autocomplete": "off", "placeholder": self.default, "spellcheck": "false"}
         if self.types == [int]:
             bounds = {key: _bound(self.info, bound) for key, bound in (("min_value", "ge"), ("max_value", "le"))}
-            # A browser shows nothing in place of what is no number.
-            shows_all = forms.TextInput if kept and not DIGITS.fullmatch(kept) else forms.NumberInput
+            # A browser would show an empty field for a value that is no number.
+            shows_all = forms.TextInput if stored and not DIGITS.fullmatch(stored) else forms.NumberInput
             return forms.IntegerField(widget=shows_all(attrs=attributes), **bounds, **common)
         return forms.CharField(widget=forms.TextInput(attrs=attributes), **common)
 
 
 def declared_of(provider: type[Provider]) -> list[Declared]:
-    """Its own properties first, then those that it shares with others."""
+    """The properties of a provider, its own first, then those that it shares with others."""
     classes = provider.settings.__mro__
     places = {
         name: place
@@ -136,23 +136,23 @@ def _bound(info: FieldInfo, name: str) -> Any:
 
 
 def _one_line(text: str) -> str:
-    """As a browser has it in a field of one line."""
+    """The text as a browser returns it from a field of one line."""
     return re.sub(r"[\r\n]", "", text)
 
 
 def _lines(text: str) -> str:
-    """With line breaks as they are kept; browsers send others."""
+    """The text with line breaks as they are stored; browsers send others."""
     return re.sub(r"\r\n?", "\n", text)
 
 
 def _written(line: str) -> tuple[str, str] | None:
-    """The property that a line of the free ones says; None where it is not of the form."""
+    """The name and value in a line `name=value`; None if it has not that form."""
     key, divides, value = line.partition("=")
     return (key.strip(), value.strip()) if divides and key.strip() else None
 
 
 def _fits_a_line(key: str, value: str) -> bool:
-    """Whether a property comes back from a line as it went there."""
+    """Whether a property can be written as a line and read back unchanged."""
     line = f"{key}={value}"
     return line.splitlines() == [line] and _written(line) == (key, value)
 
@@ -162,7 +162,7 @@ def _sentences(*texts: str | None) -> str:
 
 
 class CatalogForm(forms.Form):
-    """A new catalog of a provider, or with `row` one that is there. Its fields say what is wrong, each at its place."""
+    """The form of a new catalog of a provider, or with `row` of an existing one; each field shows its own errors."""
 
     name = forms.CharField(max_length=64, widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}))
     comment = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2, "autocomplete": "off"}))
@@ -170,22 +170,22 @@ class CatalogForm(forms.Form):
     def __init__(self, provider: type[Provider], data: Mapping[str, Any] | None = None, row: Catalog | None = None):
         super().__init__(data)
         self.provider, self.row = provider, row
-        self.kept: dict[str, str] = dict(row.properties) if row else {}
+        self.stored: dict[str, str] = dict(row.properties) if row else {}
         self.declared = declared_of(provider)
         names = {each.name for each in self.declared}
         if row is not None:
             self.initial = {"name": row.name, "comment": row.comment or "", VERSION: str(row.version)}
             self.fields[VERSION] = forms.CharField(required=False, widget=forms.HiddenInput)
         for each in self.declared:
-            if each.is_synonym and each.name not in self.kept:
+            if each.is_synonym and each.name not in self.stored:
                 continue
             fixed = provider.immutable.get(each.name) if row is not None else None
-            self.fields[PROPERTY + each.name] = each.field(self.kept.get(each.name), fixed)
-            if each.is_secret and each.name in self.kept and not each.info.is_required():
+            self.fields[PROPERTY + each.name] = each.field(self.stored.get(each.name), fixed)
+            if each.is_secret and each.name in self.stored and not each.info.is_required():
                 self.fields[REMOVE + each.name] = forms.BooleanField(required=False, label=f"Remove {each.name}")
-        others = {key: value for key, value in self.kept.items() if key not in names}
+        others = {key: value for key, value in self.stored.items() if key not in names}
         free = {key: value for key, value in others.items() if _fits_a_line(key, value)}
-        self.held = {key: value for key, value in sorted(others.items()) if key not in free}
+        self.raw_properties = {key: value for key, value in sorted(others.items()) if key not in free}
         self.fields[OTHERS] = forms.CharField(
             required=False,
             label="Other properties",
@@ -199,7 +199,7 @@ class CatalogForm(forms.Form):
             bound.field.widget.attrs["aria-describedby"] = " ".join([*described, f"{bound.auto_id}-error"])
 
     def rows(self) -> Iterator[tuple[forms.BoundField, forms.BoundField | None]]:
-        """The properties' fields, what is required first, each with the box that removes it where there is one."""
+        """The properties' fields, required ones first, each with its checkbox for removal if there is one."""
         fields = [self[PROPERTY + each.name] for each in self.declared if PROPERTY + each.name in self.fields]
         for bound in sorted(fields, key=lambda each: not each.field.required):
             name = bound.name.removeprefix(PROPERTY)
@@ -207,10 +207,10 @@ class CatalogForm(forms.Form):
 
     @property
     def is_stale(self) -> bool:
-        """Whether the catalog is not any more what the form was made from."""
+        """Whether the catalog has changed since the form was made."""
         return self.row is not None and self.is_bound and self.data.get(VERSION) != str(self.row.version)
 
-    # What was typed
+    # Reading what was typed
 
     def clean_name(self) -> str:
         name = self.cleaned_data["name"]
@@ -221,31 +221,31 @@ class CatalogForm(forms.Form):
         return str(name)
 
     def clean_comment(self) -> str:
-        """What is left alone is kept to the letter."""
-        kept = (self.row and self.row.comment) or ""
-        is_alone = _lines(self.data.get("comment", "")) == _lines(kept)
-        return kept if is_alone else _lines(self.cleaned_data["comment"])
+        """The comment; one that the user did not change stays exactly as it is stored."""
+        stored = (self.row and self.row.comment) or ""
+        is_alone = _lines(self.data.get("comment", "")) == _lines(stored)
+        return stored if is_alone else _lines(self.cleaned_data["comment"])
 
     def clean_others(self) -> dict[str, str]:
-        """The free properties."""
-        found: dict[str, str] = {}
+        """The properties in the field for others."""
+        properties: dict[str, str] = {}
         for number, line in enumerate(self.cleaned_data[OTHERS].splitlines(), 1):
             if not line.strip():
                 continue
             if (written := _written(line)) is None:
                 raise forms.ValidationError(f"Line {number} is not of the form name=value.")
             key, value = written
-            if key in found:
+            if key in properties:
                 raise forms.ValidationError(f"Line {number} names {key} a second time.")
             if PROPERTY + key in self.fields:
                 raise forms.ValidationError(f"Line {number}: {key} has a field of its own above.")
-            if key in self.held:
+            if key in self.raw_properties:
                 raise forms.ValidationError(f"Line {number}: {key} is kept as shown below; change it over the API.")
-            found[key] = value
-        return found
+            properties[key] = value
+        return properties
 
     def clean(self) -> None:
-        """All that the settings themselves say is wrong, not just the first of it."""
+        """Add all errors that the provider's settings report."""
         try:
             self.provider.settings.model_validate(self.properties())
         except ValidationError as wrong:
@@ -257,31 +257,31 @@ class CatalogForm(forms.Form):
             self.refuse(refusal)
 
     def properties(self) -> dict[str, str]:
-        """The properties as they would be; the mask stands for a secret that is kept."""
-        wanted: dict[str, str] = self.held | (self.cleaned_data.get(OTHERS) or {})
+        """The properties after saving; the mask means that a stored secret stays."""
+        wanted: dict[str, str] = self.raw_properties | (self.cleaned_data.get(OTHERS) or {})
         for each in self.declared:
             value = self.cleaned_data.get(PROPERTY + each.name)
             if self._is_left_alone(each):
-                wanted[each.name] = self.kept[each.name]
+                wanted[each.name] = self.stored[each.name]
             elif value not in (None, ""):
                 wanted[each.name] = str(value)
-            elif each.is_secret and each.name in self.kept and not self.cleaned_data.get(REMOVE + each.name):
+            elif each.is_secret and each.name in self.stored and not self.cleaned_data.get(REMOVE + each.name):
                 wanted[each.name] = MASK
         return wanted
 
     def _is_left_alone(self, each: Declared) -> bool:
-        """Whether the field of a kept value was sent as it was shown, however its type would spell it."""
+        """Whether the field of a stored value came back as it was shown, however its type would spell it."""
         field = self.fields.get(PROPERTY + each.name)
-        if field is None or each.is_secret or each.name not in self.kept:
+        if field is None or each.is_secret or each.name not in self.stored:
             return False
         typed = self.data.get(PROPERTY + each.name)
-        return field.disabled or (typed is not None and _one_line(typed) == _one_line(self.kept[each.name]))
+        return field.disabled or (typed is not None and _one_line(typed) == _one_line(self.stored[each.name]))
 
     def alteration(self) -> Alteration:
-        """What makes the row into what was typed; of a form that is not stale it names only what was changed in it."""
+        """The changes from the row to what was typed; if the form is not stale, only what the user changed."""
         wanted = self.properties()
-        gone = [(key, None) for key in self.kept if key not in wanted]
-        changed = [(key, value) for key, value in wanted.items() if self.kept.get(key) != value]
+        gone = [(key, None) for key in self.stored if key not in wanted]
+        changed = [(key, value) for key, value in wanted.items() if self.stored.get(key) != value]
         comment, name = self.cleaned_data["comment"], self.cleaned_data["name"]
         return Alteration(
             new_name=name if self.row and name != self.row.name else None,
@@ -290,10 +290,10 @@ class CatalogForm(forms.Form):
             properties=(*gone, *changed),
         )
 
-    # What is wrong with it
+    # Showing errors
 
     def refuse(self, refusal: MetalakeError) -> None:
-        """Put what a service refused beside the field that it names."""
+        """Show a service's refusal at the field that it names."""
         named = [name for name in QUOTED.findall(refusal.message) if PROPERTY + name in self.fields]
         near = refusal.message.startswith("Unknown property")
         if isinstance(refusal, AlreadyExists):
@@ -306,7 +306,7 @@ class CatalogForm(forms.Form):
         self.add_error(field if field in self.fields else None, self.hushed(message))
 
     def hushed(self, message: str) -> str:
-        """A message without the secrets that were typed, should it quote one."""
+        """A message with typed secrets masked, in case it quotes one."""
         typed = {name.removeprefix(PROPERTY): str(value) for name, value in self.data.items()}
         typed |= dict(line.partition("=")[::2] for line in typed.get(OTHERS, "").splitlines())
         for key, value in typed.items():
@@ -315,7 +315,7 @@ class CatalogForm(forms.Form):
         return message
 
     def without_secrets(self) -> CatalogForm:
-        """The same form for a page: what is secret of what was typed is left out, and asked for again."""
+        """A copy of the form for a page: typed secrets are left out and asked for again."""
         shown = dict(self.data.items())
         asked_again = []
         for each in self.declared:

@@ -1,4 +1,4 @@
-"""Registering a catalog and changing one: the form of its provider, its connection tried before anything is kept."""
+"""The pages that register and change a catalog: its provider's form, with a test of the connection before saving."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from providers.registry import PROVIDERS, provider_class
 
 NESTED = "nested-namespaces"
 WORKS = "The connection works."
-UNNAMED = "untitled"  # a connection may be tried before the catalog has a name
+UNNAMED = "untitled"  # for testing a connection before the catalog has a name
 
 
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 @signed_in
 def register(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
-    """A new catalog: first its provider, then what that declares."""
-    found = located(actor, metalake_id, Kind.METALAKE)
-    require(request, operations.CREATE_CATALOG, found)
+    """The page of a new catalog: first a choice of providers, then the form that the provider declares."""
+    target = located(actor, metalake_id, Kind.METALAKE)
+    require(request, operations.CREATE_CATALOG, target)
     name = (request.POST or request.GET).get("provider", "")
     if name not in PROVIDERS:
-        context = {"found": found, "choices": choices(), "unknown": name}
+        context = {"target": target, "choices": choices(), "unknown": name}
         return render(request, "frontend/providers.html", context, status=400 if name else 200)
     form = CatalogForm(provider_class(name), request.POST if request.method == "POST" else None)
-    context = {"found": found, "form": form, "provider_name": name, "label": form.provider.label}
+    context = {"target": target, "form": form, "provider_name": name, "label": form.provider.label}
     if request.method == "GET":
         return render(request, "frontend/catalog_form.html", context)
-    metalake, type_ = found.metalake.name, form.provider.catalog_type
+    metalake, type_ = target.metalake.name, form.provider.catalog_type
 
     def try_it() -> str:
         chosen = form.cleaned_data.get("name") or UNNAMED
@@ -50,8 +50,10 @@ def register(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpRespon
         return WORKS
 
     def keep() -> HttpResponse:
-        said = form.cleaned_data["comment"] or None
-        row = catalogs.create_catalog(actor, metalake, form.cleaned_data["name"], type_, name, said, form.properties())
+        comment = form.cleaned_data["comment"] or None
+        row = catalogs.create_catalog(
+            actor, metalake, form.cleaned_data["name"], type_, name, comment, form.properties()
+        )
         return _moved_on(request, row.pk)
 
     return _answer(request, form, context, try_it, keep)
@@ -61,20 +63,20 @@ def register(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpRespon
 @require_http_methods(["GET", "POST"])
 @signed_in
 def change(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
-    """The same form with what the catalog has; secrets that are left alone are kept."""
-    found = located(actor, catalog_id, Kind.CATALOG)
-    require(request, operations.ALTER_CATALOG, found)
-    metalake, name = found.metalake.name, found.catalog.name
+    """The page that changes a catalog: the same form with its values; secrets left empty stay as they are."""
+    target = located(actor, catalog_id, Kind.CATALOG)
+    require(request, operations.ALTER_CATALOG, target)
+    metalake, name = target.metalake.name, target.catalog.name
     row = catalogs.load_catalog(actor, metalake, name)
     form = CatalogForm(provider_class(row.provider), request.POST if request.method == "POST" else None, row)
     if not row.nested and PROPERTY + NESTED in form.fields:
         asked = {
-            "hx-get": reverse("frontend:nesting", args=[found.id]),
+            "hx-get": reverse("frontend:nesting", args=[target.id]),
             "hx-target": "#nesting",
             "hx-trigger": "change",
         }
         form.fields[PROPERTY + NESTED].widget.attrs.update(asked)
-    context = {"found": found, "form": form, "row": row, "label": form.provider.label}
+    context = {"target": target, "form": form, "row": row, "label": form.provider.label}
     if request.method == "GET":
         return render(request, "frontend/catalog_form.html", context)
 
@@ -84,7 +86,7 @@ def change(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
 
     def keep() -> HttpResponse:
         catalogs.alter_catalog(actor, metalake, name, form.alteration())
-        return _moved_on(request, found.id)
+        return _moved_on(request, target.id)
 
     return _answer(request, form, context, try_it, keep)
 
@@ -92,20 +94,20 @@ def change(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
 @require_safe
 @signed_in
 def check_nesting(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
-    """What stands in the way of schemas inside schemas, before anything is saved."""
-    found = located(actor, catalog_id, Kind.CATALOG)
+    """What keeps a catalog from nesting schemas, shown before anything is saved."""
+    target = located(actor, catalog_id, Kind.CATALOG)
     is_wanted = request.GET.get(PROPERTY + NESTED, "true") == "true"
-    checked = nesting.check(actor, found)
-    context = {"found": found, "checked": checked, "is_wanted": is_wanted and not found.nested}
+    checked = nesting.check(actor, target)
+    context = {"target": target, "checked": checked, "is_wanted": is_wanted and not target.nested}
     return render(request, "frontend/nesting.html" if is_partial(request) else "frontend/nesting_page.html", context)
 
 
 def located(actor: Actor, securable_id: int, kind: Kind) -> Located:
-    """The object of this kind. Raises NotFound, the same for a hidden one as for none."""
-    found = browsing.locate(actor, securable_id)
-    if found.kind != kind:
+    """The object of this kind. Raises NotFound, the same for a hidden object as for a missing one."""
+    target = browsing.locate(actor, securable_id)
+    if target.kind != kind:
         raise NotFound("There is no such object.")
-    return found
+    return target
 
 
 def _answer(
@@ -115,29 +117,29 @@ def _answer(
     try_it: Callable[[], str],
     keep: Callable[[], HttpResponse],
 ) -> HttpResponse:
-    """Try or keep what was typed; what is wrong is said where it is, and no secret comes back."""
+    """Test or save what was typed; errors are shown at their fields, and no secret is sent back."""
     tries = request.POST.get("act") == "test"
     form.full_clean()
     if tries and "name" in form.errors and form.row is None and not form.data.get("name"):
         del form.errors["name"]
-    said, works = "", False
+    message, works = "", False
     if form.is_stale:
-        form.errors.clear()  # they would be about the catalog as it is now
-        said = STALE
+        form.errors.clear()  # they compare with the catalog as it is now, which is not what the form shows
+        message = STALE
     elif not form.errors:
         try:
             if not tries:
                 return keep()
-            said, works = try_it(), True
+            message, works = try_it(), True
         except (Forbidden, NotFound):
             raise
         except (Invalid, AlreadyExists) as refusal:
             form.refuse(refusal)
         except MetalakeError as failure:
-            said = form.hushed(failure.message)
-    if form.errors and not said:
-        said = "That is not right yet: see what is said at the fields."
-    context |= {"said": said, "works": works}
+            message = form.hushed(failure.message)
+    if form.errors and not message:
+        message = "That is not right yet: see what is said at the fields."
+    context |= {"message": message, "works": works}
     status = 200 if works else 422
     if is_partial(request):
         return render(request, "frontend/form_answer.html", context, status=status)

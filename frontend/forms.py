@@ -1,4 +1,4 @@
-"""Input for the same services the API calls; what they refuse comes back beside the form."""
+"""Forms for the services that the API calls too; refusals are shown beside the form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every page passes: who is signed in, what a part of a page is, and our errors as a page or in its place."""
+"""Guards of every page: who is signed in, whether htmx asks for a part of it, and errors shown as a page or a part."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Page = Callable[..., HttpResponse]
 
 
 def signed_in(page: Page) -> Page:
-    """Hand the page its actor, send everybody else to sign in, and say our errors as a page. Nothing is cached."""
+    """Pass the page its actor, send others to sign in, and render our errors. Nothing is cached."""
 
     @wraps(page)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -44,16 +44,16 @@ def signed_in(page: Page) -> Page:
     return guarded
 
 
-def permits(request: HttpRequest, operation: Operation, found: Lineage) -> bool:
-    """Pages ask as Django does; authz.backends has the evaluator's answer."""
+def permits(request: HttpRequest, operation: Operation, target: Lineage) -> bool:
+    """Whether the user may do this, asked as Django does; authz.backends asks the evaluator."""
     user: Any = request.user
-    return user.has_perm(f"authz.{operation.name}", found)
+    return user.has_perm(f"authz.{operation.name}", target)
 
 
-def require(request: HttpRequest, operation: Operation, found: Lineage) -> None:
+def require(request: HttpRequest, operation: Operation, target: Lineage) -> None:
     """Raise Forbidden unless the user may do this on an object that they see."""
-    if not permits(request, operation, found):
-        raise policy.refusal(request.user.get_username(), operation, found)
+    if not permits(request, operation, target):
+        raise policy.refusal(request.user.get_username(), operation, target)
 
 
 def is_partial(request: HttpRequest) -> bool:
@@ -61,7 +61,7 @@ def is_partial(request: HttpRequest) -> bool:
 
 
 def _to_login(request: HttpRequest) -> HttpResponse:
-    """Where to sign in, and back to the page that is open."""
+    """Redirect to the sign-in, which leads back to the open page."""
     if is_partial(request):
         return HttpResponseClientRedirect(_login_url(request.htmx.current_url_abs_path or HOME))  # type: ignore[attr-defined]
     return redirect(_login_url(request.get_full_path() if request.method == "GET" else HOME))
@@ -72,7 +72,7 @@ def _login_url(next_: str) -> str:
 
 
 def _failure(request: HttpRequest, failure: MetalakeError) -> HttpResponse:
-    """A part says what failed in its place; a whole page that is absent or refused is the server's own."""
+    """Render a failure: in place of a part, or as a page; a whole page that is missing or refused is Django's own."""
     note_failure(failure)
     if not is_partial(request):
         if isinstance(failure, NotFound):

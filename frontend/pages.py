@@ -1,7 +1,7 @@
-"""The pages of people who grant: the tree, one object with its grants, personal tokens.
+"""The pages for people who grant: the tree, one object with its grants, personal tokens.
 
-One function a page: the part that changes when htmx asks, the whole page otherwise. They decide nothing; what an
-account may not see is answered like what is not there.
+Each page is one function, which renders the part that changes if htmx asks, else the whole page. Pages decide
+nothing; an object that the account may not see is answered like a missing one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from outside import watching
 @require_safe
 @signed_in
 def home(request: HttpRequest, actor: Actor) -> HttpResponse:
-    """The tree, and where to begin."""
+    """The first page, with the tree."""
     level = browsing.top_level(actor)
     trail = [level.children[0].id] if len(level.children) == 1 else []
     context = {"level": level, "trail": trail, "may_create": actor.service_admin}
@@ -39,40 +39,40 @@ def home(request: HttpRequest, actor: Actor) -> HttpResponse:
 @signed_in
 def show_object(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
     """One object beside the tree: what it is, and every grant that reaches it."""
-    found = browsing.locate(actor, object_id)
+    target = browsing.locate(actor, object_id)
     context = {
-        "found": found,
-        "node": found.nodes[-1],
-        "above": found.nodes[:-1],
-        "about": browsing.describe(actor, found),
-        "sections": [f"frontend/sections/{name}.html" for name in KINDS[found.kind].sections],
-        "seen": inspect.grants_on(actor, found),
-        "standing": inspect.standing(actor, found),
-        "may_register": found.kind == Kind.METALAKE and permits(request, operations.CREATE_CATALOG, found),
-        "may_change": found.kind == Kind.CATALOG and permits(request, operations.ALTER_CATALOG, found),
+        "target": target,
+        "node": target.nodes[-1],
+        "above": target.nodes[:-1],
+        "about": browsing.describe(actor, target),
+        "sections": [f"frontend/sections/{name}.html" for name in KINDS[target.kind].sections],
+        "seen": inspect.grants_on(actor, target),
+        "standing": inspect.standing(actor, target),
+        "may_register": target.kind == Kind.METALAKE and permits(request, operations.CREATE_CATALOG, target),
+        "may_change": target.kind == Kind.CATALOG and permits(request, operations.ALTER_CATALOG, target),
     }
-    if watching.may_watch(actor, found):
-        context |= watched(actor, found)
+    if watching.may_watch(actor, target):
+        context |= watched(actor, target)
     if is_partial(request):
         return render(request, "frontend/object.html", context | {"is_partial": True})
-    context |= {"level": browsing.top_level(actor), "trail": [node.id for node in found.nodes], "chosen": found.id}
+    context |= {"level": browsing.top_level(actor), "trail": [node.id for node in target.nodes], "chosen": target.id}
     return render(request, "frontend/home.html", context)
 
 
 @require_safe
 @signed_in
 def list_metalakes(request: HttpRequest, actor: Actor) -> HttpResponse:
-    """How the first level of the tree goes on."""
+    """The next metalakes on the first level of the tree."""
     return _render_level(request, browsing.top_level(actor, _after(request)))
 
 
 @require_safe
 @signed_in
 def list_children(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
-    """One level of the tree, or how it goes on."""
-    found = browsing.locate(actor, object_id)
-    level = browsing.level_below(actor, found, request.GET.get("kind"), _after(request))
-    return _render_level(request, level, parent=found)
+    """One level of the tree, or its next objects."""
+    parent = browsing.locate(actor, object_id)
+    level = browsing.level_below(actor, parent, request.GET.get("kind"), _after(request))
+    return _render_level(request, level, parent=parent)
 
 
 def _after(request: HttpRequest) -> str | None:
@@ -80,7 +80,7 @@ def _after(request: HttpRequest) -> str | None:
 
 
 def _render_level(request: HttpRequest, level: browsing.Level, **context: Any) -> HttpResponse:
-    """`trail` is the way to the object that is shown: what lies on it opens by itself."""
+    """Render a level; `trail` are the ids on the path to the object that is shown, which open by themselves."""
     ids = request.GET.get("trail", "").split("-")
     trail = [int(id) for id in ids if id.isascii() and id.isdigit() and len(id) < 20]
     context |= {"level": level, "trail": trail, "chosen": trail[-1] if trail else None}
@@ -90,7 +90,7 @@ def _render_level(request: HttpRequest, level: browsing.Level, **context: Any) -
 @require_http_methods(["GET", "POST"])
 @signed_in
 def tokens(request: HttpRequest, actor: Actor) -> HttpResponse:
-    """One's own tokens; a new one is shown in the answer that made it and never again."""
+    """The user's own tokens; a new one is shown only in the answer that made it."""
     form = TokenForm(request.POST or None)
     issued = None
     if request.method == "POST" and form.is_valid():

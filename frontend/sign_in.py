@@ -1,4 +1,4 @@
-"""Signing in and out, on the pages and to the admin: who failed too often is told how long to wait."""
+"""Signing in and out, on the pages and in the admin; after too many failures a page says how long to wait."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Page = Callable[[HttpRequest], HttpResponse]
 
 
 def throttled(page: Page) -> Page:
-    """Say as a page that too many tries failed."""
+    """Decorate a page so that TooManyRequests is shown as a page."""
 
     @wraps(page)
     def calm(request: HttpRequest) -> HttpResponse:
@@ -42,7 +42,7 @@ def throttled(page: Page) -> Page:
 @require_http_methods(["GET", "POST"])
 @throttled
 def login(request: HttpRequest) -> HttpResponse:
-    """Sign in with a password, then on to `next` where that is a page of ours."""
+    """Sign in with a password, then go to `next` if that is a page of this server."""
     next_ = local_path(request.POST.get("next") or request.GET.get("next"))
     if request.user.is_authenticated:
         return redirect(next_)
@@ -55,13 +55,13 @@ def login(request: HttpRequest) -> HttpResponse:
 
 @throttled
 def admin_login(request: HttpRequest) -> HttpResponse:
-    """The admin's own form, which asks for an operator."""
+    """The admin's own sign-in, which takes an operator."""
     return admin.site.login(request)
 
 
 @throttled
 def admin_password(request: HttpRequest) -> HttpResponse:
-    """An operator's own new password."""
+    """The admin's page on which an operator changes their own password."""
     if isinstance(request.user, User):
         request.user.changed_by = request.user.username
     return admin.site.admin_view(admin.site.password_change, cacheable=True)(request)
@@ -74,7 +74,7 @@ def logout(request: HttpRequest) -> HttpResponse:
 
 
 def local_path(path: str | None) -> str:
-    """The path, if it leads to a page of this server and nowhere else; the first page otherwise."""
+    """The path if it leads to a page of this server, else the first page."""
     if not path or not path.startswith("/") or path.startswith("//") or not path.isprintable():
         return HOME
     return path if url_has_allowed_host_and_scheme(path, allowed_hosts=None) else HOME

@@ -4,7 +4,7 @@ from frontend import catalog_pages, outside_pages, pages, sign_in
 
 app_name = "frontend"
 
-# Names hold any character, so objects are addressed by their ids, which also outlive a rename.
+# Names may contain any character, so pages address objects by id, which also survives a rename.
 urlpatterns = [
     path("", pages.home, name="home"),
     path("tree", pages.list_metalakes, name="tree"),

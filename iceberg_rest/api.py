@@ -57,12 +57,12 @@ def list_namespaces(call: Call) -> HttpResponse:
     above: list[Levels] = []
 
     def fetch(after: str | None, limit: int | None) -> list[str]:
-        levels, found = _children(call, readings, after, limit)
+        levels, names = _children(call, readings, after, limit)
         above.append(levels)
-        return found
+        return names
 
-    found, token = page(call.query, fetch, "namespaces", call.actor.name, call.metalake, call.catalog, parent)
-    return reply({"namespaces": [[*above[0], name] for name in found], "next-page-token": token})
+    names, token = page(call.query, fetch, "namespaces", call.actor.name, call.metalake, call.catalog, parent)
+    return reply({"namespaces": [[*above[0], name] for name in names], "next-page-token": token})
 
 
 def _children(call: Call, readings: list[Levels], after: str | None, limit: int | None) -> tuple[Levels, list[str]]:
@@ -80,7 +80,7 @@ def _names_below(call: Call, levels: Levels, after: str | None, limit: int | Non
     try:
         listed = schemas.list_schemas(call.actor, parent, after, limit, refresh=call.refresh)
     except Unsupported:
-        # A flat catalog: its schemas hold no others, and engines that walk down may find out.
+        # A flat catalog: its schemas contain no others, which engines that list children may learn.
         schemas.schema_exists(call.actor, parent)
         return []
     call.taken_at = listed.taken_at
@@ -89,7 +89,7 @@ def _names_below(call: Call, levels: Levels, after: str | None, limit: int | Non
 
 @route("POST /v1/{prefix}/namespaces", operations.CREATE_SCHEMA, body=CreateNamespace)
 def create_namespace(call: Call, body: CreateNamespace) -> HttpResponse:
-    """Missing parents are made with it."""
+    """Create a namespace with its missing parents."""
     levels = checked_levels(body.namespace)
     try:
         made = schemas.create_schema(call.actor, call.ident(levels), None, body.properties or {})
@@ -104,7 +104,7 @@ def _shown(record: SchemaRecord) -> dict[str, Any]:
 
 @route("GET /v1/{prefix}/namespaces/{namespace}", operations.LOAD_SCHEMA)
 def load_namespace(call: Call) -> HttpResponse:
-    """With its folder as the location, which Trino needs to know before it makes a table."""
+    """Load a namespace, with its folder as the location, which Trino needs before it creates a table."""
     loaded = schemas.load_schema(call.actor, call.ident(), refresh=call.refresh, with_folder=True)
     call.taken_at = loaded.taken_at
     shown = _shown(loaded)

@@ -36,14 +36,14 @@ def list_tables(call: Call) -> HttpResponse:
         call.taken_at = listed.taken_at
         return listed.names
 
-    found, token = page(call.query, fetch, "tables", call.actor.name, call.metalake, call.catalog, *call.levels)
-    identifiers = [{"namespace": call.levels, "name": name} for name in found]
+    names, token = page(call.query, fetch, "tables", call.actor.name, call.metalake, call.catalog, *call.levels)
+    identifiers = [{"namespace": call.levels, "name": name} for name in names]
     return reply({"identifiers": identifiers, "next-page-token": token})
 
 
 @route("POST /v1/{prefix}/namespaces/{namespace}/tables", operations.CREATE_TABLE, body=CreateTable, needs=Kind.TABLE)
 def create_table(call: Call, body: CreateTable) -> HttpResponse:
-    """A staged table is described and not kept; its commit with assert-create makes it."""
+    """Create a table; a staged one is only described, and its commit with assert-create makes it."""
     draft = TableDraft(
         schema=body.columns,
         partition_spec=body.partition_spec,
@@ -128,7 +128,7 @@ def register_table(call: Call, body: RegisterTable) -> HttpResponse:
 
 @route("POST /v1/{prefix}/tables/rename", operations.ALTER_TABLE, body=RenameTable, needs=Kind.TABLE)
 def rename_table(call: Call, body: RenameTable) -> HttpResponse:
-    """To another namespace it is its owner's, who may create there."""
+    """Rename a table; moving it to another namespace takes its owner, with the right to create there."""
     source, target = checked_levels(body.source.namespace), checked_levels(body.destination.namespace)
     moved = call.ident(source, checked_name(body.source.name, Kind.TABLE))
     call.subject = call.about_table(source, body.source.name)
@@ -144,7 +144,7 @@ def rename_table(call: Call, body: RenameTable) -> HttpResponse:
 
 @route("POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics", operations.LOAD_TABLE, needs=Kind.TABLE)
 def report_metrics(call: Call) -> HttpResponse:
-    """Whatever the report says: a query never fails for it."""
+    """Accept any report, and drop it: a query must not fail because of it."""
     report: Any = read_json(call.request.body)
     if not isinstance(report, dict):
         raise Invalid("A report must be a JSON object.")

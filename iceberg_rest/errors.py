@@ -1,7 +1,7 @@
 """Our errors in Iceberg's shape. Source: Iceberg REST specification, "IcebergErrorResponse".
 
-Clients keep the files of a commit that was answered with 5xx, since it may have happened: only an outcome that is
-unknown, or a failure that we did not foresee, is told so.
+Clients do not delete the files of a commit that was answered with 5xx, since it may have happened. So only an unknown
+outcome and an unforeseen failure are reported with 500.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ _OBJECTS = {Kind.METALAKE, *_WORDS}
 
 @dataclass(frozen=True)
 class Subject:
-    """What a request is about, by the names it used itself."""
+    """The object that a request is about, by the names that the request used."""
 
     kind: Kind
     name: str
 
     def missing(self) -> NotFound:
-        """A miss in this wire's words: the same whether it is absent, hidden, or below something that is."""
+        """The error for a missing object in this wire's words; a hidden one, or one below either, gets the same."""
         return NotFound(f"{_WORDS[self.kind].noun} does not exist: {self.name}", kind=self.kind)
 
-    def told(self, error: Exception) -> Exception:
-        """The error; a miss of any object on the way is told as a miss of what was asked for."""
+    def reported(self, error: Exception) -> Exception:
+        """The error to report: a missing object on the path is reported as the missing subject."""
         return self.missing() if isinstance(error, NotFound) and error.kind in _OBJECTS else error
 
 
 def render_error(error: Exception, *, commits: bool = False) -> HttpResponse:
-    """Any failure as the response; `commits` says that the request would have changed a table's metadata."""
+    """The response for any failure; `commits`: the request would have changed a table's metadata."""
     known = _known(error)
     if known is None:
         log.error("unforeseen failure", exc_info=error)
@@ -77,7 +77,7 @@ def _known(error: Exception) -> MetalakeError | None:
             return errors.TooLarge("The request body is too large.")
         case UnreadablePostError():
             return errors.Invalid("The request body did not arrive.")
-    return unavailable(error)  # the one transaction of a write answers for itself; this failed before it
+    return unavailable(error)  # failures inside the transaction of a write were converted there
 
 
 def shape_of(error: MetalakeError, *, commits: bool = False) -> tuple[int, str]:
@@ -106,8 +106,8 @@ def shape_of(error: MetalakeError, *, commits: bool = False) -> tuple[int, str]:
         case errors.Unsupported():
             return 406, "UnsupportedOperationException"
         case errors.StoreUnavailable():
-            return 503, "ServiceUnavailableException"  # clients send the same again after Retry-After
+            return 503, "ServiceUnavailableException"  # clients repeat the request after Retry-After
         case errors.ProviderUnavailable():
-            # Known not to have happened: a client that is told so may clean up and try again.
+            # The commit certainly did not happen, so the client may clean up and try again.
             return (409, "CommitFailedException") if commits else (503, "ServiceUnavailableException")
     return 500, "CommitStateUnknownException" if commits else "ServiceFailureException"

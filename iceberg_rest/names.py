@@ -27,7 +27,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def name_in(segment: str, kind: Kind) -> str:
-    """The name in a path segment. Raises Invalid for one that could not be given back."""
+    """The name in a path segment. Raises Invalid for one that the wire could not return."""
     return checked_name(decode(segment, form=True), kind)
 
 
@@ -50,7 +50,7 @@ def checked_levels(levels: Iterable[str]) -> Levels:
 
 
 def readings_of_parent(value: str) -> list[Levels]:
-    """What a `parent` parameter may mean, likeliest first: PyIceberg encodes every level twice."""
+    """The namespaces that a `parent` parameter may mean, likeliest first: PyIceberg encodes every level twice."""
     readings = [checked_levels(value.split("\x1f"))]
     if "%" in value:
         levels = re.split("\x1f|%1F", value, flags=re.IGNORECASE)
@@ -62,19 +62,19 @@ def readings_of_parent(value: str) -> list[Levels]:
 
 
 def dotted(levels: Iterable[str]) -> str:
-    """How messages on this wire name a namespace or a table."""
+    """A namespace or table as messages on this wire name it."""
     return ".".join(levels)
 
 
 def prefix_of(catalog: str) -> str:
-    """The catalog's name as Java's client can put it into a path, which it does without encoding it."""
+    """The catalog's name in a form that is safe in a path, since Java's client does not encode it."""
     if _PLAIN.fullmatch(catalog):
         return catalog
     return ENCODED_PREFIX + base64.urlsafe_b64encode(catalog.encode()).decode().rstrip("=")
 
 
 def catalog_in(segment: str) -> str:
-    """The catalog that a path's prefix names, as `prefix_of` wrote it or plainly."""
+    """The catalog that a path's prefix names, either plainly or as `prefix_of` wrote it."""
     prefix = name_in(segment, Kind.CATALOG)
     if not prefix.startswith(ENCODED_PREFIX):
         return prefix

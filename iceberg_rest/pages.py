@@ -1,4 +1,4 @@
-"""Pages of a list: a token carries the last name, signed for the caller and the list it came from.
+"""Pages of a list: a token holds the last name, signed for the caller and the list.
 
 Source: Iceberg REST specification, "PageToken": without the parameter everything is returned; empty, it asks for
 the first page.
@@ -16,13 +16,13 @@ DEFAULT_SIZE = 1_000
 MAX_SIZE = 10_000  # a page may be smaller than asked
 
 Fetch = Callable[[str | None, int | None], list[str]]
-"""The names behind one, at most so many."""
+"""Returns the names after one (None: from the first), at most so many (None: all)."""
 
 
 def page(query: QueryDict, fetch: Fetch, *list_is: str | int | None) -> tuple[list[str], str | None]:
-    """The names of the page that is asked for, and the token of the next one. `list_is` says what the list is of.
+    """The names on the requested page, and the token of the next one. `list_is` identifies the list.
 
-    Raises Invalid for a size below one and for a token of another list, another caller, or not of ours.
+    Raises Invalid for a size below one, and for a token of another list or caller, or one not signed by this server.
     """
     size = min(read_size("pageSize", query.get("pageSize"), DEFAULT_SIZE), MAX_SIZE)
     token = query.get("pageToken")

@@ -1,4 +1,4 @@
-"""The one table of this wire's routes: URLs, the `endpoints` of /v1/config and the authorization rows come from it."""
+"""The table of this wire's routes, from which URLs, the `endpoints` of /v1/config and authorization are made."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from metalake.rest.replies import with_age
 class Call:
     """One authenticated request, its path decoded.
 
-    Endpoints may change `subject`, which a miss is told about, and say when an outside system was asked (`taken_at`).
+    Endpoints may change `subject`, the object that a miss names, and set `taken_at`, when an outside system answered.
     """
 
     request: HttpRequest
@@ -63,7 +63,7 @@ class Call:
         return Address(metalake=self.metalake, catalog=self.catalog, schema=levels, leaf=table)
 
     def choice(self, parameter: str, *choices: str) -> str:
-        """A query parameter that is one of these words in any case, the first where it is absent."""
+        """A query parameter that is one of these words in upper or lower case; the first one if it is absent."""
         if not self.request.META.get("QUERY_STRING"):
             return choices[0]
         given = self.query.get(parameter) or choices[0]
@@ -73,7 +73,7 @@ class Call:
 
     @property
     def refresh(self) -> bool:
-        """Whether an outside system is to be asked, whatever it said lately."""
+        """Whether to ask an outside system even if its last answer is recent."""
         return self.choice("refresh", "false", "true") == "true"
 
     def about_warehouse(self, catalog: str) -> Subject:
@@ -87,22 +87,22 @@ class Call:
 
 
 Endpoint = Callable[..., HttpResponse]
-"""Of a call, and of its body where one is declared."""
+"""A function of a call, and of its body if one is declared."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Route(Declaration):
-    """What is declared, and the endpoint that answers."""
+    """A declaration with its endpoint."""
 
     endpoint: Endpoint
 
     def __str__(self) -> str:
-        """As `endpoints` of /v1/config lists it."""
+        """The route as `endpoints` of /v1/config lists it."""
         return f"{self.method} {self.path}"
 
 
 ROUTES: list[Route] = []
-"""Filled by the modules of endpoints: complete once `iceberg_rest.urls` is imported."""
+"""All routes; the modules of endpoints add theirs, and importing `iceberg_rest.urls` imports all of them."""
 
 
 def route(
@@ -156,7 +156,7 @@ def _answer(asked: Route, request: HttpRequest, raw: dict[str, str]) -> HttpResp
     except Exception as error:
         if call and isinstance(error, Forbidden):
             refused(call.actor.name, f"{request.method} {request.path}", error)
-        return render_error(call.subject.told(error) if call else error, commits=asked.commits)
+        return render_error(call.subject.reported(error) if call else error, commits=asked.commits)
 
 
 def _read(request: HttpRequest, metalake: str, prefix: str = "", namespace: str = "", table: str = "") -> Call:

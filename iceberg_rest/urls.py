@@ -1,4 +1,4 @@
-"""Below /iceberg/{metalake}: every path of the table of routes, matched while it is still encoded."""
+"""The URLs below /iceberg/{metalake}: the paths of the table of routes, matched while they are still encoded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import defaultdict
 from django.http import HttpRequest, HttpResponse
 from django.urls import re_path
 
-from iceberg_rest import api, api_tables  # noqa: F401  (they fill the table of routes)
+from iceberg_rest import api, api_tables  # noqa: F401  (they add the routes)
 from iceberg_rest.errors import render_error
 from iceberg_rest.routes import ROUTES, Route, view_of
 from metalake.errors import NotFound
@@ -22,7 +22,7 @@ _by_path: defaultdict[str, dict[str, Route]] = defaultdict(dict)
 for _route in ROUTES:
     _by_path[_route.path][_route.method] = _route
 
-# The hot read first. Our own matching, since Django's would cost as much as the rest of a load.
+# The most frequent read first. Django's own matching would take as long as the rest of a load.
 DOORS = [
     (re.compile(_pattern(path)), view_of(routes))
     for path, routes in sorted(_by_path.items(), key=lambda item: not item[0].endswith("/tables/{table}"))
@@ -30,7 +30,7 @@ DOORS = [
 
 
 def answer(request: HttpRequest) -> HttpResponse:
-    """Every request below /iceberg/, told by its raw path."""
+    """Answer any request below /iceberg/, by its raw path."""
     below = request.path_info.removeprefix("/iceberg/")
     for pattern, view in DOORS:
         if matched := pattern.match(below):

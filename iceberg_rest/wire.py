@@ -1,6 +1,6 @@
-"""The request bodies of the Iceberg REST specification, and what its table responses are made of.
+"""The request bodies and table responses of the Iceberg REST specification.
 
-Fields we do not know are passed over, as the specification asks; a wrong type is refused, naming the field.
+Unknown fields are ignored, as the specification requires; a wrong type is refused, naming the field.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from catalogs.table_stores import TableRecord
 
 
 class Body(BaseModel):
-    """Field names are written with dashes on the wire; null stands for absent."""
+    """A body whose field names have dashes on the wire; null means absent."""
 
     model_config = ConfigDict(extra="ignore", strict=True, alias_generator=lambda name: name.replace("_", "-"))
 
@@ -57,7 +57,7 @@ class RenameTable(Body):
 
 
 class CommitTable(Body):
-    """The identifier is optional: Java's client leaves it to the path."""
+    """A commit; the identifier is optional, since Java's client sends it in the path only."""
 
     identifier: TableIdentifier | None = None
     requirements: list[dict[str, Any]] | None = None
@@ -65,7 +65,7 @@ class CommitTable(Body):
 
 
 def table_result(record: TableRecord, metadata: bytes | None = None) -> bytes:
-    """LoadTableResult around the stored metadata, which is not parsed for it."""
+    """LoadTableResult, around the stored metadata without parsing it."""
     return b'{"metadata-location":%b,"config":{},"metadata":%b}' % (
         orjson.dumps(record.metadata_location),
         metadata or record.content,
@@ -78,19 +78,19 @@ def commit_result(record: TableRecord) -> bytes:
 
 def only_referenced(metadata: dict[str, Any]) -> bytes:
     """The metadata without the snapshots that no branch or tag points to (`snapshots=refs`)."""
-    kept = {ref["snapshot-id"] for ref in (metadata.get("refs") or {}).values()}
-    kept.add(metadata.get("current-snapshot-id"))
-    snapshots = [snapshot for snapshot in metadata.get("snapshots") or () if snapshot["snapshot-id"] in kept]
+    referenced = {ref["snapshot-id"] for ref in (metadata.get("refs") or {}).values()}
+    referenced.add(metadata.get("current-snapshot-id"))
+    snapshots = [snapshot for snapshot in metadata.get("snapshots") or () if snapshot["snapshot-id"] in referenced]
     return orjson.dumps({**metadata, "snapshots": snapshots})
 
 
 def etag_of(metadata_location: str, snapshots: str = "all") -> str:
-    """Differs with the metadata and with what is shown of it."""
+    """The ETag, which differs by the metadata and by the `snapshots` parameter."""
     digest = hashlib.sha256(f"{metadata_location}\n{snapshots}".encode(errors="surrogatepass")).hexdigest()
     return f'"{digest[:32]}"'
 
 
 def matches(if_none_match: str, etag: str) -> bool:
-    """RFC 9110, section 13.1.2, with its weak comparison."""
+    """Whether If-None-Match names the ETag (RFC 9110, section 13.1.2, weak comparison)."""
     given = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
     return etag in given or given == ["*"]

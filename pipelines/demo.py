@@ -1,6 +1,6 @@
-"""`make demo`: real flights through the front door, then the same tables as a user who holds one role.
+"""`make demo`: writes real flights, then reads the same tables as a user who holds one role.
 
-It speaks REST to a running server like any client and can be run again: what it made before is replaced.
+It uses the REST APIs of a running server like any client. It can be run again: it replaces what it made before.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ def count(rows: pa.Table) -> int:
     return rows.num_rows
 
 
-def expect(what: str, found: Any, wanted: Any) -> None:
-    say(f"  {what}: {found:,}" if isinstance(found, int) else f"  {what}: {found}")
-    if found != wanted:
+def expect(what: str, actual: Any, wanted: Any) -> None:
+    say(f"  {what}: {actual:,}" if isinstance(actual, int) else f"  {what}: {actual}")
+    if actual != wanted:
         raise SystemExit(f"  expected {wanted}")
 
 

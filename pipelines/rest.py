@@ -1,4 +1,4 @@
-"""Metalake as any client sees it: its native REST API and its Iceberg REST catalog."""
+"""A client of Metalake's native REST API and of its Iceberg REST catalog."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 
 class Refused(Exception):
-    """The server said no; the message is its own."""
+    """The server refused a request; the message is the server's."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message}")
@@ -29,7 +29,7 @@ class Client:
     token: str = ""
 
     def call(self, method: str, *path: str, body: Any = None) -> dict[str, Any]:
-        """The reply's body. Raises Refused, or requests' errors where the server does not answer."""
+        """The reply's body. Raises Refused, or the errors of requests if the server does not answer."""
         target = f"{self.url}/api/" + "/".join(quote(part, safe="") for part in path)
         if self.token:
             answer = requests.request(method, target, json=body, headers=self._bearer, timeout=30)
