@@ -1,4 +1,4 @@
-"""The least that Django can do: one view that returns the stored file, behind no middleware, on gunicorn's threads."""
+"""A bare Django view that returns the stored file, without middleware, on gunicorn's threads, to compare with."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from benchmarks.harness import claim, finish, own_store, serve
-from benchmarks.usage import told
+from benchmarks.usage import figure
 
 MIB = 1024 * 1024
 MOST = 160
@@ -48,12 +48,13 @@ def main() -> None:
         assert server.process is not None
         workers = [worker.pid for worker in psutil.Process(server.process.pid).children(recursive=True)]
         for what, metalake, body in commits():
-            before = [told(Path(f"/proc/{worker}/status"), "VmRSS") for worker in workers]
+            before = [figure(Path(f"/proc/{worker}/status"), "VmRSS") for worker in workers]
             for worker in workers:
-                Path(f"/proc/{worker}/clear_refs").write_text("5")  # the peak begins anew (proc(5))
+                Path(f"/proc/{worker}/clear_refs").write_text("5")  # resets the peak (proc(5))
             status = send(server.url, TABLE.format(metalake), token, body)
             grown = max(
-                told(Path(f"/proc/{worker}/status"), "VmHWM") - was for worker, was in zip(workers, before, strict=True)
+                figure(Path(f"/proc/{worker}/status"), "VmHWM") - was
+                for worker, was in zip(workers, before, strict=True)
             )
             claim(f"{what}, answered {status}", grown / MIB, MOST, unit=" MiB")
     finish()

@@ -31,10 +31,10 @@ def main(arguments: list[str]) -> None:
         schemas.create_schema(owner, Address(metalake=METALAKE, catalog=CATALOG, schema=path), None, {})
 
     for depth in DEPTHS:
-        taken = median(timed(partial(create, depth), 50))
+        duration = median(timed(partial(create, depth), 50))
         before = [model.objects.count() for model in (Schema, AuditEntry, Outbox)]
-        most = 8 if connection.vendor == "sqlite" else 12  # catalog, parent and owner are held before
-        claim(f"SQL statements at depth {depth:2} ({taken:.2f} ms)", statements(partial(create, depth)), most)
+        most = 8 if connection.vendor == "sqlite" else 12  # PostgreSQL locks catalog, parent and owner too
+        claim(f"SQL statements at depth {depth:2} ({duration:.2f} ms)", statements(partial(create, depth)), most)
         after = [model.objects.count() for model in (Schema, AuditEntry, Outbox)]
         assert [new - old for new, old in zip(after, before, strict=True)] == [depth] * 3
         with CaptureQueriesContext(connection) as captured:

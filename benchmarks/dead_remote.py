@@ -1,7 +1,7 @@
-"""What a dead metastore costs: reads of what is kept of it, and everybody else's requests.
+"""What a dead metastore costs: reads from its mirror, and requests to other catalogs.
 
-It hangs (its process is stopped: connections are taken, nothing answers), is refused (it is killed) or is up; the
-server is on SQLite, with eight threads of each process for what may wait.
+It hangs (its process is stopped: connections are accepted and nothing answers), is refused (it is killed) or is up;
+the server is on SQLite, with eight threads in each process for work that may wait.
 `python -m benchmarks.dead_remote [rounds [seconds]]`
 """
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from tests.hms import HiveMetastore
 
 TABLES = 50
-TURNS, TURN = 30, 0.4  # short ones: what disturbs some of them does not disturb the medians
+TURNS, TURN = 30, 0.4  # many short ones, so that a disturbance of some does not change the medians
 ROUNDS, SECONDS = 3, 40  # long enough for the breaker to open and to try again
-OTHERS, HAMMERING = 30, 30  # requests a second: of each other catalog, and of the dead one
-USERS = 20  # who ask for the dead one, so that there are others while some wait
+OTHERS, HAMMERING = 30, 30  # requests a second: to each other catalog, and to the dead one
+USERS = 20  # users who ask for the dead one, so that some ask while others wait
 
 
 def main(arguments: list[str]) -> None:
@@ -81,7 +81,7 @@ def status_of(url: str, authorization: str) -> int:
 
 
 def mirror_reads(hms: HiveMetastore, urls: dict[str, str], token: str) -> None:
-    """Requests per second of what is fresh enough to be answered from the rows."""
+    """Requests per second for objects whose mirror is fresh enough to answer from."""
     loads = {name: Load(url, token) for name, url in urls.items()}
     rates: dict[tuple[str, str], list[float]] = {(name, state): [] for name in loads for state in ("up", "hanging")}
     for load in loads.values():
@@ -99,7 +99,7 @@ def mirror_reads(hms: HiveMetastore, urls: dict[str, str], token: str) -> None:
 
 
 def neighbours(hms: HiveMetastore, urls: dict[str, str], dying: str, token: str, rounds: int, seconds: int) -> None:
-    """How long requests to other catalogs take while clients keep asking for the dying one, in each of its states."""
+    """The time of requests to other catalogs while clients keep asking for the dying one, in each of its states."""
     p99: dict[tuple[str, str], list[float]] = {}
     one_phase(urls, dying, token, rounds, 8)  # a metastore is slow at first
     for number in range(rounds):
@@ -109,11 +109,11 @@ def neighbours(hms: HiveMetastore, urls: dict[str, str], dying: str, token: str,
                 recover(dying, token)
             begins = threading.Timer(LEAD, set_state, (hms, state))
             begins.start()
-            taken, statuses = one_phase(urls, dying, token, number, seconds)
+            times, statuses = one_phase(urls, dying, token, number, seconds)
             begins.join()
-            told = ", ".join(f"{count} times {status}" for status, count in sorted(statuses.items()))
-            print(f"  {state}: the dying one answered {told}", flush=True)
-            for name, values in taken.items():
+            answers = ", ".join(f"{count} times {status}" for status, count in sorted(statuses.items()))
+            print(f"  {state}: the dying one answered {answers}", flush=True)
+            for name, values in times.items():
                 p99.setdefault((name, state), []).append(percentile(values, 0.99))
                 print(
                     f"    {name}: p50 {median(values):.1f} ms, p99 {percentile(values, 0.99):.1f} ms, "
@@ -128,24 +128,24 @@ def neighbours(hms: HiveMetastore, urls: dict[str, str], dying: str, token: str,
 def one_phase(
     urls: dict[str, str], dying: str, token: str, number: int, seconds: int
 ) -> tuple[dict[str, list[float]], Counter[int]]:
-    """Milliseconds of others' requests by catalog, and what the dying catalog answered."""
+    """Milliseconds of requests to the other catalogs, by catalog, and the dying catalog's answers by status."""
     hammer = Crowd(dying, [token] * USERS, expected=range(200, 505))
     crowds = {name: Crowd(url, [token] * 8, expected=(200, 503)) for name, url in urls.items()}
-    taken: dict[str, list[float]] = {}
+    times: dict[str, list[float]] = {}
     threads = [threading.Thread(target=hammer.run, args=(arrivals(number, HAMMERING, seconds),))]
     for name, crowd in crowds.items():
 
         def ask(name: str = name, crowd: Crowd = crowd) -> None:
-            taken[name] = crowd.run(arrivals(number, OTHERS, seconds))
+            times[name] = crowd.run(arrivals(number, OTHERS, seconds))
             refused = crowd.answered[503]
-            assert refused <= len(taken[name]) / 100, f"{refused} of {len(taken[name])} {name} requests were refused"
+            assert refused <= len(times[name]) / 100, f"{refused} of {len(times[name])} {name} requests were refused"
 
         threads.append(threading.Thread(target=ask))
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return taken, hammer.answered
+    return times, hammer.answered
 
 
 def arrivals(seed: int, per_second: int, seconds: float) -> list[float]:
@@ -169,7 +169,7 @@ def set_state(hms: HiveMetastore, state: str) -> None:
 def recover(dying: str, token: str) -> None:
     """Wait until the catalog answers again."""
     deadline = time.monotonic() + 60
-    while any(status_of(dying, token) != 200 for _ in range(50)):  # which a metastore that was started needs, too
+    while any(status_of(dying, token) != 200 for _ in range(50)):  # many requests also warm up a new metastore
         assert time.monotonic() < deadline, "the catalog does not answer though its metastore does"
         time.sleep(0.5)
 

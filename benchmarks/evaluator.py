@@ -1,4 +1,4 @@
-"""One decision at 100,000 grants and depth 10: identity, lineage and rights as a request has them."""
+"""One decision at 100,000 grants and depth 10: identity, lineage and rights, as in a request."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def main(arguments: list[str]) -> None:
         policy.require(actor, operations.LOAD_TABLE, find(actor, ident))
 
     actor = authenticate(header)
-    found = find(actor, ident)
-    assert len(found.nodes) == DEPTH
-    alone = timed(lambda: policy.require(actor, operations.LOAD_TABLE, found), 20_000, 500)
+    table = find(actor, ident)
+    assert len(table.nodes) == DEPTH
+    alone = timed(lambda: policy.require(actor, operations.LOAD_TABLE, table), 20_000, 500)
     print(f"  evaluator alone: p50 {median(alone) * 1000:.1f} us, p99 {percentile(alone, 0.99) * 1000:.1f} us")
     claim("evaluator p99", percentile(alone, 0.99), 1, unit=" ms")
     whole = timed(ask, 5000, 200)

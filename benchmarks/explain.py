@@ -1,4 +1,4 @@
-"""Why a user may read a table or may not, in words, at 600,000 rules and a chain of ten ancestors.
+"""Explaining why a user may or may not read a table, at 600,000 rules and a chain of ten ancestors.
 
 `python -m benchmarks.explain [roles]` takes that many roles instead of 10,000. Half a thousand stewards may grant on
 the catalog, so that a no has many people to name.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from authz.access.explanations import Explanation
     from benchmarks.checks import Ask
 
-HELD, STEWARDS, ROUNDS = 20, 500, 600
+ROLES_OF_USER, STEWARDS, ROUNDS = 20, 500, 600
 LIMIT = 50.0  # milliseconds at p99
 
 
@@ -34,20 +34,20 @@ def main(arguments: list[str]) -> None:
     for privilege in (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.MANAGE_GRANTS):
         population.grant(stewardship, privilege, [world.home.lineage_ids[1]])
     population.group("stewards", population.members(f"steward{n}" for n in range(STEWARDS)), [stewardship])
-    asks = world.asks(roles, "asked", HELD)
+    asks = world.asks(roles, "asked", ROLES_OF_USER)
     population.analyze()
-    print(f"  {many * GRANTS:,} rules of {many:,} roles, {HELD} of them each user's")
+    print(f"  {many * GRANTS:,} rules of {many:,} roles, {ROLES_OF_USER} of them each user's")
 
     answers = [explain(ask) for ask in asks]
     for allowed, word in ((True, "yes"), (False, "no")):
-        some = [ask for ask, told in zip(asks, answers, strict=True) if told.allowed == allowed]
+        some = [ask for ask, answer in zip(asks, answers, strict=True) if answer.allowed == allowed]
         assert len(some) > len(asks) / 10, f"too few of {word}"
-        taken = milliseconds(some)
-        print(f"  a {word}: p50 {median(taken):.1f} ms, p99 {percentile(taken, 0.99):.1f} ms")
-        claim(f"p99 of explaining a {word}", percentile(taken, 0.99), LIMIT, unit=" ms")
+        times = milliseconds(some)
+        print(f"  a {word}: p50 {median(times):.1f} ms, p99 {percentile(times, 0.99):.1f} ms")
+        claim(f"p99 of explaining a {word}", percentile(times, 0.99), LIMIT, unit=" ms")
         asked = max(statements(partial(explain, ask)) for ask in some)
         claim(f"SQL statements of explaining a {word}, the caller's account included", asked, 16)
-    named = next(step.by for told in answers for steps in told.changes or () for step in steps)
+    named = next(step.by for answer in answers for steps in answer.changes or () for step in steps)
     assert named and named.more > 50, "the stewards are named"
     finish()
 
@@ -58,7 +58,7 @@ def milliseconds(asks: list[Ask]) -> list[float]:
 
 
 def explain(ask: Ask) -> Explanation:
-    """As the owner of the metalake asks it over the wire."""
+    """The explanation, as the owner of the metalake asks for it over the wire."""
     from authz.access import explanations as explaining
     from authz.callers.identity import actor_of
     from authz.models import User

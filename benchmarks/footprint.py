@@ -1,6 +1,6 @@
-"""How fast a server starts, and what memory all its processes take: after `make demo`, and after 50,000 requests.
+"""How fast a server starts, and the memory of all its processes: after `make demo`, and after 50,000 requests.
 
-Memory is the sum of each process's share (PSS, proc_pid_smaps(5)), so that what several of them share counts once.
+Memory is the sum of the processes' proportional shares (PSS, proc_pid_smaps(5)), so that shared pages count once.
 `python -m benchmarks.footprint [requests]`
 """
 
@@ -46,8 +46,8 @@ def main(arguments: list[str]) -> None:
                 starts.append(started(server))
                 firsts.append(first_requests(server, token))
             claim("start once set up, until ready", median(starts), 3, unit=" s")
-            claim("the first request, which loads a table", median([taken[0] for taken in firsts]), 300, unit=" ms")
-            slowest = median([max(taken) for taken in firsts])
+            claim("the first request, which loads a table", median([times[0] for times in firsts]), 300, unit=" ms")
+            slowest = median([max(times) for times in firsts])
             claim(f"the slowest of the first {FIRST}, each on a connection of its own", slowest, 300, unit=" ms")
             print(f"  {len(processes(server))} processes that have answered nothing else: {memory(server) / MB:.0f} MB")
             demo(server)
@@ -73,7 +73,7 @@ def started(server: MetalakeServer) -> float:
 
 
 def make_table(server: MetalakeServer) -> str:
-    """What is loaded first; a token of one who may."""
+    """Make the table that is loaded first; returns a token of a user who may load it."""
     token = Client(server.url, "admin", ADMIN_PASSWORD).call("POST", "tokens", body={"name": "bench"})
     secret = str(token["token"]["secret"])
     lake = Client(server.url, token=secret).iceberg("demo", "lake")
@@ -83,29 +83,29 @@ def make_table(server: MetalakeServer) -> str:
 
 
 def first_requests(server: MetalakeServer, token: str) -> list[float]:
-    """Milliseconds of loading a table again and again, so that each process answers its first."""
-    taken = []
+    """Milliseconds of loading a table repeatedly, so that each process answers its first request."""
+    times = []
     for _ in range(FIRST):
         connection = HTTPConnection(urlsplit(server.url).netloc, timeout=60)
         before = time.perf_counter()
         connection.request("GET", FIRST_LOADED, headers={"Authorization": f"Bearer {token}"})
         answer = connection.getresponse()
         answer.read()
-        taken.append((time.perf_counter() - before) * 1000)
+        times.append((time.perf_counter() - before) * 1000)
         assert answer.status == 200, answer.status
         connection.close()
-    return taken
+    return times
 
 
 def demo(server: MetalakeServer) -> None:
-    """What `make demo` does."""
+    """Do what `make demo` does."""
     before = time.perf_counter()
     run(server, "-m", "pipelines.demo", METALAKE_URL=server.url, METALAKE_ADMIN_PASSWORD=ADMIN_PASSWORD)
     print(f"  the demo took {time.perf_counter() - before:.0f} s")
 
 
 def run(server: MetalakeServer, *program: str, **environment: str) -> None:
-    """Python runs it beside the server. Raises AssertionError with its words where it fails."""
+    """Run a Python program beside the server. Raises AssertionError with its output if it fails."""
     given = os.environ | server.environment | {"DJANGO_SETTINGS_MODULE": "metalake.settings"} | environment
     done = subprocess.run([sys.executable, *program], cwd=REPOSITORY, env=given, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""An outside system that is not there: as many tables as asked for, made up page by page and the same each time."""
+"""A provider without an outside system: it generates as many tables as configured, the same each time."""
 
 from __future__ import annotations
 

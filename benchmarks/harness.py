@@ -1,4 +1,4 @@
-"""What the programs share: a store of their own, figures, and the verdict they exit with."""
+"""Parts that the programs share: a store of their own, figures, and the exit status."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _missed: list[str] = []
 
 
 def own_store(database_url: str = "", **environment: str) -> None:
-    """Django on a fresh store in a folder that goes away with the process. Call it before any import of ours."""
+    """Set up Django on a new store in a folder that is removed at exit. Call it before importing our modules."""
     home = tempfile.mkdtemp(prefix="metalake-bench-")
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     for name in [name for name in os.environ if name.startswith("METALAKE_")]:
@@ -44,21 +44,21 @@ def own_store(database_url: str = "", **environment: str) -> None:
 
 
 def join_store() -> None:
-    """Django on the store of the program that started this process."""
+    """Set up Django on the store of the program that started this process."""
     import django
 
     django.setup()
 
 
 def serve(stack: ExitStack, **environment: str) -> MetalakeServer:
-    """Metalake as a process group of its own on the program's store, which stops with the stack."""
+    """Start Metalake as a process group of its own on the program's store; it stops with the stack."""
     return _serve(stack, Path(os.environ["METALAKE_HOME"]), environment)
 
 
 def serve_twin(stack: ExitStack, *program: str, **environment: str) -> MetalakeServer:
-    """A server in a data folder of its own, as the program's is now, so that several stand side by side.
+    """Start a server on a copy of the program's data folder, so that several servers can run side by side.
 
-    It may only read: its tables lie in the program's folder. `program` is what Python runs instead of Metalake's door.
+    It may only read: its tables lie in the program's folder. `program` are arguments of Python in place of Metalake's.
     """
     twin = Path(tempfile.mkdtemp(prefix="metalake-bench-"))
     stack.callback(shutil.rmtree, twin, ignore_errors=True)
@@ -77,17 +77,17 @@ def _serve(stack: ExitStack, home: Path, environment: dict[str, str], *program: 
     own = {
         "METALAKE_DATABASE_URL": os.environ["METALAKE_DATABASE_URL"],
         "METALAKE_LOG_LEVEL": "ERROR",
-        "METALAKE_WORKERS": "0",  # as many as a server has of itself
+        "METALAKE_WORKERS": "0",  # the server's default
     }
     server = prepare(home, **own | environment)
     server.program = program or server.program
     server.start()
-    stack.callback(server.kill)  # one that is asked to stop waits for idle clients
+    stack.callback(server.kill)  # a graceful stop would wait for idle clients
     return server
 
 
 def on_both_databases(program: str, arguments: Sequence[str], **settings: str) -> bool:
-    """Run the program once on SQLite and once on PostgreSQL, each in a process of its own; False in such a process."""
+    """Run the program in a process on SQLite, then in one on PostgreSQL, and exit; returns False in such a process."""
     if os.environ.get("BENCH_DATABASE") is not None:
         own_store(os.environ.pop("BENCH_DATABASE"), **settings)
         return False
@@ -108,12 +108,12 @@ def timed(act: Callable[[], Any], rounds: int, warm_up: int = 5) -> list[float]:
     """Milliseconds of each round."""
     for _ in range(warm_up):
         act()
-    taken = []
+    times = []
     for _ in range(rounds):
         started = time.perf_counter()
         act()
-        taken.append((time.perf_counter() - started) * 1000)
-    return taken
+        times.append((time.perf_counter() - started) * 1000)
+    return times
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -126,7 +126,7 @@ def median(values: Sequence[float]) -> float:
 
 
 def statements(act: Callable[[], Any]) -> int:
-    """SQL statements that it takes; transaction control not counted."""
+    """The number of SQL statements of an act, without transaction control."""
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
@@ -137,19 +137,19 @@ def statements(act: Callable[[], Any]) -> int:
 
 
 def ratio(left: Sequence[float], right: Sequence[float]) -> float:
-    """Round by round, then the median."""
+    """The median of the ratios of each round."""
     return median([a / b for a, b in zip(left, right, strict=True)])
 
 
-def claim(what: str, found: float, limit: float, *, at_least: bool = False, unit: str = "") -> None:
-    """Print a figure beside its goal, and remember a miss."""
-    held = found >= limit if at_least else found <= limit
+def claim(what: str, figure: float, limit: float, *, at_least: bool = False, unit: str = "") -> None:
+    """Print a figure and its goal, and note if the goal is missed."""
+    reached = figure >= limit if at_least else figure <= limit
     sign = ">=" if at_least else "<="
-    print(f"  {'ok  ' if held else 'MISS'} {what}: {found:.3g}{unit} (goal {sign} {limit:g}{unit})", flush=True)
-    if not held:
+    print(f"  {'ok  ' if reached else 'MISS'} {what}: {figure:.3g}{unit} (goal {sign} {limit:g}{unit})", flush=True)
+    if not reached:
         _missed.append(what)
 
 
 def finish() -> None:
-    """Exit with 1 where a goal was missed."""
+    """Exit with 1 if a goal was missed."""
     sys.exit(1 if _missed else 0)

@@ -1,4 +1,4 @@
-"""Whether the time of an answer tells what is hidden from what is missing: 2,000 pairs are ranked.
+"""Whether the time of an answer reveals that an object is hidden and not missing: 2,000 pairs are ranked.
 
 `python -m benchmarks.hidden_or_missing [pairs]`. The rank statistic is the chance that a hidden thing took longer than
 a missing one: 0.5 tells nothing. By chance alone it stays within 0.03 of that.
@@ -20,7 +20,7 @@ from benchmarks.harness import claim, finish, median, on_both_databases, serve
 PAIRS, WARM_UP, FAR = 2000, 100, 0.03
 NATIVE, ICEBERG = "/api/metalakes/bench/catalogs/lake/schemas", "/iceberg/bench/v1/lake/namespaces"
 
-# Who asks, what is there and what is not: `clerk` reaches the catalog and the schema `seen`, `stranger` nothing.
+# User, verb, a hidden path and a missing one. `clerk` reaches the catalog and the schema `seen`, `stranger` nothing.
 CASES = {
     "a metalake": ("stranger", "GET", "/api/metalakes/bench", "/api/metalakes/honey"),
     "a schema": ("clerk", "GET", f"{NATIVE}/vault", f"{NATIVE}/vapor"),
@@ -70,8 +70,8 @@ def main(arguments: list[str]) -> None:
 def asked_in_turn(
     url: str, token: str, verb: str, paths: tuple[str, str], pairs: int
 ) -> tuple[list[float], list[float]]:
-    """Milliseconds of each answer; which of a pair is asked first is left to chance."""
-    order, taken = random.Random(7), ([], [])  # type: tuple[random.Random, tuple[list[float], list[float]]]
+    """Milliseconds of each answer; the order in each pair is random."""
+    order, times = random.Random(7), ([], [])  # type: tuple[random.Random, tuple[list[float], list[float]]]
     connection = HTTPConnection(urlsplit(url).netloc, timeout=30)
     connection.connect()
     for pair in range(-WARM_UP, pairs):
@@ -81,9 +81,9 @@ def asked_in_turn(
             answer = connection.getresponse()
             answer.read()
             if pair >= 0:
-                taken[which].append((time.perf_counter() - started) * 1000)
+                times[which].append((time.perf_counter() - started) * 1000)
             assert answer.status == 404 or verb == "DELETE", (verb, paths[which], answer.status)
-    return taken
+    return times
 
 
 def longer(some: Sequence[float], others: Sequence[float]) -> float:

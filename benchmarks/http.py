@@ -1,4 +1,4 @@
-"""Requests per second as one client process sees them: keep-alive sockets, one thread each, prebuilt requests."""
+"""An HTTP client to measure with: keep-alive sockets, one thread each, prebuilt requests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Load:
     latencies: list[float] = field(default_factory=list)
 
     def run(self, seconds: float) -> float:
-        """Raises AssertionError where an answer is not 200."""
+        """Raises AssertionError if an answer is not 200."""
         self.latencies = []
         stop = time.perf_counter() + seconds
         failures: list[str] = []
@@ -53,7 +53,7 @@ class Load:
 
 @dataclass
 class Crowd:
-    """Users who ask for the same at times that are set beforehand, however long the answers take (open loop)."""
+    """Users who send the same request at preset times, however long the answers take (open loop)."""
 
     url: str
     authorizations: Sequence[str]
@@ -61,10 +61,10 @@ class Crowd:
     answered: Counter[int] = field(default_factory=Counter)  # by status, in the last run
 
     def run(self, arrivals: Sequence[float]) -> list[float]:
-        """Each answer's milliseconds since it was due. The users take turns at the arrivals, in seconds after LEAD, in
-        which each of them connects and asks once.
+        """Milliseconds from when each request was due until its answer. The users take turns at the arrivals, which are
+        seconds after LEAD; during LEAD each of them connects and asks once.
 
-        Raises AssertionError where an answer's status is not expected.
+        Raises AssertionError if an answer's status is not expected.
         """
         self.answered.clear()
         users = len(self.authorizations)
@@ -72,27 +72,27 @@ class Crowd:
             started = time.perf_counter() + LEAD
             due = [started + arrival for arrival in arrivals]
             asked = [pool.submit(self._one, self.authorizations[n], due[n::users]) for n in range(users)]
-            return [taken for user in asked for taken in user.result()]
+            return [time_ for user in asked for time_ in user.result()]
 
     def _one(self, authorization: str, due: Sequence[float]) -> list[float]:
-        asked, taken = _request(self.url, authorization), []
+        asked, times = _request(self.url, authorization), []
         connection = _connect(self.url)
         try:
             connection.sendall(asked)
             _, ends = _read_answer(connection)
             for moment in due:
                 time.sleep(max(0.0, moment - time.perf_counter()))
-                if ends:  # as clients do that are told so; it is a part of what the next answer takes
+                if ends:  # the server closes, so connect anew, which counts in the next answer's time
                     connection.close()
                     connection = _connect(self.url)
                 connection.sendall(asked)
                 status, ends = _read_answer(connection)
                 assert status in self.expected, f"{self.url} answered {status}"
                 self.answered[status] += 1
-                taken.append((time.perf_counter() - moment) * 1000)
+                times.append((time.perf_counter() - moment) * 1000)
         finally:
             connection.close()
-        return taken
+        return times
 
 
 def _request(url: str, authorization: str) -> bytes:
@@ -109,7 +109,7 @@ def _connect(url: str) -> socket.socket:
 
 
 def _read_answer(connection: socket.socket) -> tuple[int, bool]:
-    """The status, 0 where none came, and whether the server ends the connection."""
+    """The status, 0 if there was no answer, and whether the server closes the connection."""
     received = b""
     while b"\r\n\r\n" not in received:
         some = connection.recv(65536)

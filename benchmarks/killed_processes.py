@@ -1,5 +1,5 @@
-"""32 clients ask for a minute while one of the server's processes is killed every five seconds, and again while all of
-them are exchanged as often: what was not answered, and whether each commit that was acknowledged is there.
+"""32 clients send requests for a minute while one of the server's processes is killed every five seconds, and again
+while all of them are replaced as often: which requests got no answer, and whether an acknowledged commit was lost.
 
 `python -m benchmarks.killed_processes [seconds]` takes that many instead of 60, and half of it for the exchanges.
 """
@@ -26,9 +26,9 @@ def main(arguments: list[str]) -> None:
         server.start()
         try:
             killed = asked(server, seconds, kill_one(server))
-            held = sum(len(each.ports) for each in killed.killed)
+            connections = sum(len(each.ports) for each in killed.killed)
             print(
-                f"  {len(killed.killed)} processes were killed, which held {held} connections: "
+                f"  {len(killed.killed)} processes were killed, which held {connections} connections: "
                 f"{len(killed.unanswered)} requests were not answered"
             )
             judge(killed, "a process is killed every 5 s")

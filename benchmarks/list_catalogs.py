@@ -1,6 +1,6 @@
 """Listing 298 catalogs of a metalake with 1,500 roles, as a user who holds 3 of them and as one who holds all.
 
-Each role passes into five catalogs, and every fourth is denied one: who holds all of them sees all catalogs but these.
+Each role may use five catalogs, and every fourth is denied one: a user with all roles sees all catalogs but those.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def main(arguments: list[str]) -> None:
         for k in on
     )
     few, lots = members(["few", "lots"])
-    held = {few: [1, 70, 140], lots: list(range(ROLES))}
-    hold((user, everyone[n]) for user, numbers in held.items() for n in numbers)
+    roles_of = {few: [1, 70, 140], lots: list(range(ROLES))}
+    hold((user, everyone[n]) for user, numbers in roles_of.items() for n in numbers)
     analyze()
 
-    for user, numbers in held.items():
+    for user, numbers in roles_of.items():
         client = Client(headers={"Authorization": f"Bearer {issue_token(user, 'bench')}"})
         seen = set().union(*(allowed[n] for n in numbers)) - set().union(*(denied[n] for n in numbers))
         for query in ("", "?details=true"):

@@ -1,7 +1,7 @@
 """30 users list 10,496 tables of one schema over HTTP, 14 requests a second, authorization on against off.
 
-Arrivals are random but the same for both sides, which are asked in turn; nobody waits for an earlier answer, and
-latency counts from when a request was due. `python -m benchmarks.list_crowd [rounds]`
+Arrivals are random but the same for both sides, which are measured in turn; no request waits for an earlier answer,
+and latency counts from when a request was due. `python -m benchmarks.list_crowd [rounds]`
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ def measure(crowds: dict[str, Crowd], rounds: int) -> None:
     latencies: dict[str, list[float]] = {name: [] for name in crowds}
     for number in range(1, rounds + 1):
         for name in [*crowds][:: 1 if number % 2 else -1]:
-            taken = crowds[name].run(arrivals(number, SECONDS))
-            p50[name].append(median(taken))
-            latencies[name] += taken
-    for name, taken in latencies.items():
-        half, most = median(taken), percentile(taken, 0.99)
-        print(f"  {name:3} {len(taken)} listings, p50 {half:.1f} ms, p99 {most:.0f} ms, longest {max(taken):.0f} ms")
+            times = crowds[name].run(arrivals(number, SECONDS))
+            p50[name].append(median(times))
+            latencies[name] += times
+    for name, times in latencies.items():
+        half, most = median(times), percentile(times, 0.99)
+        print(f"  {name:3} {len(times)} listings, p50 {half:.1f} ms, p99 {most:.0f} ms, longest {max(times):.0f} ms")
     claim(f"p50 of {USERS} users at {PER_SECOND} listings a second", median(latencies["on"]), 150, unit=" ms")
     claim("p50 of authorization on : off", ratio(p50["on"], p50["off"]), 1.1, unit="x")
 

@@ -1,8 +1,8 @@
-"""Listing 5,000 tables of a Hive Metastore and of Glue through Metalake, against the bare client's own fetch: of a
-metastore the call that tells tables from views, of Glue its pages.
+"""Listing 5,000 tables of a Hive Metastore and of Glue through Metalake, against the bare client: for a metastore its
+call that distinguishes tables from views, for Glue its pages.
 
-Metalake asks the outside system at each listing; the tables have been met before. Both sides are asked in turn, round
-by round. `python -m benchmarks.list_external [tables]` takes that many tables instead.
+Metalake asks the outside system at each listing, and has rows of all tables already. Both sides are measured in turn,
+round by round. `python -m benchmarks.list_external [tables]` takes that many tables instead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TABLES, ROUNDS = 5_000, 7
 LIMIT = 1.3
 
 Fetch = Callable[[], int]
-"""One listing; how many names it has."""
+"""Makes one listing and returns the number of names."""
 
 
 def main(arguments: list[str]) -> None:
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> None:
         metas = partial(thrift.get_table_meta, database, "*", [])
         through = compare("Hive Metastore", tables, ours("hive", database), lambda: len(metas()))
         for kinds in ((), ("VIRTUAL_VIEW", "MATERIALIZED_VIEW")):
-            alone = median([taken(partial(named, *kinds), tables) for _ in range(ROUNDS)])
+            alone = median([duration(partial(named, *kinds), tables) for _ in range(ROUNDS)])
             what = "names and names of views" if kinds else "names alone, views among them"
             print(f"    {what}: {alone:.0f} ms; Metalake : that {through / alone:.1f}x")
 
@@ -80,25 +80,25 @@ def listed(url: str, authorization: str) -> int:
         return len(json.load(answer)["identifiers"])
 
 
-def taken(fetch: Fetch, expected: int) -> float:
+def duration(fetch: Fetch, expected: int) -> float:
     """Milliseconds of one listing."""
     started = time.perf_counter()
-    found = fetch()
+    count = fetch()
     seconds = time.perf_counter() - started
-    assert found == expected, f"{found} of {expected} tables are listed"
+    assert count == expected, f"{count} of {expected} tables are listed"
     return seconds * 1000
 
 
 def compare(what: str, tables: int, ours: Fetch, bare: Fetch) -> float:
-    """Metalake's median in milliseconds."""
-    print(f"  {what}: the first listing, which meets the tables, takes {taken(ours, tables):.0f} ms")
+    """Compare the two; returns Metalake's median in milliseconds."""
+    print(f"  {what}: the first listing, which meets the tables, takes {duration(ours, tables):.0f} ms")
     for fetch in (ours, bare):
         for _ in range(2):
-            taken(fetch, tables)
+            duration(fetch, tables)
     times: dict[str, list[float]] = {"Metalake": [], "bare client": []}
     for number in range(ROUNDS):
         for name, fetch in (("Metalake", ours), ("bare client", bare))[:: 1 if number % 2 else -1]:
-            times[name].append(taken(fetch, tables))
+            times[name].append(duration(fetch, tables))
     for name, all_of_them in times.items():
         print(f"    {name}: p50 {median(all_of_them):.0f} ms, p90 {percentile(all_of_them, 0.9):.0f} ms")
     claim(f"{tables:,} tables of {what}, Metalake : bare client", ratio(*times.values()), LIMIT, unit="x")

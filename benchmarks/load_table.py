@@ -18,7 +18,7 @@ from benchmarks.http import Load
 from tests import processes
 from tests.ports import free_port
 
-# Many short turns: what disturbs some of them does not disturb the medians.
+# Many short turns, so that a disturbance of some does not change the medians.
 ROUNDS, SECONDS = 40, 0.4
 
 
@@ -92,7 +92,7 @@ def measure(loads: dict[str, Load], rounds: int) -> None:
     latencies: dict[str, list[float]] = {name: [] for name in loads}
     order, chance = [*loads], random.Random(0)
     for _ in range(rounds):
-        # Neither drift of the machine nor who went before favours one.
+        # A random order, so that neither drift of the machine nor the turn before favours one.
         chance.shuffle(order)
         for name in order:
             rates[name].append(loads[name].run(SECONDS))
@@ -108,7 +108,7 @@ def measure(loads: dict[str, Load], rounds: int) -> None:
     share = ratio(rates["on"], rates["bare"])
     if connection.vendor == "sqlite":
         claim("Metalake : bare Django view", share, 0.5, at_least=True, unit="x")
-    else:  # a second process asks a third for its rows, and none of that is the bare view's
+    else:  # PostgreSQL is another process, which the bare view does not have to ask
         print(f"  Metalake : bare Django view: {share:.2f}x")
 
 

@@ -1,4 +1,4 @@
-"""Requests as a day brings them: loads, lists, commits, rights, pages, refusals, on both wires, all mixed."""
+"""A realistic mixture of requests: loads, lists, commits, rights, pages and refusals, on both wires."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = {"type": "struct", "fields": FIELDS}
 
 
 class Caller:
-    """One client: a connection that is kept, a token, and the session of a page."""
+    """One client: a keep-alive connection, a token, and the session of a page."""
 
     def __init__(self, url: str, token: str, session: str) -> None:
         self._connection = HTTPConnection(urlsplit(url).netloc, timeout=60)
@@ -53,7 +53,7 @@ Act = Callable[[Caller], object]
 
 
 class Mixture:
-    """On the store that the demo filled, with a schema `wide` of many tables beside it."""
+    """Requests to the store that the demo filled, with a schema `wide` of many tables besides."""
 
     def __init__(self, url: str, password: str) -> None:
         self._url = url
@@ -70,7 +70,7 @@ class Mixture:
         self._acts = acts(self._objects, stranger)
 
     def run(self, requests: int) -> Counter[int]:
-        """The answers by status."""
+        """Send so many requests; returns the number of answers by status."""
         kinds, weights = [act for _, act in self._acts], [weight for weight, _ in self._acts]
         callers = [self._caller(n) for n in range(CLIENTS)]
 
@@ -90,7 +90,7 @@ class Mixture:
 
 
 def acts(objects: list[str], stranger: str) -> list[tuple[float, Act]]:
-    """Each with how many of a hundred requests it is."""
+    """The kinds of requests, each with its percentage."""
     may = {"privileges": [{"name": "select_table", "condition": "allow"}]}
 
     def commit(caller: Caller) -> None:
@@ -129,7 +129,7 @@ def acts(objects: list[str], stranger: str) -> list[tuple[float, Act]]:
 
 
 def sign_in(url: str, user: str, password: str) -> tuple[str, list[str]]:
-    """The cookies of one who signed in as people do, and the objects that the first page leads to."""
+    """The cookies of a user who signs in on the page, and the objects that the first page links to."""
     connection = HTTPConnection(urlsplit(url).netloc, timeout=60)
     connection.request("GET", "/login")
     answer = connection.getresponse()

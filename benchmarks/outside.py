@@ -1,4 +1,4 @@
-"""Outside systems full of tables, each in a process of its own, so that it shares nothing with what is measured."""
+"""Outside systems full of tables, each in a process of its own, apart from the server that is measured."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FLIGHTS = [
 TEXT = "org.apache.hadoop.mapred.TextInputFormat"
 OUTPUT = "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat"
 SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
-DELAY = 0.03  # seconds of a page, as Glue itself takes
+DELAY = 0.03  # seconds for a page, as with the real Glue
 PROVIDERS = "generated=benchmarks.generated:GeneratedProvider"
 
 
@@ -64,7 +64,7 @@ def fill_metastore(hms: HiveMetastore, count: int) -> str:
 
 @contextmanager
 def metastore(hms: HiveMetastore) -> Iterator[Client]:
-    """The fastest client that thrift has, on a connection of its own."""
+    """Thrift's fastest client, on a connection of its own."""
     from hive_metastore.ThriftHiveMetastore import Client
     from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
     from thrift.transport.TSocket import TSocket
@@ -82,7 +82,7 @@ def metastore(hms: HiveMetastore) -> Iterator[Client]:
 
 
 class GlueProcess:
-    """The stand-in for Glue; `delay` makes it as slow as Glue itself is."""
+    """The stand-in for Glue; `delay` makes it as slow as the real Glue."""
 
     def __init__(self, stack: ExitStack) -> None:
         command = [sys.executable, "-c", "from benchmarks.outside import stand_in_for_glue as run; run()"]
@@ -92,7 +92,7 @@ class GlueProcess:
         self.glue = Glue(self._answer())
 
     def delay(self, seconds: float) -> None:
-        """For each call from now on."""
+        """Set the delay of each call from now on."""
         assert self._process.stdin
         self._process.stdin.write(f"{seconds}\n")
         self._process.stdin.flush()
@@ -104,7 +104,7 @@ class GlueProcess:
 
     @property
     def settings(self) -> dict[str, str]:
-        """A catalog's properties."""
+        """The properties of a catalog on it."""
         glue = self.glue
         return {
             "aws-region": glue.region,
@@ -134,7 +134,7 @@ def fill_glue(glue: Glue, database: str, count: int) -> None:
 
 
 def stand_in_for_glue() -> None:
-    """Print where it is, then be told delays, one a line."""
+    """Print its address, then read delays from standard input, one a line."""
     from tests.glue import running_glue
 
     with running_glue() as glue:

@@ -1,4 +1,4 @@
-"""Large stores written in bulk, past the services, for what is measured afterwards through them."""
+"""Fills large stores in bulk, without the services, for programs that measure the services."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from metalake.privileges import Privilege
 METALAKE, CATALOG = "bench", "lake"
 
 Rule = tuple[Role, Privilege, int, str]
-"""Who is given what, on which object, and the effect."""
+"""A grant: role, privilege, object id and effect."""
 
 
 def first_catalog() -> Actor:
@@ -95,7 +95,7 @@ def grant(to: Role, privilege: Privilege, ids: Iterable[int], effect: str = "all
 
 
 def grant_all(rules: Iterable[Rule]) -> None:
-    """The snapshot is forgotten, so it is read anew."""
+    """Write grants in bulk, and drop the snapshot so that it is read again."""
     securables = ContentType.objects.get_for_model(Securable)
     ids = dict(Permission.objects.filter(content_type=securables).values_list("codename", "pk"))
     now = timezone.now()
@@ -187,7 +187,7 @@ def schema(actor: Actor, name: str) -> Securable:
 
 
 def analyze() -> None:
-    """Fresh statistics, as the databases' own housekeeping would have."""
+    """Update the database's statistics, as its own maintenance would."""
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
 

@@ -1,7 +1,7 @@
-"""The races, more often than the suite runs them, on PostgreSQL with two servers: what must hold, how often it did.
+"""The races of the suite, in more rounds, on PostgreSQL with two servers: each with the number of rounds that failed.
 
-`python -m benchmarks.races [share]` runs that share of the rounds: one of each at least, half an hour, or with 1 all of
-them, a night.
+`python -m benchmarks.races [share]` runs that share of the rounds, at least one of each: the default takes half an
+hour, a share of 1 a night.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ def run(nodes: Nodes, race: Race, rounds: int, what: str) -> None:
 
 
 def run_pairs(nodes: Nodes, write: pairs.Write, rounds: int) -> None:
-    """A write against all that may happen to what it goes by, each so many rounds."""
+    """Race a write against every other write that may disturb it, each for so many rounds."""
     started = time.perf_counter()
-    met = [disturbance for each, disturbance in pairs.pairs() if each is write]
-    missed = [wrong for disturbance in met for wrong in orders.rounds(nodes, write, disturbance, rounds)]
+    disturbances = [disturbance for each, disturbance in pairs.pairs() if each is write]
+    missed = [wrong for disturbance in disturbances for wrong in orders.rounds(nodes, write, disturbance, rounds)]
     for wrong in missed[:3]:
         print(f"       {wrong}")
     took = time.perf_counter() - started
-    what = f"{write} against each of {len(met)} others: as in one of their orders; rounds missed"
-    claim(f"{what} of {len(met) * rounds}, in {took:.0f} s", len(missed), 0)
+    what = f"{write} against each of {len(disturbances)} others: as in one of their orders; rounds missed"
+    claim(f"{what} of {len(disturbances) * rounds}, in {took:.0f} s", len(missed), 0)
 
 
 if __name__ == "__main__":

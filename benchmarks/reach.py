@@ -1,4 +1,4 @@
-"""What a user reaches among 1,000,000 objects, who of 10,000 members reaches one of them, and 1,000 checks at once.
+"""The objects that a user reaches among 1,000,000, the members of 10,000 who reach one object, and 1,000 checks.
 
 `python -m benchmarks.reach [schemas]` takes that many schemas of 1,000 tables each instead of 1,000. All of it goes
 through the native wire, called in this process.
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> None:
     started = time.perf_counter()
     world = World(schemas)
     print(f"  {schemas * (TABLES + 1) + 2:,} objects written in {time.perf_counter() - started:.0f} s")
-    # The grants of most leave out one schema and one table; the grants of few name one schema in a hundred.
+    # "most" is denied one schema and one table; "few" is granted one schema in a hundred.
     reach(world, "most", 2 + (schemas - 1) * (TABLES + 1) - 1)
     reach(world, "few", 2 + len(world.some) * (TABLES + 1))
     pages(world)
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> None:
 
 
 class World:
-    """A catalog of schemas with tables, somebody who reaches nearly all, and somebody who reaches one in a hundred."""
+    """A catalog of schemas with tables, a user who reaches nearly all, and one who reaches one in a hundred."""
 
     def __init__(self, schemas: int) -> None:
         from django.test import Client
@@ -108,29 +108,29 @@ def reach(world: World, user: str, wanted: int) -> None:
 
 
 def anonymous() -> int:
-    """Memory of its own, in bytes: the pages of the database's file that SQLite maps are the system's cache."""
+    """Anonymous memory in bytes, without the pages of the database's file that SQLite maps."""
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon:"))
 
 
 def pages(world: World) -> None:
     token = world.call("most", "users/most?limit=1000").json()["nextPageToken"]
-    taken = timed(lambda: world.call("most", f"users/most?limit=1000&pageToken={token}"), 10)
-    print(f"  a page of 1,000: {median(taken):.1f} ms")
+    times = timed(lambda: world.call("most", f"users/most?limit=1000&pageToken={token}"), 10)
+    print(f"  a page of 1,000: {median(times):.1f} ms")
 
 
 def who(world: World) -> None:
     path = f"objects/table/lake.{world.some[-1].name}.table1007?limit=1000"
-    taken = timed(lambda: world.call("admin", path), 5, 1)
-    print(f"  1,000 of {MEMBERS:,} who reach a table: {median(taken):.1f} ms")
+    times = timed(lambda: world.call("admin", path), 5, 1)
+    print(f"  1,000 of {MEMBERS:,} who reach a table: {median(times):.1f} ms")
 
     def every() -> int:
-        found, query = 0, path
+        count, query = 0, path
         while True:
             page = world.call("admin", query).json()
-            found += len(page["access"])
+            count += len(page["access"])
             if "nextPageToken" not in page:
-                return found
+                return count
             query = f"{path}&pageToken={page['nextPageToken']}"
 
     assert every() == MEMBERS + 3
@@ -150,9 +150,9 @@ def checks(world: World) -> None:
         user = "admin" if about else "few"
         answers = world.call(user, "check", body).json()["answers"]
         assert len(answers) == QUESTIONS and {"allowed": True} in answers
-        taken = timed(lambda user=user, body=body: world.call(user, "check", body), 10, 2)  # type: ignore[misc]
+        times = timed(lambda user=user, body=body: world.call(user, "check", body), 10, 2)  # type: ignore[misc]
         whom = "others" if about else "oneself"
-        claim(f"{QUESTIONS:,} questions about {whom} in one request", median(taken), 250, unit=" ms")
+        claim(f"{QUESTIONS:,} questions about {whom} in one request", median(times), 250, unit=" ms")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Refreshing an outside catalog: what an unchanged one of 10,000 tables writes, and the memory that 100,000 take.
+"""Refreshing an outside catalog: the writes for an unchanged one of 10,000 tables, and the memory for 100,000.
 
 `python -m benchmarks.refresh [tables]` takes that many instead of 100,000, and a tenth of it for the unchanged one.
 """
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> None:
 
 
 def unchanged(catalog: str, tables: int) -> None:
-    """Two walks in this process, whose statements are read."""
+    """Refresh twice in this process, counting the statements that write."""
     first, _ = refreshed(catalog)
     assert first["catalogs_mirror"] and first["metalake_securable"], "writes are not noticed"
     second, seconds = refreshed(catalog)
@@ -55,31 +55,31 @@ def unchanged(catalog: str, tables: int) -> None:
 
 
 def refreshed(catalog: str) -> tuple[Counter[str], float]:
-    """Writing statements by table, and seconds."""
+    """Refresh; returns the number of writing statements by table, and seconds."""
     from catalogs.models import Catalog, RefreshRun
     from outside import refresh
 
     started = time.perf_counter()
-    with writes() as found:
+    with writes() as counts:
         run = refresh.begin(Catalog.objects.get(name=catalog).pk, here=True)
         ended = refresh.carry_on(run.pk)
     assert ended and ended.state == RefreshRun.State.DONE, ended and ended.error
-    return found, time.perf_counter() - started
+    return counts, time.perf_counter() - started
 
 
 @contextmanager
 def writes() -> Iterator[Counter[str]]:
     from django.db import connection
 
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     def note(execute: Callable[..., Any], sql: str, parameters: Any, many: bool, context: dict[str, Any]) -> Any:
         if match := WRITES.match(sql):
-            found[match[1]] += 1
+            counts[match[1]] += 1
         return execute(sql, parameters, many, context)
 
     with connection.execute_wrapper(note):
-        yield found
+        yield counts
 
 
 def in_process_of_its_own(catalog: str, tables: int, time_: str) -> None:
@@ -88,17 +88,17 @@ def in_process_of_its_own(catalog: str, tables: int, time_: str) -> None:
 
     command = [sys.executable, "-m", "benchmarks.refresh", "walk", catalog]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    told = json.loads(done.stdout.splitlines()[-1])
+    peak = json.loads(done.stdout.splitlines()[-1])
     run = RefreshRun.objects.filter(in_catalog__name=catalog).latest("started_at")
     assert run.state == RefreshRun.State.DONE and run.seen >= tables, f"{run.state}, {run.seen} seen: {run.error}"
     assert run.created == (run.seen if time_ == "first" else 0), f"{run.created} created of {run.seen}"
     print(f"  {tables:,} tables the {time_} time: {refresh.speed(run)[0]:,.0f} objects/s", flush=True)
-    what = f"peak resident memory, {tables:,} tables the {time_} time ({told['own'] / KIB:.0f} MiB of it its own)"
-    claim(what, told["resident"] / KIB, 300, unit=" MiB")
+    what = f"peak resident memory, {tables:,} tables the {time_} time ({peak['own'] / KIB:.0f} MiB of it its own)"
+    claim(what, peak["resident"] / KIB, 300, unit=" MiB")
 
 
 def walk(catalog: str) -> None:
-    """What `manage.py refresh_catalog` does, and then what memory it took."""
+    """Do what `manage.py refresh_catalog` does, and print the memory that it took."""
     from django.core.management import call_command
 
     from benchmarks.population import METALAKE
@@ -110,7 +110,7 @@ def walk(catalog: str) -> None:
 
 @contextmanager
 def peak_memory() -> Iterator[dict[str, int]]:
-    """KiB: what the process has for itself, looked at 50 times a second, and all that is resident of it."""
+    """A context that measures peaks in KiB: the process's own memory, sampled each 20 ms, and resident memory."""
     peak, ended = {"own": 0, "resident": 0}, Event()
 
     def look() -> None:

@@ -47,13 +47,13 @@ def main(arguments: list[str]) -> None:
         call_command("rotate_secrets")
         took = time.perf_counter() - started
         ended.touch()
-        told = [json.loads(other.communicate()[0]) for other in others]
+        reports = [json.loads(other.communicate()[0]) for other in others]
     print(f"  {count * EACH:,} secrets of {count:,} catalogs in {took:.1f} s")
-    reads, writes = sum(one["done"] for one in told[:-1]), told[-1]["done"]
-    slow = max(one["p99"] for one in told[:-1])
+    reads, writes = sum(one["done"] for one in reports[:-1]), reports[-1]["done"]
+    slow = max(one["p99"] for one in reports[:-1])
     print(f"  meanwhile {reads:,} times all secrets of a catalog opened (p99 {slow:.1f} ms), {writes:,} alterations")
-    claim("reads that failed", sum(one["failed"] for one in told[:-1]), 0)
-    claim("alterations that failed", told[-1]["failed"], 0)
+    claim("reads that failed", sum(one["failed"] for one in reports[:-1]), 0)
+    claim("alterations that failed", reports[-1]["failed"], 0)
     claim("reads in the meantime", reads, 1_000, at_least=True)
     newest = keyring.newest().id
     assert newest not in keys_before
@@ -86,7 +86,7 @@ def plant(count: int) -> None:
 
 
 def work(verb: str, ended: Path) -> None:
-    """Open or change secrets of catalogs at random until the file is there, then print how that went."""
+    """Open or change secrets of random catalogs until the file exists, then print the counts."""
     from authz.callers.identity import actor_of
     from authz.models import User
     from catalogs import vault
@@ -96,7 +96,7 @@ def work(verb: str, ended: Path) -> None:
 
     everything = list(Catalog.objects.values_list("pk", "name"))
     admin, chance = actor_of(User.objects.get()), random.Random(os.getpid())
-    taken, failed = list[float](), 0
+    times, failed = list[float](), 0
 
     def read(pk: int, name: str) -> None:
         opened = vault.properties_of(pk)
@@ -117,9 +117,9 @@ def work(verb: str, ended: Path) -> None:
         except Exception as failure:
             print(f"{type(failure).__name__}: {failure}", file=sys.stderr)
             failed += 1
-        taken.append((time.perf_counter() - started) * 1000)
+        times.append((time.perf_counter() - started) * 1000)
         time.sleep(PAUSE[verb])
-    print(json.dumps({"done": len(taken), "failed": failed, "p99": percentile(taken, 0.99)}))
+    print(json.dumps({"done": len(times), "failed": failed, "p99": percentile(times, 0.99)}))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The server against the one before it: load table and a list of 180 tables with rights on; two processes against one.
+"""The server against the one before it: loading a table and listing 180 tables with rights; two processes against one.
 
-wrk asks; the servers stand side by side on copies of one SQLite store and are asked in turn, round by round; ratios are
-medians over the rounds. `python -m benchmarks.server [rounds]`
+wrk is the client; the servers run side by side on copies of one SQLite store and are measured in turn, round by round;
+ratios are medians over the rounds. `python -m benchmarks.server [rounds]`
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchmarks.wrk import load, require_wrk
 if TYPE_CHECKING:
     from tests.servers import MetalakeServer
 
-ROUNDS, SECONDS = 12, 1  # many short turns: what disturbs some of them does not disturb the medians
+ROUNDS, SECONDS = 12, 1  # many short turns, so that a disturbance of some does not change the medians
 TABLES = 180
 
 
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> None:
 
 
 def fill() -> tuple[dict[str, str], str]:
-    """The paths that are asked for, and the authorization of one who may read them through a role."""
+    """The paths that are requested, and the authorization of a user who may read them through a role."""
     from authz.callers.identity import issue_token
     from authz.models import User
     from benchmarks.load_table import make_table
@@ -76,13 +76,13 @@ def fill() -> tuple[dict[str, str], str]:
 
 def measure(servers: dict[str, MetalakeServer], paths: dict[str, str], reader: str, rounds: int) -> None:
     for turn in TURNS:
-        fetch(servers[turn.server].url + paths[turn.what], reader)  # the first may take longer than a turn
+        fetch(servers[turn.server].url + paths[turn.what], reader)  # the first request may take longer than a turn
         load(servers[turn.server].url + paths[turn.what], reader, turn.clients, SECONDS)
-    found: dict[Turn, list[float]] = {turn: [] for turn in TURNS}
+    rates: dict[Turn, list[float]] = {turn: [] for turn in TURNS}
     used, answered = dict.fromkeys(TURNS, 0.0), dict.fromkeys(TURNS, 0)
     order, chance = [*TURNS], random.Random(0)
     for _ in range(rounds):
-        # Neither drift of the machine nor who went before favours one.
+        # A random order, so that neither drift of the machine nor the turn before favours one.
         chance.shuffle(order)
         for turn in order:
             server = servers[turn.server]
@@ -90,15 +90,15 @@ def measure(servers: dict[str, MetalakeServer], paths: dict[str, str], reader: s
             figures = load(server.url + paths[turn.what], reader, turn.clients, SECONDS)
             used[turn] += processor_seconds(server) - before
             answered[turn] += figures.answered
-            found[turn].append(figures.rate)
+            rates[turn].append(figures.rate)
     cost = {turn: used[turn] / answered[turn] * 1e6 for turn in TURNS}
     for turn in TURNS:
-        print(f"  {turn}: {median(found[turn]):.0f} requests/s, {cost[turn]:.0f} us of processor time each")
+        print(f"  {turn}: {median(rates[turn]):.0f} requests/s, {cost[turn]:.0f} us of processor time each")
     for (what, clients), goal in GOALS.items():
-        new, old = (found[Turn(server, what, clients)] for server in ("new", "old"))
+        new, old = (rates[Turn(server, what, clients)] for server in ("new", "old"))
         claim(f"{what}, {clients} clients, new : old", ratio(new, old), goal, at_least=True, unit="x")
     two, one = Turn("new", "load", 8), Turn("one process", "load", 8)
-    claim("two processes : one", ratio(found[two], found[one]), 1.4, at_least=True, unit="x")
+    claim("two processes : one", ratio(rates[two], rates[one]), 1.4, at_least=True, unit="x")
     claim("processor time of a request, two processes : one", cost[two] / cost[one], 1.1, unit="x")
 
 

@@ -1,8 +1,8 @@
-"""How long others wait while a thousand clients say nothing, a hundred say a byte a second, and some ask for much.
+"""How long others wait while 1,000 clients send nothing, 100 send a byte a second, and three send large requests.
 
-wrk loads a table over eight connections: alone, beside the slow clients, and beside these and three more that each keep
-asking for a 16 MiB commit, a list of 100,000 tables and a storage that never answers. The server before is asked once,
-to show what it did. `python -m benchmarks.slow_clients [rounds]`
+wrk loads a table over eight connections: alone, beside the slow clients, and beside these and three more that repeat a
+16 MiB commit, a list of 100,000 tables and a request to a storage that never answers. The server before is measured
+once, for comparison. `python -m benchmarks.slow_clients [rounds]`
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from benchmarks import wrk
 from benchmarks.harness import claim, finish, median, own_store, ratio, serve, serve_twin
 from benchmarks.load_table import fetch
 from benchmarks.server import fill
-from benchmarks.wrk import Found, require_wrk
+from benchmarks.wrk import Turn, require_wrk
 
 ROUNDS, SECONDS, CLIENTS = 5, 8, 8
 SILENT, SLOW = 1000, 100
@@ -46,36 +46,36 @@ def main(arguments: list[str]) -> None:
         storage = stack.enter_context(silent_storage())
         asks, admin = fill_more(storage, rounds)
         old, new = serve_twin(stack, "-m", "benchmarks.old_server").url, serve(stack).url
-        # The server has what a shell gives it; the clients need more.
+        # The limit of open files suffices for the server; the clients need more.
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         for url in (old, new):
             fetch(url + paths["load"], reader)
         wrk.load(new + paths["load"], reader, CLIENTS, 2)
 
-        def turn() -> Found:
+        def turn() -> Turn:
             return wrk.ask(new + paths["load"], reader, CLIENTS, SECONDS)
 
-        found: dict[str, list[Found]] = {"alone": [], "slow": [], "all": []}
+        turns: dict[str, list[Turn]] = {"alone": [], "slow": [], "all": []}
         for number in range(rounds):
-            found["alone"].append(turn())
+            turns["alone"].append(turn())
             with SlowClients(new, admin):
-                found["slow"].append(turn())
+                turns["slow"].append(turn())
                 with insistent(new, admin, asks(number)) as answers:
-                    found["all"].append(turn())
-            print(f"  round {number + 1}: {told(answers)}", flush=True)
-        show(found)
+                    turns["all"].append(turn())
+            print(f"  round {number + 1}: {summary(answers)}", flush=True)
+        show(turns)
         before_it(old, paths["load"], reader, admin)
     finish()
 
 
-def show(found: dict[str, list[Found]]) -> None:
-    for name, turns in found.items():
+def show(turns_by_name: dict[str, list[Turn]]) -> None:
+    for name, turns in turns_by_name.items():
         rate, p50, p99 = (median([turn[place] for turn in turns]) for place in range(3))
         print(f"  {name}: {rate:.0f} requests/s, p50 {p50:.2f} ms, p99 {p99:.2f} ms")
-    unanswered = sum(turn.refused + turn.broken for turns in found.values() for turn in turns)
+    unanswered = sum(turn.refused + turn.broken for turns in turns_by_name.values() for turn in turns)
     claim("requests that were refused, broke or waited for two seconds", unanswered, 0)
-    p99s = {name: [turn.p99 or float("inf") for turn in turns] for name, turns in found.items()}
+    p99s = {name: [turn.p99 or float("inf") for turn in turns] for name, turns in turns_by_name.items()}
     slow = f"{SILENT:,} silent connections and {SLOW} of a byte a second"
     claim(f"p99 beside {slow} : alone", ratio(p99s["slow"], p99s["alone"]), 1.5, unit="x")
     what = "those, a 16 MiB commit, a list of 100,000 tables and a storage that hangs"
@@ -94,8 +94,10 @@ def before_it(old: str, path: str, reader: str, admin: str) -> None:
 
 
 def fill_more(storage: str, rounds: int) -> tuple[Callable[[int], dict[str, Ask]], str]:
-    """A large schema, a table for commits, and a catalog for each round whose storage is silent; what to ask for in a
-    round, and the authorization for it."""
+    """Make a large schema, a table for commits, and for each round a catalog whose storage is silent.
+
+    Returns a function from the round to its requests, and the authorization for them.
+    """
     from authz.callers.identity import actor_of, issue_token
     from authz.models import User
     from benchmarks.population import CATALOG, METALAKE, children, schema
@@ -115,7 +117,7 @@ def fill_more(storage: str, rounds: int) -> tuple[Callable[[int], dict[str, Ask]
         TableDraft(columns, None, None, {}),
     )
     keys = {"s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.region": "us-east-1"}
-    for number in range(rounds):  # a fresh one each, which no breaker spares yet
+    for number in range(rounds):  # a new one for each round, whose breaker is still closed
         properties = {"s3.endpoint": storage, "warehouse": f"s3://lake{number}/tables", **keys}
         catalogs.create_catalog(owner, METALAKE, f"stuck{number}", "relational", "lakehouse-iceberg", None, properties)
         schemas.create_schema(owner, Address(metalake=METALAKE, catalog=f"stuck{number}", schema="s"), None, {})
@@ -134,17 +136,18 @@ def fill_more(storage: str, rounds: int) -> tuple[Callable[[int], dict[str, Ask]
 
 
 def commit(letter: str) -> bytes:
-    """Almost 16 MiB, the most that a commit may take, of properties of 64 KiB, the most that one may."""
+    """A commit of almost 16 MiB, the largest that is allowed, with properties of 64 KiB each, also the largest."""
     values = {f"note-{number:03}": letter * 65_536 for number in range(255)}
     return orjson.dumps({"requirements": [], "updates": [{"action": "set-properties", "updates": values}]})
 
 
-# Those who do not let others wait, one hopes
+# Clients that should not slow down others
 
 
 class SlowClients:
-    """Connections that say nothing and some that say a byte a second, half of these in the head of a request and half
-    in its body. One that the server closes is opened again."""
+    """Connections that send nothing, and some that send a byte a second, half of these in a request's head and half in
+    its body. One that the server closes is opened again.
+    """
 
     def __init__(self, url: str, authorization: str) -> None:
         parts = urlsplit(url)
@@ -169,9 +172,9 @@ class SlowClients:
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
         clients = [self._one(b"", pause=None) for _ in range(SILENT)]
         clients += [self._one(self._head if n % 2 else self._posted, pause=1.0) for n in range(SLOW)]
-        kept = [asyncio.create_task(client) for client in clients]
+        tasks = [asyncio.create_task(client) for client in clients]
         await self._over.wait()
-        for client in kept:
+        for client in tasks:
             client.cancel()
 
     async def _one(self, first: bytes, pause: float | None) -> None:
@@ -196,7 +199,7 @@ class SlowClients:
 
 @contextmanager
 def insistent(url: str, authorization: str, asks: dict[str, Ask]) -> Iterator[dict[str, Counter[int]]]:
-    """A client for each ask, which asks again as soon as it is answered; the answers by status, 0 for none."""
+    """A context with a client for each request, which repeats it once it is answered; yields answers by status."""
     over = threading.Event()
     answers: dict[str, Counter[int]] = {name: Counter() for name in asks}
     connections: dict[str, HTTPConnection] = {}
@@ -224,13 +227,13 @@ def insistent(url: str, authorization: str, asks: dict[str, Ask]) -> Iterator[di
     yield answers
     over.set()
     for connection in connections.values():
-        with suppress(OSError, AttributeError):  # it is not connected any more
+        with suppress(OSError, AttributeError):  # it may be closed already
             connection.sock.shutdown(socket.SHUT_RDWR)
     for thread in threads:
         thread.join()
 
 
-def told(answers: dict[str, Counter[int]]) -> str:
+def summary(answers: dict[str, Counter[int]]) -> str:
     def statuses(counted: Counter[int]) -> str:
         return ", ".join(f"{count} times {status}" for status, count in sorted(counted.items())) or "nothing yet"
 
@@ -239,18 +242,18 @@ def told(answers: dict[str, Counter[int]]) -> str:
 
 @contextmanager
 def silent_storage() -> Iterator[str]:
-    """An endpoint that takes every connection and never says a word."""
-    taken: list[socket.socket] = []
+    """An endpoint that accepts every connection and never answers."""
+    connections: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0), backlog=256) as listener:
 
         def take() -> None:
             with suppress(OSError):
                 while True:
-                    taken.append(listener.accept()[0])
+                    connections.append(listener.accept()[0])
 
         threading.Thread(target=take, daemon=True).start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        for connection in taken:
+        for connection in connections:
             connection.close()
 
 
