@@ -37,11 +37,11 @@ class IntentAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Try stuck ones again", permissions=["operate"])
     def retry(self, request: HttpRequest, rows: QuerySet[Intent]) -> None:
-        self._decide(request, rows, watching.retried, "will be tried again")
+        self._decide(request, rows, watching.RETRIED, "will be tried again")
 
     @admin.action(description="Give stuck ones up: what they left outside stays", permissions=["operate"])
     def give_up(self, request: HttpRequest, rows: QuerySet[Intent]) -> None:
-        self._decide(request, rows, watching.given_up, "given up")
+        self._decide(request, rows, watching.GIVEN_UP, "given up")
 
     def _decide(self, request: HttpRequest, rows: QuerySet[Intent], decision: watching.Decision, what: str) -> None:
         assert isinstance(request.user, User)

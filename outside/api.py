@@ -42,7 +42,7 @@ class RefreshReply(Reply):
 
 def shown(run: RefreshRun) -> dict[str, Any]:
     rate, eta = refresh.speed(run)
-    told: dict[str, Any] = {
+    reply: dict[str, Any] = {
         "id": str(run.pk),
         "state": run.state,
         "requestedBy": run.requested_by,
@@ -57,12 +57,12 @@ def shown(run: RefreshRun) -> dict[str, Any]:
         "rate": round(rate, 1),
     }
     if run.ended_at:
-        told["endedAt"] = moment_text(run.ended_at)
+        reply["endedAt"] = moment_text(run.ended_at)
     if eta is not None:
-        told["eta"] = eta
+        reply["eta"] = eta
     if run.error:
-        told["error"] = run.error
-    return told
+        reply["error"] = run.error
+    return reply
 
 
 class Refreshes(Endpoint):

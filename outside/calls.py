@@ -34,7 +34,7 @@ def system_actor() -> Actor:
     return Actor(NOBODY, SYSTEM, snapshot.latest())
 
 
-def ask(actor: Actor, found: Located, provider: Provider, verb: str, **arguments: Any) -> Any:
+def ask(actor: Actor, located: Located, provider: Provider, verb: str, **arguments: Any) -> Any:
     """The answer to a read as JSON. Raises what the verb raises, and ProviderUnavailable.
 
     Nobody waits for what the system itself asks for, so that waits while it is told to come back later.
@@ -42,17 +42,17 @@ def ask(actor: Actor, found: Located, provider: Provider, verb: str, **arguments
     until = time.monotonic() + (PATIENCE if actor.id == NOBODY else 0)
     while True:
         try:
-            return _ask_once(actor, found, provider, verb, arguments)
+            return _ask_once(actor, located, provider, verb, arguments)
         except ProviderBusy as busy:
             if time.monotonic() + busy.retry_after > until:
                 raise
             time.sleep(busy.retry_after)
 
 
-def _ask_once(actor: Actor, found: Located, provider: Provider, verb: str, arguments: dict[str, Any]) -> Any:
+def _ask_once(actor: Actor, located: Located, provider: Provider, verb: str, arguments: dict[str, Any]) -> Any:
     if not workers.make_calls():
         return remote.run(provider, verb, arguments)
-    call = partial(workers.call, found.catalog.id, actor)
+    call = partial(workers.call, located.catalog.id, actor)
     return remote.run(remote.ByWorker(provider.catalog_id, provider.label, call), verb, arguments, total=BY_WORKER)
 
 
@@ -61,18 +61,18 @@ def levels_of(schema: Located) -> Levels | None:
     return store_for(schema, Kind.SCHEMA).levels(schema)
 
 
-def load(actor: Actor, found: Located, provider: Provider, schema: list[str], table: str | None = None) -> Remote:
+def load(actor: Actor, located: Located, provider: Provider, schema: list[str], table: str | None = None) -> Remote:
     """A schema, or a table of it, as it is now. Raises NotFound."""
     if table is None:
-        return Remote(**ask(actor, found, provider, "load_schema", schema=schema))
-    return Remote(**ask(actor, found, provider, "load_table", schema=schema, table=table))
+        return Remote(**ask(actor, located, provider, "load_schema", schema=schema))
+    return Remote(**ask(actor, located, provider, "load_table", schema=schema, table=table))
 
 
-def pages(actor: Actor, found: Located, provider: Provider, verb: str, **arguments: Any) -> Iterator[list[Remote]]:
+def pages(actor: Actor, located: Located, provider: Provider, verb: str, **arguments: Any) -> Iterator[list[Remote]]:
     """A listing, page by page; the next one is asked for while the caller is at work on this one."""
 
     def fetch(page: str | None) -> tuple[list[Remote], str | None]:
-        answer = ask(actor, found, provider, verb, page=page, **arguments)
+        answer = ask(actor, located, provider, verb, page=page, **arguments)
         return [Remote(**item) for item in answer["items"]], answer["next"]
 
     items, following = fetch(None)
@@ -92,12 +92,12 @@ def pages(actor: Actor, found: Located, provider: Provider, verb: str, **argumen
 
 def answer(catalog_id: int, who: dict[str, Any], verb: str, arguments: dict[str, Any]) -> Any:
     """Make a read that a message asks for, if who asks still sees the catalog. Raises Forbidden."""
-    found = by_id(catalog_id)
-    if found is None:
+    located = by_id(catalog_id)
+    if located is None:
         raise NotFound("The catalog does not exist.", kind=Kind.CATALOG)
-    require_enabled(found)
+    require_enabled(located)
     if verb not in READS:
         raise Forbidden(f"{verb} is not for messages.", kind=Kind.CATALOG)
-    if who["id"] != NOBODY and not policy.sees(actor_from(who), found):
-        raise Forbidden(f"{who['name']} may not use catalog {found.catalog.name}.", kind=Kind.CATALOG)
-    return remote.run(provider_at(found), verb, arguments)
+    if who["id"] != NOBODY and not policy.sees(actor_from(who), located):
+        raise Forbidden(f"{who['name']} may not use catalog {located.catalog.name}.", kind=Kind.CATALOG)
+    return remote.run(provider_at(located), verb, arguments)

@@ -52,7 +52,7 @@ def make(actor: Actor, ident: Address, home: Located, defined: Callable[[Provide
     new = defined(provider, schema)
     named = provider.tables.named_places(new.definition, new.plan)
     bound = ground.require_named(actor, home, schema, provider, named)
-    plan = ground.kept_to(bound, new.plan)
+    plan = ground.with_ground(bound, new.plan)
     require_unclaimed(provider, new.definition.get("location"), provider.pointers.location(new.definition))
 
     def decide(actor: Actor) -> Draft:
@@ -96,7 +96,7 @@ def _publish_creation(actor: Actor, intent: Intent) -> None:
     publish_place(intent, home)
     row = Securable.made(Kind.TABLE, name, home, owner_user_id=actor.id, creator=actor.name)
     row.save(force_insert=True)
-    mirror.keep(row.id, home.catalog.id, name, Remote(**intent.steps[-1]["result"]), now)
+    mirror.store_answer(row.id, home.catalog.id, name, Remote(**intent.steps[-1]["result"]), now)
     full_name = [*home.full_name, name]
     record(event_of(actor, "table.created", Kind.TABLE, row.id, full_name, home.metalake.id, [stands(row)]))
 

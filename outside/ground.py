@@ -56,22 +56,22 @@ def _ground_of(schema: Located, there: Remote, provider: Provider) -> Ground:
     ground = provider.tables.ground(there)
     folders = [*ground.own, *ground.shared]
     others = mirror.of_schemas(schema.catalog.id).exclude(wire_name=there.name)
-    taken = [definition.get("location") for definition in others.values_list("definition", flat=True)]
-    apart = [place for place in taken if place and not any(_lies_in(folder, place) for folder in folders)]
+    their_places = [definition.get("location") for definition in others.values_list("definition", flat=True)]
+    apart = [place for place in their_places if place and not any(_lies_in(folder, place) for folder in folders)]
     return replace(ground, apart=tuple(apart))
 
 
 def _comparable(named: Sequence[str]) -> list[str]:
     """In the spelling of reservations; one that nobody could name is reserved for none."""
-    found = []
+    comparable = []
     for place in named:
         try:
-            found.append(locations.canonical(place))
+            comparable.append(locations.canonical(place))
         except Invalid:
             continue
-    return found
+    return comparable
 
 
-def kept_to(ground: Ground | None, plan: dict[str, Any] | None) -> dict[str, Any] | None:
+def with_ground(ground: Ground | None, plan: dict[str, Any] | None) -> dict[str, Any] | None:
     """The plan of a new table that is made on this ground only, whatever the file says that it is made of."""
     return plan if ground is None or plan is None else plan | {"ground": asdict(ground)}

@@ -41,10 +41,10 @@ def record_of(table: ExternalTable) -> TableRecord:
     """The table with its metadata. Raises NotFound for one in another format, Invalid for one where we may not read."""
     location = table.provider.pointers.location(table.definition)
     if location is None:
-        raise table.found.missing()
+        raise table.located.missing()
     store = files_of(table)
     store.allowed_place(location)
-    return TableRecord(table.found, location, store.read(location), table.taken_at, entry=table)
+    return TableRecord(table.located, location, store.read(location), table.taken_at, entry=table)
 
 
 def native_parts(table: ExternalTable) -> dict[str, Any]:
@@ -55,10 +55,10 @@ def native_parts(table: ExternalTable) -> dict[str, Any]:
     if table.provider.pointers.location(table.definition) is None:
         return parts
     try:
-        said = from_iceberg(record_of(table).metadata)
+        described = from_iceberg(record_of(table).metadata)
     except MetalakeError:
         return parts
-    return said | {"comment": parts["comment"], "properties": said["properties"] | parts["properties"]}
+    return described | {"comment": parts["comment"], "properties": described["properties"] | parts["properties"]}
 
 
 def files_of(table: ExternalTable) -> MetadataFiles:
@@ -71,7 +71,6 @@ def files_of(table: ExternalTable) -> MetadataFiles:
 
 def create(actor: Actor, ident: Address, home: Located, draft: TableDraft, *, stage: bool) -> TableRecord:
     """Make a table; one that is only staged is described and not kept, but for the folder it gets."""
-    described: list[bytes] = []
 
     def defined(provider: Provider, schema: Remote) -> NewTable:
         name = provider.names.folded(ident.leaf or "")
@@ -89,18 +88,21 @@ def create(actor: Actor, ident: Address, home: Located, draft: TableDraft, *, st
             ground.require_named(actor, home, schema, provider, table_locations.effective_locations(metadata))
             if not draft.location:  # whose a named place is will be asked when the table is made
                 provider.pointers.files(metadata["location"]).make_folders(metadata["location"])
-            described.append(metadata_json.dump(metadata))
-            raise _OnlyStaged
+            raise _OnlyStaged(metadata_json.dump(metadata))
         return new
 
     try:
         return _made(actor, ident, home, defined)
-    except _OnlyStaged:
-        return TableRecord(None, None, described[0])
+    except _OnlyStaged as staged:
+        return TableRecord(None, None, staged.content)
 
 
 class _OnlyStaged(Exception):
-    """The table is described, and nothing is to be made."""
+    """The table is only described by the JSON of its metadata, and not to be made."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__()
+        self.content = content
 
 
 def create_from(actor: Actor, ident: Address, home: Located, metadata: dict[str, Any]) -> TableRecord:
@@ -128,8 +130,8 @@ def _made(actor: Actor, ident: Address, home: Located, defined: Callable[[Provid
     try:
         return record_of(loaded(actor, made, as_published=True))
     except ProviderUnavailable as failure:
-        said = f"{failure.message} The table was made all the same; load it."
-        raise OutcomeUnknown(said, kind=Kind.TABLE) from failure
+        message = f"{failure.message} The table was made all the same; load it."
+        raise OutcomeUnknown(message, kind=Kind.TABLE) from failure
 
 
 def point(actor: Actor, table: ExternalTable, store: MetadataFiles, written: str, previous: str) -> bool:
@@ -138,7 +140,7 @@ def point(actor: Actor, table: ExternalTable, store: MetadataFiles, written: str
     The file is removed unless it may be the table. Raises OutcomeUnknown.
     """
     try:
-        holds = partial(hold_each, [(table.found, Lock.CHANGES)])
+        holds = partial(hold_each, [(table.located, Lock.CHANGES)])
         intents.carry(actor, lambda actor: _pointing(actor, table, written, previous), holds=holds)
     except (OutcomeUnknown, NotFound):
         raise  # the file may be the table, under another name or in a catalog that was dropped here
@@ -152,7 +154,7 @@ def point(actor: Actor, table: ExternalTable, store: MetadataFiles, written: str
 
 
 def _pointing(actor: Actor, table: ExternalTable, location: str, previous: str) -> Draft:
-    fresh = again(actor, table.found, operations.COMMIT_TABLE)
+    fresh = again(actor, table.located, operations.COMMIT_TABLE)
     schema, name = levels_of(fresh.above()), mirror.wire_name_at(fresh.id)
     call = step(
         "commit_table",

@@ -75,7 +75,7 @@ def register(verb: str, work: Work) -> None:
     _works[verb] = work
 
 
-class Held(Conflict):
+class NameReserved(Conflict):
     """Another write holds the name."""
 
 
@@ -122,14 +122,14 @@ def _not_known_yet(intent: Intent) -> OutcomeUnknown:
 def _promise(actor: Actor, decide: Callable[[Actor], Draft], holds: Callable[[], object]) -> Intent:
     deadline = time.monotonic() + WAIT
 
-    def act(actor: Actor) -> Intent | Held:
+    def act(actor: Actor) -> Intent | NameReserved:
         draft = decide(actor)
-        taken = Q(scope_id__in=draft.must_be_still)
+        reserved = Q(scope_id__in=draft.must_be_still)
         for scope, slot, name in (*draft.names, *draft.must_stay):
-            taken |= Q(scope_id=scope, slot=slot, name=name)
-        if Reservation.objects.filter(taken).exists():
+            reserved |= Q(scope_id=scope, slot=slot, name=name)
+        if Reservation.objects.filter(reserved).exists():
             kind = draft.verb.rpartition("_")[2]
-            return Held(f"Another write to this {kind} is under way; try again in a moment.", kind=kind)
+            return NameReserved(f"Another write to this {kind} is under way; try again in a moment.", kind=kind)
         intent = Intent.objects.create(
             id=draft.id,
             verb=draft.verb,
@@ -164,7 +164,7 @@ def _hand_over(intent: Intent) -> None:
         pass  # the row says how far it came
     except ProviderUnavailable as failure:  # it was not sent
         not_sent = failure
-        settle(intent.pk, intent.fence, lambda taken: _give_up(taken, not_sent))
+        settle(intent.pk, intent.fence, lambda current: _give_up(current, not_sent))
 
 
 # Apply and publish

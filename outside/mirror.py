@@ -44,8 +44,8 @@ class Tally:
         self.passed_over.append(f"{name} in {dotted(container.full_name)}: {why}")
 
     def counts(self) -> dict[str, int]:
-        told = {name: value for name, value in vars(self).items() if isinstance(value, int)}
-        return told | {"skipped": len(self.passed_over)}
+        counts = {name: value for name, value in vars(self).items() if isinstance(value, int)}
+        return counts | {"skipped": len(self.passed_over)}
 
 
 def levels_at(schema_id: int) -> list[str] | None:
@@ -71,7 +71,7 @@ def wire_name_at(securable_id: int) -> str:
     return name
 
 
-def keep(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at: datetime) -> Mirror:
+def store_answer(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at: datetime) -> Mirror:
     """What the system said of an object, whatever it said before."""
     mirror, _ = Mirror.objects.update_or_create(
         pk=securable_id,
@@ -102,23 +102,23 @@ def meet_tables(schema: Located, remotes: Sequence[Remote], asked_at: datetime, 
         news = [remote for remote in remotes if _is_news(remote, known.get(remote.name), asked_at, stamp)]
         moving = moving_tables(schema, {remote.name for remote in news}, asked_at) if news else set()
         for remote in news:
-            kept = known.get(remote.name)
+            row = known.get(remote.name)
             if remote.name in moving:
                 tally.skip(schema, remote.name, A_WRITE_HAS_IT)
                 continue
-            if kept is None and not _can_be_named(remote.name):
+            if row is None and not _can_be_named(remote.name):
                 tally.skip(schema, remote.name, NO_NAME)
                 continue
-            if kept is not None and (remote.kind != Kind.TABLE or is_another(kept.identity, remote)):
-                bury(kept.pk)
-                kept = None
+            if row is not None and (remote.kind != Kind.TABLE or is_another(row.identity, remote)):
+                bury(row.pk)
+                row = None
                 tally.dropped += 1
             if remote.kind != Kind.TABLE:
                 continue
-            if kept is None:
+            if row is None:
                 fresh.append(remote)
             else:
-                touched[kept.pk] = remote
+                touched[row.pk] = remote
         changed = _update_tables(schema, touched, asked_at)
         tally.changed, tally.created = len(changed), len(fresh)
         record(*changed, *_insert_tables(schema, fresh, asked_at))
@@ -132,7 +132,7 @@ def table_names(remotes: Iterable[Remote]) -> set[str]:
     return {remote.name for remote in remotes if remote.kind == Kind.TABLE}
 
 
-class _Kept(NamedTuple):
+class _Known(NamedTuple):
     """What comparing needs of a mirror: a listing reads thousands of them."""
 
     pk: int
@@ -141,23 +141,23 @@ class _Kept(NamedTuple):
     taken_at: datetime
 
 
-def _is_news(remote: Remote, kept: _Kept | None, asked_at: datetime, stamp: bool) -> bool:
+def _is_news(remote: Remote, row: _Known | None, asked_at: datetime, stamp: bool) -> bool:
     """Whether a row would have to change for what the system said."""
-    if kept is None:
+    if row is None:
         return remote.kind == Kind.TABLE
-    if kept.taken_at > asked_at:
+    if row.taken_at > asked_at:
         return False  # it has said something else since
     if remote.kind != Kind.TABLE:
         return True
-    return is_another(kept.identity, remote) or bool(remote.version and (stamp or kept.version != remote.version))
+    return is_another(row.identity, remote) or bool(remote.version and (stamp or row.version != remote.version))
 
 
-def _known_below(schema_id: int, names: list[str]) -> dict[str, _Kept]:
+def _known_below(schema_id: int, names: list[str]) -> dict[str, _Known]:
     rows = of_tables(schema_id)
     if len(names) <= 500:
         rows = rows.filter(wire_name__in=names)
-    kept = rows.values_list("wire_name", "pk", "identity", "version", "taken_at")
-    return {name: _Kept(pk, identity, version, taken_at) for name, pk, identity, version, taken_at in kept}
+    values = rows.values_list("wire_name", "pk", "identity", "version", "taken_at")
+    return {name: _Known(pk, identity, version, taken_at) for name, pk, identity, version, taken_at in values}
 
 
 def _update_tables(schema: Located, remotes: dict[int, Remote], taken_at: datetime) -> list[Event]:

@@ -22,13 +22,13 @@ from outside.mirror import (
     Tally,
     changed,
     is_another,
-    keep,
     owner_of,
     provider_levels,
     require_there,
+    store_answer,
     take_over,
 )
-from outside.moving import buried_schemas, held_schemas, written_schemas
+from outside.moving import buried_schemas, reserved_schemas, written_schemas
 from outside.moving import wire_name as wire_name
 from outside.tombstones import bury
 from providers.answers import Remote
@@ -67,7 +67,7 @@ class _Meeting:
         self.rows = {row.physical_name: row for row in rows}
         mirrors = Mirror.objects.filter(pk__in=[row.pk for row in self.rows.values()]).select_related("securable")
         self.mirrors = {mirror.pk: mirror for mirror in mirrors}
-        self.reserved = held_schemas(catalog)
+        self.reserved = reserved_schemas(catalog)
         self.written, self.buried = written_schemas(catalog, asked_at), buried_schemas(catalog, asked_at)
 
     def meet(self, path: HierarchicalSchema, remote: Remote) -> None:
@@ -113,13 +113,13 @@ class _Meeting:
 
     def _insert(self, path: HierarchicalSchema) -> Schema:
         made = _insert_schemas(self.catalog, self.rows, path)
-        self.events += [_found(self.catalog, each) for each in made]
+        self.events += [_found_outside(self.catalog, each) for each in made]
         self.tally.created += len(made)
         return made[-1]
 
     def _update(self, row: Schema, mirror: Mirror | None, remote: Remote) -> None:
         if mirror is None:
-            self.mirrors[row.pk] = keep(row.pk, self.catalog.id, remote.name, remote, self.asked_at)
+            self.mirrors[row.pk] = store_answer(row.pk, self.catalog.id, remote.name, remote, self.asked_at)
         elif mirror.version != remote.version:
             take_over(mirror, remote, self.asked_at)
             mirror.save(update_fields=["identity", "version", "definition", "taken_at"])
@@ -167,7 +167,7 @@ def _schema_row(catalog: Located, above: Securable | None, path: HierarchicalSch
     return row
 
 
-def _found(catalog: Located, row: Schema) -> Event:
+def _found_outside(catalog: Located, row: Schema) -> Event:
     full_name = [catalog.catalog.name, row.path.logical()]
     actor, facts = system_actor(), [stands(row)]
     return event_of(actor, "schema.found_outside", Kind.SCHEMA, row.id, full_name, catalog.metalake.id, facts)

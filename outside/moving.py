@@ -24,8 +24,8 @@ def wire_name(levels: Collection[str]) -> str:
 
 def moving_tables(schema: Located, names: Collection[str], asked_at: datetime) -> set[str]:
     """Those of these tables that a write has, or that were written or buried since the system was asked."""
-    held = Reservation.objects.filter(scope_id=schema.id, slot=Slot.TABULAR, intent__state__in=Intent.LIVE)
-    moving = set(held.values_list("name", flat=True)) | _written(schema, asked_at)
+    reservations = Reservation.objects.filter(scope_id=schema.id, slot=Slot.TABULAR, intent__state__in=Intent.LIVE)
+    moving = set(reservations.values_list("name", flat=True)) | _written(schema, asked_at)
     if buried := _buried(schema, Kind.TABLE, asked_at):
         moving |= {name for name in names if dotted([*schema.full_name, name]) in buried}
     return moving.intersection(names)
@@ -44,10 +44,10 @@ def _written(schema: Located, asked_at: datetime) -> set[str]:
     return names
 
 
-def held_schemas(catalog: Located) -> set[tuple[int, str]]:
+def reserved_schemas(catalog: Located) -> set[tuple[int, str]]:
     """The schemas of a catalog that a write of ours has, by what they are in and their names."""
-    held = Reservation.objects.filter(intent__in_catalog_id=catalog.id, slot=Slot.SCHEMA)
-    return set(held.values_list("scope_id", "name"))
+    reservations = Reservation.objects.filter(intent__in_catalog_id=catalog.id, slot=Slot.SCHEMA)
+    return set(reservations.values_list("scope_id", "name"))
 
 
 def written_schemas(catalog: Located, asked_at: datetime) -> set[str]:
@@ -61,13 +61,13 @@ def buried_schemas(catalog: Located, asked_at: datetime) -> set[str]:
     return _buried(catalog, Kind.SCHEMA, asked_at)
 
 
-def _ended(found: Located, asked_at: datetime) -> Iterator[dict[str, Any]]:
+def _ended(located: Located, asked_at: datetime) -> Iterator[dict[str, Any]]:
     """The arguments of the calls of each write that ended since."""
-    ended = Intent.objects.filter(in_catalog_id=found.catalog.id, ended_at__gte=asked_at)
+    ended = Intent.objects.filter(in_catalog_id=located.catalog.id, ended_at__gte=asked_at)
     for steps in ended.values_list("steps", flat=True):
         yield from (each["arguments"] for each in steps)
 
 
-def _buried(found: Located, kind: str, asked_at: datetime) -> set[str]:
-    buried = Tombstone.objects.filter(in_catalog_id=found.catalog.id, found_at__gte=asked_at, kind=kind)
+def _buried(located: Located, kind: str, asked_at: datetime) -> set[str]:
+    buried = Tombstone.objects.filter(in_catalog_id=located.catalog.id, found_at__gte=asked_at, kind=kind)
     return set(buried.values_list("full_name", flat=True))

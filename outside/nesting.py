@@ -81,16 +81,16 @@ def foreign_place(actor: Actor, catalog: Located, provider: Provider, path: Hier
 # Names that cannot stay apart
 
 
-def _names(actor: Actor, found: Located, provider: Provider) -> tuple[list[str], str]:
+def _names(actor: Actor, catalog: Located, provider: Provider) -> tuple[list[str], str]:
     """The names there: asked for now, else as they were when last seen."""
     names: list[str] = []
     try:
-        for page in pages(actor, found, provider, "list_schemas"):
+        for page in pages(actor, catalog, provider, "list_schemas"):
             names += [mirror.provider_levels(remote)[0] for remote in page]
             if len(names) > MOST:
                 return names[:MOST], f"Only the first {MOST:,} schemas were looked at."
     except ProviderUnavailable as failure:
-        known = mirror.of_schemas(found.id)
+        known = mirror.of_schemas(catalog.id)
         names = [row.levels[0] for row in known.only("wire_name")]
         return names, f"{provider.label} was not asked, so this is about what it last said. {failure.message}"
     return names, ""

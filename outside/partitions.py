@@ -32,21 +32,22 @@ SLOT = "partition"
 
 def listed(actor: Actor, table: ExternalTable) -> Iterator[dict[str, Any]]:
     """The partitions as the native wire has them."""
-    where = _where(table.found)
-    for page in pages(actor, table.found, table.provider, "list_partitions", **where):
+    where = _where(table.located)
+    for page in pages(actor, table.located, table.provider, "list_partitions", **where):
         yield from (table.provider.partitions.show(table.definition, each.definition) for each in page)
 
 
 def names(actor: Actor, table: ExternalTable) -> list[str]:
-    where = _where(table.found)
+    where = _where(table.located)
     return [
-        each.name for page in pages(actor, table.found, table.provider, "list_partitions", **where) for each in page
+        each.name for page in pages(actor, table.located, table.provider, "list_partitions", **where) for each in page
     ]
 
 
 def loaded(actor: Actor, table: ExternalTable, name: str) -> dict[str, Any]:
     """Raises NotFound."""
-    there = Remote(**ask(actor, table.found, table.provider, "load_partition", **_where(table.found), partition=name))
+    where = _where(table.located)
+    there = Remote(**ask(actor, table.located, table.provider, "load_partition", **where, partition=name))
     return table.provider.partitions.show(table.definition, there.definition)
 
 
@@ -54,7 +55,7 @@ def add(actor: Actor, table: ExternalTable, asked: IdentityPartition) -> dict[st
     require_values(asked.properties, kind=PARTITION)
     definition = table.provider.partitions.draft(table.definition, asked)
     name, place = definition["name"], definition.get("location")
-    ground.require_new(actor, table.found, table.provider, _locations_of(table), [place] if place else [])
+    ground.require_new(actor, table.located, table.provider, _locations_of(table), [place] if place else [])
     intent = _carry(actor, table, "add_partition", name, definition=definition)
     return table.provider.partitions.show(table.definition, intent.steps[-1]["result"]["definition"])
 
@@ -72,7 +73,7 @@ def drop(actor: Actor, table: ExternalTable, name: str) -> str | None:
 
 def _carry(actor: Actor, table: ExternalTable, verb: str, name: str, **arguments: Any) -> Intent:
     def decide(actor: Actor) -> Draft:
-        fresh = again(actor, table.found, operations.ALTER_TABLE)
+        fresh = again(actor, table.located, operations.ALTER_TABLE)
         return Draft(
             id=new_id(),
             verb=verb,
@@ -84,7 +85,7 @@ def _carry(actor: Actor, table: ExternalTable, verb: str, name: str, **arguments
             arguments={"id": fresh.id, "partition": name},
         )
 
-    return intents.carry(actor, decide, holds=lambda: hold_each([(table.found, Lock.CHANGES)]))
+    return intents.carry(actor, decide, holds=lambda: hold_each([(table.located, Lock.CHANGES)]))
 
 
 def _short(name: str) -> str:
@@ -92,24 +93,24 @@ def _short(name: str) -> str:
     return name if len(name) <= 255 else hashlib.sha256(name.encode()).hexdigest()
 
 
-def _where(found: Located) -> dict[str, Any]:
-    return {"schema": levels_of(found.above()) or [], "table": mirror.wire_name_at(found.id)}
+def _where(located: Located) -> dict[str, Any]:
+    return {"schema": levels_of(located.above()) or [], "table": mirror.wire_name_at(located.id)}
 
 
 def _note(actor: Actor, intent: Intent) -> None:
-    found = by_id(intent.arguments["id"])
-    if found is not None:
+    located = by_id(intent.arguments["id"])
+    if located is not None:
         fact = "table.partition_added" if intent.verb == "add_partition" else "table.partition_dropped"
         details: dict[str, Any] = {"partition": intent.arguments["partition"]}
         if why := files_kept(intent):
             details["files_kept"] = why
-        record(event(actor, fact, found, **details))
+        record(event(actor, fact, located, **details))
 
 
 def _may_still(actor: Actor, intent: Intent) -> None:
-    found = by_id(intent.arguments["id"])
-    if found is not None:
-        again(actor, found, operations.ALTER_TABLE)
+    located = by_id(intent.arguments["id"])
+    if located is not None:
+        again(actor, located, operations.ALTER_TABLE)
 
 
 for _verb in ("add_partition", "drop_partition"):

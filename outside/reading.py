@@ -28,10 +28,10 @@ LOOKS = 10  # at most in one request, for what a listing left out
 MANY = 1_000  # that are looked through for those
 
 
-def catalog_of(found: Located) -> Located:
-    while found.kind != Kind.CATALOG:
-        found = found.above()
-    return found
+def catalog_of(located: Located) -> Located:
+    while located.kind != Kind.CATALOG:
+        located = located.above()
+    return located
 
 
 def listed_since(container_id: int, catalog_id: int, provider: Provider, force: bool) -> datetime | None:
@@ -95,54 +95,54 @@ def _note_listing(container_id: int, taken_at: datetime | None) -> None:
         Listing.objects.update_or_create(pk=container_id, defaults={"taken_at": taken_at})
 
 
-def kept_of(found: Located) -> Mirror:
+def mirror_of(located: Located) -> Mirror:
     """What the system last said of a schema or table. Raises NotFound where it was dropped meanwhile."""
-    kept = Mirror.objects.select_related("securable").filter(pk=found.id).first()
-    if kept is None:
-        raise found.missing()
-    return kept
+    mirrored = Mirror.objects.select_related("securable").filter(pk=located.id).first()
+    if mirrored is None:
+        raise located.missing()
+    return mirrored
 
 
-def current(actor: Actor, found: Located, provider: Provider, *, force: bool = False) -> Mirror:
+def current(actor: Actor, located: Located, provider: Provider, *, force: bool = False) -> Mirror:
     """What the system says of a schema or table, asked now unless its last answer is recent enough.
 
     Raises NotFound where it is gone there, having buried it here.
     """
-    kept = kept_of(found)
-    if not force and provider.freshness and kept.version:
-        oldest = _oldest(found.catalog.id, provider)
-        walked = _walked_since(found.catalog.id, oldest)
-        if walked and walked > kept.taken_at:
-            kept.taken_at = walked
-        if kept.taken_at >= oldest:
-            return kept
+    mirrored = mirror_of(located)
+    if not force and provider.freshness and mirrored.version:
+        oldest = _oldest(located.catalog.id, provider)
+        walked = _walked_since(located.catalog.id, oldest)
+        if walked and walked > mirrored.taken_at:
+            mirrored.taken_at = walked
+        if mirrored.taken_at >= oldest:
+            return mirrored
     taken_at = timezone.now()
-    remote = fetch(actor, found, provider, kept)
-    if provider.freshness or (remote.identity, remote.version) != (kept.identity, kept.version):
-        if found.kind == Kind.SCHEMA:
-            meet_schemas(catalog_of(found), provider, [remote], taken_at, stamp=True)
+    remote = fetch(actor, located, provider, mirrored)
+    if provider.freshness or (remote.identity, remote.version) != (mirrored.identity, mirrored.version):
+        if located.kind == Kind.SCHEMA:
+            meet_schemas(catalog_of(located), provider, [remote], taken_at, stamp=True)
         else:
-            mirror.meet_tables(found.above(), [remote], taken_at, stamp=True)
-        here = Mirror.objects.filter(pk=found.id).values_list("identity", flat=True).first()
+            mirror.meet_tables(located.above(), [remote], taken_at, stamp=True)
+        here = Mirror.objects.filter(pk=located.id).values_list("identity", flat=True).first()
         if here is None or mirror.is_another(here, remote):  # another object has its name now, met or not yet
-            raise found.missing()
-    kept.identity, kept.version, kept.definition, kept.taken_at = (
+            raise located.missing()
+    mirrored.identity, mirrored.version, mirrored.definition, mirrored.taken_at = (
         *(remote.identity, remote.version, remote.definition),
         taken_at,
     )
-    return kept
+    return mirrored
 
 
-def fetch(actor: Actor, found: Located, provider: Provider, kept: Mirror) -> Remote:
+def fetch(actor: Actor, located: Located, provider: Provider, mirrored: Mirror) -> Remote:
     """The object as it is now. Raises NotFound where it is gone, having buried it here."""
     asked_at = timezone.now()
     try:
-        if found.kind == Kind.SCHEMA:
-            return load(actor, found, provider, kept.levels)
-        return _load_table(actor, found.above(), provider, kept.wire_name)
+        if located.kind == Kind.SCHEMA:
+            return load(actor, located, provider, mirrored.levels)
+        return _load_table(actor, located.above(), provider, mirrored.wire_name)
     except NotFound:
-        _bury(kept.securable, provider, asked_at)
-        raise found.missing() from None
+        _bury(mirrored.securable, provider, asked_at)
+        raise located.missing() from None
 
 
 def _load_table(actor: Actor, schema: Located, provider: Provider, name: str) -> Remote:

@@ -51,15 +51,15 @@ def start(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = Fal
     """A run, which a worker or the server's own thread begins at once; the one that is under way, if there is one."""
 
     def locate(actor: Actor) -> Locks:
-        found = find(actor, Address(metalake=metalake, catalog=catalog))
-        policy.require(actor, operations.REFRESH_CATALOG, found)
-        require_enabled(found)
-        if not store_for(found, Kind.CATALOG).is_mirrored:
+        located = find(actor, Address(metalake=metalake, catalog=catalog))
+        policy.require(actor, operations.REFRESH_CATALOG, located)
+        require_enabled(located)
+        if not store_for(located, Kind.CATALOG).is_mirrored:
             raise Unsupported("This catalog is kept here; there is nothing to refresh.", kind=Kind.CATALOG)
-        return [(found, Lock.HANGS)]
+        return [(located, Lock.HANGS)]
 
-    def act(actor: Actor, found: Located) -> RefreshRun:
-        return begin(found.id, actor.name, accept_drops=accept_drops)
+    def act(actor: Actor, located: Located) -> RefreshRun:
+        return begin(located.id, actor.name, accept_drops=accept_drops)
 
     return write_to(actor, locate, act, kind=Kind.CATALOG)
 
@@ -115,15 +115,15 @@ def speed(run: RefreshRun) -> tuple[float, int | None]:
 
 def runs_of(actor: Actor, metalake: str, catalog: str, limit: int = 20) -> list[RefreshRun]:
     """The latest first."""
-    found = find(actor, Address(metalake=metalake, catalog=catalog))
-    policy.require(actor, operations.REFRESH_CATALOG, found)
-    return list(RefreshRun.objects.filter(in_catalog_id=found.id).order_by("-started_at")[:limit])
+    located = find(actor, Address(metalake=metalake, catalog=catalog))
+    policy.require(actor, operations.REFRESH_CATALOG, located)
+    return list(RefreshRun.objects.filter(in_catalog_id=located.id).order_by("-started_at")[:limit])
 
 
 def run_of(actor: Actor, metalake: str, catalog: str, run_id: str) -> RefreshRun:
-    found = find(actor, Address(metalake=metalake, catalog=catalog))
-    policy.require(actor, operations.REFRESH_CATALOG, found)
-    run = RefreshRun.objects.filter(in_catalog_id=found.id, pk=run_id).first() if run_id.isdecimal() else None
+    located = find(actor, Address(metalake=metalake, catalog=catalog))
+    policy.require(actor, operations.REFRESH_CATALOG, located)
+    run = RefreshRun.objects.filter(in_catalog_id=located.id, pk=run_id).first() if run_id.isdecimal() else None
     if run is None:
         raise NotFound(f"Catalog {catalog} has no refresh {run_id}.")
     return run
@@ -137,7 +137,7 @@ def cancel(actor: Actor, metalake: str, catalog: str, run_id: str) -> RefreshRun
     return run
 
 
-def carry_on(run_id: int, told: Callable[[RefreshRun], None] | None = None) -> RefreshRun | None:
+def carry_on(run_id: int, report: Callable[[RefreshRun], None] | None = None) -> RefreshRun | None:
     """Take a run that nobody works on and bring it to its end; None where somebody does, or it has ended.
 
     `told` is called after each page. Raises nothing that the outside system does: the run keeps it.
@@ -149,7 +149,7 @@ def carry_on(run_id: int, told: Callable[[RefreshRun], None] | None = None) -> R
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA mmap_size=0")  # a walk comes by every page once: mapped, all would stay in memory
     try:
-        _walk(run, told or (lambda run: None))
+        _walk(run, report or (lambda run: None))
         _finish(run, RefreshRun.State.DONE, "")
     except TakenOver:
         log.info("refresh %s was stopped, or another process goes on with it", run_id)
@@ -181,7 +181,7 @@ def _take(run_id: int) -> RefreshRun | None:
     return run
 
 
-def _walk(run: RefreshRun, told: Callable[[RefreshRun], None]) -> None:
+def _walk(run: RefreshRun, report: Callable[[RefreshRun], None]) -> None:
     catalog = by_id(run.in_catalog_id)
     if catalog is None:
         raise NotFound("The catalog was dropped.", kind=Kind.CATALOG)
@@ -190,10 +190,10 @@ def _walk(run: RefreshRun, told: Callable[[RefreshRun], None]) -> None:
     run.seen = run.counted
     listed: set[str] = set()
     if provider.keeps_outside(Kind.SCHEMA):
-        listed = _schemas(run, actor, catalog, provider, told)
+        listed = _schemas(run, actor, catalog, provider, report)
     for name in _names_to_compare(catalog, provider, listed):
         if name > run.after:
-            _tables(run, actor, _schema(catalog, provider, name), provider, told)
+            _tables(run, actor, _schema(catalog, provider, name), provider, report)
             run.after, run.counted = name, run.seen
             _save(run, "after", "counted")
     if provider.keeps_outside(Kind.SCHEMA):
@@ -201,7 +201,7 @@ def _walk(run: RefreshRun, told: Callable[[RefreshRun], None]) -> None:
 
 
 def _schemas(
-    run: RefreshRun, actor: Actor, catalog: Located, provider: Provider, told: Callable[[RefreshRun], None]
+    run: RefreshRun, actor: Actor, catalog: Located, provider: Provider, report: Callable[[RefreshRun], None]
 ) -> set[str]:
     """What the system calls its schemas, which are met here."""
     listed: set[str] = set()
@@ -209,7 +209,7 @@ def _schemas(
     for page in pages(actor, catalog, provider, "list_schemas"):
         tally = meet_schemas(catalog, provider, page, asked_at)
         listed |= {schema.name for schema in page}
-        _count(run, tally, told, again=bool(run.after))
+        _count(run, tally, report, again=bool(run.after))
     return listed
 
 
@@ -235,7 +235,7 @@ def _tables(
     actor: Actor,
     schema: Located | None,
     provider: Provider,
-    told: Callable[[RefreshRun], None],
+    report: Callable[[RefreshRun], None],
 ) -> None:
     """Nothing for a schema whose name cannot be one here, or that went away since it was listed."""
     levels = levels_of(schema) if schema is not None else None
@@ -246,7 +246,7 @@ def _tables(
     try:
         for page in pages(actor, schema, provider, "list_tables", schema=levels, whole=True):
             names |= mirror.table_names(page)
-            _count(run, mirror.meet_tables(schema, page, asked_at), told)
+            _count(run, mirror.meet_tables(schema, page, asked_at), report)
     except NotFound:
         return
     known = mirror.of_tables(schema.id)
@@ -283,7 +283,7 @@ def _accepts_drops(run: RefreshRun) -> bool:
     return RefreshRun.objects.filter(pk=run.pk, accept_drops=True).exists()
 
 
-def _count(run: RefreshRun, tally: Tally, told: Callable[[RefreshRun], None], *, again: bool = False) -> None:
+def _count(run: RefreshRun, tally: Tally, report: Callable[[RefreshRun], None], *, again: bool = False) -> None:
     """Add up what a page came to; a page that is walked again counts only what it changed."""
     for one in tally.passed_over:
         log.info("refresh %s passes over %s", run.pk, one)
@@ -291,7 +291,7 @@ def _count(run: RefreshRun, tally: Tally, told: Callable[[RefreshRun], None], *,
         if not (again and name in ("seen", "skipped")):
             setattr(run, name, getattr(run, name) + value)
     _save(run, *tally.counts())
-    told(run)
+    report(run)
 
 
 def _save(run: RefreshRun, *fields: str) -> None:

@@ -34,38 +34,38 @@ from providers.answers import Remote
 from providers.base import Provider
 
 
-def rename(actor: Actor, found: Located, target: Address, *, iceberg: bool = False) -> None:
+def rename(actor: Actor, table: Located, target: Address, *, iceberg: bool = False) -> None:
     """To another name, or another schema of the catalog, as far as the system can.
 
     The other schema's place is made first where it only led to others. Raises NotFound of a table that `loaded` hides.
     """
     # Before the target is looked for, so that whether it exists is told only to who may move the table.
-    elsewhere = _is_elsewhere(found, target)
-    again(actor, found, operations.MOVE_TABLE if elsewhere else operations.ALTER_TABLE)
+    elsewhere = _is_elsewhere(table, target)
+    again(actor, table, operations.MOVE_TABLE if elsewhere else operations.ALTER_TABLE)
     finding.find_schema(actor, target)
-    provider, place, meant = provider_at(found), None, found.above()
+    provider, place, meant = provider_at(table), None, table.above()
     if elsewhere:
         meant = home = lookup.find(actor, target.of_schema())
         policy.require(actor, operations.CREATE_TABLE, home)
         place = place_to_make(actor, home, provider)
         if place is None:
             asked_now(actor, home)
-    kept = current(actor, found, provider, force=True)
-    require_shown(found, provider, kept, iceberg)
+    mirrored = current(actor, table, provider, force=True)
+    require_shown(table, provider, mirrored, iceberg)
     name = provider.names.folded(target.leaf or "")
     check_segment(name, Kind.TABLE)
-    remote = Remote(kept.wire_name, kept.definition, kept.identity, kept.version)
+    remote = Remote(mirrored.wire_name, mirrored.definition, mirrored.identity, mirrored.version)
 
     def decide(actor: Actor) -> Draft:
         home = lookup.find(actor, target.of_schema())
         if home.id != meant.id:
             raise home.missing()
-        fresh = _allowed_again(actor, found, home)
+        fresh = _allowed_again(actor, table, home)
         naming.require_free_for_rename(fresh, home, name)
         return _renaming(actor, provider, fresh, remote, home, place, name)
 
-    held = [(meant, Lock.MOVES), (found.above(), Lock.MOVES), (found, Lock.CHANGES)]
-    intents.carry(actor, decide, holds=partial(hold_each, held))
+    locks = [(meant, Lock.MOVES), (table.above(), Lock.MOVES), (table, Lock.CHANGES)]
+    intents.carry(actor, decide, holds=partial(hold_each, locks))
 
 
 def _allowed_again(actor: Actor, table: Located, home: Located) -> Located:
@@ -100,40 +100,40 @@ def _renaming(
     )
 
 
-def _is_elsewhere(found: Located, target: Address) -> bool:
+def _is_elsewhere(table: Located, target: Address) -> bool:
     """Whether the target names another schema than the table's own."""
     try:
-        return chains.path_in(found, target.schema or "") != found.path
+        return chains.path_in(table, target.schema or "") != table.path
     except (Invalid, Unsupported):
         return True
 
 
 def _publish_rename(actor: Actor, intent: Intent) -> None:
     """The same row under its new name: grants, owner and history stay with it."""
-    found, home = by_id(intent.arguments["id"]), by_id(intent.arguments["home_id"])
-    if found is None or home is None:
+    table, home = by_id(intent.arguments["id"]), by_id(intent.arguments["home_id"])
+    if table is None or home is None:
         raise NotFound(f"{intent.full_name} does not exist.", kind=Kind.TABLE)
     name, now = intent.arguments["name"], timezone.now()
-    Securable.objects.filter(pk=found.id).update(
+    Securable.objects.filter(pk=table.id).update(
         name=name,
         parent_id=home.id,
-        lineage=f"{home.lineage}/{found.id}",
+        lineage=f"{home.lineage}/{table.id}",
         last_modifier=actor.name,
         last_modified_time=now,
     )
     answer = next(each["result"] for each in intent.steps if each["result"] and each["verb"] != "create_schema")
-    mirror.keep(found.id, home.catalog.id, name, Remote(**answer), now)
+    mirror.store_answer(table.id, home.catalog.id, name, Remote(**answer), now)
     publish_place(intent, home)
-    facts = [stands(Securable.objects.get(pk=found.id))]
-    full_name, was = [*home.full_name, name], dotted(found.full_name)
-    record(event_of(actor, "table.renamed", Kind.TABLE, found.id, full_name, home.metalake.id, facts, was=was))
+    facts = [stands(Securable.objects.get(pk=table.id))]
+    full_name, was = [*home.full_name, name], dotted(table.full_name)
+    record(event_of(actor, "table.renamed", Kind.TABLE, table.id, full_name, home.metalake.id, facts, was=was))
 
 
 def _may_still_rename(actor: Actor, intent: Intent) -> None:
-    found = by_id(intent.arguments["id"])
-    if found is None:
+    table = by_id(intent.arguments["id"])
+    if table is None:
         raise NotFound(f"{intent.full_name} does not exist.", kind=Kind.TABLE)
-    policy.require(actor, operations.MOVE_TABLE if intent.arguments["moves"] else operations.ALTER_TABLE, found)
+    policy.require(actor, operations.MOVE_TABLE if intent.arguments["moves"] else operations.ALTER_TABLE, table)
 
 
 intents.register("rename_table", Work(_publish_rename, _may_still_rename))

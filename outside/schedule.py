@@ -58,9 +58,9 @@ def keep(row: Catalog) -> None:
     ending = f" ({row.pk})"  # names are unique
     full_name = f"{row.parent.name}.{row.name}" if row.parent else row.name
     name = f"refresh {full_name}"[: LONGEST_NAME - len(ending)] + ending
-    kept = {"name": name, "interval": interval, "crontab": None, "enabled": row.enabled}
-    if not tasks.update(**kept):
-        PeriodicTask.objects.create(task=TASK, args=_arguments(row.pk), **kept)
+    fields = {"name": name, "interval": interval, "crontab": None, "enabled": row.enabled}
+    if not tasks.update(**fields):
+        PeriodicTask.objects.create(task=TASK, args=_arguments(row.pk), **fields)
 
 
 def forget_gone() -> None:

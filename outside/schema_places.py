@@ -52,4 +52,4 @@ def publish_place(intent: Intent, home: Located) -> None:
     for each in intent.steps:
         if each["verb"] == "create_schema":
             name = mirror.wire_name(each["arguments"]["schema"])
-            mirror.keep(home.id, home.catalog.id, name, Remote(**each["result"]), timezone.now())
+            mirror.store_answer(home.id, home.catalog.id, name, Remote(**each["result"]), timezone.now())

@@ -29,7 +29,7 @@ from outside import intents, mirror, nesting
 from outside.calls import pages
 from outside.intents import Draft, Work, step
 from outside.mirror_schemas import meet_schemas
-from outside.reading import LOOKS, bury_if_gone, catalog_of, current, kept_of, listed_since, settled
+from outside.reading import LOOKS, bury_if_gone, catalog_of, current, listed_since, mirror_of, settled
 from outside.work import again, alteration, alteration_work, drop_work, files_kept, names_on, retried
 from providers.answers import Remote
 from providers.base import Provider
@@ -66,39 +66,39 @@ def _missing(catalog: Located, names: set[str]) -> set[int]:
 
 
 def loaded(
-    actor: Actor, found: Located, *, force: bool = False, as_published: bool = False
+    actor: Actor, schema: Located, *, force: bool = False, as_published: bool = False
 ) -> tuple[Schema, datetime | None]:
     """The row with the comment and properties that the system has, and as of when. Raises NotFound where it is gone.
 
     A schema that is only a step to others is known to us alone. Just after a write, what it published is shown: asking
     once more might fail, and the write has not.
     """
-    row = row_of(Schema, found)
-    if not Mirror.objects.filter(pk=found.id).exists():
+    row = row_of(Schema, schema)
+    if not Mirror.objects.filter(pk=schema.id).exists():
         return row, None
-    provider = provider_at(found)
-    kept = kept_of(found) if as_published else current(actor, found, provider, force=force)
-    shown = provider.schemas.show(kept.definition)
+    provider = provider_at(schema)
+    mirrored = mirror_of(schema) if as_published else current(actor, schema, provider, force=force)
+    shown = provider.schemas.show(mirrored.definition)
     row.comment, row.properties = shown["comment"], shown["properties"]
-    return row, kept.taken_at
+    return row, mirrored.taken_at
 
 
-def as_remote(actor: Actor, found: Located, *, refresh: bool) -> Remote:
+def as_remote(actor: Actor, schema: Located, *, refresh: bool) -> Remote:
     """As the system last described the schema, or with `refresh` describes it now.
 
     Of one that only leads to others, what it would be there. With `refresh` NotFound is raised of such a one, where it
     is gone there, and where another has its name.
     """
     if refresh:
-        kept = current(actor, found, provider_at(found), force=True)
+        mirrored = current(actor, schema, provider_at(schema), force=True)
     else:
-        there = Mirror.objects.filter(pk=found.id).first()
+        there = Mirror.objects.filter(pk=schema.id).first()
         if there is None:
-            provider = provider_at(found)
-            name = mirror.wire_name(provider.names.levels_of(found.path))
+            provider = provider_at(schema)
+            name = mirror.wire_name(provider.names.levels_of(schema.path))
             return Remote(name, provider.schemas.draft(None, {}), kind=Kind.SCHEMA)
-        kept = there
-    return Remote(kept.wire_name, kept.definition, kept.identity, kept.version, kind=Kind.SCHEMA)
+        mirrored = there
+    return Remote(mirrored.wire_name, mirrored.definition, mirrored.identity, mirrored.version, kind=Kind.SCHEMA)
 
 
 def create(actor: Actor, ident: Address, comment: str | None, properties: dict[str, str]) -> Located:
@@ -106,7 +106,7 @@ def create(actor: Actor, ident: Address, comment: str | None, properties: dict[s
     _require_unspelt(actor, ident)
     _require_place(actor, chains.catalog_at(actor, ident), properties.get("location"))
 
-    held: list[int] = []
+    locked_id: int | None = None
 
     def way(actor: Actor) -> Chain:
         catalog = chains.catalog_at(actor, ident)
@@ -114,13 +114,14 @@ def create(actor: Actor, ident: Address, comment: str | None, properties: dict[s
         return chains.may_create(actor, catalog, ident.schema or "")
 
     def holds() -> None:
+        nonlocal locked_id
         parent = way(actor).parent
         hold_each([(parent, Lock.MOVES)])
-        held[:] = [parent.id]
+        locked_id = parent.id
 
     def decide(actor: Actor) -> Draft:
         chain = way(actor)
-        if [chain.parent.id] != held:
+        if chain.parent.id != locked_id:
             raise Stale
         catalog = chain.catalog
         provider, marker = provider_at(catalog), new_id()
@@ -150,8 +151,8 @@ def _require_unspelt(actor: Actor, ident: Address) -> None:
     provider, asked_at = provider_at(catalog), timezone.now()
     if there := nesting.foreign_place(actor, catalog, provider, path):
         meet_schemas(catalog, provider, [there], asked_at)
-        said = f"Schema {path.logical()} already exists: {provider.label} has it as {there.name}."
-        raise AlreadyExists(said, kind=Kind.SCHEMA)
+        message = f"Schema {path.logical()} already exists: {provider.label} has it as {there.name}."
+        raise AlreadyExists(message, kind=Kind.SCHEMA)
 
 
 def _require_place(actor: Actor, catalog: Located, location: str | None) -> None:
@@ -159,12 +160,12 @@ def _require_place(actor: Actor, catalog: Located, location: str | None) -> None
     provider = provider_at(catalog)
     if not (location and provider.schemas.deletes_folders):
         return
-    for kept in mirror.of_schemas(catalog.id).select_related("securable"):
-        if not provider.schemas.overlaps(location, Remote(kept.wire_name, kept.definition, kind=Kind.SCHEMA)):
+    for other in mirror.of_schemas(catalog.id).select_related("securable"):
+        if not provider.schemas.overlaps(location, Remote(other.wire_name, other.definition, kind=Kind.SCHEMA)):
             continue
-        if not bury_if_gone(actor, catalog, provider, kept):
-            said = f"properties.location: {location} overlaps the place of another schema; choose another"
-            raise Invalid(said, kind=Kind.SCHEMA)
+        if not bury_if_gone(actor, catalog, provider, other):
+            message = f"properties.location: {location} overlaps the place of another schema; choose another"
+            raise Invalid(message, kind=Kind.SCHEMA)
 
 
 def _creations(
@@ -197,10 +198,10 @@ def _catalog(intent: Intent) -> Located:
 def _made(intent: Intent) -> Located:
     path = chains.path_in(_catalog(intent), intent.arguments["segments"])
     rows = Schema.objects.filter(in_catalog_id=intent.in_catalog_id, physical_name=path.physical)
-    found = next((found for pk in rows.values_list("pk", flat=True) if (found := by_id(pk))), None)
-    if found is None:
+    schema = next((schema for pk in rows.values_list("pk", flat=True) if (schema := by_id(pk))), None)
+    if schema is None:
         raise NotFound(f"Schema {path.logical()} was made, and dropped meanwhile.", kind=Kind.SCHEMA)
-    return found
+    return schema
 
 
 def _publish_creation(actor: Actor, intent: Intent) -> None:
@@ -215,33 +216,35 @@ def _publish_creation(actor: Actor, intent: Intent) -> None:
     for row in chains.insert(actor, chain, None, {}):
         name = mirror.wire_name(provider.names.levels_of(row.path))
         if name in answers:
-            mirror.keep(row.id, chain.catalog.id, name, Remote(**answers[name]), now)
+            mirror.store_answer(row.id, chain.catalog.id, name, Remote(**answers[name]), now)
 
 
 intents.register("create_schema", Work(_publish_creation, allowed=_chain))
 
 
-def alter(actor: Actor, found: Located, alteration: Alteration) -> dict[str, str]:
+def alter(actor: Actor, schema: Located, alteration: Alteration) -> dict[str, str]:
     """The schema's properties as they were before."""
-    again(actor, found, operations.ALTER_SCHEMA)
-    provider = provider_at(found)
+    again(actor, schema, operations.ALTER_SCHEMA)
+    provider = provider_at(schema)
 
     def attempt() -> dict[str, str]:
-        if not Mirror.objects.filter(pk=found.id).exists():
+        if not Mirror.objects.filter(pk=schema.id).exists():
             raise Unsupported(
-                f"Schema {found.path.logical()} only leads to others; it has no properties.", kind="schema"
+                f"Schema {schema.path.logical()} only leads to others; it has no properties.", kind="schema"
             )
-        kept = current(actor, found, provider, force=True)
-        row, shown = row_of(Schema, found), provider.schemas.show(kept.definition)
+        mirrored = current(actor, schema, provider, force=True)
+        row, shown = row_of(Schema, schema), provider.schemas.show(mirrored.definition)
         row.comment, row.properties = shown["comment"], dict(shown["properties"])
         before = dict(row.properties)
         fields = alteration.apply_to(row)
-        places.require_choice(actor, found, before, row.properties)
+        places.require_choice(actor, schema, before, row.properties)
         if fields:
             made = changes.of_schema(before, row.properties, (shown["comment"], row.comment))
-            expected = provider.schemas.altered(kept.definition, made)
-            draft = partial(_alteration, found=found, kept=kept, made=made, expected=expected, fields=sorted(fields))
-            intents.carry(actor, draft, holds=partial(hold_each, [(found, Lock.CHANGES)]))
+            expected = provider.schemas.altered(mirrored.definition, made)
+            draft = partial(
+                _alteration, schema=schema, mirrored=mirrored, made=made, expected=expected, fields=sorted(fields)
+            )
+            intents.carry(actor, draft, holds=partial(hold_each, [(schema, Lock.CHANGES)]))
         return before
 
     return retried(attempt)
@@ -249,18 +252,18 @@ def alter(actor: Actor, found: Located, alteration: Alteration) -> dict[str, str
 
 def _alteration(
     actor: Actor,
-    found: Located,
-    kept: Mirror,
+    schema: Located,
+    mirrored: Mirror,
     made: list[dict[str, Any]],
     expected: dict[str, Any],
     fields: list[str],
 ) -> Draft:
-    fresh, marker = again(actor, found, operations.ALTER_SCHEMA), new_id()
+    fresh, marker = again(actor, schema, operations.ALTER_SCHEMA), new_id()
     call = step(
         "alter_schema",
-        schema=kept.levels,
+        schema=mirrored.levels,
         changes=made,
-        version=kept.version,
+        version=mirrored.version,
         expected=expected,
         marker=str(marker),
     )
@@ -270,25 +273,25 @@ def _alteration(
 intents.register("alter_schema", alteration_work(operations.ALTER_SCHEMA))
 
 
-def drop(actor: Actor, found: Located, *, cascade: bool) -> str | None:
+def drop(actor: Actor, schema: Located, *, cascade: bool) -> str | None:
     """Refused while it holds anything, here or there, seen or unseen; cascade is for flat catalogs only.
 
     What was dropped outside and is still a row here holds nothing: the system itself is asked. Returns why files of its
     tables stay that the system would have deleted.
     """
-    again(actor, found, operations.DROP_SCHEMA)
-    chains.check_cascade(found, cascade)
-    provider, steps, gone = provider_at(found), [], list[int]()
+    again(actor, schema, operations.DROP_SCHEMA)
+    chains.check_cascade(schema, cascade)
+    provider, steps, gone = provider_at(schema), [], list[int]()
     if not cascade:
-        _bury_gone_schemas(actor, found, provider)
-    if Mirror.objects.filter(pk=found.id).exists():
-        kept = current(actor, found, provider, force=True)  # never a namesake made outside
+        _bury_gone_schemas(actor, schema, provider)
+    if Mirror.objects.filter(pk=schema.id).exists():
+        mirrored = current(actor, schema, provider, force=True)  # never a namesake made outside
         if not cascade:
-            gone = _tables_gone(actor, found, provider, kept.levels)
-        steps = [step("drop_schema", schema=kept.levels, identity=kept.identity, cascade=cascade)]
+            gone = _tables_gone(actor, schema, provider, mirrored.levels)
+        steps = [step("drop_schema", schema=mirrored.levels, identity=mirrored.identity, cascade=cascade)]
 
     def decide(actor: Actor) -> Draft:
-        fresh = again(actor, found, operations.DROP_SCHEMA)
+        fresh = again(actor, schema, operations.DROP_SCHEMA)
         for each in steps:
             each["arguments"]["by_owner"] = places.chooses(actor, fresh)
         if not cascade and Securable.objects.filter(parent_id=fresh.id).exclude(pk__in=gone).exists():
@@ -306,35 +309,35 @@ def drop(actor: Actor, found: Located, *, cascade: bool) -> str | None:
             arguments={"id": fresh.id, "details": {"cascade": cascade}},
         )
 
-    return files_kept(intents.carry(actor, decide, holds=partial(hold_each, [(found, Lock.MOVES)])))
+    return files_kept(intents.carry(actor, decide, holds=partial(hold_each, [(schema, Lock.MOVES)])))
 
 
-def _bury_gone_schemas(actor: Actor, found: Located, provider: Provider) -> None:
+def _bury_gone_schemas(actor: Actor, schema: Located, provider: Provider) -> None:
     """Raise NotEmpty where the schema leads to another that is there, or is known to us alone."""
-    inside = Schema.objects.filter(parent_id=found.id)
+    inside = Schema.objects.filter(parent_id=schema.id)
     mirrors = {row.pk: row for row in Mirror.objects.select_related("securable").filter(pk__in=inside.values("pk"))}
     for pk in inside.values_list("pk", flat=True):
-        if pk not in mirrors or not bury_if_gone(actor, found, provider, mirrors[pk]):
-            raise _not_empty(found)
+        if pk not in mirrors or not bury_if_gone(actor, schema, provider, mirrors[pk]):
+            raise _not_empty(schema)
 
 
-def _tables_gone(actor: Actor, found: Located, provider: Provider, levels: list[str]) -> list[int]:
+def _tables_gone(actor: Actor, schema: Located, provider: Provider, levels: list[str]) -> list[int]:
     """The rows of tables of which the system has none; they go with the schema. Raises NotEmpty where it has any.
 
     A listing may not know yet what was just made, so the newest are asked for by name.
     """
-    if any(page for page in pages(actor, found, provider, "list_tables", schema=levels)):
-        raise _not_empty(found)
-    rows = Mirror.objects.filter(securable__parent_id=found.id, securable__slot=Slot.TABULAR)
+    if any(page for page in pages(actor, schema, provider, "list_tables", schema=levels)):
+        raise _not_empty(schema)
+    rows = Mirror.objects.filter(securable__parent_id=schema.id, securable__slot=Slot.TABULAR)
     gone = list(rows.order_by("-securable__create_time", "-pk").values_list("pk", flat=True))
-    for kept in Mirror.objects.select_related("securable").defer("definition").filter(pk__in=gone[:LOOKS]):
-        if not bury_if_gone(actor, found, provider, kept):
-            raise _not_empty(found)
+    for mirrored in Mirror.objects.select_related("securable").defer("definition").filter(pk__in=gone[:LOOKS]):
+        if not bury_if_gone(actor, schema, provider, mirrored):
+            raise _not_empty(schema)
     return gone
 
 
-def _not_empty(found: Located) -> NotEmpty:
-    return NotEmpty(f"Schema {found.path.logical()} is not empty.", kind=Kind.SCHEMA)
+def _not_empty(schema: Located) -> NotEmpty:
+    return NotEmpty(f"Schema {schema.path.logical()} is not empty.", kind=Kind.SCHEMA)
 
 
 intents.register("drop_schema", drop_work(operations.DROP_SCHEMA))

@@ -180,7 +180,7 @@ class OutsideTables(TableStore):
     def load(self, actor: Actor, table: Located, *, refresh: bool = False, as_published: bool = False) -> TableRecord:
         entry = tables.loaded(actor, table, force=refresh, as_published=as_published)
         location = entry.provider.pointers.location(entry.definition)
-        return TableRecord(entry.found, location, taken_at=entry.taken_at, entry=entry)
+        return TableRecord(entry.located, location, taken_at=entry.taken_at, entry=entry)
 
     def require_there(self, actor: Actor, table: Located, *, iceberg: bool) -> None:
         tables.loaded(actor, table, iceberg=iceberg)

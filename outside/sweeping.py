@@ -18,7 +18,7 @@ from outside import intents, steps
 
 log = logging.getLogger(__name__)
 
-KEPT = timedelta(days=7)
+RETENTION = timedelta(days=7)
 SWEEPERS = 8  # catalogs that are swept at once
 TURN = 30.0  # seconds after which a catalog that is slow to settle leaves its place to another
 ROUND = 10.0  # seconds that a sweep waits for catalogs that are slow to settle
@@ -37,21 +37,21 @@ def sweep() -> int:
     _swept.update(catalogs)
     turns = [_sweepers.submit(_sweep_catalog, catalog, started) for catalog in catalogs]
     ended, _ = wait(turns, ROUND)
-    Intent.objects.filter(ended_at__lt=started - KEPT, lease_until=None).delete()
+    Intent.objects.filter(ended_at__lt=started - RETENTION, lease_until=None).delete()
     return sum(turn.result() for turn in ended)
 
 
 def _sweep_catalog(catalog_id: int, before: datetime) -> int:
-    taken, until = 0, time.monotonic() + TURN
+    count, until = 0, time.monotonic() + TURN
     try:
         while time.monotonic() < until and (intent := _claim(catalog_id, before)) is not None:
-            taken += 1
+            count += 1
             steps.point("claimed")
             try:
                 intents.carry_on(intent)
             except DatabaseError:
                 log.exception("intent %s is left to the next round", intent.pk)
-        return taken
+        return count
     finally:
         _swept.discard(catalog_id)
         connection.close()
@@ -96,13 +96,13 @@ def retry(intent: Intent) -> None:
 
 def give_up_by_operator(intent: Intent, operator: str) -> None:
     """A word that an undecided intent is over: its names are free, and what it left outside stays there."""
-    taken = intents.take(undecided(), intent.pk, intent.fence, state=Intent.State.UNDOING)
-    if taken is None:
+    leased = intents.take(undecided(), intent.pk, intent.fence, state=Intent.State.UNDOING)
+    if leased is None:
         return
-    said = taken.error or errors.as_json(Conflict(f"{operator} gave it up.", kind="catalog"))
-    for each in taken.steps:
+    error = leased.error or errors.as_json(Conflict(f"{operator} gave it up.", kind="catalog"))
+    for each in leased.steps:
         is_begun = each["status"] in steps.BEGUN
         each.update(late=False, status=steps.LEFT if is_begun else each["status"])
-    taken.error = said
-    steps.save(taken, steps=taken.steps, error=said)
-    intents.abort(taken)
+    leased.error = error
+    steps.save(leased, steps=leased.steps, error=error)
+    intents.abort(leased)

@@ -28,7 +28,7 @@ from metalake.names import dotted
 from outside import ground, intents, mirror
 from outside.calls import levels_of, pages
 from outside.intents import Draft, step
-from outside.reading import current, kept_of, listed_since, settled
+from outside.reading import current, listed_since, mirror_of, settled
 from outside.work import again, alteration, alteration_work, drop_work, files_kept, names_on, retried
 from providers.answers import METADATA_FILE, Remote
 from providers.base import Provider
@@ -38,14 +38,14 @@ from providers.base import Provider
 class ExternalTable:
     """A table as its own system has it, and when that was asked."""
 
-    found: Located
+    located: Located
     provider: Provider
     definition: dict[str, Any]
     taken_at: datetime
 
     @property
     def published(self) -> Located:
-        return self.found
+        return self.located
 
     def shown(self) -> dict[str, Any]:
         """The native wire's table without its name and audit."""
@@ -89,82 +89,82 @@ def _fetch_names(actor: Actor, schema: Located, provider: Provider, levels: list
 def _shown(schema: Located, provider: Provider, iceberg: bool) -> set[str]:
     """By what is known of them: a table that was only listed so far is shown, and found out when it is loaded."""
     rows = mirror.of_tables(schema.id)
-    said, unsaid = rows.exclude(formats=""), rows.filter(formats="")
+    with_formats, without_formats = rows.exclude(formats=""), rows.filter(formats="")
     shows = provider.tables.shows
-    listed = (Remote(name, {}, formats=formats) for name, formats in said.values_list("wire_name", "formats"))
+    listed = (Remote(name, {}, formats=formats) for name, formats in with_formats.values_list("wire_name", "formats"))
     shown = {table.name for table in listed if (not iceberg or METADATA_FILE in table.formats) and shows(table)}
     return shown | {
         name
-        for name, definition in unsaid.values_list("wire_name", "definition").iterator()
+        for name, definition in without_formats.values_list("wire_name", "definition").iterator()
         if not definition
         or (shows(Remote(name, definition)) and not (iceberg and provider.pointers.location(definition) is None))
     }
 
 
 def loaded(
-    actor: Actor, found: Located, *, force: bool = False, as_published: bool = False, iceberg: bool = False
+    actor: Actor, table: Located, *, force: bool = False, as_published: bool = False, iceberg: bool = False
 ) -> ExternalTable:
     """Raises NotFound where it is gone there, hidden by the catalog's settings or, with `iceberg`, of another format.
 
     Just after a write, what it published is shown: asking once more might fail, and the write has not.
     """
-    provider = provider_at(found)
-    kept = kept_of(found) if as_published else current(actor, found, provider, force=force)
-    require_shown(found, provider, kept, iceberg)
-    return ExternalTable(found, provider, kept.definition, kept.taken_at)
+    provider = provider_at(table)
+    mirrored = mirror_of(table) if as_published else current(actor, table, provider, force=force)
+    require_shown(table, provider, mirrored, iceberg)
+    return ExternalTable(table, provider, mirrored.definition, mirrored.taken_at)
 
 
-def require_shown(found: Located, provider: Provider, kept: Mirror, iceberg: bool) -> None:
+def require_shown(table: Located, provider: Provider, mirrored: Mirror, iceberg: bool) -> None:
     """Raise NotFound of a table that the catalog's settings hide or, with `iceberg`, that is in another format."""
-    is_shown = provider.tables.shows(Remote(kept.wire_name, kept.definition))
-    if not is_shown or (iceberg and provider.pointers.location(kept.definition) is None):
-        raise found.missing()
+    is_shown = provider.tables.shows(Remote(mirrored.wire_name, mirrored.definition))
+    if not is_shown or (iceberg and provider.pointers.location(mirrored.definition) is None):
+        raise table.missing()
 
 
-def alter(actor: Actor, found: Located, updates: Sequence[Any]) -> None:
-    again(actor, found, operations.ALTER_TABLE)
-    provider = provider_at(found)
+def alter(actor: Actor, table: Located, updates: Sequence[Any]) -> None:
+    again(actor, table, operations.ALTER_TABLE)
+    provider = provider_at(table)
 
     def attempt() -> None:
-        kept = current(actor, found, provider, force=True)
-        meant = keeping(updates, lambda: provider.tables.show(kept.definition)["properties"])
-        expected = provider.tables.altered(kept.definition, meant)
-        if expected != kept.definition:
-            before, after = (provider.tables.named_places(each) for each in (kept.definition, expected))
-            ground.require_new(actor, found, provider, before, after)
+        mirrored = current(actor, table, provider, force=True)
+        meant = keeping(updates, lambda: provider.tables.show(mirrored.definition)["properties"])
+        expected = provider.tables.altered(mirrored.definition, meant)
+        if expected != mirrored.definition:
+            before, after = (provider.tables.named_places(each) for each in (mirrored.definition, expected))
+            ground.require_new(actor, table, provider, before, after)
             draft = partial(
                 _alteration,
-                found=found,
-                kept=kept,
+                table=table,
+                mirrored=mirrored,
                 changes=as_json(meant),
                 expected=expected,
                 actions=sorted({update.action for update in updates}),
             )
-            intents.carry(actor, draft, holds=_holding(found))
+            intents.carry(actor, draft, holds=_holding(table))
 
     retried(attempt)
 
 
-def _holding(found: Located) -> Callable[[], None]:
+def _holding(table: Located) -> Callable[[], None]:
     """What a write to a table waits for: nothing else is put into its schema, and it stays where it is."""
-    return partial(hold_each, [(found.above(), Lock.MOVES), (found, Lock.CHANGES)])
+    return partial(hold_each, [(table.above(), Lock.MOVES), (table, Lock.CHANGES)])
 
 
 def _alteration(
     actor: Actor,
-    found: Located,
-    kept: Mirror,
+    table: Located,
+    mirrored: Mirror,
     changes: list[dict[str, Any]],
     expected: dict[str, Any],
     actions: list[str],
 ) -> Draft:
-    fresh, marker = again(actor, found, operations.ALTER_TABLE), new_id()
+    fresh, marker = again(actor, table, operations.ALTER_TABLE), new_id()
     call = step(
         "alter_table",
         schema=levels_of(fresh.above()),
-        table=kept.wire_name,
+        table=mirrored.wire_name,
         changes=changes,
-        version=kept.version,
+        version=mirrored.version,
         expected=expected,
         marker=str(marker),
         by_owner=places.chooses(actor, fresh),
@@ -175,15 +175,15 @@ def _alteration(
 intents.register("alter_table", alteration_work(operations.ALTER_TABLE))
 
 
-def drop(actor: Actor, found: Located, *, purge: bool, iceberg: bool = False) -> str | None:
+def drop(actor: Actor, table: Located, *, purge: bool, iceberg: bool = False) -> str | None:
     """Why its files stay that the system would have deleted. Raises NotFound of a table that `loaded` hides."""
-    again(actor, found, operations.DROP_TABLE)
-    provider = provider_at(found)
-    kept = current(actor, found, provider, force=True)  # never a namesake made outside, which nobody here may drop
-    require_shown(found, provider, kept, iceberg)
+    again(actor, table, operations.DROP_TABLE)
+    provider = provider_at(table)
+    mirrored = current(actor, table, provider, force=True)  # never a namesake made outside, which nobody here may drop
+    require_shown(table, provider, mirrored, iceberg)
 
     def decide(actor: Actor) -> Draft:
-        fresh = again(actor, found, operations.DROP_TABLE)
+        fresh = again(actor, table, operations.DROP_TABLE)
         levels = levels_of(fresh.above())
         return Draft(
             id=new_id(),
@@ -195,8 +195,8 @@ def drop(actor: Actor, found: Located, *, purge: bool, iceberg: bool = False) ->
                 step(
                     "drop_table",
                     schema=levels,
-                    table=kept.wire_name,
-                    identity=kept.identity,
+                    table=mirrored.wire_name,
+                    identity=mirrored.identity,
                     purge=purge,
                     by_owner=places.chooses(actor, fresh),
                 )
@@ -204,7 +204,7 @@ def drop(actor: Actor, found: Located, *, purge: bool, iceberg: bool = False) ->
             arguments={"id": fresh.id, "details": {"purge": purge}},
         )
 
-    return files_kept(intents.carry(actor, decide, holds=_holding(found)))
+    return files_kept(intents.carry(actor, decide, holds=_holding(table)))
 
 
 intents.register("drop_table", drop_work(operations.DROP_TABLE))

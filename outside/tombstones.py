@@ -19,7 +19,7 @@ from metalake.models import Securable, below
 from metalake.names import dotted
 from outside.calls import system_actor
 
-KEPT = timedelta(hours=24)
+RETENTION = timedelta(hours=24)
 
 
 def bury(securable_id: int, *, steps_stay: bool = False) -> int:
@@ -28,37 +28,37 @@ def bury(securable_id: int, *, steps_stay: bool = False) -> int:
     With `steps_stay`, a schema that leads to others is not removed: only its own place and its tables are no more.
     In the caller's transaction; returns how many objects went.
     """
-    found = by_id(securable_id)
-    if found is None:
+    located = by_id(securable_id)
+    if located is None:
         return 0
-    inside = Securable.objects.filter(parent_id=found.id)
-    if steps_stay and found.kind == Kind.SCHEMA and inside.filter(slot=Slot.SCHEMA).exists():
+    inside = Securable.objects.filter(parent_id=located.id)
+    if steps_stay and located.kind == Kind.SCHEMA and inside.filter(slot=Slot.SCHEMA).exists():
         tables = list(inside.filter(slot=Slot.TABULAR).values_list("pk", flat=True))
-        Mirror.objects.filter(pk=found.id).delete()
-        record(_dropped(found, []))
+        Mirror.objects.filter(pk=located.id).delete()
+        record(_dropped(located, []))
         return sum(bury(table) for table in tables)
-    under = Securable.objects.select_related("owner_user", "owner_group").filter(Q(pk=found.id) | below(found.lineage))
-    rows = {row.pk: row for row in under}
+    with_below = Securable.objects.filter(Q(pk=located.id) | below(located.lineage))
+    rows = {row.pk: row for row in with_below.select_related("owner_user", "owner_group")}
     grants = _grants_on(list(rows))
     Tombstone.objects.bulk_create(
         Tombstone(
-            in_catalog_id=found.catalog.id,
+            in_catalog_id=located.catalog.id,
             kind=row.kind,
-            full_name=dotted(_lineage_of(found, row, rows).full_name)[:2048],
+            full_name=dotted(_lineage_of(located, row, rows).full_name)[:2048],
             securable_id=row.pk,
             owner=str(row.owner_user or row.owner_group),
             grants=grants.get(row.pk, []),
         )
         for row in rows.values()
     )
-    remove(found)
-    record(_dropped(found, [gone(found.id)]))
+    remove(located)
+    record(_dropped(located, [gone(located.id)]))
     return len(rows)
 
 
-def _dropped(found: Located, facts: list[list[Any]]) -> Event:
-    name, full_name = f"{found.kind}.dropped_outside", found.full_name
-    return event_of(system_actor(), name, found.kind, found.id, full_name, found.metalake.id, facts)
+def _dropped(located: Located, facts: list[list[Any]]) -> Event:
+    name, full_name = f"{located.kind}.dropped_outside", located.full_name
+    return event_of(system_actor(), name, located.kind, located.id, full_name, located.metalake.id, facts)
 
 
 def _lineage_of(top: Located, row: Securable, rows: dict[int, Securable]) -> Located:
@@ -68,14 +68,14 @@ def _lineage_of(top: Located, row: Securable, rows: dict[int, Securable]) -> Loc
 
 
 def _grants_on(ids: list[int]) -> dict[int, list[dict[str, Any]]]:
-    held: dict[int, list[dict[str, Any]]] = {}
+    by_object: dict[int, list[dict[str, Any]]] = {}
     grants = Grant.objects.filter(content_object_id__in=ids).select_related("permission", "group__role")
     for grant in grants:
-        said = {"role": grant.group.role.name, "privilege": grant.permission.codename, "effect": grant.effect}
-        held.setdefault(grant.content_object_id, []).append(said)
-    return held
+        described = {"role": grant.group.role.name, "privilege": grant.permission.codename, "effect": grant.effect}
+        by_object.setdefault(grant.content_object_id, []).append(described)
+    return by_object
 
 
 def clear() -> int:
     """Forget what was buried over a day ago."""
-    return Tombstone.objects.filter(found_at__lt=timezone.now() - KEPT).delete()[0]
+    return Tombstone.objects.filter(found_at__lt=timezone.now() - RETENTION).delete()[0]

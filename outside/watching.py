@@ -91,35 +91,35 @@ class Watch:
         return self.is_running or bool(self.under_way)
 
 
-def may_watch(actor: Actor, found: Located) -> bool:
+def may_watch(actor: Actor, catalog: Located) -> bool:
     """Whether this is an outside catalog of the actor's."""
-    return _is_mirrored(found) and policy.permits(actor, operations.REFRESH_CATALOG, found)
+    return _is_mirrored(catalog) and policy.permits(actor, operations.REFRESH_CATALOG, catalog)
 
 
-def watch(actor: Actor, found: Located) -> Watch:
+def watch(actor: Actor, catalog: Located) -> Watch:
     """Raises NotFound, Forbidden, and NotFound for a catalog that is kept here."""
-    policy.require(actor, operations.REFRESH_CATALOG, found)
-    _require_external(found)
-    runs = RefreshRun.objects.filter(in_catalog_id=found.id)
+    policy.require(actor, operations.REFRESH_CATALOG, catalog)
+    _require_external(catalog)
+    runs = RefreshRun.objects.filter(in_catalog_id=catalog.id)
     done = runs.filter(state=RefreshRun.State.DONE).order_by("-started_at")
-    dropped = Tombstone.objects.filter(in_catalog_id=found.id).order_by("-found_at", "full_name")
-    live = Intent.objects.filter(in_catalog_id=found.id, state__in=Intent.LIVE).order_by("created_at")
+    dropped = Tombstone.objects.filter(in_catalog_id=catalog.id).order_by("-found_at", "full_name")
+    live = Intent.objects.filter(in_catalog_id=catalog.id, state__in=Intent.LIVE).order_by("created_at")
     writes = list(live.defer("arguments", "steps")[:MANY])
     return Watch(
-        health=health_of(found.id),
-        timetable=_timetable(found.id),
+        health=health_of(catalog.id),
+        timetable=_timetable(catalog.id),
         runs=list(runs.order_by("-started_at")[:SHOWN]),
         as_of=done.values_list("started_at", flat=True).first(),
         dropped=list(dropped[:MANY]),
         dropped_count=dropped.count(),
         under_way=[intent for intent in writes if intent.state != Intent.State.STUCK],
         stuck=[intent for intent in writes if intent.state == Intent.State.STUCK],
-        looked_for=list(_looked_for(found).defer("arguments", "steps")[:MANY]),
+        looked_for=list(_looked_for(catalog).defer("arguments", "steps")[:MANY]),
     )
 
 
-def _looked_for(found: Located) -> QuerySet[Intent]:
-    late = sweeping.looking().filter(in_catalog_id=found.id).exclude(state=Intent.State.STUCK)
+def _looked_for(catalog: Located) -> QuerySet[Intent]:
+    late = sweeping.looking().filter(in_catalog_id=catalog.id).exclude(state=Intent.State.STUCK)
     return late.order_by("created_at")
 
 
@@ -150,50 +150,52 @@ def _timetable(catalog_id: int) -> Timetable | None:
     return Timetable(every, timezone.now() + timedelta(seconds=seconds))
 
 
-def _require_external(found: Located) -> None:
-    if not _is_mirrored(found):
+def _require_external(catalog: Located) -> None:
+    if not _is_mirrored(catalog):
         raise NotFound("There is no such outside catalog.", kind=Kind.CATALOG)
 
 
-def _is_mirrored(found: Located) -> bool:
-    return found.kind == Kind.CATALOG and store_for(found, Kind.CATALOG).is_mirrored
+def _is_mirrored(catalog: Located) -> bool:
+    return catalog.kind == Kind.CATALOG and store_for(catalog, Kind.CATALOG).is_mirrored
 
 
 # Writes that need somebody's word
 
-Decision = Callable[[Intent, str], None]
+
+@dataclass(frozen=True)
+class Decision:
+    """What becomes of an undecided write: `apply` takes the intent and who decided; `event` records it."""
+
+    event: str
+    apply: Callable[[Intent, str], None]
 
 
-def retry(actor: Actor, found: Located, intent_id: int) -> None:
+RETRIED = Decision("intent.retried", lambda intent, by: sweeping.retry(intent))
+GIVEN_UP = Decision("intent.given_up", sweeping.give_up_by_operator)
+
+
+def retry(actor: Actor, catalog: Located, intent_id: int) -> None:
     """Have an undecided write tried again within a round. Raises NotFound, Forbidden."""
-    _decide(actor, found, intent_id, retried)
+    _decide(actor, catalog, intent_id, RETRIED)
 
 
-def give_up(actor: Actor, found: Located, intent_id: int) -> None:
+def give_up(actor: Actor, catalog: Located, intent_id: int) -> None:
     """End an undecided write: its names are free, what it left outside stays. Raises NotFound, Forbidden."""
-    _decide(actor, found, intent_id, given_up)
+    _decide(actor, catalog, intent_id, GIVEN_UP)
 
 
-def retried(intent: Intent, by: str) -> None:
-    sweeping.retry(intent)
-
-
-def given_up(intent: Intent, by: str) -> None:
-    sweeping.give_up_by_operator(intent, by)
-
-
-def _decide(actor: Actor, found: Located, intent_id: int, decision: Decision) -> None:
+def _decide(actor: Actor, catalog: Located, intent_id: int, decision: Decision) -> None:
     def act(actor: Actor) -> None:
-        fresh = by_id(found.id)
+        fresh = by_id(catalog.id)
         if fresh is None:
-            raise found.missing()
+            raise catalog.missing()
         policy.require(actor, operations.REFRESH_CATALOG, fresh)
         intent = sweeping.undecided().filter(in_catalog_id=fresh.id, pk=intent_id).first()
         if intent is None:
             raise NotFound("There is no write that waits for a decision; it has been settled since.")
         _take_down(actor, fresh, intent, decision)
 
-    write(actor, act, holds=partial(hold_each, [(found, Lock.HANGS)]), kind=Kind.CATALOG)
+    write(actor, act, holds=partial(hold_each, [(catalog, Lock.HANGS)]), kind=Kind.CATALOG)
 
 
 def decide_all(operator: Actor, rows: Iterable[Intent], decision: Decision) -> int:
@@ -202,9 +204,9 @@ def decide_all(operator: Actor, rows: Iterable[Intent], decision: Decision) -> i
     def act(operator: Actor) -> int:
         decided = 0
         for intent in sweeping.undecided().filter(pk__in=chosen):
-            found = by_id(intent.in_catalog_id)
-            if found is not None:
-                _take_down(operator, found, intent, decision)
+            catalog = by_id(intent.in_catalog_id)
+            if catalog is not None:
+                _take_down(operator, catalog, intent, decision)
                 decided += 1
         return decided
 
@@ -212,7 +214,6 @@ def decide_all(operator: Actor, rows: Iterable[Intent], decision: Decision) -> i
     return write(operator, act, holds=None, kind=Kind.CATALOG)  # by their ids
 
 
-def _take_down(actor: Actor, found: Located, intent: Intent, decision: Decision) -> None:
-    decision(intent, actor.name)
-    name = f"intent.{decision.__name__}"
-    record(event(actor, name, found, intent=str(intent.pk), verb=intent.verb, target=intent.full_name))
+def _take_down(actor: Actor, catalog: Located, intent: Intent, decision: Decision) -> None:
+    decision.apply(intent, actor.name)
+    record(event(actor, decision.event, catalog, intent=str(intent.pk), verb=intent.verb, target=intent.full_name))

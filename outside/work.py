@@ -21,7 +21,7 @@ from metalake.kinds import slot_of
 from metalake.lineage import Located
 from metalake.models import Securable
 from outside import mirror
-from outside.intents import Draft, Held, Name, Work
+from outside.intents import Draft, Name, NameReserved, Work
 from providers.answers import FILES_LEFT, Remote
 
 T = TypeVar("T")
@@ -34,45 +34,44 @@ def retried(attempt: Callable[[], T]) -> T:
         try:
             return attempt()
         except Conflict as conflict:
-            if not left or isinstance(conflict, Held):
+            if not left or isinstance(conflict, NameReserved):
                 raise
     raise AssertionError("the last attempt returns or raises")
 
 
-def names_on(found: Located) -> list[Name]:
+def names_on(located: Located) -> list[Name]:
     """The schemas and the table on a lineage by their names, outermost first."""
-    return [
-        (above.id, slot_of(node.kind), node.name) for above, node in zip(found.nodes[1:], found.nodes[2:], strict=False)
-    ]
+    pairs = zip(located.nodes[1:], located.nodes[2:], strict=False)
+    return [(above.id, slot_of(node.kind), node.name) for above, node in pairs]
 
 
-def again(actor: Actor, found: Located, operation: Operation) -> Located:
+def again(actor: Actor, located: Located, operation: Operation) -> Located:
     """The same object as it is now, if it still has its names and the actor may do this to it.
 
     Raises NotFound where it was renamed, moved or dropped since it was found.
     """
-    fresh = by_id(found.id)
-    if fresh is None or fresh.full_name != found.full_name or fresh.metalake.name != found.metalake.name:
-        raise found.missing()
+    fresh = by_id(located.id)
+    if fresh is None or fresh.full_name != located.full_name or fresh.metalake.name != located.metalake.name:
+        raise located.missing()
     policy.require(actor, operation, fresh)
     require_enabled(fresh)
     return fresh
 
 
 def _target(intent: Intent) -> Located:
-    found = by_id(intent.arguments["id"])
-    if found is None:
+    located = by_id(intent.arguments["id"])
+    if located is None:
         raise NotFound(f"{intent.full_name} does not exist.", kind=intent.verb.rpartition("_")[2])
-    return found
+    return located
 
 
 def _alteration(actor: Actor, intent: Intent, fact: str) -> None:
     """An alteration that was made there is so, whatever has become of the rights of who asked for it."""
-    found = _target(intent)
-    name = Mirror.objects.values_list("wire_name", flat=True).get(pk=found.id)
-    mirror.keep(found.id, found.catalog.id, name, Remote(**intent.steps[-1]["result"]), timezone.now())
-    save(row_of(Securable, found), actor, [])
-    record(event(actor, f"{found.kind}.{fact}", found, **intent.arguments["details"]))
+    located = _target(intent)
+    name = Mirror.objects.values_list("wire_name", flat=True).get(pk=located.id)
+    mirror.store_answer(located.id, located.catalog.id, name, Remote(**intent.steps[-1]["result"]), timezone.now())
+    save(row_of(Securable, located), actor, [])
+    record(event(actor, f"{located.kind}.{fact}", located, **intent.arguments["details"]))
 
 
 def files_kept(intent: Intent) -> str | None:
@@ -82,11 +81,11 @@ def files_kept(intent: Intent) -> str | None:
 
 
 def _drop(actor: Actor, intent: Intent) -> None:
-    found, why = _target(intent), files_kept(intent)
-    reserved.keep_outside(found, with_managed=bool(why))
-    remove(found)
+    located, why = _target(intent), files_kept(intent)
+    reserved.keep_outside(located, with_managed=bool(why))
+    remove(located)
     details = intent.arguments["details"] | ({"files_kept": why} if why else {})
-    record(event(actor, f"{found.kind}.dropped", found, [gone(found.id)], **details))
+    record(event(actor, f"{located.kind}.dropped", located, [gone(located.id)], **details))
 
 
 def alteration(

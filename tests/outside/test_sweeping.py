@@ -179,7 +179,7 @@ def test_what_ended_long_ago_is_forgotten(bench: Bench) -> None:
     bench.make_schema("sales")
     bench.make_schema("flights")
     old = Intent.objects.earliest("created_at")
-    Intent.objects.filter(pk=old.pk).update(ended_at=timezone.now() - sweeping.KEPT - timedelta(minutes=1))
+    Intent.objects.filter(pk=old.pk).update(ended_at=timezone.now() - sweeping.RETENTION - timedelta(minutes=1))
     sweeping.sweep()
     assert Intent.objects.get().pk != old.pk
 
