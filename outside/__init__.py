@@ -1,1 +1,1 @@
-"""Schemas and tables that lie in another system: read through, mirrored, written by intents."""
+"""Schemas and tables of outside systems: read there, mirrored as rows here, written by intents."""

@@ -1,4 +1,4 @@
-"""What is kept of outside systems as operators see it, and the writes that wait for their word."""
+"""Admin pages for the rows about outside systems, and for writes that wait for an operator's decision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from outside import watching
 
 @admin.register(Intent)
 class IntentAdmin(ReadOnlyAdmin):
-    """Writes to outside systems; one that is stuck waits for a word. Its calls' arguments are not shown."""
+    """Writes to outside systems; an operator decides about stuck ones. The arguments of calls are not shown."""
 
     list_display = ("full_name", "verb", "state", "in_catalog", "actor_name", "created_at", "attempts", "last_failure")
     list_filter = ("state", "verb")
@@ -51,7 +51,7 @@ class IntentAdmin(ReadOnlyAdmin):
 
 @admin.register(Reservation)
 class ReservationAdmin(ReadOnlyAdmin):
-    """Names that a live write holds."""
+    """Names that live writes have reserved."""
 
     list_display = ("name", "slot", "intent")
     list_select_related = ("intent",)
@@ -71,7 +71,7 @@ class RefreshRunAdmin(ReadOnlyAdmin):
 
 @admin.register(Tombstone)
 class TombstoneAdmin(ReadOnlyAdmin):
-    """What was dropped outside in the last day."""
+    """Objects that were dropped outside in the last day."""
 
     list_display = ("full_name", "kind", "in_catalog", "owner", "found_at")
     list_filter = ("kind",)
@@ -81,7 +81,7 @@ class TombstoneAdmin(ReadOnlyAdmin):
 
 @admin.register(Mirror)
 class MirrorAdmin(ReadOnlyAdmin):
-    """When an outside object was last seen otherwise than before; its definition is shown to who may load it."""
+    """When each outside object last changed; its definition is shown only on the pages, to who may load the object."""
 
     list_display = ("securable", "in_catalog", "version", "taken_at")
     list_select_related = ("securable", "in_catalog")

@@ -1,4 +1,4 @@
-"""Asking an outside system on somebody's behalf: here, or by a worker where a broker is set."""
+"""Read from an outside system on behalf of an actor: in this process, or by a worker if a broker is set."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from providers.verbs import READS
 
 SYSTEM = "metalake"
 BY_WORKER = remote.TOTAL + 5  # seconds that a worker may take with a call
-PATIENCE = 90  # seconds that a walk waits for an outside system that throttles, or for its turn
+PATIENCE = 90  # seconds that a walk waits while the outside system is busy
 
 
 def system_actor() -> Actor:
-    """Who notices what happened outside, and goes on with what a crash left."""
+    """The actor of changes that are noticed outside, and of work that is resumed after a crash."""
     return Actor(NOBODY, SYSTEM, snapshot.latest())
 
 
 def ask(actor: Actor, located: Located, provider: Provider, verb: str, **arguments: Any) -> Any:
     """The answer to a read as JSON. Raises what the verb raises, and ProviderUnavailable.
 
-    Nobody waits for what the system itself asks for, so that waits while it is told to come back later.
+    A read of the system actor, for which no request waits, is retried for PATIENCE seconds while the system is busy.
     """
     until = time.monotonic() + (PATIENCE if actor.id == NOBODY else 0)
     while True:
@@ -57,19 +57,19 @@ def _ask_once(actor: Actor, located: Located, provider: Provider, verb: str, arg
 
 
 def levels_of(schema: Located) -> Levels | None:
-    """What the system of its tables calls a schema; None for one that only leads to others."""
+    """The levels of a schema in its tables' system; None for a schema that exists only here, as a step to others."""
     return store_for(schema, Kind.SCHEMA).levels(schema)
 
 
 def load(actor: Actor, located: Located, provider: Provider, schema: list[str], table: str | None = None) -> Remote:
-    """A schema, or a table of it, as it is now. Raises NotFound."""
+    """A schema, or a table in it, as its system has it now. Raises NotFound."""
     if table is None:
         return Remote(**ask(actor, located, provider, "load_schema", schema=schema))
     return Remote(**ask(actor, located, provider, "load_table", schema=schema, table=table))
 
 
 def pages(actor: Actor, located: Located, provider: Provider, verb: str, **arguments: Any) -> Iterator[list[Remote]]:
-    """A listing, page by page; the next one is asked for while the caller is at work on this one."""
+    """A listing, page by page; the next page is fetched while the caller works on this one."""
 
     def fetch(page: str | None) -> tuple[list[Remote], str | None]:
         answer = ask(actor, located, provider, verb, page=page, **arguments)
@@ -91,7 +91,7 @@ def pages(actor: Actor, located: Located, provider: Provider, verb: str, **argum
 
 
 def answer(catalog_id: int, who: dict[str, Any], verb: str, arguments: dict[str, Any]) -> Any:
-    """Make a read that a message asks for, if who asks still sees the catalog. Raises Forbidden."""
+    """Make a read for a message, if its sender still sees the catalog. Raises Forbidden, NotFound."""
     located = by_id(catalog_id)
     if located is None:
         raise NotFound("The catalog does not exist.", kind=Kind.CATALOG)

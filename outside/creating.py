@@ -1,4 +1,4 @@
-"""Tables that are made in an outside system by intents."""
+"""Make tables in an outside system by intents."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from providers.base import Provider
 
 
 def create(actor: Actor, ident: Address, home: Located, asked: CreateTableRequest) -> Located:
-    """Make a table as the native wire describes it."""
+    """Make a table from a native create request."""
     return make(actor, ident, home, lambda provider, schema: provider.tables.draft(schema, asked))
 
 
 def make(actor: Actor, ident: Address, home: Located, defined: Callable[[Provider, Remote], NewTable]) -> Located:
-    """Make a table outside as `defined` for its schema there, which is made first where it only led to others."""
+    """Make the table that `defined` returns for its outside schema, after making that schema if it exists only here."""
     provider = provider_at(home)
     name = provider.names.folded(ident.leaf or "")
     check_segment(name, Kind.TABLE)
@@ -67,7 +67,7 @@ def make(actor: Actor, ident: Address, home: Located, defined: Callable[[Provide
 
 
 def _creation(home: Located, name: str, place: Remote | None, arguments: dict[str, Any]) -> Draft:
-    """The intent to make a table, and before it the schema's `place` where it has none."""
+    """The draft of the intent to make a table, and before it the outside schema `place` if that does not exist yet."""
     marker = new_id()
     first, on_the_way = making(place, home, marker)
     return Draft(

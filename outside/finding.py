@@ -1,4 +1,4 @@
-"""Looking for what only another system knows yet: it becomes a row when somebody who may see it asks."""
+"""Look for outside objects without a row; such an object gets its row when an actor who may see it asks for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from outside.mirror_schemas import meet_schemas
 
 
 def meet_schema(actor: Actor, catalog: Located, name: SchemaName) -> bool:
-    """Whether the schema is there, and has a row now. Asked only for who could load it if it were."""
+    """Look for a schema outside and make its row; whether it exists. Only for an actor who could load it."""
     try:
         path = chains.path_in(catalog, name)
     except (Invalid, Unsupported):
@@ -42,7 +42,7 @@ def meet_schema(actor: Actor, catalog: Located, name: SchemaName) -> bool:
 
 
 def meet_table(actor: Actor, schema: Located, name: str) -> bool:
-    """The same for a table of a schema; one that the catalog's settings hide is not there."""
+    """As `meet_schema`, for a table; a table that the catalog's settings hide counts as missing."""
     if not policy.permits(actor, operations.LOAD_TABLE, _as_if(schema, Kind.TABLE)):
         return False
     provider = provider_at(schema)
@@ -62,7 +62,7 @@ def meet_table(actor: Actor, schema: Located, name: str) -> bool:
 
 
 def _as_if(container: Located, kind: Kind, path: HierarchicalSchema | None = None) -> Located:
-    """The lineage that an object below would have, owned as what is found outside is: by the catalog's owner."""
+    """The lineage that an outside object below would have, with the catalog's owner as its owner."""
     owner = container.catalog
     node = Node(0, kind, path.leaf if path else "", owner.owner_user_id, owner.owner_group_id)
     return container.below(node)

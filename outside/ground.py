@@ -1,4 +1,4 @@
-"""Where tables of an outside system may lie that name their place: as tables of ours do, and not in other schemas'."""
+"""Where an outside table may lie if its creator chooses the place: as managed tables do, and not in other schemas."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from providers.base import Provider
 def require_named(
     actor: Actor, schema: Located, there: Remote, provider: Provider, named: Sequence[str]
 ) -> Ground | None:
-    """Raise Forbidden for a place that is not on the ground of the schema's tables, or reserved for somebody else.
+    """Raise Forbidden for a place outside the ground of the schema's tables, or reserved for another owner.
 
-    Returns the ground that the actor is kept to; None for who may choose any place.
+    Returns the ground that limits the actor; None for an actor who may choose any place.
     """
     if not named:
         return None
@@ -37,7 +37,7 @@ def require_named(
 
 
 def require_new(actor: Actor, table: Located, provider: Provider, before: Sequence[str], after: Sequence[str]) -> None:
-    """`require_named` for what a table names beside the places that it has."""
+    """`require_named` for the places of a table that are new, compared with those of before."""
     new = [place for place in after if not any(place == other or _lies_in(place, other) for other in before)]
     if new:
         schema = table.above()
@@ -52,7 +52,7 @@ def _lies_in(place: str, other: str) -> bool:
 
 
 def _ground_of(schema: Located, there: Remote, provider: Provider) -> Ground:
-    """What the provider says, but for the places of the catalog's other schemas in it."""
+    """The provider's ground for the schema, without the places of the catalog's other schemas in it."""
     ground = provider.tables.ground(there)
     folders = [*ground.own, *ground.shared]
     others = mirror.of_schemas(schema.catalog.id).exclude(wire_name=there.name)
@@ -62,7 +62,7 @@ def _ground_of(schema: Located, there: Remote, provider: Provider) -> Ground:
 
 
 def _comparable(named: Sequence[str]) -> list[str]:
-    """In the spelling of reservations; one that nobody could name is reserved for none."""
+    """The canonical places; malformed ones are left out, since they are never reserved."""
     comparable = []
     for place in named:
         try:
@@ -73,5 +73,5 @@ def _comparable(named: Sequence[str]) -> list[str]:
 
 
 def with_ground(ground: Ground | None, plan: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The plan of a new table that is made on this ground only, whatever the file says that it is made of."""
+    """The plan of a new table with the ground that it must lie on, since a registered file may name any place."""
     return plan if ground is None or plan is None else plan | {"ground": asdict(ground)}

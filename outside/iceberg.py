@@ -1,6 +1,6 @@
-"""Iceberg tables whose pointer is kept by an outside system: loaded, committed and made there by intents.
+"""Iceberg tables whose pointer is in an outside system: load, commit and make them by intents.
 
-The metadata files are ours to read and write; which of them is the table is the system's to say.
+This server reads and writes the metadata files; the outside system says which of them is current.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from providers.metadata_files import MetadataFiles
 
 
 def record_of(table: ExternalTable) -> TableRecord:
-    """The table with its metadata. Raises NotFound for one in another format, Invalid for one where we may not read."""
+    """The table with its metadata. Raises NotFound for another format, Invalid if its place is not allowed."""
     location = table.provider.pointers.location(table.definition)
     if location is None:
         raise table.located.missing()
@@ -48,8 +48,10 @@ def record_of(table: ExternalTable) -> TableRecord:
 
 
 def native_parts(table: ExternalTable) -> dict[str, Any]:
-    """The native wire's table without its name and audit: what an Iceberg table's metadata says of its columns and
-    layout, which the outside system repeats only in part; where that cannot be read, what it repeats.
+    """The native wire's JSON of a table, without its name and audit information.
+
+    Columns and layout of an Iceberg table come from its metadata or, if that cannot be read, from the outside entry,
+    which repeats only a part of them.
     """
     parts = table.shown()
     if table.provider.pointers.location(table.definition) is None:
@@ -62,7 +64,7 @@ def native_parts(table: ExternalTable) -> dict[str, Any]:
 
 
 def files_of(table: ExternalTable) -> MetadataFiles:
-    """Where the system itself says the table lies is allowed beside what the catalog names."""
+    """The table's metadata files; its location in the outside entry is allowed, beside the catalog's places."""
     place = table.shown()["properties"].get("location")  # as the entry says
     store = table.provider.pointers.files(*([place] if place else []))
     require_unclaimed(table.provider, place)
@@ -70,7 +72,7 @@ def files_of(table: ExternalTable) -> MetadataFiles:
 
 
 def create(actor: Actor, ident: Address, home: Located, draft: TableDraft, *, stage: bool) -> TableRecord:
-    """Make a table; one that is only staged is described and not kept, but for the folder it gets."""
+    """Make a table; with `stage`, only describe it and make its folder."""
 
     def defined(provider: Provider, schema: Remote) -> NewTable:
         name = provider.names.folded(ident.leaf or "")
@@ -86,7 +88,7 @@ def create(actor: Actor, ident: Address, home: Located, draft: TableDraft, *, st
         new = provider.pointers.draft(schema, name, metadata)
         if stage:
             ground.require_named(actor, home, schema, provider, table_locations.effective_locations(metadata))
-            if not draft.location:  # whose a named place is will be asked when the table is made
+            if not draft.location:  # a chosen place is checked, and its folder made, with the table
                 provider.pointers.files(metadata["location"]).make_folders(metadata["location"])
             raise _OnlyStaged(metadata_json.dump(metadata))
         return new
@@ -106,7 +108,7 @@ class _OnlyStaged(Exception):
 
 
 def create_from(actor: Actor, ident: Address, home: Located, metadata: dict[str, Any]) -> TableRecord:
-    """Make a table of metadata that a staged creation has led to."""
+    """Make a table from the metadata at the end of a staged creation."""
 
     def defined(provider: Provider, schema: Remote) -> NewTable:
         name = provider.names.folded(ident.leaf or "")
@@ -117,7 +119,7 @@ def create_from(actor: Actor, ident: Address, home: Located, metadata: dict[str,
 
 
 def register(actor: Actor, ident: Address, home: Located, location: str) -> TableRecord:
-    """Make a table of a metadata file that is there, in a place that the catalog allows."""
+    """Make a table from an existing metadata file, in a place that the catalog allows."""
 
     def defined(provider: Provider, schema: Remote) -> NewTable:
         return provider.pointers.draft(schema, provider.names.folded(ident.leaf or ""), {}, location)
@@ -135,15 +137,15 @@ def _made(actor: Actor, ident: Address, home: Located, defined: Callable[[Provid
 
 
 def point(actor: Actor, table: ExternalTable, store: MetadataFiles, written: str, previous: str) -> bool:
-    """Have its system point the table to a file that was written; False where it points elsewhere by now.
+    """Point the table to a written metadata file, in its system; False if it points elsewhere by now.
 
-    The file is removed unless it may be the table. Raises OutcomeUnknown.
+    The file is removed unless the table may point to it. Raises OutcomeUnknown.
     """
     try:
         holds = partial(hold_each, [(table.located, Lock.CHANGES)])
         intents.carry(actor, lambda actor: _pointing(actor, table, written, previous), holds=holds)
     except (OutcomeUnknown, NotFound):
-        raise  # the file may be the table, under another name or in a catalog that was dropped here
+        raise  # the table may point to the file, under another name or in a catalog that was dropped here
     except Conflict:
         store.discard(written)
         return False

@@ -1,9 +1,9 @@
-"""Writes to a world without transactions: promise, apply, publish or undo, recover.
+"""Writes to systems without transactions: promise, apply, publish or undo, recover.
 
-A write to an outside system is an intent: one transaction promises it and holds its names, calls are made with no lock
-held, and one more transaction publishes rows, owner, audit and event, the only moment at which anything shows. What a
-crash leaves is taken up again by the sweeper (outside/sweeping.py). An answer that is lost is read back, never guessed.
-Whoever lost an intent to another notices by its fence and stops. Why so: docs/decisions/outside-catalogs.md.
+A write to an outside system is an intent. One transaction stores it and reserves its names; then the calls are made,
+without any lock; then another transaction publishes rows, owner, audit and event, and only then the write shows. The
+sweeper resumes what a crash left (outside/sweeping.py). The outcome of a lost answer is read back, never guessed. A
+process whose intent was taken over notices that by the fence, and stops. Reasons: docs/decisions/outside-catalogs.md.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from providers import remote
 
 log = logging.getLogger(__name__)
 
-LATE = timedelta(seconds=2 * remote.TOTAL)  # after which a call that was on its way has arrived
-WAIT = 2.0  # seconds to wait for a name that another write holds
+LATE = timedelta(seconds=2 * remote.TOTAL)  # after this time, a call that was under way has arrived
+WAIT = 2.0  # seconds to wait for a name that another write has reserved
 MAX_ATTEMPTS = 10
 MAX_BACKOFF = timedelta(minutes=5)
 
@@ -47,7 +47,7 @@ Name = tuple[int, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """What is to be promised; `names` are held as (container's id, slot, name)."""
+    """A write to be promised; `names` to reserve are (container's id, slot, name)."""
 
     id: int
     verb: str
@@ -56,13 +56,15 @@ class Draft:
     names: list[Name]
     steps: list[dict[str, Any]]
     arguments: dict[str, Any] = field(default_factory=dict)
-    must_stay: list[Name] = field(default_factory=list)  # nobody may be dropping these
-    must_be_still: list[int] = field(default_factory=list)  # nothing may be on its way into these containers
+    must_stay: list[Name] = field(default_factory=list)  # no other write may have reserved these
+    must_be_still: list[int] = field(default_factory=list)  # no other write may have reserved a name in these
 
 
 @dataclass(frozen=True)
 class Work:
-    """`publish` writes the rows in the last transaction; `allowed` asks the rights again before the first call."""
+    """The functions of a verb: `publish` writes the rows in the last transaction; `allowed` checks the rights again
+    before the first call.
+    """
 
     publish: Callable[[Actor, Intent], object]
     allowed: Callable[[Actor, Intent], object]  # raises
@@ -76,18 +78,18 @@ def register(verb: str, work: Work) -> None:
 
 
 class NameReserved(Conflict):
-    """Another write holds the name."""
+    """Another write has reserved the name."""
 
 
 # Promise
 
 
 def carry(actor: Actor, decide: Callable[[Actor], Draft], *, holds: Callable[[], object]) -> Intent:
-    """Make the write that `decide` drafts, in a transaction that also checks the rights for it.
+    """Make the write that `decide` drafts, in a transaction in which it also checks the rights.
 
-    `holds` waits for whoever writes to the rows that it is about, before `decide` looks at them.
-    Raises what made it fail, undone now or by the sweeper; Held where another write has the name; OutcomeUnknown where
-    the outside system's answer is lost and not yet known, which the sweeper settles.
+    `holds` locks the rows that the write is about, before `decide` reads them. Raises the error that made the write
+    fail, which is undone now or by the sweeper; NameReserved if another write has the name; OutcomeUnknown if the
+    system's answer was lost and cannot be read back yet: the sweeper settles that.
     """
     intent = _promise(actor, decide, holds)
     steps.point("promised")
@@ -161,7 +163,7 @@ def _hand_over(intent: Intent) -> None:
     try:
         workers.settle(intent)
     except OutcomeUnknown:
-        pass  # the row says how far it came
+        pass  # the intent's row has its progress
     except ProviderUnavailable as failure:  # it was not sent
         not_sent = failure
         settle(intent.pk, intent.fence, lambda current: _give_up(current, not_sent))
@@ -171,7 +173,7 @@ def _hand_over(intent: Intent) -> None:
 
 
 def settle(intent_id: int, fence: int, act: Callable[[Intent], None] | None = None) -> bool:
-    """Bring an intent to an end, or as far as it goes now. Whoever comes with an old fence does nothing: False."""
+    """Bring an intent to its end, or as far as possible now. False, and nothing happens, if the fence is old."""
     try:
         live = Intent.objects.filter(state__in=[Intent.State.OPEN, Intent.State.UNDOING])
         intent = take(live, intent_id, fence)
@@ -184,14 +186,14 @@ def settle(intent_id: int, fence: int, act: Callable[[Intent], None] | None = No
 
 
 def take(among: QuerySet[Intent], intent_id: int, fence: int, **fields: Any) -> Intent | None:
-    """The intent under a new fence, which shuts out whoever had it; None where another was faster."""
+    """The intent under a new fence, which stops the process that had it; None if another process was faster."""
     if not leases.take(among, intent_id, fence, LEASE, **fields):
         return None
     return Intent.objects.select_related("in_catalog").filter(pk=intent_id, fence=fence + 1).first()
 
 
 def carry_on(intent: Intent, act: Callable[[Intent], None] | None = None) -> None:
-    """Do what is next, and whatever goes wrong leave the intent so that the sweeper comes back to it."""
+    """Make the next step of an intent; after any failure, leave it so that the sweeper comes back to it."""
     act = act or (_go_forward if intent.state == Intent.State.OPEN else _undo)
     try:
         act(intent)
@@ -223,21 +225,21 @@ def _go_forward(intent: Intent) -> None:
 
 
 def _publish(actor: Actor, intent: Intent) -> None:
-    """Raises what forbids it, and Unsettled where it may be tried again."""
+    """Publish the intent's rows. Raises what forbids it, and Unsettled if a later try may succeed."""
 
     def act(actor: Actor) -> None:
         mine = leases.mine(intent).select_for_update().filter(state=Intent.State.OPEN)
         if not mine.values_list("pk", flat=True):
             raise TakenOver
         steps.point("publishing")
-        intent.reservations.all().delete()  # what is published below is no longer on its way
+        intent.reservations.all().delete()  # the rows published below replace the reservations
         with for_request(intent.request_id):
             _works[intent.verb].publish(actor, intent)
         save(intent, state=Intent.State.COMMITTED, ended_at=timezone.now(), lease_until=None)
         steps.point("committing")
 
     try:
-        # Found by its id: nobody else renames, moves or drops what the intent has the names of.
+        # Without a lock: while its name is reserved, no other write renames, moves or drops the object.
         write(actor, act, holds=None, kind="catalog", waits=False)
     except (Conflict, ProviderUnavailable) as failure:  # others were in the way, or the database
         raise Unsettled(failure.message) from failure
@@ -254,14 +256,14 @@ def _give_up(intent: Intent, reason: MetalakeError) -> None:
 
 
 def _undo(intent: Intent) -> None:
-    """Also of an intent that has ended: a call that was on its way may have arrived since."""
+    """Undo the calls of an intent, even if it has ended: a call that was under way may have arrived since."""
     steps.take_back(intent)
     abort(intent)
     steps.point("aborted")
 
 
 def abort(intent: Intent) -> None:
-    """End what was taken back: its names are free."""
+    """End an intent whose calls are undone, and free its names."""
     leaves = any(each["status"] == steps.LEFT for each in intent.steps)
     state = Intent.State.RESIDUE if leaves else Intent.State.ABORTED
     if intent.ended_at is not None:
@@ -292,14 +294,16 @@ def _aborted(intent: Intent, leaves: bool) -> Event:
 
 
 def _look_once_more(intent: Intent) -> None:
-    """Whoever lost an intent may have had a call on its way: what it made goes even if its intent has ended since."""
+    """Have an ended intent undone once more: the process that lost it may have had a call under way."""
     ended = Intent.objects.filter(pk=intent.pk, state__in=[Intent.State.ABORTED, Intent.State.RESIDUE])
     ended.update(lease_until=timezone.now())
 
 
 def _come_back(intent: Intent, why: str, *, for_good: bool = False) -> None:
-    """After a pause that grows up to MAX_BACKOFF. One that has ended only looks for what came late, and does so until
-    the system answers: that needs nobody's word. One that never can be told waits `for_good` until somebody decides.
+    """Let the sweeper try the intent again after a pause that grows up to MAX_BACKOFF.
+
+    After MAX_ATTEMPTS, or at once with `for_good`, it becomes stuck until an operator decides. An intent that has ended
+    never does: it only looks for calls that arrive late, until the system answers.
     """
     gives_up = (for_good or intent.attempts >= MAX_ATTEMPTS) and intent.ended_at is None
     stuck = {"state": Intent.State.STUCK} if gives_up else {}
@@ -310,5 +314,5 @@ def _come_back(intent: Intent, why: str, *, for_good: bool = False) -> None:
 
 
 def promised_by(intent: Intent) -> Actor:
-    """Who promised it, with the rights they have now."""
+    """The actor who promised the intent, with the rights of now."""
     return actor_from({"id": intent.actor_id, "name": intent.actor_name, **intent.standing})

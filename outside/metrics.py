@@ -1,4 +1,4 @@
-"""What monitors may ask of outside catalogs: looked up in the database whenever they ask."""
+"""Metrics of outside catalogs, read from the database at each scrape."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _STATE = RefreshRun.State
 
 
 class OutsideCatalogs(Collector):
-    """By a catalog's id, as the other metrics of remote calls."""
+    """Refreshes and writes of outside catalogs, labelled by catalog id like the other metrics of remote calls."""
 
     def describe(self) -> list[GaugeMetricFamily]:
-        return []  # so that registering asks nothing of a database that may not be there yet
+        return []  # so that registering needs no database, which may not exist yet
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         try:
@@ -36,7 +36,7 @@ class OutsideCatalogs(Collector):
 
 
 class Breakers(Collector):
-    """Of the systems and storages that this server has called."""
+    """The breakers of the systems and storages that this server has called."""
 
     def describe(self) -> list[GaugeMetricFamily]:
         return []
@@ -50,7 +50,7 @@ class Breakers(Collector):
 
 
 class OutsideNames(Collector):
-    """Which names belong to an id; for scrapers that may know them."""
+    """The names of catalog ids, for scrapers that may know them."""
 
     def describe(self) -> list[GaugeMetricFamily]:
         return []

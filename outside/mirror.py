@@ -1,4 +1,4 @@
-"""The rows that stand for outside objects, so that grants have something to hang on: met, changed, buried."""
+"""The rows and mirrors of outside tables, which grants refer to: make, change and bury them."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from outside.moving import wire_name as wire_name
 from outside.tombstones import bury
 from providers.answers import Remote
 
-GRACE = timedelta(seconds=60)  # for which a listing may not know yet what was just made
+GRACE = timedelta(seconds=60)  # for so long a listing may lack an object that was just made
 NO_NAME, A_WRITE_HAS_IT = "it cannot be a name here", "a write of ours has it, or had it just now"
 
 
 @dataclass
 class Tally:
-    """What a comparison with the outside system came to."""
+    """The counts of a comparison with the outside system."""
 
     seen: int = 0
     created: int = 0
     changed: int = 0
     dropped: int = 0
-    passed_over: list[str] = field(default_factory=list)  # names, and why
+    passed_over: list[str] = field(default_factory=list)  # skipped names with the reason
 
     def skip(self, container: Located, name: str, why: str) -> None:
         self.passed_over.append(f"{name} in {dotted(container.full_name)}: {why}")
@@ -49,13 +49,13 @@ class Tally:
 
 
 def levels_at(schema_id: int) -> list[str] | None:
-    """Where a schema lies in its system; None for one that is only a step to others."""
+    """The levels of a schema in its system; None for a schema that exists only here, as a step to others."""
     name = Mirror.objects.filter(pk=schema_id).values_list("wire_name", flat=True).first()
     return None if name is None else name.split(LEVELS)
 
 
 def of_schemas(catalog_id: int) -> QuerySet[Mirror]:
-    """By the rows of schemas, of which there are few: a catalog has many mirrors."""
+    """The mirrors of a catalog's schemas, selected by the schemas' rows, which are fewer than its mirrors."""
     return Mirror.objects.filter(securable__schema__in_catalog_id=catalog_id)
 
 
@@ -64,7 +64,7 @@ def of_tables(schema_id: int) -> QuerySet[Mirror]:
 
 
 def wire_name_at(securable_id: int) -> str:
-    """What an object is called in its system; raises NotFound where it is no more."""
+    """The name of an object in its system. Raises NotFound if its mirror is gone."""
     name = Mirror.objects.filter(pk=securable_id).values_list("wire_name", flat=True).first()
     if name is None:
         raise NotFound("The object was dropped meanwhile.")
@@ -72,7 +72,7 @@ def wire_name_at(securable_id: int) -> str:
 
 
 def store_answer(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at: datetime) -> Mirror:
-    """What the system said of an object, whatever it said before."""
+    """Store the system's latest answer about an object in its mirror."""
     mirror, _ = Mirror.objects.update_or_create(
         pk=securable_id,
         defaults={
@@ -89,11 +89,11 @@ def store_answer(securable_id: int, catalog_id: int, name: str, remote: Remote, 
 
 
 def meet_tables(schema: Located, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False) -> Tally:
-    """Bring the rows of these tables up to what the system says; those it does not name stay as they are.
+    """Bring the rows of these tables up to date; rows of other tables stay as they are.
 
-    A table of the same name but another identity is another table: the old one is buried with its grants, as it is
-    where a view has its name. `stamp` notes when an unchanged one was seen, too. What was published here since the
-    system was asked is newer and stays. Raises NotFound where the schema is no more.
+    A table with another identity is another table, so the old row is buried with its grants, as it is if a view has its
+    name now. With `stamp`, the time of unchanged tables is updated, too. Rows published since `asked_at` are newer and
+    stay. Raises NotFound if the schema is gone.
     """
 
     def act(actor: Actor) -> Tally:
@@ -128,12 +128,12 @@ def meet_tables(schema: Located, remotes: Sequence[Remote], asked_at: datetime, 
 
 
 def table_names(remotes: Iterable[Remote]) -> set[str]:
-    """What a system lists among its tables and is one: views have no rows here."""
+    """The names of the tables among these objects; views have no rows here."""
     return {remote.name for remote in remotes if remote.kind == Kind.TABLE}
 
 
 class _Known(NamedTuple):
-    """What comparing needs of a mirror: a listing reads thousands of them."""
+    """The fields of a mirror that a comparison needs; a listing reads thousands of them."""
 
     pk: int
     identity: str
@@ -142,11 +142,11 @@ class _Known(NamedTuple):
 
 
 def _is_news(remote: Remote, row: _Known | None, asked_at: datetime, stamp: bool) -> bool:
-    """Whether a row would have to change for what the system said."""
+    """Whether the system's answer changes the row."""
     if row is None:
         return remote.kind == Kind.TABLE
     if row.taken_at > asked_at:
-        return False  # it has said something else since
+        return False  # a later answer is stored already
     if remote.kind != Kind.TABLE:
         return True
     return is_another(row.identity, remote) or bool(remote.version and (stamp or row.version != remote.version))
@@ -161,13 +161,13 @@ def _known_below(schema_id: int, names: list[str]) -> dict[str, _Known]:
 
 
 def _update_tables(schema: Located, remotes: dict[int, Remote], taken_at: datetime) -> list[Event]:
-    """Those that changed, as events; the others are noted as seen."""
+    """Store the answers about existing tables; the events of those that changed."""
     if not remotes:
         return []
     mirrors, events = Mirror.objects.filter(pk__in=remotes).select_related("securable").defer("definition"), []
     for mirror in mirrors:
         remote = remotes[mirror.pk]
-        if mirror.version and mirror.version != remote.version:  # one known by its name alone is only learnt now
+        if mirror.version and mirror.version != remote.version:  # without a version, only its name was known so far
             events.append(changed(mirror, schema))
         take_over(mirror, remote, taken_at)
     Mirror.objects.bulk_update(mirrors, ["identity", "version", "formats", "definition", "taken_at"])
@@ -183,7 +183,7 @@ def _can_be_named(name: str) -> bool:
 
 
 def require_there(container: Located) -> None:
-    """Raise NotFound where what rows are to be put below went meanwhile."""
+    """Raise NotFound if the container of new rows is gone."""
     if not Securable.objects.filter(pk=container.id).exists():
         raise container.missing()
 
@@ -204,7 +204,7 @@ def changed(mirror: Mirror, container: Located) -> Event:
 
 
 def _insert_tables(schema: Located, remotes: list[Remote], taken_at: datetime) -> list[Event]:
-    """Two statements: rows owned by the catalog's owner, since nobody here made them."""
+    """Insert rows and mirrors of new tables in two statements, owned by the catalog's owner; their events."""
     if remotes:
         require_there(schema)
     owner = owner_of(schema)
@@ -234,17 +234,17 @@ def _insert_tables(schema: Located, remotes: list[Remote], taken_at: datetime) -
 
 
 def provider_levels(remote: Remote) -> list[str]:
-    """A schema's levels in its system; those of a nested one are joined in its name."""
+    """A schema's levels in its system; a nested one's are joined in its name."""
     return remote.name.split(LEVELS)
 
 
 def owner_of(below: Located) -> dict[str, int | None]:
-    """Who owns what is found in another system: the owner of its catalog, since nobody here made it."""
+    """The owner of objects found outside: the catalog's owner."""
     return {"owner_user_id": below.catalog.owner_user_id, "owner_group_id": below.catalog.owner_group_id}
 
 
 def just_made(known: QuerySet[Mirror], asked_at: datetime) -> set[str]:
-    """Names that a listing does not know yet: made here lately, or seen by that name since it was asked for."""
+    """Names that a listing may lack: made here within GRACE, or seen under that name since it was asked for."""
     names = known.values_list("wire_name", flat=True)
     made = names.filter(securable__create_time__gte=timezone.now() - GRACE).exclude(securable__creator=SYSTEM)
-    return {*made, *names.filter(taken_at__gt=asked_at)}  # two questions: an "or" over two tables uses no index
+    return {*made, *names.filter(taken_at__gt=asked_at)}  # two statements: an OR over two tables uses no index

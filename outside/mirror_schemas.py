@@ -1,4 +1,4 @@
-"""The rows that stand for schemas of an outside system, and for the steps that lead to them."""
+"""The rows and mirrors of outside schemas, and the rows of the steps that lead to them."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ from providers.base import Provider
 def meet_schemas(
     catalog: Located, provider: Provider, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False
 ) -> Tally:
-    """As `mirror.meet_tables`, of schemas; missing steps on the way to a nested one are made, owned by the catalog's
-    owner.
+    """As `mirror.meet_tables`, for schemas; missing steps to a nested schema get rows, owned by the catalog's owner.
 
-    Where two names there are one path here, the row stays with the name that it was met by.
+    If two names there are the same path here, the row stays with the name under which it was met first.
     """
 
     def act(actor: Actor) -> Tally:
@@ -55,7 +54,7 @@ def meet_schemas(
 
 
 class _Meeting:
-    """The rows as they are in the transaction, brought up to what the system says of one schema after the other."""
+    """The rows of a transaction, brought up to date for one schema after the other."""
 
     def __init__(
         self, catalog: Located, provider: Provider, remotes: Sequence[Remote], asked_at: datetime, stamp: bool
@@ -92,7 +91,7 @@ class _Meeting:
         return A_WRITE_HAS_IT if is_moving else None
 
     def _is_reserved(self, path: HierarchicalSchema) -> bool:
-        """Whether a write has the schema, or one above it: nothing of a chain shows before all of it does."""
+        """Whether a write has reserved the schema or one above it: a chain of new schemas shows only as a whole."""
         for level in path.scopes:
             above = level.parent
             if above is not None and above.physical not in self.rows:
@@ -103,7 +102,7 @@ class _Meeting:
         return False
 
     def _bury(self, path: HierarchicalSchema, row: Schema) -> Schema | None:
-        """What is left of a schema whose name another has now: its row, where that leads to others."""
+        """Bury a schema whose name another one has now; its row if that remains as a step to others, else None."""
         bury(row.pk, steps_stay=self.provider.names.nests_here)
         self.tally.dropped += 1
         if Schema.objects.filter(pk=row.pk).exists():
@@ -132,7 +131,7 @@ class _Meeting:
 def _named(
     catalog: Located, provider: Provider, remotes: Iterable[Remote], tally: Tally
 ) -> list[tuple[HierarchicalSchema, Remote]]:
-    """Each schema's path here, parents first; names that cannot be one are left out."""
+    """Each schema with its path here, parents first; schemas whose names cannot be paths are skipped."""
     named = []
     for remote in remotes:
         try:

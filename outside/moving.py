@@ -1,8 +1,7 @@
-"""Names of which an answer of the outside system is not true any more: writes of ours have them, or they went since.
+"""Names for which an answer of the outside system may be stale: our writes have them, or had them since it was asked.
 
-What is published between the moment a system is asked and the moment its answer is met shows here: a write holds its
-names until it ends, and then has a time at which it ended; what was buried has a tombstone. Holders are read before
-the ended, so that none slips through between the two.
+A write reserves its names until it ends, and then has the time at which it ended; a buried object has a tombstone.
+Reservations are read before ended writes, so that a write that ends between the two reads is not missed.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ def wire_name(levels: Collection[str]) -> str:
 
 
 def moving_tables(schema: Located, names: Collection[str], asked_at: datetime) -> set[str]:
-    """Those of these tables that a write has, or that were written or buried since the system was asked."""
+    """The tables among `names` that a write has reserved, or that were written or buried since the system was asked."""
     reservations = Reservation.objects.filter(scope_id=schema.id, slot=Slot.TABULAR, intent__state__in=Intent.LIVE)
     moving = set(reservations.values_list("name", flat=True)) | _written(schema, asked_at)
     if buried := _buried(schema, Kind.TABLE, asked_at):
@@ -45,24 +44,24 @@ def _written(schema: Located, asked_at: datetime) -> set[str]:
 
 
 def reserved_schemas(catalog: Located) -> set[tuple[int, str]]:
-    """The schemas of a catalog that a write of ours has, by what they are in and their names."""
+    """The schemas of a catalog that our writes have reserved, as (id of the container, name)."""
     reservations = Reservation.objects.filter(intent__in_catalog_id=catalog.id, slot=Slot.SCHEMA)
     return set(reservations.values_list("scope_id", "name"))
 
 
 def written_schemas(catalog: Located, asked_at: datetime) -> set[str]:
-    """Wire names of schemas that were written since the system was asked; read after those that are held."""
+    """Wire names of schemas that were written since the system was asked; to be read after `reserved_schemas`."""
     ended = _ended(catalog, asked_at)
     return {wire_name(arguments["schema"]) for arguments in ended if "table" not in arguments}
 
 
 def buried_schemas(catalog: Located, asked_at: datetime) -> set[str]:
-    """Dotted full names."""
+    """Dotted full names of schemas that were buried since the system was asked."""
     return _buried(catalog, Kind.SCHEMA, asked_at)
 
 
 def _ended(located: Located, asked_at: datetime) -> Iterator[dict[str, Any]]:
-    """The arguments of the calls of each write that ended since."""
+    """The arguments of the calls of all writes that ended since then."""
     ended = Intent.objects.filter(in_catalog_id=located.catalog.id, ended_at__gte=asked_at)
     for steps in ended.values_list("steps", flat=True):
         yield from (each["arguments"] for each in steps)

@@ -1,4 +1,4 @@
-"""What stands in the way of schemas inside schemas where the outside system is flat, and where such a schema lies."""
+"""Schemas inside schemas over a flat outside system: conflicts of names, and where such a schema lies."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from providers.answers import Levels, Remote
 from providers.base import Provider
 from providers.schema_names import encode_path
 
-MOST = 5_000  # schemas that are asked for
+MOST = 5_000  # schemas that are read
 
 
 def conflicts(actor: Actor, catalog: Located, divided: Collection[str]) -> tuple[list[str], str]:
-    """What keeps a flat catalog from becoming nested, a sentence each; and what could not be looked at."""
+    """Why a flat catalog cannot become nested, a sentence each; and a note on what could not be checked."""
     provider = provider_at(catalog)
     if provider.names.nests_there or not provider.keeps_outside(Kind.SCHEMA):
         return divided_conflicts(divided), ""
@@ -35,9 +35,9 @@ def conflicts(actor: Actor, catalog: Located, divided: Collection[str]) -> tuple
 
 
 def require_no_clash(provider: Provider, metalake_id: int) -> None:
-    """Raise Invalid where a catalog that is to be made would take two schemas of its system for one.
+    """Raise Invalid if two schemas of its system would have the same path in a catalog to be made.
 
-    A system that cannot be asked now is no reason: what is found later than another of its path is left out.
+    If the system cannot be asked now, nothing is raised: of two schemas with one path, the later one is left out.
     """
     if not provider.names.nests_here:
         return
@@ -50,7 +50,7 @@ def require_no_clash(provider: Provider, metalake_id: int) -> None:
 
 
 def spelt_otherwise(catalog_id: int) -> list[str]:
-    """What keeps a nested catalog from becoming flat: schemas whose name there is not their name here."""
+    """Why a nested catalog cannot become flat: schemas whose name in the system is not their name here."""
     odd = mirror.of_schemas(catalog_id).exclude(wire_name=F("securable__name")).order_by("wire_name")
     names = odd.values_list("securable__name", "wire_name")[:SHOWN]
     return [f"Schema {here} is called {there} there." for here, there in names]
@@ -60,7 +60,7 @@ def spelt_otherwise(catalog_id: int) -> list[str]:
 
 
 def spellings(provider: Provider, path: HierarchicalSchema) -> list[Levels]:
-    """Where a schema of this path may lie: as we would spell it, and as others may have named it. Raises Invalid."""
+    """The levels under which a schema may lie: our spelling first, then one that others may use. Raises Invalid."""
     spelt = provider.names.levels_of(path)
     plain = [path.leaf]
     if not provider.names.nests_here or path.is_nested or plain == spelt or provider.names.path_of(plain) != path:
@@ -69,7 +69,7 @@ def spellings(provider: Provider, path: HierarchicalSchema) -> list[Levels]:
 
 
 def foreign_place(actor: Actor, catalog: Located, provider: Provider, path: HierarchicalSchema) -> Remote | None:
-    """A schema of this path that others made by another name than we would; asked only where there may be one."""
+    """The schema with this path that others made under another spelling than ours, or None."""
     for levels in spellings(provider, path)[1:]:
         try:
             return load(actor, catalog, provider, levels)
@@ -82,7 +82,7 @@ def foreign_place(actor: Actor, catalog: Located, provider: Provider, path: Hier
 
 
 def _names(actor: Actor, catalog: Located, provider: Provider) -> tuple[list[str], str]:
-    """The names there: asked for now, else as they were when last seen."""
+    """The names in the system, asked now or, if it does not answer, from the mirrors; and a note."""
     names: list[str] = []
     try:
         for page in pages(actor, catalog, provider, "list_schemas"):
@@ -126,7 +126,7 @@ def _made_one(provider: Provider, names: Iterable[str]) -> list[str]:
 
 
 def _path(provider: Provider, name: str) -> HierarchicalSchema | None:
-    """None for a name that is no schema here, nested or not."""
+    """The path of a name; None if it cannot be a schema here."""
     try:
         return provider.names.path_of([name])
     except Invalid:

@@ -1,4 +1,4 @@
-"""Partitions of tables in an outside system: never mirrored, since no grant hangs on them."""
+"""Partitions of outside tables: never mirrored, since no grant refers to them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SLOT = "partition"
 
 
 def listed(actor: Actor, table: ExternalTable) -> Iterator[dict[str, Any]]:
-    """The partitions as the native wire has them."""
+    """The partitions in the native wire's form."""
     where = _where(table.located)
     for page in pages(actor, table.located, table.provider, "list_partitions", **where):
         yield from (table.provider.partitions.show(table.definition, each.definition) for each in page)
@@ -45,7 +45,7 @@ def names(actor: Actor, table: ExternalTable) -> list[str]:
 
 
 def loaded(actor: Actor, table: ExternalTable, name: str) -> dict[str, Any]:
-    """Raises NotFound."""
+    """A partition in the native wire's form. Raises NotFound."""
     where = _where(table.located)
     there = Remote(**ask(actor, table.located, table.provider, "load_partition", **where, partition=name))
     return table.provider.partitions.show(table.definition, there.definition)
@@ -66,7 +66,7 @@ def _locations_of(table: ExternalTable) -> list[str]:
 
 
 def drop(actor: Actor, table: ExternalTable, name: str) -> str | None:
-    """Why its files stay that the system would have deleted. Raises NotFound."""
+    """Drop a partition; why its files stay that the system would have deleted, or None. Raises NotFound."""
     loaded(actor, table, name)
     return files_kept(_carry(actor, table, "drop_partition", name, partition=name))
 
@@ -89,7 +89,7 @@ def _carry(actor: Actor, table: ExternalTable, verb: str, name: str, **arguments
 
 
 def _short(name: str) -> str:
-    """A reservation's name may take 255 characters, a partition's as many as it likes."""
+    """The name, or its hash if it is longer than the 255 characters of a reservation's name."""
     return name if len(name) <= 255 else hashlib.sha256(name.encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""How recent an answer is, and what is done about what is no longer there."""
+"""Read outside objects, reuse recent answers, and bury objects that are gone."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from providers.answers import Remote
 from providers.base import Provider
 
 SKEW = timedelta(minutes=1)  # by which the clocks of two processes may differ
-LOOKS = 10  # at most in one request, for what a listing left out
-MANY = 1_000  # that are looked through for those
+LOOKS = 10  # calls at most in one request, for objects that a listing left out
+MANY = 1_000  # missing rows at most from which those are chosen
 
 
 def catalog_of(located: Located) -> Located:
@@ -35,7 +35,7 @@ def catalog_of(located: Located) -> Located:
 
 
 def listed_since(container_id: int, catalog_id: int, provider: Provider, force: bool) -> datetime | None:
-    """When the names below were last asked for, if that is recent enough to answer from the rows."""
+    """When the names below were last listed, if that is recent enough to answer from the rows; else None."""
     if force or not provider.freshness:
         return None
     oldest = _oldest(catalog_id, provider)
@@ -45,18 +45,17 @@ def listed_since(container_id: int, catalog_id: int, provider: Provider, force: 
 
 
 def _oldest(catalog_id: int, provider: Provider) -> datetime:
-    """When an answer must have been asked for to count as fresh: before its catalog was altered, others may have said
-    it.
-    """
+    """The oldest time of a fresh answer; answers from before the catalog was altered may be of another system."""
     oldest = timezone.now() - timedelta(seconds=provider.freshness)
     altered = Catalog.objects.filter(pk=catalog_id).values_list("last_modified_time", flat=True).first()
     return max(oldest, altered) if altered else oldest
 
 
 def forget_answers(catalog_id: int, because: str) -> None:
-    """The catalog leads to another system: what the former one said is not fresh any more, and no walk of it goes on.
+    """Make all answers of a catalog's former system stale and end its walks, since the catalog leads elsewhere now.
 
-    In the transaction that alters the catalog. Of answers by the clocks of other processes, the latest are made older.
+    In the transaction that alters the catalog. The times of the latest answers are moved back by SKEW, since they may
+    come from processes whose clocks are ahead.
     """
     now = timezone.now()
     Listing.objects.filter(Q(pk=catalog_id) | Q(container__schema__in_catalog_id=catalog_id)).delete()
@@ -66,7 +65,7 @@ def forget_answers(catalog_id: int, because: str) -> None:
 
 
 def _walked_since(catalog_id: int, oldest: datetime) -> datetime | None:
-    """A whole walk says of everything that it was there when the walk began."""
+    """When the last complete walk began, if not before `oldest`: all mirrors were up to date then."""
     runs = RefreshRun.objects.filter(in_catalog_id=catalog_id, state=RefreshRun.State.DONE, started_at__gte=oldest)
     return runs.order_by("-started_at").values_list("started_at", flat=True).first()
 
@@ -74,9 +73,9 @@ def _walked_since(catalog_id: int, oldest: datetime) -> datetime | None:
 def settled(
     actor: Actor, container: Located, provider: Provider, listed: set[str], kind: Kind, taken_at: datetime
 ) -> set[str]:
-    """The names that may be shown: what was listed, what the listing left out but is there, and what was just made.
+    """The names that may be shown: the listed ones, those left out that exist after all, and those just made.
 
-    It counts as fresh only where no other rows are left, which all would show.
+    The listing counts as fresh only if there are no other rows, since answers from the rows show all of them.
     """
     known = mirror.of_tables(container.id) if kind == Kind.TABLE else mirror.of_schemas(container.catalog.id)
     names = listed | _bury_missing(actor, container, provider, known, listed)
@@ -96,7 +95,7 @@ def _note_listing(container_id: int, taken_at: datetime | None) -> None:
 
 
 def mirror_of(located: Located) -> Mirror:
-    """What the system last said of a schema or table. Raises NotFound where it was dropped meanwhile."""
+    """The mirror of a schema or table. Raises NotFound if it was dropped meanwhile."""
     mirrored = Mirror.objects.select_related("securable").filter(pk=located.id).first()
     if mirrored is None:
         raise located.missing()
@@ -104,9 +103,9 @@ def mirror_of(located: Located) -> Mirror:
 
 
 def current(actor: Actor, located: Located, provider: Provider, *, force: bool = False) -> Mirror:
-    """What the system says of a schema or table, asked now unless its last answer is recent enough.
+    """The up-to-date mirror of a schema or table; its system is asked unless the last answer is recent enough.
 
-    Raises NotFound where it is gone there, having buried it here.
+    Raises NotFound if it is gone there, after burying it here.
     """
     mirrored = mirror_of(located)
     if not force and provider.freshness and mirrored.version:
@@ -134,7 +133,7 @@ def current(actor: Actor, located: Located, provider: Provider, *, force: bool =
 
 
 def fetch(actor: Actor, located: Located, provider: Provider, mirrored: Mirror) -> Remote:
-    """The object as it is now. Raises NotFound where it is gone, having buried it here."""
+    """The object as its system has it now. Raises NotFound if it is gone, after burying it here."""
     asked_at = timezone.now()
     try:
         if located.kind == Kind.SCHEMA:
@@ -146,7 +145,7 @@ def fetch(actor: Actor, located: Located, provider: Provider, mirrored: Mirror) 
 
 
 def _load_table(actor: Actor, schema: Located, provider: Provider, name: str) -> Remote:
-    """Raises NotFound where it is gone, or what has its name is a view."""
+    """A table as its system has it now. Raises NotFound if it is gone, or a view has its name."""
     remote = load(actor, schema, provider, levels_of(schema) or [], name)
     if remote.kind != Kind.TABLE:
         raise NotFound(f"{name} is a {remote.kind} in its own system, not a table.", kind=Kind.TABLE)
@@ -156,7 +155,7 @@ def _load_table(actor: Actor, schema: Located, provider: Provider, name: str) ->
 def _bury_missing(
     actor: Actor, container: Located, provider: Provider, known: QuerySet[Mirror], names: set[str]
 ) -> set[str]:
-    """What a listing leaves out is asked for, one by one, before it is taken for dropped; what is there after all."""
+    """Ask for objects that a listing left out, one by one, and bury those that are gone; the names of the others."""
     missing = [pk for pk, name in known.values_list("pk", "wire_name") if name not in names][:MANY]
     rows = Mirror.objects.select_related("securable").defer("definition").filter(pk__in=missing)
     rows = rows.filter(securable__create_time__lt=timezone.now() - mirror.GRACE)[:LOOKS] if missing else rows.none()
@@ -164,7 +163,7 @@ def _bury_missing(
 
 
 def bury_if_gone(actor: Actor, container: Located, provider: Provider, row: Mirror) -> bool:
-    """Whether the outside system itself says that a schema, or a table of the container, is no more."""
+    """Ask for a schema or table by name, and bury it if it is gone; whether it was buried."""
     asked_at = timezone.now()
     try:
         if row.securable.kind == Kind.SCHEMA:
@@ -179,12 +178,12 @@ def bury_if_gone(actor: Actor, container: Located, provider: Provider, row: Mirr
 def _bury(row: Securable, provider: Provider, asked_at: datetime) -> bool:
     def act(actor: Actor) -> bool:
         if not Mirror.objects.filter(pk=row.pk, taken_at__lte=asked_at).exists():
-            return False  # it was renamed, or seen, since the system was asked
+            return False  # it was renamed or seen since the system was asked
         here = Securable.objects.filter(pk=row.pk).first()
         if here is None or here.parent_id is None:
             return False
         if Reservation.objects.filter(scope_id=here.parent_id, slot=here.slot, name=here.name).exists():
-            return False  # a write of ours is on its way to this name
+            return False  # a write of ours has reserved this name
         return bury(here.pk, steps_stay=provider.names.nests_here) > 0
 
     return write(system_actor(), act, holds=None, kind=row.kind)

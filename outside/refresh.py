@@ -1,8 +1,8 @@
-"""Walking a whole outside catalog and bringing the rows up to it by difference.
+"""Walk over a whole outside catalog and bring its rows up to date.
 
-A run compares one schema after the other, page by page, each page in a transaction of its own, and remembers the last
-schema that it finished: whoever takes it over goes on there. What the system no longer lists is asked for by name
-before it is buried; if more than half of what was known is missing, nothing is, until somebody says so.
+A run compares one schema after the other, page by page, with a transaction for each page, and stores the last schema
+that it finished, from which another process resumes. An object that the system no longer lists is asked for by name
+before it is buried; if more than half of the known objects are missing, none is buried until an operator confirms it.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from providers.registry import provider_for
 log = logging.getLogger(__name__)
 
 TOPIC = "catalog.refresh"
-LEASE = timedelta(seconds=PATIENCE + remote.TOTAL)  # the longest that one question takes; each answer renews it
-FEW = 10  # missing objects that are believed whatever share of the whole they are
+LEASE = timedelta(seconds=PATIENCE + remote.TOTAL)  # the longest time of one call; each answer renews the lease
+FEW = 10  # so many missing objects are buried whatever their share of all
 SHARE = 0.5
 
 
 def start(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = False) -> RefreshRun:
-    """A run, which a worker or the server's own thread begins at once; the one that is under way, if there is one."""
+    """Start a run, which a worker or a thread of the server begins at once; or the run that is under way."""
 
     def locate(actor: Actor) -> Locks:
         located = find(actor, Address(metalake=metalake, catalog=catalog))
@@ -65,12 +65,12 @@ def start(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = Fal
 
 
 def begin(catalog_id: int, requested_by: str = SYSTEM, *, accept_drops: bool = False, here: bool = False) -> RefreshRun:
-    """A run in the row, which whoever drains the outbox begins unless the caller carries it on `here`.
+    """Insert a run; it is begun by way of the outbox, unless the caller carries it on `here`.
 
-    Raises NotFound where the catalog is gone.
+    Returns the run that is under way if there is one. Raises NotFound if the catalog is gone.
     """
     known = Mirror.objects.filter(in_catalog_id=catalog_id).count()
-    for _ in range(2):  # the run that is in the way may end before it is looked for
+    for _ in range(2):  # the run that is under way may end before it is read
         try:
             with transaction.atomic():
                 run = RefreshRun.objects.create(
@@ -99,12 +99,12 @@ def _running(catalog_id: int, accept_drops: bool) -> RefreshRun | None:
 
 
 def can_refresh(row: Catalog) -> bool:
-    """Raises Unsupported where its provider is here no more."""
+    """Whether a catalog has an outside system to walk over. Raises Unsupported if its provider is not installed."""
     return catalog_store_by(provider_for(row.provider, row.pk, row.properties)).is_mirrored
 
 
 def speed(run: RefreshRun) -> tuple[float, int | None]:
-    """Objects a second so far, and in how many seconds it should be done; None where that cannot be told."""
+    """Objects per second so far, and the expected seconds until the end, None if unknown."""
     seconds = ((run.ended_at or timezone.now()) - run.started_at).total_seconds()
     rate = run.seen / seconds if seconds > 0 else 0.0
     left = run.expected - run.seen
@@ -114,7 +114,7 @@ def speed(run: RefreshRun) -> tuple[float, int | None]:
 
 
 def runs_of(actor: Actor, metalake: str, catalog: str, limit: int = 20) -> list[RefreshRun]:
-    """The latest first."""
+    """The runs of a catalog, the latest first."""
     located = find(actor, Address(metalake=metalake, catalog=catalog))
     policy.require(actor, operations.REFRESH_CATALOG, located)
     return list(RefreshRun.objects.filter(in_catalog_id=located.id).order_by("-started_at")[:limit])
@@ -130,7 +130,7 @@ def run_of(actor: Actor, metalake: str, catalog: str, run_id: str) -> RefreshRun
 
 
 def cancel(actor: Actor, metalake: str, catalog: str, run_id: str) -> RefreshRun:
-    """Stop a run where it is; what it compared stays."""
+    """Stop a run; what it has compared so far stays."""
     run = run_of(actor, metalake, catalog, run_id)
     _finish(run, RefreshRun.State.FAILED, f"Stopped by {actor.name}.", any_fence=True)
     run.refresh_from_db()
@@ -138,16 +138,16 @@ def cancel(actor: Actor, metalake: str, catalog: str, run_id: str) -> RefreshRun
 
 
 def carry_on(run_id: int, report: Callable[[RefreshRun], None] | None = None) -> RefreshRun | None:
-    """Take a run that nobody works on and bring it to its end; None where somebody does, or it has ended.
+    """Take a run that no process works on and bring it to its end; None if one does, or if it has ended.
 
-    `told` is called after each page. Raises nothing that the outside system does: the run keeps it.
+    `report` is called after each page. Errors of the outside system are not raised but stored in the run.
     """
     run = _take(run_id)
     if run is None:
         return None
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
-            cursor.execute("PRAGMA mmap_size=0")  # a walk comes by every page once: mapped, all would stay in memory
+            cursor.execute("PRAGMA mmap_size=0")  # a walk reads every page of the file, which would all stay mapped
     try:
         _walk(run, report or (lambda run: None))
         _finish(run, RefreshRun.State.DONE, "")
@@ -161,11 +161,11 @@ def carry_on(run_id: int, report: Callable[[RefreshRun], None] | None = None) ->
     except Exception as failure:
         _finish(run, RefreshRun.State.FAILED, f"The server failed ({type(failure).__name__}); its log says more.")
         raise
-    return RefreshRun.objects.filter(pk=run_id).first() or run  # it went with its catalog
+    return RefreshRun.objects.filter(pk=run_id).first() or run  # the row is gone if its catalog was dropped
 
 
 def abandoned() -> list[int]:
-    """Runs whose process went away."""
+    """The ids of runs whose process has ended, at most 10."""
     now = timezone.now()
     begun, never_begun = Q(fence__gt=0, lease_until__lt=now), Q(lease_until__lt=now - LEASE)
     dead = RefreshRun.objects.filter(begun | never_begun, state=RefreshRun.State.RUNNING)
@@ -203,7 +203,7 @@ def _walk(run: RefreshRun, report: Callable[[RefreshRun], None]) -> None:
 def _schemas(
     run: RefreshRun, actor: Actor, catalog: Located, provider: Provider, report: Callable[[RefreshRun], None]
 ) -> set[str]:
-    """What the system calls its schemas, which are met here."""
+    """Bring the rows of the schemas up to date; their names in the system."""
     listed: set[str] = set()
     asked_at = timezone.now()
     for page in pages(actor, catalog, provider, "list_schemas"):
@@ -214,7 +214,7 @@ def _schemas(
 
 
 def _names_to_compare(catalog: Located, provider: Provider, listed: set[str]) -> list[str]:
-    """The schemas whose tables are compared, by the name that `_schema` takes, in its order."""
+    """The sorted names of the schemas whose tables are compared, in the form that `_schema` takes."""
     if not provider.keeps_outside(Kind.TABLE):
         return []
     if not provider.keeps_outside(Kind.SCHEMA):
@@ -223,7 +223,7 @@ def _names_to_compare(catalog: Located, provider: Provider, listed: set[str]) ->
 
 
 def _schema(catalog: Located, provider: Provider, name: str) -> Located | None:
-    """The schema that has this name now: the system's for it, or our physical name where schemas are ours."""
+    """The schema with this name in the system or, where schemas are managed, with this physical name; or None."""
     schemas = Schema.objects.filter(in_catalog_id=catalog.id)
     its_name = "mirror__wire_name" if provider.keeps_outside(Kind.SCHEMA) else "physical_name"
     schema_id = schemas.filter(**{its_name: name}).values_list("pk", flat=True).first()
@@ -237,7 +237,7 @@ def _tables(
     provider: Provider,
     report: Callable[[RefreshRun], None],
 ) -> None:
-    """Nothing for a schema whose name cannot be one here, or that went away since it was listed."""
+    """Compare the tables of a schema; does nothing if it has no row here or is gone since it was listed."""
     levels = levels_of(schema) if schema is not None else None
     if schema is None or levels is None:
         return
@@ -261,7 +261,7 @@ def _drop_missing(
     known: QuerySet[Mirror],
     names: set[str],
 ) -> None:
-    """Bury what is gone; hold back where so much is missing that the listing itself is in doubt."""
+    """Bury objects that are gone, but none if so many are missing that the listing itself is in doubt."""
     rows = known.filter(securable__create_time__lt=timezone.now() - mirror.GRACE)
     there = list(rows.values_list("pk", "wire_name"))
     missing = [pk for pk, name in there if name not in names]
@@ -279,12 +279,12 @@ def _drop_missing(
 
 
 def _accepts_drops(run: RefreshRun) -> bool:
-    """Which may be said of a run that is under way."""
+    """Whether an operator has confirmed the drops, perhaps while the run is under way."""
     return RefreshRun.objects.filter(pk=run.pk, accept_drops=True).exists()
 
 
 def _count(run: RefreshRun, tally: Tally, report: Callable[[RefreshRun], None], *, again: bool = False) -> None:
-    """Add up what a page came to; a page that is walked again counts only what it changed."""
+    """Add the counts of a page to the run; a page that is read `again` adds only what it changed."""
     for one in tally.passed_over:
         log.info("refresh %s passes over %s", run.pk, one)
     for name, value in tally.counts().items():
@@ -295,10 +295,10 @@ def _count(run: RefreshRun, tally: Tally, report: Callable[[RefreshRun], None], 
 
 
 def _save(run: RefreshRun, *fields: str) -> None:
-    """Write down how far the run is, and keep it. Raises TakenOver."""
+    """Store the run's progress and renew its lease. Raises TakenOver."""
     mine, values = leases.mine(run), {field: getattr(run, field) for field in fields}
     if not mine.filter(state=RefreshRun.State.RUNNING).update(lease_until=leases.over(LEASE), **values):
-        mine.update(**values)  # of what somebody stopped
+        mine.update(**values)  # the run was stopped, but its counts are stored
         raise TakenOver
 
 

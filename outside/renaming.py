@@ -1,4 +1,4 @@
-"""Tables that get another name, or another schema, in an outside system."""
+"""Rename tables of an outside system, or move them to another schema."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from providers.base import Provider
 
 
 def rename(actor: Actor, table: Located, target: Address, *, iceberg: bool = False) -> None:
-    """To another name, or another schema of the catalog, as far as the system can.
+    """Give a table another name, or another schema of the catalog, if its system can.
 
-    The other schema's place is made first where it only led to others. Raises NotFound of a table that `loaded` hides.
+    If the target schema exists only here, it is made outside first. Raises NotFound for a table that `loaded` hides.
     """
-    # Before the target is looked for, so that whether it exists is told only to who may move the table.
+    # Before the target is looked up, so that only who may move the table learns whether it exists.
     elsewhere = _is_elsewhere(table, target)
     again(actor, table, operations.MOVE_TABLE if elsewhere else operations.ALTER_TABLE)
     finding.find_schema(actor, target)
@@ -69,7 +69,7 @@ def rename(actor: Actor, table: Located, target: Address, *, iceberg: bool = Fal
 
 
 def _allowed_again(actor: Actor, table: Located, home: Located) -> Located:
-    """The table as it is now. Raises Forbidden where the actor may not rename it, or move it to this schema."""
+    """The table as it is now. Raises Forbidden if the actor may not rename it, or move it to this schema."""
     if home.id == table.nodes[-2].id:
         return again(actor, table, operations.ALTER_TABLE)
     fresh = again(actor, table, operations.MOVE_TABLE)
@@ -81,7 +81,7 @@ def _allowed_again(actor: Actor, table: Located, home: Located) -> Located:
 def _renaming(
     actor: Actor, provider: Provider, table: Located, remote: Remote, home: Located, place: Remote | None, name: str
 ) -> Draft:
-    """The intent to rename a table, and before it to make the other schema's `place` where that has none."""
+    """The draft of the intent to rename a table, and before it to make the target schema's `place` if needed."""
     levels = levels_of(home) if place is None else mirror.provider_levels(place)
     if levels is None:
         raise Conflict(f"Schema {home.path.logical()} lost its place meanwhile; try again.", kind=Kind.SCHEMA)
@@ -109,7 +109,7 @@ def _is_elsewhere(table: Located, target: Address) -> bool:
 
 
 def _publish_rename(actor: Actor, intent: Intent) -> None:
-    """The same row under its new name: grants, owner and history stay with it."""
+    """Rename the row, which keeps its grants, owner and history."""
     table, home = by_id(intent.arguments["id"]), by_id(intent.arguments["home_id"])
     if table is None or home is None:
         raise NotFound(f"{intent.full_name} does not exist.", kind=Kind.TABLE)

@@ -1,6 +1,6 @@
-"""When catalogs are refreshed by themselves: one row of django-celery-beat each, which operators may edit.
+"""Schedules of automatic refreshes: a row of django-celery-beat for each catalog, which operators may edit.
 
-With a broker beat reads them; without one the server's own rounds do.
+With a broker, celery beat reads the rows; without one, the server's own rounds do.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 TASK = "metalake.scheduled_refresh"
 LONGEST_NAME = 200  # of a row of django-celery-beat
-OURS = r"^\[[0-9]+\]$"  # what `_arguments` writes; operators may write otherwise
+OURS = r"^\[[0-9]+\]$"  # the form that `_arguments` writes; rows that operators wrote may have others
 
 
 def schedule_of(catalog_id: int) -> QuerySet[PeriodicTask]:
@@ -36,7 +36,7 @@ def _arguments(catalog_id: int) -> str:
 
 
 def follow(event: dict[str, Any]) -> None:
-    """After a catalog was made, altered, enabled, disabled or dropped, be it with its metalake."""
+    """Update schedules after a catalog was made, altered, enabled, disabled or dropped, perhaps with its metalake."""
     if event["name"] == "metalake.dropped":
         forget_gone()
     elif event["kind"] == Kind.CATALOG and event["name"].startswith("catalog."):
@@ -48,7 +48,7 @@ def follow(event: dict[str, Any]) -> None:
 
 
 def keep(row: Catalog) -> None:
-    """Make the schedule what the catalog's property `refresh-interval` says."""
+    """Set the schedule by the catalog's property `refresh-interval`."""
     seconds = seconds_of(row.properties, REFRESH_INTERVAL)
     tasks = schedule_of(row.pk)
     if not seconds:
@@ -64,14 +64,15 @@ def keep(row: Catalog) -> None:
 
 
 def forget_gone() -> None:
-    """Drop the schedules of catalogs that are no more: a dropped metalake does not say which it held."""
+    """Delete the schedules of dropped catalogs; the event of a dropped metalake does not list its catalogs."""
     tasks = list(PeriodicTask.objects.filter(task=TASK, args__regex=OURS).values_list("pk", "args"))
-    there = {_arguments(pk) for pk in Catalog.objects.values_list("pk", flat=True)}  # read last: it comes first
+    # Read after the schedules, since a catalog is stored before its schedule.
+    there = {_arguments(pk) for pk in Catalog.objects.values_list("pk", flat=True)}
     PeriodicTask.objects.filter(pk__in=[pk for pk, arguments in tasks if arguments not in there]).delete()
 
 
 def begin(catalog_id: int) -> None:
-    """A scheduled run; the schedule ends with its catalog."""
+    """Begin a scheduled run; if the catalog is gone, delete its schedule."""
     try:
         refresh.begin(catalog_id)
     except NotFound:
@@ -79,14 +80,14 @@ def begin(catalog_id: int) -> None:
 
 
 def begin_due() -> int:
-    """Begin what is due, where no beat does it; returns how many runs began."""
+    """Begin the runs that are due, unless celery beat does it; how many were begun."""
     if settings.METALAKE_BROKER_URL:
         return 0
     begun = 0
     for task in PeriodicTask.objects.filter(task=TASK, enabled=True):
         try:
             begun += _begin_if_due(task)
-        except Exception:  # an operator may write what beat cannot read
+        except Exception:  # an operator may have written a schedule that cannot be read
             log.exception("the schedule %r is passed over", task.name)
     return begun
 

@@ -1,4 +1,4 @@
-"""Where a schema lies in its outside system; one that only led to others gets its place with its first table."""
+"""The place of a schema in its outside system; a schema that exists only here gets its place with its first table."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from providers.base import Provider
 
 
 def home_of(actor: Actor, schema: Located) -> str | None:
-    """Where Iceberg tables of a schema go that name no place, if its system has a say in that."""
+    """The default folder of a schema's Iceberg tables, or None if it is not known."""
     return provider_at(schema).pointers.home_of(store_for(schema, Kind.SCHEMA).as_remote(actor, schema))
 
 
 def asked_now(actor: Actor, home: Located) -> Remote:
-    """A schema that has its place, asked now. Raises NotFound where it is gone, or another has its name there."""
+    """The schema as its system has it now. Raises NotFound if it is gone, or another one has its name there."""
     return store_for(home, Kind.SCHEMA).as_remote(actor, home, refresh=True)
 
 
 def place_to_make(actor: Actor, home: Located, provider: Provider) -> Remote | None:
-    """What a schema is to become there that only led to others so far; None for one that has its place."""
+    """The outside schema to make for a schema that exists only here; None if it has its place already."""
     if levels_of(home) is not None:
         return None
     if there := nesting.foreign_place(actor, home, provider, home.path):
@@ -41,7 +41,7 @@ def place_to_make(actor: Actor, home: Located, provider: Provider) -> Remote | N
 
 
 def making(place: Remote | None, home: Located, marker: int) -> tuple[list[dict[str, Any]], list[Name]]:
-    """The call that makes the place of a schema, and its name: held, so that nobody meets it before it is published."""
+    """The call that makes a schema's place, and its name to reserve, so that it shows only when published."""
     if place is None:
         return [], []
     arguments = {"schema": mirror.provider_levels(place), "definition": place.definition, "marker": str(marker)}

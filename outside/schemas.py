@@ -1,4 +1,4 @@
-"""Schemas of an outside system: read through, made, altered and dropped there by intents."""
+"""Outside schemas: list, load, make, alter and drop them in their system, the writes by intents."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ from providers.base import Provider
 
 
 def take_list(actor: Actor, container: Located, *, force: bool = False) -> tuple[set[int], datetime]:
-    """Bring the rows of a catalog's schemas up to date, unless they are recent enough; as of when they are.
+    """Bring the rows of a catalog's schemas up to date, unless they are recent enough.
 
-    Also the rows that may not be shown: too many were missing to ask for each of them.
+    Returns the ids of rows that must not be shown, since they are missing there and too many to ask for each, and the
+    time of the listing.
     """
     catalog = catalog_of(container)
     provider = provider_at(catalog)
@@ -53,7 +54,7 @@ def take_list(actor: Actor, container: Located, *, force: bool = False) -> tuple
 
 
 def _missing(catalog: Located, names: set[str]) -> set[int]:
-    """The schemas with none of these names that are no way to one that has."""
+    """The schemas with none of these names, except steps to a schema that has one."""
     known = mirror.of_schemas(catalog.id).values_list("pk", "wire_name")
     missing = {pk for pk, name in known if name not in names}
     if not missing:
@@ -68,10 +69,10 @@ def _missing(catalog: Located, names: set[str]) -> set[int]:
 def loaded(
     actor: Actor, schema: Located, *, force: bool = False, as_published: bool = False
 ) -> tuple[Schema, datetime | None]:
-    """The row with the comment and properties that the system has, and as of when. Raises NotFound where it is gone.
+    """The row with the system's comment and properties, and as of when, None for a schema that exists only here.
 
-    A schema that is only a step to others is known to us alone. Just after a write, what it published is shown: asking
-    once more might fail, and the write has not.
+    With `as_published`, right after a write, its result is used: asking again might fail, though the write succeeded.
+    Raises NotFound if it is gone.
     """
     row = row_of(Schema, schema)
     if not Mirror.objects.filter(pk=schema.id).exists():
@@ -84,10 +85,10 @@ def loaded(
 
 
 def as_remote(actor: Actor, schema: Located, *, refresh: bool) -> Remote:
-    """As the system last described the schema, or with `refresh` describes it now.
+    """The schema as its system last described it, or with `refresh` describes it now.
 
-    Of one that only leads to others, what it would be there. With `refresh` NotFound is raised of such a one, where it
-    is gone there, and where another has its name.
+    For a schema that exists only here, what it would be there; with `refresh`, NotFound is raised for that, and if the
+    schema is gone or another one has its name.
     """
     if refresh:
         mirrored = current(actor, schema, provider_at(schema), force=True)
@@ -102,7 +103,7 @@ def as_remote(actor: Actor, schema: Located, *, refresh: bool) -> Remote:
 
 
 def create(actor: Actor, ident: Address, comment: str | None, properties: dict[str, str]) -> Located:
-    """Make a schema outside, with the levels above it that are missing there and here."""
+    """Make a schema outside, with its missing parents there and here."""
     _require_unspelt(actor, ident)
     _require_place(actor, chains.catalog_at(actor, ident), properties.get("location"))
 
@@ -138,14 +139,14 @@ def create(actor: Actor, ident: Address, comment: str | None, properties: dict[s
 
     try:
         intent = intents.carry(actor, decide, holds=holds)
-    except AlreadyExists:  # there, where it may have another name
+    except AlreadyExists:  # the system's message may have another name for it
         name = logical(ident.schema or "")
         raise AlreadyExists(f"Schema {name} already exists.", kind=Kind.SCHEMA) from None
     return _made(intent)
 
 
 def _require_unspelt(actor: Actor, ident: Address) -> None:
-    """Raise AlreadyExists where others made the schema by another name than it would have; then it is met."""
+    """Raise AlreadyExists if others made the schema under another spelling, after making its row."""
     catalog = chains.catalog_at(actor, ident)
     path = chains.may_create(actor, catalog, ident.schema or "").path
     provider, asked_at = provider_at(catalog), timezone.now()
@@ -156,7 +157,7 @@ def _require_unspelt(actor: Actor, ident: Address) -> None:
 
 
 def _require_place(actor: Actor, catalog: Located, location: str | None) -> None:
-    """Raise Invalid where another schema's tables lie, if the system deletes the folders of tables that are dropped."""
+    """Raise Invalid for a location among another schema's tables, if the system deletes folders of dropped tables."""
     provider = provider_at(catalog)
     if not (location and provider.schemas.deletes_folders):
         return
@@ -171,7 +172,7 @@ def _require_place(actor: Actor, catalog: Located, location: str | None) -> None
 def _creations(
     provider: Provider, missing: list[HierarchicalSchema], definition: dict[str, Any], marker: str
 ) -> list[dict[str, Any]]:
-    """A call for each missing level where the system nests, else one for the target alone."""
+    """The calls that make the schema: one for each missing level if the system nests, else one for the target."""
     *parents, target = missing if provider.names.nests_there else missing[-1:]
     plain, levels_of = provider.schemas.draft(None, {}), provider.names.levels_of
     made = [
@@ -182,7 +183,7 @@ def _creations(
 
 
 def _chain(actor: Actor, intent: Intent) -> Chain:
-    """In the catalog that it was promised in, whatever that is called by now."""
+    """The chain to make, in the intent's catalog, whatever its name is by now."""
     catalog = _catalog(intent)
     chains.require_reach(actor, catalog)
     return chains.may_create(actor, catalog, intent.arguments["segments"])
@@ -205,7 +206,7 @@ def _made(intent: Intent) -> Located:
 
 
 def _publish_creation(actor: Actor, intent: Intent) -> None:
-    """What was there before us is found, not made: it belongs to the catalog's owner."""
+    """Insert the rows; parents that others had made in the system belong to the catalog's owner."""
     now, chain = timezone.now(), _chain(actor, intent)
     provider = provider_at(chain.catalog)
     adopted = [Remote(**each["result"]) for each in intent.steps if each["status"] == intents.ADOPTED]
@@ -223,7 +224,7 @@ intents.register("create_schema", Work(_publish_creation, allowed=_chain))
 
 
 def alter(actor: Actor, schema: Located, alteration: Alteration) -> dict[str, str]:
-    """The schema's properties as they were before."""
+    """Alter a schema; its properties from before."""
     again(actor, schema, operations.ALTER_SCHEMA)
     provider = provider_at(schema)
 
@@ -274,10 +275,10 @@ intents.register("alter_schema", alteration_work(operations.ALTER_SCHEMA))
 
 
 def drop(actor: Actor, schema: Located, *, cascade: bool) -> str | None:
-    """Refused while it holds anything, here or there, seen or unseen; cascade is for flat catalogs only.
+    """Drop a schema; why files of its tables stay that its system would have deleted, or None.
 
-    What was dropped outside and is still a row here holds nothing: the system itself is asked. Returns why files of its
-    tables stay that the system would have deleted.
+    Raises NotEmpty while it contains anything, here or there, unless `cascade`, which only flat catalogs support. Rows
+    of objects that are gone outside do not count: the system is asked for them.
     """
     again(actor, schema, operations.DROP_SCHEMA)
     chains.check_cascade(schema, cascade)
@@ -313,7 +314,7 @@ def drop(actor: Actor, schema: Located, *, cascade: bool) -> str | None:
 
 
 def _bury_gone_schemas(actor: Actor, schema: Located, provider: Provider) -> None:
-    """Raise NotEmpty where the schema leads to another that is there, or is known to us alone."""
+    """Bury the schemas inside that are gone. Raises NotEmpty if one exists, there or only here."""
     inside = Schema.objects.filter(parent_id=schema.id)
     mirrors = {row.pk: row for row in Mirror.objects.select_related("securable").filter(pk__in=inside.values("pk"))}
     for pk in inside.values_list("pk", flat=True):
@@ -322,9 +323,9 @@ def _bury_gone_schemas(actor: Actor, schema: Located, provider: Provider) -> Non
 
 
 def _tables_gone(actor: Actor, schema: Located, provider: Provider, levels: list[str]) -> list[int]:
-    """The rows of tables of which the system has none; they go with the schema. Raises NotEmpty where it has any.
+    """The ids of table rows, all gone outside, that go with the schema. Raises NotEmpty if the system has any table.
 
-    A listing may not know yet what was just made, so the newest are asked for by name.
+    A listing may lack tables that were just made, so the newest ones are asked for by name.
     """
     if any(page for page in pages(actor, schema, provider, "list_tables", schema=levels)):
         raise _not_empty(schema)

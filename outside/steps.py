@@ -1,6 +1,6 @@
-"""The remote calls of an intent: each is made once, read back where its answer is lost, and taken back.
+"""The remote calls of an intent: make each once, read it back if its answer is lost, and undo it.
 
-Where an intent is with them is written down before and after each call, by whoever holds its newest fence.
+The progress is stored before and after each call, by the process with the newest fence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from providers.registry import provider_for
 from providers.verbs import VERBS
 
 LEASE = timedelta(seconds=remote.TOTAL + 5)
-READ_BACK = 8.0  # seconds to learn what a lost answer was
+READ_BACK = 8.0  # seconds to read back the outcome of a lost answer
 
 PLANNED, DOING, UNKNOWN, DONE, ADOPTED = "planned", "doing", "unknown", "done", "adopted"
 UNDONE, LEFT = "undone", "left"
@@ -28,38 +28,38 @@ BEGUN = (DOING, UNKNOWN, DONE)
 
 
 def step(verb: str, *, may_adopt: bool = False, **arguments: Any) -> dict[str, Any]:
-    """One remote call of an intent; `may_adopt` takes what is there already for what it would make."""
+    """One remote call of an intent; with `may_adopt`, an object that exists already is used instead of making it."""
     progress = {"status": PLANNED, "result": None, "late": False}  # late: it may arrive after it was undone
     return {"verb": verb, "arguments": arguments, "may_adopt": may_adopt} | progress
 
 
 class Unsettled(Exception):
-    """What the outside system did cannot be told now, or what it did cannot be published yet."""
+    """The outcome of a call cannot be read back now, or cannot be published yet; to be tried again."""
 
 
 class Undecidable(Exception):
-    """What the outside system did it can never tell: somebody has to look there and decide."""
+    """The outcome of a call can never be read back; a person has to look there and decide."""
 
 
 def point(name: str) -> None:
-    """A place where a crash must lose nothing; the tests stop here."""
+    """A point at which a crash must lose nothing; tests replace this to crash here."""
 
 
 def mark(intent: Intent, number: int, status: str) -> None:
-    """Write down where the intent is, and keep it for as long as one more call takes. Raises TakenOver."""
+    """Store the status of a step, and renew the lease for one more call. Raises TakenOver."""
     intent.steps[number]["status"] = status
     save(intent, steps=intent.steps, lease_until=leases.over(LEASE))
 
 
 def save(intent: Intent, **fields: Any) -> None:
-    """Raises TakenOver."""
+    """Store fields of the intent. Raises TakenOver."""
     leases.write(intent, **fields)
 
 
 def make(intent: Intent) -> None:
-    """Make the calls that are not made yet; after a crash only go on from what is there.
+    """Make the calls that are not made yet; after a crash, no creation or alteration is made a second time.
 
-    Raises what refuses one, Unsettled, TakenOver.
+    Raises the refusal of a call, Unsettled, TakenOver.
     """
     provider = provider_of(intent)
     for number, each in enumerate(intent.steps):
@@ -88,11 +88,11 @@ def _apply(provider: Provider, intent: Intent, number: int) -> None:
             raise AlreadyExists(f"{intent.full_name} already exists.", kind=lost.kind) from lost
     except MetalakeError as refusal:
         outcome = Outcome.NOT_DONE
-        if isinstance(refusal, VERBS[each["verb"]].refusals):  # the first may have done it
+        if isinstance(refusal, VERBS[each["verb"]].refusals):  # the first of two tries may have been made
             outcome, each["result"] = _look_after_refusal(provider, each, intent)
         if outcome is Outcome.NOT_DONE or (outcome is Outcome.OTHERS and not each["may_adopt"]):
             each["result"] = None
-            mark(intent, number, PLANNED)  # it certainly did nothing
+            mark(intent, number, PLANNED)  # the call certainly did nothing
             raise
     point(f"after {number}")
     mark(intent, number, DONE if outcome is Outcome.DONE else ADOPTED)
@@ -100,7 +100,7 @@ def _apply(provider: Provider, intent: Intent, number: int) -> None:
 
 
 def _look_after_refusal(provider: Provider, each: dict[str, Any], intent: Intent) -> tuple[Outcome, Any]:
-    """Whether a call that was refused was made all the same; where that is never told, the refusal is believed."""
+    """Whether a refused call was made all the same; if that can never be read back, the refusal is believed."""
     try:
         return _look(provider, each, intent)
     except Undecidable:
@@ -112,10 +112,11 @@ def _look_after_refusal(provider: Provider, each: dict[str, Any], intent: Intent
 
 
 def _read_back(provider: Provider, intent: Intent, number: int) -> tuple[Outcome, Any]:
-    """What became of a call whose answer was lost.
+    """The outcome of a call whose answer was lost, and its object.
 
-    A creation that arrives later is found by its marker and undone. What cannot be undone is given time to arrive, and
-    then its caller is not told that it failed: who believed that might remove what it needs.
+    A creation may be reported as not done at once, since one that arrives later is recognised by its marker and undone.
+    A call that cannot be undone gets time to arrive; after that Unsettled is raised, and never "not done": a caller who
+    believed that might remove what the call needs.
     """
     each = intent.steps[number]
     deadline, pause = time.monotonic() + READ_BACK, 0.2
@@ -136,12 +137,12 @@ def _read_back(provider: Provider, intent: Intent, number: int) -> tuple[Outcome
 
 
 def _ends_a_move(number: int, each: dict[str, Any]) -> bool:
-    """The drop that follows a copy: once begun it may arrive at any time, so the copy is never taken back."""
+    """Whether a call is the drop after a copy: once begun it may arrive at any time, so the copy is not undone."""
     return number > 0 and VERBS[each["verb"]].may_repeat
 
 
 def _drop_again(provider: Provider, intent: Intent, number: int) -> None:
-    """A drop names the identity of what it drops, so it may be made twice."""
+    """Make a drop again, which is safe, since it names the identity of the object."""
     each = intent.steps[number]
     mark(intent, number, DOING)
     point(f"before {number} again")
@@ -155,7 +156,7 @@ def _drop_again(provider: Provider, intent: Intent, number: int) -> None:
 
 
 def _recognise(provider: Provider, intent: Intent, number: int) -> None:
-    """After a crash: go on from a step only if it is there; nothing is created or altered a second time."""
+    """After a crash, read back whether a call was made, and raise if it was not; it is not made a second time."""
     outcome, there = _look(provider, intent.steps[number], intent)
     if outcome is not Outcome.DONE:
         raise ProviderUnavailable(f"{provider.label} was not reached before the server stopped; try again.")
@@ -169,12 +170,12 @@ def _look(provider: Provider, each: dict[str, Any], intent: Intent) -> tuple[Out
         return outcomes.outcome_of(provider, each["verb"], each["arguments"], str(intent.pk))
     except CannotTell as never:
         raise Undecidable(str(never)) from never
-    except MetalakeError as failure:  # what is not there is no failure to look
+    except MetalakeError as failure:  # a missing object raises none of these: it is an outcome
         raise Unsettled(failure.message) from failure
 
 
 def take_back(intent: Intent) -> None:
-    """Undo what was begun and nobody uses, innermost first; what others use is LEFT. Raises TakenOver, Unsettled."""
+    """Undo the calls that were begun, innermost first; objects in use are LEFT. Raises TakenOver, Unsettled."""
     for number in reversed(range(len(intent.steps))):
         each = intent.steps[number]
         if each["status"] not in BEGUN and not each["late"]:
@@ -192,7 +193,7 @@ def take_back(intent: Intent) -> None:
 
 
 def may_still_arrive(intent: Intent) -> bool:
-    """Whether a call is on its way, for all that is known, that could not be undone."""
+    """Whether a call that cannot be undone may still arrive."""
     lost = [each for each in intent.steps if each["late"] or each["status"] in (DOING, UNKNOWN)]
     return any(not VERBS[each["verb"]].undone_by for each in lost)
 
@@ -202,7 +203,7 @@ def is_begun(intent: Intent) -> bool:
 
 
 def provider_of(intent: Intent) -> Provider:
-    """Raises Unsettled where something was begun and there is no way to the outside system now."""
+    """The provider of an intent's catalog. Raises Unsettled if a call was begun and the provider cannot be made now."""
     catalog = intent.in_catalog
     try:
         return provider_for(catalog.provider, catalog.pk, vault.properties_of(catalog.pk))

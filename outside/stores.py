@@ -1,4 +1,4 @@
-"""The stores of what other systems keep: asked there, mirrored here, written by intents."""
+"""The outside stores: objects are read from another system, mirrored here, and written by intents."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ FACTS = (("Kind", "table-type"), ("Format", "format"), ("Location", "location"))
 
 
 class OutsideCatalogs(CatalogStore):
-    """Catalogs of which at least one kind of object lies in another system."""
+    """Catalogs with at least one kind of object in another system."""
 
     is_mirrored = True
 
@@ -70,7 +70,7 @@ class OutsideCatalogs(CatalogStore):
 
 
 class OutsideSchemas(SchemaStore):
-    """The row stands for the schema, so that grants have something to hang on."""
+    """Schemas of another system; each has a row here, to which grants refer."""
 
     def meet(self, actor: Actor, catalog: Located, name: SchemaName) -> bool:
         return finding.meet_schema(actor, catalog, name)
@@ -101,7 +101,7 @@ class OutsideSchemas(SchemaStore):
         return schemas.as_remote(actor, schema, refresh=refresh)
 
     def parents_to_lock(self, actor: Actor, catalog: Located, name: SchemaName) -> Locks:
-        return []  # its intent holds them
+        return []  # its intent locks them
 
     def create(
         self,
@@ -128,7 +128,7 @@ class OutsideSchemas(SchemaStore):
 
 
 class OutsidePointers(PointerStore):
-    """The entry of the table in its system is the pointer."""
+    """Tables whose entry in another system is the pointer."""
 
     def create(self, actor: Actor, address: Address, home: Located, draft: TableDraft, *, stage: bool) -> TableRecord:
         return iceberg.create(actor, address, home, draft, stage=stage)
@@ -167,7 +167,7 @@ class OutsidePointers(PointerStore):
 
 
 class OutsideTables(TableStore):
-    """The row stands for the table; what its system says of it is the entry of a record."""
+    """Tables of another system; each has a row here, and its definition there is the `entry` of a record."""
 
     pointers = OutsidePointers()
 
@@ -202,7 +202,7 @@ class OutsideTables(TableStore):
         return self.load(actor, creating.create(actor, address, home, asked), as_published=True)
 
     def alter(self, actor: Actor, address: Address, table: Located, updates: Sequence[Any]) -> TableRecord:
-        """The truth of an Iceberg table is its metadata, wherever its pointer is kept."""
+        """Alter a table; an Iceberg table is altered by a commit to its metadata, like a managed one."""
         current = self.load(actor, table, refresh=True)
         if current.metadata_location is None:
             tables.alter(actor, table, updates)
@@ -232,7 +232,7 @@ def _described_column(column: dict[str, Any]) -> dict[str, Any]:
 
 
 class OutsidePartitions(PartitionStore):
-    """Never mirrored: no grant hangs on them."""
+    """Partitions of an outside table; they have no rows here, since no grant refers to them."""
 
     def __init__(self, table: tables.ExternalTable) -> None:
         self.table = table

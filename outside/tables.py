@@ -1,4 +1,4 @@
-"""Tables of an outside system: read through, altered and dropped there by intents."""
+"""Outside tables: list, load, alter and drop them in their system, the writes by intents."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from providers.base import Provider
 
 @dataclass(frozen=True)
 class ExternalTable:
-    """A table as its own system has it, and when that was asked."""
+    """A table as its system has it, and when the system was asked."""
 
     located: Located
     provider: Provider
@@ -48,16 +48,16 @@ class ExternalTable:
         return self.located
 
     def shown(self) -> dict[str, Any]:
-        """The native wire's table without its name and audit."""
+        """The native wire's JSON of the table, without its name and audit information."""
         return self.provider.tables.show(self.definition)
 
 
 def take_list(
     actor: Actor, schema: Located, *, force: bool = False, iceberg: bool = False
 ) -> tuple[set[str] | None, datetime]:
-    """The names that may be shown of a schema's tables, and as of when; None where all rows may.
+    """The names of a schema's tables that may be shown, None for all rows, and the time of the listing.
 
-    Also what was just made here, which a listing may not know yet. With `iceberg`, other formats are left out.
+    Includes tables that were just made here, which a listing may lack. With `iceberg`, other formats are left out.
     """
     provider = provider_at(schema)
     levels = levels_of(schema)
@@ -81,13 +81,13 @@ def _fetch_names(actor: Actor, schema: Located, provider: Provider, levels: list
             mirror.meet_tables(schema, page, taken_at)
             names |= mirror.table_names(page)
     except NotFound:
-        store_for(schema, Kind.SCHEMA).load(actor, schema, refresh=True)  # where it is gone, it goes here too
+        store_for(schema, Kind.SCHEMA).load(actor, schema, refresh=True)  # buries the schema if it is gone
         raise
     return settled(actor, schema, provider, names, Kind.TABLE, taken_at)
 
 
 def _shown(schema: Located, provider: Provider, iceberg: bool) -> set[str]:
-    """By what is known of them: a table that was only listed so far is shown, and found out when it is loaded."""
+    """The names of tables to show, by their mirrors; a table whose format is not known yet is shown."""
     rows = mirror.of_tables(schema.id)
     with_formats, without_formats = rows.exclude(formats=""), rows.filter(formats="")
     shows = provider.tables.shows
@@ -104,9 +104,10 @@ def _shown(schema: Located, provider: Provider, iceberg: bool) -> set[str]:
 def loaded(
     actor: Actor, table: Located, *, force: bool = False, as_published: bool = False, iceberg: bool = False
 ) -> ExternalTable:
-    """Raises NotFound where it is gone there, hidden by the catalog's settings or, with `iceberg`, of another format.
+    """A table as its system has it.
 
-    Just after a write, what it published is shown: asking once more might fail, and the write has not.
+    With `as_published`, right after a write, its result is used: asking again might fail, though the write succeeded.
+    Raises NotFound if it is gone, hidden by the catalog's settings or, with `iceberg`, in another format.
     """
     provider = provider_at(table)
     mirrored = mirror_of(table) if as_published else current(actor, table, provider, force=force)
@@ -115,7 +116,7 @@ def loaded(
 
 
 def require_shown(table: Located, provider: Provider, mirrored: Mirror, iceberg: bool) -> None:
-    """Raise NotFound of a table that the catalog's settings hide or, with `iceberg`, that is in another format."""
+    """Raise NotFound for a table that the catalog's settings hide or, with `iceberg`, that is in another format."""
     is_shown = provider.tables.shows(Remote(mirrored.wire_name, mirrored.definition))
     if not is_shown or (iceberg and provider.pointers.location(mirrored.definition) is None):
         raise table.missing()
@@ -146,7 +147,7 @@ def alter(actor: Actor, table: Located, updates: Sequence[Any]) -> None:
 
 
 def _holding(table: Located) -> Callable[[], None]:
-    """What a write to a table waits for: nothing else is put into its schema, and it stays where it is."""
+    """Locks for a write to a table: nothing else is put into its schema meanwhile, and it is not moved."""
     return partial(hold_each, [(table.above(), Lock.MOVES), (table, Lock.CHANGES)])
 
 
@@ -176,10 +177,13 @@ intents.register("alter_table", alteration_work(operations.ALTER_TABLE))
 
 
 def drop(actor: Actor, table: Located, *, purge: bool, iceberg: bool = False) -> str | None:
-    """Why its files stay that the system would have deleted. Raises NotFound of a table that `loaded` hides."""
+    """Drop a table; why its files stay that its system would have deleted, or None.
+
+    Raises NotFound for a table that `loaded` hides.
+    """
     again(actor, table, operations.DROP_TABLE)
     provider = provider_at(table)
-    mirrored = current(actor, table, provider, force=True)  # never a namesake made outside, which nobody here may drop
+    mirrored = current(actor, table, provider, force=True)  # raises if another table has the name there
     require_shown(table, provider, mirrored, iceberg)
 
     def decide(actor: Actor) -> Draft:

@@ -1,4 +1,4 @@
-"""Celery's way to the services: each task calls one. Messages carry ids, names and who asks; never a secret."""
+"""Celery tasks, each of which calls one service. Messages have ids, names and the sender, but never a secret."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from outside import calls, intents, refresh, schedule, sweeping, tombstones, wor
 
 log = logging.getLogger(__name__)
 
-PASSES, PAUSE = 5, 0.3  # how often a worker leaves a message to others, and seconds before they see it
+PASSES, PAUSE = 5, 0.3  # how often a worker sends a message back for others, and seconds until they see it
 
 
 def register() -> None:
@@ -29,7 +29,7 @@ def register() -> None:
 
 
 def _leave_to_others(task: Task, catalog_id: int | None) -> None:
-    """A message about a catalog whose secrets this worker cannot open goes back, for one that can; a few times."""
+    """Send a message back, at most PASSES times, if this worker cannot open the catalog's secrets."""
     if catalog_id is None or task.request.retries >= PASSES:
         return
     if reason := vault.lacks_key_of(catalog_id):
@@ -56,9 +56,9 @@ def remote_call(
 
 @shared_task(name="metalake.settle", bind=True)
 def settle_intent(self: Task, intent_id: int, fence: int, asked: str, key: str) -> None:
-    """Only who acted on the intent replies: a message that came twice must not say that it is done.
+    """Settle an intent. Only the worker that acted on it replies, since a message may be delivered twice.
 
-    Where it runs in the process that asks for it there is nobody to leave it to, nor to reply to.
+    A task that runs eagerly, in the process that sent it, neither sends it back nor replies.
     """
     is_here = self.request.is_eager
     if not is_here:
@@ -81,7 +81,7 @@ def scheduled_refresh(catalog_id: int) -> None:
 
 
 def begin_refresh(payload: dict[str, Any]) -> None:
-    """A walk takes long: it has a task of its own, or a thread where there is no worker."""
+    """Begin a walk, which takes long, in a task of its own or, without a broker, in a thread."""
     if settings.METALAKE_BROKER_URL:
         carry_on_refresh.delay(payload["run"])
     else:
@@ -89,7 +89,7 @@ def begin_refresh(payload: dict[str, Any]) -> None:
 
 
 def take_up_refreshes() -> None:
-    """Go on with what a process left that went away; the round does not wait for it."""
+    """Resume walks whose process has ended, without waiting for them."""
     for run_id in refresh.abandoned():
         begin_refresh({"run": run_id})
 

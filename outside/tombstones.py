@@ -1,4 +1,4 @@
-"""What was dropped outside: its rows go at once, and for a day a tombstone says what they were."""
+"""Objects that were dropped outside: their rows are removed at once, and tombstones describe them for a day."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ RETENTION = timedelta(hours=24)
 def bury(securable_id: int, *, steps_stay: bool = False) -> int:
     """Remove an object that was dropped outside, with all below it, and leave a tombstone of each for a day.
 
-    With `steps_stay`, a schema that leads to others is not removed: only its own place and its tables are no more.
-    In the caller's transaction; returns how many objects went.
+    With `steps_stay`, a schema with schemas inside is not removed; it loses only its mirror and its tables. In the
+    caller's transaction; returns how many objects were removed.
     """
     located = by_id(securable_id)
     if located is None:
@@ -62,7 +62,7 @@ def _dropped(located: Located, facts: list[list[Any]]) -> Event:
 
 
 def _lineage_of(top: Located, row: Securable, rows: dict[int, Securable]) -> Located:
-    """The way to a row below an object, by the rows on it."""
+    """The lineage of a row below an object, made from the rows between."""
     ids = [int(part) for part in row.lineage[1:].split("/")][len(top.nodes) :]
     return top.below(*(Node(id, rows[id].kind, rows[id].name, None, None) for id in ids))
 
@@ -77,5 +77,5 @@ def _grants_on(ids: list[int]) -> dict[int, list[dict[str, Any]]]:
 
 
 def clear() -> int:
-    """Forget what was buried over a day ago."""
+    """Delete tombstones that are older than RETENTION; how many."""
     return Tombstone.objects.filter(found_at__lt=timezone.now() - RETENTION).delete()[0]

@@ -1,4 +1,4 @@
-"""What the owners of an outside catalog may know of it, and decide about writes that nobody else can settle."""
+"""The state of an outside catalog for its owners, and their decisions about writes that cannot settle by themselves."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MANY = 100  # tombstones, and writes
 
 @dataclass(frozen=True)
 class Health:
-    """What this server has seen of an outside system; nothing where workers make the calls (`asked_here`)."""
+    """An outside system's health as this server has seen it; unknown if workers make the calls (not `asked_here`)."""
 
     asked_here: bool
     calls: int = 0  # the latest ones, up to lines.WINDOW
@@ -46,29 +46,29 @@ class Health:
 
 @dataclass(frozen=True)
 class Timetable:
-    """When a catalog is refreshed by itself."""
+    """The schedule of a catalog's automatic refreshes."""
 
     every: int  # seconds
-    next_at: datetime | None  # None: it is switched off
+    next_at: datetime | None  # None if it is switched off
 
 
 @dataclass(frozen=True)
 class Watch:
-    """An outside catalog as its owners see it; runs and tombstones newest first."""
+    """The state of an outside catalog for its owners; runs and tombstones newest first."""
 
     health: Health
     timetable: Timetable | None
     runs: list[RefreshRun]
-    as_of: datetime | None  # what the newest complete walk has seen is true of
+    as_of: datetime | None  # when the newest complete walk began
     dropped: list[Tombstone]
     dropped_count: int
     under_way: list[Intent]
     stuck: list[Intent]
-    looked_for: list[Intent]  # taken back, while a call of theirs may still have arrived after that
+    looked_for: list[Intent]  # undone intents whose calls may have arrived late
 
     @property
     def run(self) -> RefreshRun | None:
-        """The newest."""
+        """The newest run."""
         return self.runs[0] if self.runs else None
 
     @property
@@ -77,7 +77,7 @@ class Watch:
 
     @property
     def held_back(self) -> int:
-        """Objects that are missing there by the newest complete walk, and are not believed to be gone."""
+        """How many objects were missing in the newest complete walk, but not buried, since they were too many."""
         done = (run for run in self.runs if run.state == RefreshRun.State.DONE)
         return next((run.held_back for run in done), 0)
 
@@ -87,17 +87,17 @@ class Watch:
 
     @property
     def is_moving(self) -> bool:
-        """Whether it may look otherwise in a moment."""
+        """Whether the state changes by itself, so that the page should reload."""
         return self.is_running or bool(self.under_way)
 
 
 def may_watch(actor: Actor, catalog: Located) -> bool:
-    """Whether this is an outside catalog of the actor's."""
+    """Whether this is an outside catalog that the actor may refresh."""
     return _is_mirrored(catalog) and policy.permits(actor, operations.REFRESH_CATALOG, catalog)
 
 
 def watch(actor: Actor, catalog: Located) -> Watch:
-    """Raises NotFound, Forbidden, and NotFound for a catalog that is kept here."""
+    """The state of an outside catalog. Raises Forbidden, and NotFound, also for a managed catalog."""
     policy.require(actor, operations.REFRESH_CATALOG, catalog)
     _require_external(catalog)
     runs = RefreshRun.objects.filter(in_catalog_id=catalog.id)
@@ -159,7 +159,7 @@ def _is_mirrored(catalog: Located) -> bool:
     return catalog.kind == Kind.CATALOG and store_for(catalog, Kind.CATALOG).is_mirrored
 
 
-# Writes that need somebody's word
+# Decisions about stuck writes
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def retry(actor: Actor, catalog: Located, intent_id: int) -> None:
 
 
 def give_up(actor: Actor, catalog: Located, intent_id: int) -> None:
-    """End an undecided write: its names are free, what it left outside stays. Raises NotFound, Forbidden."""
+    """End an undecided write: its names become free, what it left outside stays. Raises NotFound, Forbidden."""
     _decide(actor, catalog, intent_id, GIVEN_UP)
 
 
@@ -199,7 +199,7 @@ def _decide(actor: Actor, catalog: Located, intent_id: int, decision: Decision) 
 
 
 def decide_all(operator: Actor, rows: Iterable[Intent], decision: Decision) -> int:
-    """The same for operators, whom their own pages have let in; returns how many of the writes were undecided."""
+    """Decide about several writes, for operators, whose rights the admin pages check; how many were undecided."""
 
     def act(operator: Actor) -> int:
         decided = 0

@@ -1,4 +1,4 @@
-"""What writes to outside systems share: the names they hold, alterations and drops as they are published."""
+"""Helpers for writes to outside systems: names to reserve, and how alterations and drops are published."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ATTEMPTS = 3
 
 
 def retried(attempt: Callable[[], T]) -> T:
-    """What `attempt` returns; where the object was changed outside meanwhile, it is made again on the new state."""
+    """What `attempt` returns; it is called again if the object was changed outside meanwhile."""
     for left in reversed(range(ATTEMPTS)):
         try:
             return attempt()
@@ -46,9 +46,9 @@ def names_on(located: Located) -> list[Name]:
 
 
 def again(actor: Actor, located: Located, operation: Operation) -> Located:
-    """The same object as it is now, if it still has its names and the actor may do this to it.
+    """The object as it is now, after checking the right again.
 
-    Raises NotFound where it was renamed, moved or dropped since it was found.
+    Raises NotFound if it was renamed, moved or dropped since it was found, Forbidden.
     """
     fresh = by_id(located.id)
     if fresh is None or fresh.full_name != located.full_name or fresh.metalake.name != located.metalake.name:
@@ -66,7 +66,7 @@ def _target(intent: Intent) -> Located:
 
 
 def _alteration(actor: Actor, intent: Intent, fact: str) -> None:
-    """An alteration that was made there is so, whatever has become of the rights of who asked for it."""
+    """Publish an alteration; the rights are not checked again, since it is made in the system already."""
     located = _target(intent)
     name = Mirror.objects.values_list("wire_name", flat=True).get(pk=located.id)
     mirror.store_answer(located.id, located.catalog.id, name, Remote(**intent.steps[-1]["result"]), timezone.now())
@@ -75,7 +75,7 @@ def _alteration(actor: Actor, intent: Intent, fact: str) -> None:
 
 
 def files_kept(intent: Intent) -> str | None:
-    """Why files stay that the outside system would have deleted, by what it answered."""
+    """Why files stay that the outside system would have deleted, as its answers say; None if they do not stay."""
     answers = (each["result"] or {} for each in intent.steps)
     return next((answer[FILES_LEFT] for answer in answers if FILES_LEFT in answer), None)
 
@@ -91,7 +91,7 @@ def _drop(actor: Actor, intent: Intent) -> None:
 def alteration(
     target: Located, verb: str, full_name: str, marker: int, call: dict[str, Any], details: dict[str, Any]
 ) -> Draft:
-    """The draft of a write that changes an object in place by one call: nobody else writes to it or moves it away."""
+    """The draft of a write that changes an object in place by one call, with its name and the names above reserved."""
     *above, name = names_on(target)
     return Draft(
         id=marker,
@@ -106,7 +106,7 @@ def alteration(
 
 
 def alteration_work(operation: Operation, fact: str = "altered") -> Work:
-    """An alteration in place; `fact` is what its event says was done."""
+    """The functions of an alteration in place; `fact` is the last part of its event's name."""
     return Work(
         lambda actor, intent: _alteration(actor, intent, fact),
         lambda actor, intent: policy.require(actor, operation, _target(intent)),

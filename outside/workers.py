@@ -1,6 +1,6 @@
-"""What a server has a worker do and waits for: calls to outside systems, and intents. Replies come through Redis.
+"""Work that a server gives to a Celery worker and waits for: calls to outside systems, and intents.
 
-Without a broker the server does it itself.
+Replies come through Redis. Without a broker, the server does the work itself.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PATIENCE = remote.TOTAL + 2  # seconds; the worker's own deadline comes first
-GLANCE = 3  # seconds to wait for a reply before asking whether Redis is still there
+GLANCE = 3  # seconds to wait for a reply before checking that Redis still answers
 _pools: dict[str, ConnectionPool] = {}
 _is_worker = threading.Event()
 
 
 @worker_init.connect
 def begin_to_work(**_: Any) -> None:
-    """This process is a worker: if it waited for one, there might be none that is free."""
+    """Note that this process is a worker, which makes calls itself: if it waited for a worker, none might be free."""
     _is_worker.set()
 
 
 def make_calls() -> bool:
-    """Whether workers make this process's calls to outside systems."""
+    """Whether this process has workers make its calls to outside systems."""
     return bool(settings.METALAKE_BROKER_URL) and not _is_worker.is_set()
 
 
 def call(catalog_id: int, actor: Actor, verb: str, arguments: dict[str, Any]) -> Any:
-    """A read made by a worker. Raises what the verb raises, ProviderBusy, ProviderTimeout."""
+    """Have a worker make a read. Raises what the verb raises, ProviderBusy, ProviderTimeout."""
     answer = _reply_at(_tell("metalake.remote_call", catalog_id, actor.as_json(), verb, arguments))
     if "error" in answer:
         raise errors.from_json(answer["error"])
@@ -56,9 +56,9 @@ def call(catalog_id: int, actor: Actor, verb: str, arguments: dict[str, Any]) ->
 
 
 def settle(intent: Intent) -> None:
-    """Have an intent brought to its end.
+    """Have an intent settled, by a worker or, without a broker, here.
 
-    Raises ProviderBusy where it certainly was not sent, OutcomeUnknown where no worker said that it is done.
+    Raises ProviderBusy if the message certainly was not sent, OutcomeUnknown if no worker replied that it is done.
     """
     if not settings.METALAKE_BROKER_URL:
         _tell("metalake.settle", intent.pk, intent.fence)
@@ -76,7 +76,7 @@ def settle(intent: Intent) -> None:
 
 
 def _tell(task: str, *arguments: Any) -> str:
-    """Send a message that is thrown away if nobody takes it in time; the key of its reply. Raises ProviderBusy.
+    """Send a message that expires if no worker takes it in time; the key of its reply. Raises ProviderBusy.
 
     Without a broker the task has run when this returns (CELERY_TASK_ALWAYS_EAGER), and there is no reply.
     """
@@ -91,7 +91,7 @@ def _tell(task: str, *arguments: Any) -> str:
 
 
 def _reply_at(key: str) -> dict[str, Any]:
-    """What a worker replies. Raises ProviderTimeout where none does in time, ProviderBusy where Redis went away."""
+    """A worker's reply. Raises ProviderTimeout if there is none in time, ProviderBusy if Redis does not answer."""
     from redis import RedisError
 
     deadline = time.monotonic() + PATIENCE
@@ -106,12 +106,12 @@ def _reply_at(key: str) -> dict[str, Any]:
 
 
 def _broker_gone() -> ProviderBusy:
-    """Not the fault of the outside system, so no reason to spare it."""
+    """The error if Redis does not answer; a ProviderBusy does not count as a failure of the outside system."""
     return ProviderBusy("The broker (Redis) does not answer; try again.", kind="catalog")
 
 
 def _redis() -> Redis:
-    """Its client is imported where there is one to speak to."""
+    """The Redis client, imported only if a broker is set."""
     from redis import ConnectionPool, Redis
 
     url = settings.METALAKE_BROKER_URL

@@ -1,4 +1,4 @@
-"""`manage.py refresh_catalog`: walk over an outside catalog now, here, and say what was found."""
+"""`manage.py refresh_catalog`: refresh an outside catalog now, in this process, and print the counts."""
 
 from __future__ import annotations
 
