@@ -7,8 +7,7 @@ class AuthzConfig(AppConfig):
     verbose_name = "Authorization"
 
     def ready(self) -> None:
-        from authz import audit, snapshot
-        from authz.callers import throttling
+        from authz import audit, snapshot, throttling
         from authz.guarding import doors
         from authz.history import facts as history
         from metalake import events, outbox

@@ -15,7 +15,7 @@ from django.db.models import Q
 from django.utils import timezone
 from guardian.models import GroupObjectPermissionBase
 
-from authz.guarding.managers import RAW, GrantManager, refuse
+from authz.managers import RAW, GrantManager, refuse
 from metalake.events import Event, record
 from metalake.kinds import Kind
 from metalake.models import AuditInfo, Metalake, Securable
@@ -211,7 +211,7 @@ class Token(models.Model):
 
 
 class Remembered(models.Model):
-    """A count or a mark that lasts for a while, under a keyed digest (authz.callers.throttling)."""
+    """A count or a mark that lasts for a while, under a keyed digest (authz.throttling)."""
 
     digest = models.CharField(max_length=64, primary_key=True, editable=False)
     count = models.PositiveIntegerField(help_text="How often it failed; 0 for what is only known.")

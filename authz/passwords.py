@@ -20,7 +20,7 @@ from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.hashers import check_password, make_password
 from django.http import HttpRequest
 
-from authz.callers import throttling
+from authz import throttling
 from authz.models import User
 from metalake import refusals
 from metalake.blocking import may_block

@@ -11,14 +11,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import orjson
 
 from authz.actor import Actor
 from catalogs.models import Catalog, Schema
-from catalogs.services.changes import Alteration
-from catalogs.services.holding import Locks
 from catalogs.table_stores import TableStore
 from metalake.errors import Unsupported
 from metalake.hierarchy import HierarchicalSchema
@@ -28,6 +26,10 @@ from metalake.surface import Surface
 from providers.answers import Levels, Remote
 from providers.base import Offer, Provider, Storage, lies_outside
 from providers.registry import PROVIDERS, provider_class
+
+if TYPE_CHECKING:
+    from catalogs.services.changes import Alteration
+    from catalogs.services.holding import Locks
 
 # Schemas
 

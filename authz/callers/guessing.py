@@ -10,9 +10,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from authz import operations, policy
+from authz import operations, policy, throttling
 from authz.actor import Actor
-from authz.callers import throttling
 from authz.objects import find_metalake
 from metalake.errors import AlreadyExists, Forbidden, NotFound
 

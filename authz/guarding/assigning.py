@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group as RoleGroup
 from django.contrib.auth.models import Permission
 
 from authz.actor import Actor
-from authz.guarding.managers import RAW, TO_ROLES, refuse
+from authz.managers import RAW, TO_ROLES, refuse
 from authz.models import Grant, Role
 from authz.objects import by_ids
 from authz.services import grants

@@ -21,7 +21,7 @@ from guardian.core import ObjectPermissionChecker
 from guardian.models import GroupObjectPermission, UserObjectPermission
 
 from authz.guarding import assigning, permissions
-from authz.guarding.managers import TO_ROLES, ClosedManager, GrantManager, refuse
+from authz.managers import TO_ROLES, ClosedManager, GrantManager, refuse
 from authz.models import User
 from metalake.models import Securable
 from metalake.privileges import Privilege

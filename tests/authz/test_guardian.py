@@ -330,7 +330,7 @@ def test_only_the_services_of_grants_write_rows() -> None:
     apps = ("authz", "catalogs", "frontend", "iceberg_rest", "metalake", "views_mgmt")
     sources = [path for app in apps for path in (root / app).rglob("*.py")]
     writers = {path.relative_to(root).as_posix() for path in sources if "Grant.rows" in path.read_text()}
-    assert writers == {"authz/guarding/managers.py", "authz/services/entries.py", "authz/services/grants.py"}
+    assert writers == {"authz/managers.py", "authz/services/entries.py", "authz/services/grants.py"}
 
 
 def test_dropping_takes_the_grants_with_it(world: World) -> None:

@@ -22,8 +22,7 @@ from gravitino.dto.responses.error_response import ErrorResponse
 from gravitino.exceptions import handlers
 from gravitino.exceptions.base import RESTException
 
-from authz import passwords
-from authz.callers import throttling
+from authz import passwords, throttling
 from authz.models import AuditEntry, Remembered, User
 from metalake import refusals
 from metalake.addresses import parse_proxies
