@@ -1,4 +1,4 @@
-"""What users, groups, roles and tokens may be called, and what properties a role may have."""
+"""The rules for names of users, groups, roles and tokens, and for properties of roles."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ ROLE_NAME = re.compile(r"\w[\w/=-]{0,63}")
 
 
 def check_name(name: str, kind: str) -> None:
-    """The rule of groups and tokens: printable text of 1 to 128 characters without spaces around it."""
+    """Check the rule of groups and tokens: printable text of 1 to 128 characters without spaces around it."""
     if not 1 <= len(name) <= MAX_NAME or not name.isprintable() or name != name.strip():
         raise Invalid(f"{name!r} cannot be a {kind} name: use 1 to {MAX_NAME} printable characters.", kind=kind)
 
 
 def check_user_name(name: str) -> None:
-    """As others, but without a colon: Basic credentials end the name there."""
+    """Check the rule of users: that of groups, and no colon, which ends the name in Basic credentials."""
     check_name(name, "user")
     if ":" in name:
         raise Invalid(f"{name!r} cannot be a user name: a colon ends the name in a Basic credential.", kind="user")
 
 
 def check_role_name(name: str) -> None:
-    """The upstream rule: a word character, then up to 63 of `\\w / = -`."""
+    """Check the upstream rule of roles: a word character, then up to 63 of `\\w / = -`."""
     if not ROLE_NAME.fullmatch(name):
         raise Invalid(
             f"{name!r} cannot be a role name: use up to 64 letters, digits or any of _ / = - and start with a letter, "

@@ -55,7 +55,7 @@ class Rights:
 def rights_on(actor: Actor, lineage: Lineage) -> Rights:
     nodes = lineage.nodes
     if not actor.is_member(nodes[0].id):
-        return Rights(member=everybody_may(), mask=0, owned=frozenset())
+        return Rights(member=authorization_is_off(), mask=0, owned=frozenset())
     owned = {node.kind for node in nodes if actor.owns(node)}
     if actor.owns(nodes[-1]):
         owned.add(operations.SELF)
@@ -73,14 +73,14 @@ def effective_alone(policy: Snapshot, roles: Iterable[int], lineage: Sequence[in
     return Rights(member=True, mask=policy.mask(roles, lineage, time.time()), owned=frozenset()).effective()
 
 
-def everybody_may() -> bool:
+def authorization_is_off() -> bool:
     """Whether authorization is off: then everybody is a member of every metalake and may do everything."""
     return settings.METALAKE_AUTHORIZATION == "off"
 
 
 def decide(operation: Operation, rights: Rights, kind: str) -> bool:
     """Whether these rights suffice for an operation on an object of this kind."""
-    if everybody_may():
+    if authorization_is_off():
         return True
     if not rights.member:
         return False
@@ -160,12 +160,12 @@ def sees(actor: Actor, lineage: Lineage, rights: Rights | None = None) -> bool:
         return True
     if kind == Kind.ROLE:
         return _sees_role(actor, lineage, rights)
-    if _may_find(rights, kind):
+    if _may_see_name(rights, kind):
         return True
-    return kind == Kind.SCHEMA and _leads_to_seen(actor, lineage, rights)
+    return kind == Kind.SCHEMA and _leads_to_visible(actor, lineage, rights)
 
 
-def _may_find(rights: Rights, kind: str) -> bool:
+def _may_see_name(rights: Rights, kind: str) -> bool:
     """Whether these rights suffice to load an object of this kind, or to see its name in order to drop it."""
     if decide(operations.load_of(kind), rights, kind):
         return True
@@ -173,18 +173,18 @@ def _may_find(rights: Rights, kind: str) -> bool:
     return finding is not None and decide(finding, rights, kind)
 
 
-def _leads_to_seen(actor: Actor, schema: Lineage, rights: Rights) -> bool:
+def _leads_to_visible(actor: Actor, schema: Lineage, rights: Rights) -> bool:
     """Whether a schema that the actor may not load is still shown as the path to one below that they may load."""
     return rights.member and rights.holds(Privilege.USE_CATALOG) and is_path(actor, schema)
 
 
-def ask_as_if_hidden(actor: Actor, absent: Lineage) -> None:
+def check_as_hidden(actor: Actor, absent: Lineage) -> None:
     """Ask for a missing object what `require` asks for a hidden one, so that timing does not differ."""
     rights, kind = rights_on(actor, absent), absent.nodes[-1].kind
     if kind == Kind.SCHEMA:
-        _leads_to_seen(actor, absent, rights)
+        _leads_to_visible(actor, absent, rights)
     else:
-        _may_find(rights, kind)
+        _may_see_name(rights, kind)
 
 
 def _sees_role(actor: Actor, lineage: Lineage, rights: Rights) -> bool:
@@ -266,7 +266,7 @@ def visible_schemas(actor: Actor, lineage: Lineage, schemas: QuerySet) -> QueryS
 
 def is_path(actor: Actor, lineage: Lineage) -> bool:
     """Whether the actor may load some schema below this one."""
-    if everybody_may():
+    if authorization_is_off():
         return True
     owned = Securable.objects.filter(_owned(actor), below(lineage_text(lineage)), kind=Kind.SCHEMA)
     return bool(_steps_to_granted(actor, lineage)) or owned.exists()

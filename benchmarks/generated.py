@@ -38,7 +38,7 @@ class GeneratedSchemas(MemorySchemas):
 
 
 class GeneratedTables(FlatMemoryTables):
-    """Tables are what Hive says of one with twelve columns."""
+    """Tables with twelve columns, in the form of Hive's."""
 
     def list(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
         start, end = int(page or 0), int(self.provider.properties["tables"]) // SCHEMAS

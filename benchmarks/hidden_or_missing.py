@@ -1,7 +1,7 @@
 """Whether the time of an answer reveals that an object is hidden and not missing: 2,000 pairs are ranked.
 
 `python -m benchmarks.hidden_or_missing [pairs]`. The rank statistic is the chance that a hidden thing took longer than
-a missing one: 0.5 tells nothing. By chance alone it stays within 0.03 of that.
+a missing one: 0.5 reveals nothing. By chance alone it stays within 0.03 of that.
 """
 
 from __future__ import annotations

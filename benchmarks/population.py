@@ -144,7 +144,7 @@ def children(parent: Securable, names: Iterable[str], kind: Kind, owner: User) -
 
 
 def fill(parent: Securable, count: int) -> None:
-    """As many tables, table1000 and on, below each schema of a catalog: two statements, a million rows in a minute."""
+    """Add `count` tables, from table1000 on, to each schema of a catalog: two statements, a million rows a minute."""
     first = new_id()
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(

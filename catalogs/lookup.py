@@ -96,9 +96,9 @@ def miss(actor: Actor, address: Address, nearest: Located | None) -> NotFound:
     """
     kind = _missing_kind(address, nearest)
     absent = Located(nodes=(*(nearest.nodes if nearest else ()), *_absent(kind, address)))
-    policy.ask_as_if_hidden(actor, absent)
+    policy.check_as_hidden(actor, absent)
     if kind == Kind.SCHEMA and address.leaf is not None:
-        policy.ask_as_if_hidden(actor, Located(nodes=(*absent.nodes, *_absent(address.leaf_kind, address))))
+        policy.check_as_hidden(actor, Located(nodes=(*absent.nodes, *_absent(address.leaf_kind, address))))
     unseen = policy.unseen(actor, absent)
     return unseen if unseen.kind != kind else missing(kind, _names_down_to(kind, address))
 

@@ -25,7 +25,7 @@ def throttled(page: Page) -> Page:
     """Decorate a page so that TooManyRequests is shown as a page."""
 
     @wraps(page)
-    def calm(request: HttpRequest) -> HttpResponse:
+    def guarded(request: HttpRequest) -> HttpResponse:
         try:
             return page(request)
         except TooManyRequests as refusal:
@@ -34,7 +34,7 @@ def throttled(page: Page) -> Page:
             response["Retry-After"] = str(refusal.retry_after)
             return response
 
-    return calm
+    return guarded
 
 
 @sensitive_post_parameters("password")

@@ -45,7 +45,7 @@ class Drainer(threading.Thread):
                     sharing.tell()
                     outbox.drain()
                 elif woken:
-                    _tell_worker()
+                    _wake_worker()
             except Exception:
                 log.exception("draining the outbox failed; trying again")
 
@@ -68,7 +68,7 @@ class Rounds(threading.Thread):
             time.sleep(self.every)
 
 
-def _tell_worker() -> None:
+def _wake_worker() -> None:
     try:
         drain_outbox.apply_async(retry=False)
     except BrokerGone:

@@ -91,7 +91,7 @@ class Ready(OpenEndpoint):
 
 
 class Configs(Endpoint):
-    """Flat, without the envelope; a caller with a credential also gets the service administrators."""
+    """Answers without the envelope; a caller with a credential also gets the service administrators."""
 
     permission_classes = [AllowAny]
 

@@ -170,7 +170,7 @@ def _handle(row: Outbox) -> bool:
     try:
         _handlers[row.topic](row.payload)
     except Exception as failure:
-        shown = None if isinstance(failure, (MetalakeError, NotHere)) else failure  # their message says all
+        shown = None if isinstance(failure, (MetalakeError, NotHere)) else failure  # a message without a traceback
         log.error("outbox row %s (%s) stays and is tried again: %s", row.pk, row.topic, _why(failure), exc_info=shown)
         delay = min(timedelta(seconds=2 ** min(row.attempts, 10)), MAX_BACKOFF)
         if isinstance(failure, NotHere):

@@ -25,7 +25,7 @@ env = environ.Env()
 
 
 def processors() -> int:
-    """How many this process may run on."""
+    """The number of processors that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -34,10 +34,10 @@ METALAKE_HOME = Path(env.str("METALAKE_HOME", "var")).absolute()
 METALAKE_SECRET_KEYS_FILE = Path(env.str("METALAKE_SECRET_KEYS_FILE", "") or METALAKE_HOME / "secrets.keys").absolute()
 METALAKE_HOST = env.str("METALAKE_HOST", "127.0.0.1")
 METALAKE_PORT = env.int("METALAKE_PORT", 8090)
-METALAKE_DATABASE_WAIT = env.int("METALAKE_DATABASE_WAIT", 60)  # seconds for a database that is not there yet
-METALAKE_WORKERS = env.int("METALAKE_WORKERS", 0) or processors()  # processes of a server that take connections
-METALAKE_PROCESSES = METALAKE_WORKERS + (METALAKE_WORKERS > 1)  # one of several is for large requests alone
-METALAKE_THREADS = env.int("METALAKE_THREADS", 8)  # of a process, for whatever may block
+METALAKE_DATABASE_WAIT = env.int("METALAKE_DATABASE_WAIT", 60)  # seconds for a database that is not up yet
+METALAKE_WORKERS = env.int("METALAKE_WORKERS", 0) or processors()  # processes of a server that accept connections
+METALAKE_PROCESSES = METALAKE_WORKERS + (METALAKE_WORKERS > 1)  # with several, one more for large requests
+METALAKE_THREADS = env.int("METALAKE_THREADS", 8)  # of a process, for work that may block
 METALAKE_READ_THREADS = env.int("METALAKE_READ_THREADS", 0)  # of a process, for reads of our own store
 METALAKE_ACCESS_LOG = env.bool("METALAKE_ACCESS_LOG", False)
 METALAKE_BROKER_URL = env.str("METALAKE_BROKER_URL", "")
@@ -53,7 +53,7 @@ METALAKE_FILE_LOCATIONS = tuple(env.list("METALAKE_FILE_LOCATIONS", default=[]))
 METALAKE_WAREHOUSE = env.str("METALAKE_WAREHOUSE", "")  # else `warehouse` in the data folder
 METALAKE_SHARED_SYSTEMS = tuple(env.list("METALAKE_SHARED_SYSTEMS", default=[]))
 METALAKE_EVENT_LOG = env.str("METALAKE_EVENT_LOG", "")
-METALAKE_PROVIDERS = env.dict("METALAKE_PROVIDERS", default={})  # more of them, name=module:Class
+METALAKE_PROVIDERS = env.dict("METALAKE_PROVIDERS", default={})  # additional ones, name=module:Class
 METALAKE_MAX_BODY = env.int("METALAKE_MAX_BODY", 2 * 1024 * 1024)
 METALAKE_MAX_COMMIT_BODY = env.int("METALAKE_MAX_COMMIT_BODY", 16 * 1024 * 1024)
 METALAKE_MAX_PLAN_BODY = env.int("METALAKE_MAX_PLAN_BODY", 10 * 1024 * 1024)
@@ -88,7 +88,7 @@ except Invalid as bad:
     raise ImproperlyConfigured(f"METALAKE_SCHEMA_SEPARATOR: {bad.message}") from None
 METALAKE_SEPARATOR_POLICY = SeparatorPolicy(METALAKE_SEPARATOR_POLICY)
 
-# A server that only this machine reaches may reach this machine.
+# A server that listens on loopback only may connect to loopback addresses.
 LOOPBACK = ["127.0.0.0/8", "::1"] if is_loopback(METALAKE_HOST) else []
 METALAKE_REMOTE_ALLOW = tuple(env.list("METALAKE_REMOTE_ALLOW", default=LOOPBACK))
 try:
@@ -98,7 +98,7 @@ except Invalid as bad:
 
 
 def warehouse(given: str) -> str:
-    """Where catalogs that name no warehouse have theirs, as a URL; "" is the data folder's own."""
+    """The URL of the default warehouse of catalogs; "" is the one in the data folder."""
     if not given:
         return ""
     try:
@@ -138,7 +138,7 @@ if METALAKE_AUTHORIZATION == "off" and not is_loopback(METALAKE_HOST):
 
 
 def is_private(url: str) -> bool:
-    """https, or http that does not leave this machine."""
+    """Whether the URL is https, or http to this machine."""
     try:
         scheme, host = urlsplit(url).scheme, urlsplit(url).hostname or ""
     except ValueError:
@@ -147,7 +147,7 @@ def is_private(url: str) -> bool:
 
 
 def pinned_issuers(issuers: list[str], jwks: list[str]) -> dict[str, str]:
-    """Each issuer whose tokens are believed, and its JWKS: a URL, a file, or "" for what the issuer itself says."""
+    """The trusted issuers, each with its JWKS: a URL, a file, or "" for the one that the issuer publishes."""
     if not issuers or not METALAKE_OAUTH_AUDIENCE:
         refuse(
             "METALAKE_AUTHENTICATORS=oauth needs METALAKE_OAUTH_ISSUER, whose tokens are believed, "
@@ -174,7 +174,7 @@ METALAKE_OAUTH_ISSUERS = (
 
 
 def secret_key() -> str:
-    """The key of this installation, made once and kept beside its data."""
+    """The key of this installation, made once and stored beside its data."""
     if given := env.str("METALAKE_SECRET_KEY", ""):
         return given
     path = METALAKE_HOME / "secret_key"
@@ -193,7 +193,7 @@ def secret_key() -> str:
     return path.read_text()
 
 
-METALAKE_HOME.mkdir(mode=0o700, parents=True, exist_ok=True)  # what it holds is for the server's own account
+METALAKE_HOME.mkdir(mode=0o700, parents=True, exist_ok=True)  # only the server's own account may read it
 SECRET_KEY = secret_key()
 if env.str("METALAKE_SECRET_KEYS_FILE", "") and not METALAKE_SECRET_KEYS_FILE.is_file():
     refuse(f"METALAKE_SECRET_KEYS_FILE: there is no file {METALAKE_SECRET_KEYS_FILE}.")
@@ -201,7 +201,7 @@ DEBUG = env.bool("METALAKE_DEBUG", False)
 
 
 def hosts(given: list[str]) -> list[str]:
-    """The names that this server answers to; where none are given, this machine's own."""
+    """The host names that this server answers to; by default those of this machine."""
     if not given:
         return sorted({"127.0.0.1", "localhost", "[::1]", in_url(METALAKE_HOST)} - {"", "0.0.0.0", "[::]"})  # noqa: S104
     names = [name.strip() for name in given]
@@ -252,10 +252,10 @@ _default = DATABASES["default"]
 
 
 def keep_private(store: Path) -> None:
-    """A SQLite store, and what SQLite keeps beside it, is for the server's account alone, whoever may enter its folder.
+    """Make a SQLite store, and SQLite's files beside it, readable only by the server's account.
 
-    SQLite gives the files beside a store the store's own mode, so a new one is made here, before it is opened. What
-    belongs to another account stays as it is: `serve` tells.
+    SQLite gives the files beside a store the store's mode, so a new store is made here, before it is opened. Files of
+    another account stay as they are, and `serve` warns about them.
     """
     with suppress(OSError):
         os.close(os.open(store, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -313,12 +313,12 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = METALAKE_HOME / "static"
-STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # whitenoise looks for it at start
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # whitenoise expects it at start
 WHITENOISE_USE_FINDERS = True
 
 CELERY_BROKER_URL = METALAKE_BROKER_URL or "memory://localhost"
-CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 3}  # silent is gone
-CELERY_TASK_ALWAYS_EAGER = CELERY_TASK_EAGER_PROPAGATES = not METALAKE_BROKER_URL  # who asks for a task runs it
+CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 3}  # seconds
+CELERY_TASK_ALWAYS_EAGER = CELERY_TASK_EAGER_PROPAGATES = not METALAKE_BROKER_URL  # without one, callers run tasks
 UNFOLD = {"SITE_TITLE": "Metalake", "SITE_HEADER": "Metalake operators", "SHOW_VIEW_ON_SITE": False}
 
 LOGGING = {
@@ -331,9 +331,9 @@ LOGGING = {
     "loggers": {
         "django.request": {"level": "ERROR", "filters": ["unforeseen"]},
         "django.security": {"level": "ERROR"},
-        "celery.app.trace": {"level": "INFO" if METALAKE_BROKER_URL else "WARNING"},  # what a request runs
+        "celery.app.trace": {"level": "INFO" if METALAKE_BROKER_URL else "WARNING"},  # tasks that requests run
         "pyiceberg": {"level": "WARNING"},
         "botocore": {"level": "WARNING"},
-        "botocore.credentials": {"level": "CRITICAL"},  # what it says with a traceback the failed call says, too
+        "botocore.credentials": {"level": "CRITICAL"},  # its errors are also those of the failed call
     },
 }

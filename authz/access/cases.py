@@ -152,9 +152,9 @@ class Case:
         grant = self.named_grant(row)
         verb = "denies" if row.effect is Effect.DENY else "allows"
         says = f"Role {grant.role} {verb} {row.privilege} on {self.named(self.at(row.object_id))}{comment}"
-        says += f", granted by {row.grantor} on {spoken(row.granted_at)}"
+        says += f", granted by {row.grantor} on {in_words(row.granted_at)}"
         if row.ends_at is not None:
-            says += f" until {spoken(row.ends_at)}"
+            says += f" until {in_words(row.ends_at)}"
         return Reason(f"{says}.", because=self.holding(row.role_id), grant=grant)
 
     def holding(self, role_id: int) -> tuple[Reason, ...]:
@@ -182,5 +182,5 @@ def reads_access(actor: Actor, on: Located) -> bool:
     return policy.permits(actor, operations.read_access(on.kind), on)
 
 
-def spoken(moment: datetime) -> str:
+def in_words(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

@@ -7,11 +7,11 @@ from datetime import datetime
 
 from authz import policy
 from authz.access.asking import open_state, subject
-from authz.access.cases import Case, Reason, is_ahead, spoken
+from authz.access.cases import Case, Reason, in_words, is_ahead
 from authz.access.reasons import Pieces, What, remedies, supports
 from authz.access.remedies import Remedies, Step
 from authz.actor import NOBODY, Actor
-from authz.callers.guessing import missed, misses_counted
+from authz.callers.guessing import count_misses, misses_counted
 from authz.history.state import GrantRow
 from authz.operations import FAMILIES, OPERATIONS, SELF, Operation, use_of
 from authz.policy import Rights
@@ -84,12 +84,12 @@ def explain(
     """
     state = open_state(actor, metalake, as_of)
     target = state.locate(kind, full_name, actor)
-    if policy.everybody_may():
+    if policy.authorization_is_off():
         off = Reason("Authorization is off: everybody may do everything.")
         return Explanation(True, user or actor.name, wanted, target, as_of, (off,))
     about = subject(actor, state, target, user, [node.id for node in target.nodes])
     if about.id == NOBODY and user not in (None, actor.name):
-        missed(actor, metalake, "user")
+        count_misses(actor, metalake, "user")
     case = Case(actor, state, about, target, wanted.operation)
     allowed, because, changes = decide(case)
     return Explanation(allowed, about.name, wanted, target, as_of, because, changes)
@@ -179,7 +179,7 @@ def _lacking(case: Case, privilege: Privilege) -> Reason:
     now, ahead, left_out = case.subject.moment, [], []
     for row in _allows(case, privilege):
         if is_ahead(row, now) and row.starts_at is not None:
-            ahead.append(case.grant_reason(row, f", but only from {spoken(row.starts_at)}"))
+            ahead.append(case.grant_reason(row, f", but only from {in_words(row.starts_at)}"))
         elif case.in_force([row]):
             left_out.append(case.grant_reason(row, ", but this request leaves that role out"))
     on = case.nearest(privilege)

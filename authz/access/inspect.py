@@ -56,7 +56,7 @@ class Holders:
 
 @dataclass(frozen=True)
 class GrantSeen:
-    """One grant that reaches an object; `verdict` says what wins where its privilege is both allowed and denied."""
+    """One grant that reaches an object; `verdict` says what wins if its privilege is both allowed and denied."""
 
     privilege: Privilege
     effect: Effect

@@ -42,7 +42,7 @@ def misses_counted(*sorts: str) -> Callable[[Service[P, T]], Service[P, T]]:
                 return service(actor, metalake, *args, **kwargs)
             except (NotFound, AlreadyExists, Forbidden) as refusal:
                 if refusal.kind in sorts:
-                    missed(actor, metalake, refusal.kind)
+                    count_misses(actor, metalake, refusal.kind)
                 raise
 
         return asked
@@ -50,7 +50,7 @@ def misses_counted(*sorts: str) -> Callable[[Service[P, T]], Service[P, T]]:
     return declare
 
 
-def missed(actor: Actor, metalake: str, sort: str, times: int = 1) -> None:
+def count_misses(actor: Actor, metalake: str, sort: str, times: int = 1) -> None:
     """Count misses unless the actor may list that sort; to be called outside a transaction that is rolled back.
 
     Raises TooManyRequests if there are more than MISSES.

@@ -106,7 +106,7 @@ def read_yaml(raw: bytes) -> Wanted:
 
 
 def read_json(raw: bytes) -> Wanted:
-    """As read_yaml."""
+    """Raises Invalid, with line and column if it is not JSON, else with the entry that is wrong."""
     text = _text(raw)
     require_few_values(raw, settings.METALAKE_MAX_PLAN_VALUES)
     return _read(_parse_json(text))

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from authz.actor import Actor
 from authz.callers.accounts import account_of
-from authz.callers.guessing import missed, misses_counted
+from authz.callers.guessing import count_misses, misses_counted
 from authz.models import Fact, Plan
 from authz.plans import blast
 from authz.plans.blast_lines import Blast
@@ -54,7 +54,7 @@ def plan(actor: Actor, metalake: str, wanted: Wanted) -> Planned:
     newest = facts_on_rights(top.id).order_by("-id").values_list("id", flat=True).first() or 0
     actor = actor.refreshed()
     difference = compare(actor, metalake, wanted)
-    missed(actor, metalake, "role", sum(step.role_id is None for step in difference.steps))
+    count_misses(actor, metalake, "role", sum(step.role_id is None for step in difference.steps))
     radius = blast.radius(actor, difference.top, _moves(difference))
     token = _store(actor, difference, newest) if difference.steps else None
     return Planned(token, actor.policy.epoch, difference.changes, radius)

@@ -63,7 +63,7 @@ class Change(NamedTuple):
 
 @dataclass
 class Step:
-    """What changes about one role, by ids; `role_id` is None for one that is to be made."""
+    """The changes to one role, by ids; `role_id` is None for a role that is to be made."""
 
     role_id: int | None
     name: str

@@ -1,6 +1,6 @@
 """Changing who may do what: people, roles, grants, owners, tokens.
 
-What other apps call inside their own transactions is here; doors import the module of their noun.
+This module exports what other apps call inside their own transactions; doors import the module of their noun.
 """
 
 from authz.services.grants import forget_grants_under

@@ -53,7 +53,7 @@ def add_users(actor: Actor, metalake: str, users: Sequence[NewUser]) -> Outcome[
 
 
 def add_groups(actor: Actor, metalake: str, groups: Sequence[NewGroup]) -> Outcome[Person]:
-    """As add_users."""
+    """Add groups; raises as add_users does."""
     asked = [(group.name, lambda group=group: people.add_group(actor, metalake, *group)) for group in groups]
     return _each(actor, metalake, operations.MANAGE_GROUPS, asked)
 
@@ -65,7 +65,7 @@ def remove_users(actor: Actor, metalake: str, names: Sequence[str]) -> Outcome[s
 
 
 def remove_groups(actor: Actor, metalake: str, names: Sequence[str]) -> Outcome[str]:
-    """As remove_users."""
+    """Remove these groups; a name that does not exist is a failure."""
     asked = [
         (name, lambda name=name: _gone(people.remove_group(actor, metalake, name), "group", name)) for name in names
     ]

@@ -139,7 +139,7 @@ def role_grants(role: Role, object_id: int | None = None) -> list[RoleGrant]:
     ]
 
 
-def living(grants: Iterable[RoleGrant], now: datetime) -> list[RoleGrant]:
+def not_ended(grants: Iterable[RoleGrant], now: datetime) -> list[RoleGrant]:
     """The grants that have not ended."""
     return [grant for grant in grants if not grant.given.is_over(now)]
 

@@ -117,7 +117,7 @@ def _each(
 def _give(actor: Actor, row: Role, target: Located, wanted: Entries) -> Made:
     """Give the role what it does not hold on the target yet; returns what was given, and what it holds now."""
     grants = entries.role_grants(row, target.id)
-    standing = entries.by_object(entries.living(grants, actor.moment)).get(target.id, {})
+    standing = entries.by_object(entries.not_ended(grants, actor.moment)).get(target.id, {})
     for privilege, given in wanted.items():
         if (there := standing.get(privilege, given)).effect != given.effect:
             raise Invalid(
@@ -132,7 +132,7 @@ def _take(actor: Actor, row: Role, target: Located, wanted: Entries) -> Made:
     """Take what the role holds on the target with the same effect; returns what was taken, and what it holds now."""
     gone = [
         grant
-        for grant in entries.living(entries.role_grants(row, target.id), actor.moment)
+        for grant in entries.not_ended(entries.role_grants(row, target.id), actor.moment)
         if grant.privilege in wanted and wanted[grant.privilege].effect == grant.given.effect
     ]
     return {grant.privilege: grant.given for grant in gone}, rewrite(actor, row, [(target, {})], gone)
@@ -149,7 +149,7 @@ def override_role(actor: Actor, metalake: str, role: str, overrides: Sequence[As
         policy.require(actor, operations.ASSIGN_ROLES, top)
         row = find_role_row(top, role)
         grants = entries.role_grants(row)
-        before = entries.by_object(entries.living(grants, actor.moment))
+        before = entries.by_object(entries.not_ended(grants, actor.moment))
         after, fresh = {}, []
         for target, privileges in zip(find_objects(top, list(asked)), asked.values(), strict=True):
             more = _beyond(privileges, before.get(target.id, {}))
@@ -162,7 +162,7 @@ def override_role(actor: Actor, metalake: str, role: str, overrides: Sequence[As
         changes = rewrite(actor, row, fresh, gone)
         shown = role_record(row)
         added = {target.id: privileges for target, privileges in fresh if privileges}
-        removed = entries.by_object(entries.living(gone, actor.moment))
+        removed = entries.by_object(entries.not_ended(gone, actor.moment))
         if added or removed:
             details = {"granted": _spelled(added), "revoked": _spelled(removed)}
             publish_events(event(actor, top, "role.overridden", Kind.ROLE, row.pk, [role], facts=changes, **details))
@@ -184,7 +184,7 @@ def rewrite(
         entries.check_spans(privileges, actor.moment)
     lifted = {
         grant.object_id
-        for grant in entries.living(gone, actor.moment)
+        for grant in entries.not_ended(gone, actor.moment)
         if grant.given.effect == Effect.DENY and not stays(grant, given, actor.moment)
     }
     if not all(may_lift(actor, on) for on in by_ids(lifted).values()):

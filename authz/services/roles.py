@@ -136,8 +136,8 @@ def roles_of_object(actor: Actor, metalake: str, kind: Kind, full_name: str) -> 
     if target.kind is Kind.ROLE:
         require_seen(actor, target)
         return []
-    living = Grant.objects.filter(unended(actor.moment), content_object_id=target.id)
-    rows = Role.objects.filter(parent_id=top.id, group__in=living.values("group"))
+    not_ended = Grant.objects.filter(unended(actor.moment), content_object_id=target.id)
+    rows = Role.objects.filter(parent_id=top.id, group__in=not_ended.values("group"))
     if not policy.permits(actor, operations.grant_on(target.kind), target):
         require(actor, operations.load_of(target.kind), target)
         rows = rows.filter(_readable(actor, top))
@@ -252,7 +252,7 @@ def find_readable(actor: Actor, top: Located, name: str) -> Role:
 
 def role_record(row: Role) -> RoleRecord:
     """The whole role, in three statements; an object dropped between them is left out, since its grants went too."""
-    on = entries.by_object(entries.living(entries.role_grants(row), timezone.now()))
+    on = entries.by_object(entries.not_ended(entries.role_grants(row), timezone.now()))
     objects = by_ids(on)
     return RoleRecord(
         row.name, row, _sorted([(objects[id], privileges) for id, privileges in on.items() if id in objects])

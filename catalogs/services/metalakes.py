@@ -27,7 +27,7 @@ from metalake.models import Metalake
 
 def list_metalakes(actor: Actor) -> QuerySet[Metalake]:
     """The metalakes that the actor is a member of."""
-    if policy.everybody_may():
+    if policy.authorization_is_off():
         return Metalake.objects.order_by("name")
     return Metalake.objects.filter(members__user_id=actor.id, members__enabled=True).order_by("name")
 
@@ -65,7 +65,7 @@ def create_metalake(actor: Actor, name: str, comment: str | None, properties: di
 
 def require_maker(actor: Actor) -> None:
     """Raise Forbidden for an actor who may not create metalakes."""
-    if not (actor.service_admin or policy.everybody_may()):
+    if not (actor.service_admin or policy.authorization_is_off()):
         raise Forbidden(f"{actor.name} is no service administrator, and only they create metalakes.")
 
 

@@ -113,7 +113,7 @@ class Connection(asyncio.Protocol):
             self.server.take(self)
         elif reader.has_head and not had_head:
             self.came, self.due = 0, time.monotonic() + limits.STEP
-            if reader.expects_word and not reader.size:
+            if reader.expects_continue and not reader.size:
                 self.transport.write(CONTINUE)
         if self.is_half_closed and not reader.is_whole:
             self.transport.close()  # the rest will not come
@@ -168,7 +168,7 @@ class Connection(asyncio.Protocol):
         """Answer with a refusal and close, since it is unknown where the client's next request begins."""
         self.transport.write(refusal(refused, is_head=self.reader.is_head))
         self.reader.forget()
-        self.server.tells(self, refused.status)
+        self.server.log_unreadable(self, refused.status)
         self._part(lingers=True)
 
     def _part(self, *, lingers: bool) -> None:

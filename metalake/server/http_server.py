@@ -49,7 +49,7 @@ class HttpServer:
         self.others = Pool("answers", settings.METALAKE_THREADS, limits.MOST_OTHERS)
 
     def open(self) -> None:
-        connection_created.connect(_hurry, dispatch_uid="short reads")
+        connection_created.connect(_limit_statements, dispatch_uid="short reads")
         self.reads.start()
         self.others.start()
 
@@ -161,13 +161,13 @@ class HttpServer:
         if settings.METALAKE_ACCESS_LOG:
             _log_access(environment, str(refused.status), time.perf_counter(), 0, "")
 
-    def tells(self, connection: Connection, status: int) -> None:
+    def log_unreadable(self, connection: Connection, status: int) -> None:
         """Log a request that could not be read."""
         if settings.METALAKE_ACCESS_LOG:
             _log_access({"REMOTE_ADDR": connection.reader.peer[0]}, str(status), time.perf_counter(), 0, "")
 
 
-def _hurry(connection: Any, **_: Any) -> None:
+def _limit_statements(connection: Any, **_: Any) -> None:
     """Limit the statements of short reads on a new connection; a longer one runs again in a thread that may wait."""
     if is_short() and connection.vendor == "postgresql":
         with connection.cursor() as cursor:

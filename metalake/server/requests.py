@@ -102,7 +102,7 @@ class Reader:
             status, why = _REFUSALS.get(type(wrong), (400, f"The request cannot be read: {wrong}."))
             raise Refused(status, why) from None
         if self.parser.is_chunked and self.size + self.parser._chunk_remaining > self.most:
-            raise Refused(413, TOO_LARGE.format(self.most))  # by the size that a chunk tells
+            raise Refused(413, TOO_LARGE.format(self.most))  # by the size at the head of a chunk
 
     @property
     def is_head(self) -> bool:
@@ -122,7 +122,7 @@ class Reader:
         return self.parser.is_complete
 
     @property
-    def expects_word(self) -> bool:
+    def expects_continue(self) -> bool:
         """Whether the client waits for 100 Continue before it sends the body."""
         return (
             self.parser.http_version == (1, 1)

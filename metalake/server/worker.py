@@ -24,7 +24,7 @@ from metalake.server.handover import Handover
 from metalake.server.http_server import HttpServer
 
 ASIDE = 0.002  # seconds for which a new connection is left to processes that have fewer connections
-KINDER = 5  # the niceness of the process for large requests
+NICENESS = 5  # the niceness of the process for large requests
 SWITCH = 0.001  # seconds after which a computing thread yields to the others
 
 
@@ -90,7 +90,7 @@ class ServerWorker(Worker):
     def run(self) -> None:
         sys.setswitchinterval(SWITCH)
         if self.is_for_large:
-            os.nice(KINDER)
+            os.nice(NICENESS)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(self._serve())
 
@@ -112,7 +112,7 @@ class ServerWorker(Worker):
             BALANCE.put(self.age, 0)
             for listener in self.listeners:
                 listener.setblocking(False)
-                self.loop.add_reader(listener, self._come, listener)
+                self.loop.add_reader(listener, self._on_connection, listener)
         self.server.open()
         while self.alive and self.ppid == os.getppid():
             if not self.server.is_stuck:
@@ -129,23 +129,23 @@ class ServerWorker(Worker):
 
     # New connections
 
-    def _come(self, listener: socket.socket) -> None:
+    def _on_connection(self, listener: socket.socket) -> None:
         """Accept a new connection, now if no process has fewer connections, else a moment later.
 
         Every process is woken for it.
         """
         if len(self.server.connections) <= BALANCE.fewest():
-            self._let_in(listener)
+            self._accept(listener)
             return
         self.loop.remove_reader(listener)
-        self.loop.call_later(ASIDE, self._let_in_after_all, listener)
+        self.loop.call_later(ASIDE, self._accept_later, listener)
 
-    def _let_in_after_all(self, listener: socket.socket) -> None:
+    def _accept_later(self, listener: socket.socket) -> None:
         if self.alive:
-            self._let_in(listener)
-            self.loop.add_reader(listener, self._come, listener)
+            self._accept(listener)
+            self.loop.add_reader(listener, self._on_connection, listener)
 
-    def _let_in(self, listener: socket.socket) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         try:
             client, _ = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):  # another process was faster, or the client is gone

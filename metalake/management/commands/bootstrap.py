@@ -16,7 +16,7 @@ from django.db import transaction
 
 from authz.callers.identity import actor_of
 from authz.models import User
-from authz.policy import everybody_may
+from authz.policy import authorization_is_off
 from catalogs.services import catalogs, metalakes
 from metalake import store
 
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         store.wait_until_it_answers(self.stdout.write)
         if User.objects.exists():
             return
-        with store.alone(self.stdout.write):  # of two nodes on an empty store
+        with store.alone(self.stdout.write):  # two nodes may start on one empty store
             if not User.objects.exists():
                 self._fill()
 
@@ -41,7 +41,7 @@ class Command(BaseCommand):
         password = given or secrets.token_urlsafe(15)
         with transaction.atomic():
             admin = User.objects.create_superuser(ADMIN, password)
-            # The first metalake is the operator's doing, whoever METALAKE_SERVICE_ADMINS lets make others.
+            # The first metalake is made for the operator, even if METALAKE_SERVICE_ADMINS does not name them.
             maker = replace(actor_of(admin), service_admin=True)
             metalakes.create_metalake(maker, "demo", "The metalake that every new store begins with", {})
             catalogs.create_catalog(
@@ -55,9 +55,9 @@ class Command(BaseCommand):
 
 
 def _who_makes_others() -> Iterator[str]:
-    """What is still to do where the first admin is not who creates metalakes."""
+    """Sentences about who creates metalakes, if the first admin does not."""
     named = sorted(settings.METALAKE_SERVICE_ADMINS)
-    if ADMIN in named or everybody_may():
+    if ADMIN in named or authorization_is_off():
         return
     if not named:
         yield "METALAKE_SERVICE_ADMINS names nobody: nobody creates other metalakes."

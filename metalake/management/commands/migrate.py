@@ -1,7 +1,7 @@
-"""`manage.py migrate`: Django's, by one process at a time, and never by code that is older than its store.
+"""`manage.py migrate`: Django's, in one process at a time, and never by code that is older than its store.
 
-Servers may work meanwhile: a migration that waits for a table holds up all who come after it, so it waits briefly,
-lets them by and comes back.
+Servers may work meanwhile: a migration that waits for a table blocks everybody who comes after it, so it waits only
+briefly, lets them pass and tries again.
 """
 
 from __future__ import annotations

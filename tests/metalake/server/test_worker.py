@@ -41,17 +41,17 @@ class Loop:
 def test_who_has_more_connections_leaves_a_new_one_to_the_others_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     balance, let_in = Balance(), []
     monkeypatch.setattr(worker, "BALANCE", balance)
-    monkeypatch.setattr(ServerWorker, "_let_in", lambda self, listener: let_in.append(listener))
+    monkeypatch.setattr(ServerWorker, "_accept", lambda self, listener: let_in.append(listener))
     one = ServerWorker.__new__(ServerWorker)
     loop = one.loop = Loop()  # type: ignore[assignment]
     one.alive = True
     one.server = SimpleNamespace(connections=range(3))  # type: ignore[assignment]
     balance.put(1, 3)
     balance.put(2, 3)
-    one._come("listener")  # type: ignore[arg-type]
+    one._on_connection("listener")  # type: ignore[arg-type]
     assert (let_in, loop.later) == (["listener"], [])
     balance.put(2, 2)
-    one._come("listener")  # type: ignore[arg-type]
+    one._on_connection("listener")  # type: ignore[arg-type]
     assert (let_in, loop.readers) == (["listener"], [])
     [(seconds, act, listener)] = loop.later
     assert seconds == worker.ASIDE
