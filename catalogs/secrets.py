@@ -58,7 +58,7 @@ def mask(properties: Mapping[str, str], declared: Collection[str] = ()) -> dict[
     return {key: MASK if is_secret(key, value, declared) else value for key, value in properties.items()}
 
 
-def keeps(
+def sends_mask_back(
     key: str, value: str | None, current: Mapping[str, str], declared: Collection[str] = (), *, kind: str = "property"
 ) -> bool:
     """Whether a change only sends the mask back, so that the value stays.
@@ -78,7 +78,7 @@ def keeps(
 def require_values(properties: Mapping[str, str], *, kind: str = "property") -> None:
     """Raise Invalid for a mask among the properties of a new object, which has no value to keep."""
     for key, value in properties.items():
-        keeps(key, value, {}, kind=kind)
+        sends_mask_back(key, value, {}, kind=kind)
 
 
 def _names_secret(key: str) -> bool:

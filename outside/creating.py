@@ -31,7 +31,7 @@ from metalake.names import dotted
 from outside import ground, intents, mirror
 from outside.intents import Draft, Work, step
 from outside.schema_places import asked_now, making, place_to_make, publish_place
-from outside.work import again, names_on
+from outside.work import names_on, recheck
 from providers.answers import NewTable, Remote
 from providers.base import Provider
 
@@ -56,10 +56,10 @@ def make(actor: Actor, ident: Address, home: Located, defined: Callable[[Provide
     require_unclaimed(provider, new.definition.get("location"), provider.pointers.location(new.definition))
 
     def decide(actor: Actor) -> Draft:
-        fresh = again(actor, home, operations.CREATE_TABLE)
+        fresh = recheck(actor, home, operations.CREATE_TABLE)
         naming.require_free(fresh, name)
         arguments: dict[str, Any] = {"schema": mirror.provider_levels(schema), "table": name}
-        arguments |= {"definition": new.definition, "plan": plan, "by_owner": places.chooses(actor, fresh)}
+        arguments |= {"definition": new.definition, "plan": plan, "by_owner": places.may_choose(actor, fresh)}
         return _creation(fresh, name, place, arguments)
 
     intents.carry(actor, decide, holds=partial(hold_each, [(home, Lock.MOVES)]))

@@ -29,7 +29,7 @@ def require_named(
     if not named:
         return None
     ground = None
-    if not places.chooses(actor, schema):
+    if not places.may_choose(actor, schema):
         ground = _ground_of(schema, there, provider)
         places.require_ground(actor, schema, ground, named)
     reserved.require_open(actor, _comparable(named))

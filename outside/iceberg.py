@@ -31,7 +31,7 @@ from outside.creating import make
 from outside.intents import Draft
 from outside.steps import step
 from outside.tables import ExternalTable, loaded
-from outside.work import again, alteration, alteration_work
+from outside.work import alteration, alteration_work, recheck
 from providers.answers import NewTable, Remote
 from providers.base import Provider
 from providers.metadata_files import MetadataFiles
@@ -156,7 +156,7 @@ def point(actor: Actor, table: ExternalTable, store: MetadataFiles, written: str
 
 
 def _pointing(actor: Actor, table: ExternalTable, location: str, previous: str) -> Draft:
-    fresh = again(actor, table.located, operations.COMMIT_TABLE)
+    fresh = recheck(actor, table.located, operations.COMMIT_TABLE)
     schema, name = levels_of(fresh.above()), mirror.wire_name_at(fresh.id)
     call = step(
         "commit_table",
@@ -164,7 +164,7 @@ def _pointing(actor: Actor, table: ExternalTable, location: str, previous: str) 
         table=name,
         location=location,
         previous=previous,
-        by_owner=places.chooses(actor, fresh),
+        by_owner=places.may_choose(actor, fresh),
     )
     return alteration(fresh, "commit_table", dotted(fresh.full_name), new_id(), call, {"metadata_location": location})
 

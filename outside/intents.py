@@ -199,14 +199,14 @@ def carry_on(intent: Intent, act: Callable[[Intent], None] | None = None) -> Non
         act(intent)
     except TakenOver:
         log.warning("intent %s was taken over by another process", intent.pk)
-        _look_once_more(intent)
+        _undo_late_calls(intent)
     except Undecidable as never:
-        _come_back(intent, str(never), for_good=True)
+        _retry_later(intent, str(never), for_good=True)
     except (Unsettled, MetalakeError) as failure:
-        _come_back(intent, str(failure))
+        _retry_later(intent, str(failure))
     except Exception as bug:
         log.exception("intent %s failed; it is tried again", intent.pk)
-        _come_back(intent, type(bug).__name__)
+        _retry_later(intent, type(bug).__name__)
 
 
 def _go_forward(intent: Intent) -> None:
@@ -293,13 +293,13 @@ def _aborted(intent: Intent, leaves: bool) -> Event:
     )
 
 
-def _look_once_more(intent: Intent) -> None:
+def _undo_late_calls(intent: Intent) -> None:
     """Have an ended intent undone once more: the process that lost it may have had a call under way."""
     ended = Intent.objects.filter(pk=intent.pk, state__in=[Intent.State.ABORTED, Intent.State.RESIDUE])
     ended.update(lease_until=timezone.now())
 
 
-def _come_back(intent: Intent, why: str, *, for_good: bool = False) -> None:
+def _retry_later(intent: Intent, why: str, *, for_good: bool = False) -> None:
     """Let the sweeper try the intent again after a pause that grows up to MAX_BACKOFF.
 
     After MAX_ATTEMPTS, or at once with `for_good`, it becomes stuck until an operator decides. An intent that has ended

@@ -24,7 +24,7 @@ from outside import ground, intents, mirror
 from outside.calls import ask, levels_of, pages
 from outside.intents import Draft, Work, step
 from outside.tables import ExternalTable
-from outside.work import again, files_kept, names_on
+from outside.work import files_kept, names_on, recheck
 from providers.answers import PARTITION, Remote
 
 SLOT = "partition"
@@ -73,7 +73,7 @@ def drop(actor: Actor, table: ExternalTable, name: str) -> str | None:
 
 def _carry(actor: Actor, table: ExternalTable, verb: str, name: str, **arguments: Any) -> Intent:
     def decide(actor: Actor) -> Draft:
-        fresh = again(actor, table.located, operations.ALTER_TABLE)
+        fresh = recheck(actor, table.located, operations.ALTER_TABLE)
         return Draft(
             id=new_id(),
             verb=verb,
@@ -81,7 +81,7 @@ def _carry(actor: Actor, table: ExternalTable, verb: str, name: str, **arguments
             full_name=f"{dotted(fresh.full_name)}/{name}"[:2048],
             names=[(fresh.id, SLOT, _short(name))],
             must_stay=names_on(fresh),
-            steps=[step(verb, **_where(fresh), **arguments, by_owner=places.chooses(actor, fresh))],
+            steps=[step(verb, **_where(fresh), **arguments, by_owner=places.may_choose(actor, fresh))],
             arguments={"id": fresh.id, "partition": name},
         )
 
@@ -110,7 +110,7 @@ def _note(actor: Actor, intent: Intent) -> None:
 def _may_still(actor: Actor, intent: Intent) -> None:
     located = by_id(intent.arguments["id"])
     if located is not None:
-        again(actor, located, operations.ALTER_TABLE)
+        recheck(actor, located, operations.ALTER_TABLE)
 
 
 for _verb in ("add_partition", "drop_partition"):

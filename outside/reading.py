@@ -70,7 +70,7 @@ def _walked_since(catalog_id: int, oldest: datetime) -> datetime | None:
     return runs.order_by("-started_at").values_list("started_at", flat=True).first()
 
 
-def settled(
+def names_to_show(
     actor: Actor, container: Located, provider: Provider, listed: set[str], kind: Kind, taken_at: datetime
 ) -> set[str]:
     """The names that may be shown: the listed ones, those left out that exist after all, and those just made.

@@ -29,7 +29,7 @@ from outside.intents import Draft, Work, step
 from outside.reading import current
 from outside.schema_places import asked_now, making, place_to_make, publish_place
 from outside.tables import require_shown
-from outside.work import again, names_on
+from outside.work import names_on, recheck
 from providers.answers import Remote
 from providers.base import Provider
 
@@ -41,7 +41,7 @@ def rename(actor: Actor, table: Located, target: Address, *, iceberg: bool = Fal
     """
     # Before the target is looked up, so that only who may move the table learns whether it exists.
     elsewhere = _is_elsewhere(table, target)
-    again(actor, table, operations.MOVE_TABLE if elsewhere else operations.ALTER_TABLE)
+    recheck(actor, table, operations.MOVE_TABLE if elsewhere else operations.ALTER_TABLE)
     finding.find_schema(actor, target)
     provider, place, meant = provider_at(table), None, table.above()
     if elsewhere:
@@ -71,8 +71,8 @@ def rename(actor: Actor, table: Located, target: Address, *, iceberg: bool = Fal
 def _allowed_again(actor: Actor, table: Located, home: Located) -> Located:
     """The table as it is now. Raises Forbidden if the actor may not rename it, or move it to this schema."""
     if home.id == table.nodes[-2].id:
-        return again(actor, table, operations.ALTER_TABLE)
-    fresh = again(actor, table, operations.MOVE_TABLE)
+        return recheck(actor, table, operations.ALTER_TABLE)
+    fresh = recheck(actor, table, operations.MOVE_TABLE)
     policy.require(actor, operations.CREATE_TABLE, home)
     policy.require_no_escape(actor, fresh, home)
     return fresh
@@ -85,7 +85,7 @@ def _renaming(
     levels = levels_of(home) if place is None else mirror.provider_levels(place)
     if levels is None:
         raise Conflict(f"Schema {home.path.logical()} lost its place meanwhile; try again.", kind=Kind.SCHEMA)
-    marker, above, by_owner = new_id(), table.nodes[-2].id, places.chooses(actor, table)
+    marker, above, by_owner = new_id(), table.nodes[-2].id, places.may_choose(actor, table)
     first, on_the_way = making(place, home, marker)
     calls = provider.tables.renaming(levels_of(table.above()) or [], levels, name, remote, str(marker))
     return Draft(

@@ -29,13 +29,13 @@ from outside import intents, mirror, nesting
 from outside.calls import pages
 from outside.intents import Draft, Work, step
 from outside.mirror_schemas import meet_schemas
-from outside.reading import LOOKS, bury_if_gone, catalog_of, current, listed_since, mirror_of, settled
-from outside.work import again, alteration, alteration_work, drop_work, files_kept, names_on, retried
+from outside.reading import LOOKS, bury_if_gone, catalog_of, current, listed_since, mirror_of, names_to_show
+from outside.work import alteration, alteration_work, drop_work, files_kept, names_on, recheck, retry_on_conflict
 from providers.answers import Remote
 from providers.base import Provider
 
 
-def take_list(actor: Actor, container: Located, *, force: bool = False) -> tuple[set[int], datetime]:
+def update_listing(actor: Actor, container: Located, *, force: bool = False) -> tuple[set[int], datetime]:
     """Bring the rows of a catalog's schemas up to date, unless they are recent enough.
 
     Returns the ids of rows that must not be shown, since they are missing there and too many to ask for each, and the
@@ -49,7 +49,7 @@ def take_list(actor: Actor, container: Located, *, force: bool = False) -> tuple
     for page in pages(actor, catalog, provider, "list_schemas"):
         meet_schemas(catalog, provider, page, taken_at)
         names |= {remote.name for remote in page}
-    names = settled(actor, catalog, provider, names, Kind.SCHEMA, taken_at)
+    names = names_to_show(actor, catalog, provider, names, Kind.SCHEMA, taken_at)
     return _missing(catalog, names), taken_at
 
 
@@ -225,7 +225,7 @@ intents.register("create_schema", Work(_publish_creation, allowed=_chain))
 
 def alter(actor: Actor, schema: Located, alteration: Alteration) -> dict[str, str]:
     """Alter a schema; its properties from before."""
-    again(actor, schema, operations.ALTER_SCHEMA)
+    recheck(actor, schema, operations.ALTER_SCHEMA)
     provider = provider_at(schema)
 
     def attempt() -> dict[str, str]:
@@ -248,7 +248,7 @@ def alter(actor: Actor, schema: Located, alteration: Alteration) -> dict[str, st
             intents.carry(actor, draft, holds=partial(hold_each, [(schema, Lock.CHANGES)]))
         return before
 
-    return retried(attempt)
+    return retry_on_conflict(attempt)
 
 
 def _alteration(
@@ -259,7 +259,7 @@ def _alteration(
     expected: dict[str, Any],
     fields: list[str],
 ) -> Draft:
-    fresh, marker = again(actor, schema, operations.ALTER_SCHEMA), new_id()
+    fresh, marker = recheck(actor, schema, operations.ALTER_SCHEMA), new_id()
     call = step(
         "alter_schema",
         schema=mirrored.levels,
@@ -280,7 +280,7 @@ def drop(actor: Actor, schema: Located, *, cascade: bool) -> str | None:
     Raises NotEmpty while it contains anything, here or there, unless `cascade`, which only flat catalogs support. Rows
     of objects that are gone outside do not count: the system is asked for them.
     """
-    again(actor, schema, operations.DROP_SCHEMA)
+    recheck(actor, schema, operations.DROP_SCHEMA)
     chains.check_cascade(schema, cascade)
     provider, steps, gone = provider_at(schema), [], list[int]()
     if not cascade:
@@ -292,9 +292,9 @@ def drop(actor: Actor, schema: Located, *, cascade: bool) -> str | None:
         steps = [step("drop_schema", schema=mirrored.levels, identity=mirrored.identity, cascade=cascade)]
 
     def decide(actor: Actor) -> Draft:
-        fresh = again(actor, schema, operations.DROP_SCHEMA)
+        fresh = recheck(actor, schema, operations.DROP_SCHEMA)
         for each in steps:
-            each["arguments"]["by_owner"] = places.chooses(actor, fresh)
+            each["arguments"]["by_owner"] = places.may_choose(actor, fresh)
         if not cascade and Securable.objects.filter(parent_id=fresh.id).exclude(pk__in=gone).exists():
             raise _not_empty(fresh)
         if Mirror.objects.filter(pk=fresh.id).exists() != bool(steps):

@@ -12,7 +12,7 @@ from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.services import commits
 from catalogs.services.changes import Alteration
 from catalogs.services.holding import Locks
-from catalogs.services.pointers import as_called_now
+from catalogs.services.pointers import located_now
 from catalogs.stores import CatalogStore, SchemaListing, SchemaRecord, SchemaStore, store_for
 from catalogs.table_stores import (
     NewState,
@@ -43,7 +43,7 @@ from outside import (
     schemas,
     tables,
 )
-from outside.work import again
+from outside.work import recheck
 from providers.answers import Levels, Remote
 from providers.base import Provider
 from providers.metadata_files import MetadataFiles
@@ -76,7 +76,7 @@ class OutsideSchemas(SchemaStore):
         return finding.meet_schema(actor, catalog, name)
 
     def listing(self, actor: Actor, container: Located, *, refresh: bool) -> SchemaListing:
-        return SchemaListing(*schemas.take_list(actor, container, force=refresh))
+        return SchemaListing(*schemas.update_listing(actor, container, force=refresh))
 
     def load(
         self,
@@ -160,7 +160,7 @@ class OutsidePointers(PointerStore):
         return schema_places.home_of(actor, schema)
 
     def find_again(self, actor: Actor, address: Address, table: Located) -> Located:
-        return again(actor, table, operations.COMMIT_TABLE)
+        return recheck(actor, table, operations.COMMIT_TABLE)
 
     def require_claims(self, table: Located) -> None:
         raise Unsupported("What an outside table had before is its own system's to say.", kind=Kind.TABLE)
@@ -175,7 +175,7 @@ class OutsideTables(TableStore):
         return finding.meet_table(actor, schema, name)
 
     def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> LeafListing:
-        return LeafListing(*tables.take_list(actor, schema, force=refresh, iceberg=iceberg))
+        return LeafListing(*tables.update_listing(actor, schema, force=refresh, iceberg=iceberg))
 
     def load(self, actor: Actor, table: Located, *, refresh: bool = False, as_published: bool = False) -> TableRecord:
         entry = tables.loaded(actor, table, force=refresh, as_published=as_published)
@@ -213,7 +213,7 @@ class OutsideTables(TableStore):
 
     def rename(self, actor: Actor, source: Address, table: Located, target: Address, *, iceberg: bool) -> Located:
         renaming.rename(actor, table, target, iceberg=iceberg)
-        return as_called_now(table)
+        return located_now(table)
 
     def drop(self, actor: Actor, address: Address, table: Located, *, purge: bool, iceberg: bool) -> str | None:
         return tables.drop(actor, table, purge=purge, iceberg=iceberg)

@@ -15,7 +15,7 @@ from authz.actor import Actor
 from authz.locks import Lock
 from catalogs.models import Mirror
 from catalogs.services import places
-from catalogs.services.changes import keeping
+from catalogs.services.changes import resolve_masks
 from catalogs.services.holding import hold_each
 from catalogs.services.opening import provider_at
 from catalogs.stores import store_for
@@ -28,8 +28,8 @@ from metalake.names import dotted
 from outside import ground, intents, mirror
 from outside.calls import levels_of, pages
 from outside.intents import Draft, step
-from outside.reading import current, listed_since, mirror_of, settled
-from outside.work import again, alteration, alteration_work, drop_work, files_kept, names_on, retried
+from outside.reading import current, listed_since, mirror_of, names_to_show
+from outside.work import alteration, alteration_work, drop_work, files_kept, names_on, recheck, retry_on_conflict
 from providers.answers import METADATA_FILE, Remote
 from providers.base import Provider
 
@@ -52,7 +52,7 @@ class ExternalTable:
         return self.provider.tables.show(self.definition)
 
 
-def take_list(
+def update_listing(
     actor: Actor, schema: Located, *, force: bool = False, iceberg: bool = False
 ) -> tuple[set[str] | None, datetime]:
     """The names of a schema's tables that may be shown, None for all rows, and the time of the listing.
@@ -83,7 +83,7 @@ def _fetch_names(actor: Actor, schema: Located, provider: Provider, levels: list
     except NotFound:
         store_for(schema, Kind.SCHEMA).load(actor, schema, refresh=True)  # buries the schema if it is gone
         raise
-    return settled(actor, schema, provider, names, Kind.TABLE, taken_at)
+    return names_to_show(actor, schema, provider, names, Kind.TABLE, taken_at)
 
 
 def _shown(schema: Located, provider: Provider, iceberg: bool) -> set[str]:
@@ -123,12 +123,12 @@ def require_shown(table: Located, provider: Provider, mirrored: Mirror, iceberg:
 
 
 def alter(actor: Actor, table: Located, updates: Sequence[Any]) -> None:
-    again(actor, table, operations.ALTER_TABLE)
+    recheck(actor, table, operations.ALTER_TABLE)
     provider = provider_at(table)
 
     def attempt() -> None:
         mirrored = current(actor, table, provider, force=True)
-        meant = keeping(updates, lambda: provider.tables.show(mirrored.definition)["properties"])
+        meant = resolve_masks(updates, lambda: provider.tables.show(mirrored.definition)["properties"])
         expected = provider.tables.altered(mirrored.definition, meant)
         if expected != mirrored.definition:
             before, after = (provider.tables.named_places(each) for each in (mirrored.definition, expected))
@@ -143,7 +143,7 @@ def alter(actor: Actor, table: Located, updates: Sequence[Any]) -> None:
             )
             intents.carry(actor, draft, holds=_holding(table))
 
-    retried(attempt)
+    retry_on_conflict(attempt)
 
 
 def _holding(table: Located) -> Callable[[], None]:
@@ -159,7 +159,7 @@ def _alteration(
     expected: dict[str, Any],
     actions: list[str],
 ) -> Draft:
-    fresh, marker = again(actor, table, operations.ALTER_TABLE), new_id()
+    fresh, marker = recheck(actor, table, operations.ALTER_TABLE), new_id()
     call = step(
         "alter_table",
         schema=levels_of(fresh.above()),
@@ -168,7 +168,7 @@ def _alteration(
         version=mirrored.version,
         expected=expected,
         marker=str(marker),
-        by_owner=places.chooses(actor, fresh),
+        by_owner=places.may_choose(actor, fresh),
     )
     return alteration(fresh, "alter_table", dotted(fresh.full_name), marker, call, {"changed": actions})
 
@@ -181,13 +181,13 @@ def drop(actor: Actor, table: Located, *, purge: bool, iceberg: bool = False) ->
 
     Raises NotFound for a table that `loaded` hides.
     """
-    again(actor, table, operations.DROP_TABLE)
+    recheck(actor, table, operations.DROP_TABLE)
     provider = provider_at(table)
     mirrored = current(actor, table, provider, force=True)  # raises if another table has the name there
     require_shown(table, provider, mirrored, iceberg)
 
     def decide(actor: Actor) -> Draft:
-        fresh = again(actor, table, operations.DROP_TABLE)
+        fresh = recheck(actor, table, operations.DROP_TABLE)
         levels = levels_of(fresh.above())
         return Draft(
             id=new_id(),
@@ -202,7 +202,7 @@ def drop(actor: Actor, table: Located, *, purge: bool, iceberg: bool = False) ->
                     table=mirrored.wire_name,
                     identity=mirrored.identity,
                     purge=purge,
-                    by_owner=places.chooses(actor, fresh),
+                    by_owner=places.may_choose(actor, fresh),
                 )
             ],
             arguments={"id": fresh.id, "details": {"purge": purge}},

@@ -28,7 +28,7 @@ T = TypeVar("T")
 ATTEMPTS = 3
 
 
-def retried(attempt: Callable[[], T]) -> T:
+def retry_on_conflict(attempt: Callable[[], T]) -> T:
     """What `attempt` returns; it is called again if the object was changed outside meanwhile."""
     for left in reversed(range(ATTEMPTS)):
         try:
@@ -45,7 +45,7 @@ def names_on(located: Located) -> list[Name]:
     return [(above.id, slot_of(node.kind), node.name) for above, node in pairs]
 
 
-def again(actor: Actor, located: Located, operation: Operation) -> Located:
+def recheck(actor: Actor, located: Located, operation: Operation) -> Located:
     """The object as it is now, after checking the right again.
 
     Raises NotFound if it was renamed, moved or dropped since it was found, Forbidden.

@@ -139,7 +139,7 @@ class Line:
             Line.under_way += 1
             return ticket
 
-    def pass_by(self, label: str) -> None:
+    def check_breaker(self, label: str) -> None:
         """Check the breaker for a call that needs no place, since no request waits for it. Raises ProviderBusy."""
         with self.lock:
             self._try_if_open(label, self._require_closed(label))

@@ -112,7 +112,7 @@ def reach(catalog_id: int, verb: str, act: Callable[[], T], *, waits: bool = Tru
         if waits:
             ticket = line.enter(STORAGE, deadline)
         else:
-            line.pass_by(STORAGE)
+            line.check_breaker(STORAGE)
     except ProviderBusy:
         CALLS.labels(catalog_id, "storage", verb, "spared").inc()
         raise

@@ -17,7 +17,7 @@ from catalogs.services import claims, places, reserved
 from catalogs.services.changes import event, require_enabled
 from catalogs.services.free_names import require_free
 from catalogs.services.opening import files_of
-from catalogs.services.pointers import find_table, insert_table, now_ms, or_discard, publish_table
+from catalogs.services.pointers import find_table, insert_table, now_ms, publish_or_discard, publish_table
 from catalogs.table_stores import NewState, PointerStore, TableDraft, TableRecord
 from formats.iceberg import builder, metadata_json, table_locations
 from formats.iceberg.locations import canonical
@@ -105,7 +105,7 @@ class ManagedPointers(PointerStore):
 
     def swap(self, actor: Actor, address: Address, current: TableRecord, new: NewState) -> TableRecord | None:
         try:
-            swapped = or_discard(new.files, new.location, lambda: _swap(actor, address, current, new))
+            swapped = publish_or_discard(new.files, new.location, lambda: _swap(actor, address, current, new))
         except _FileGone:
             return None
         if not swapped:
@@ -134,7 +134,7 @@ def _swap(actor: Actor, address: Address, current: TableRecord, new: NewState) -
 
     def holds() -> None:
         if adds:
-            claims.take_turn(new.files.catalog_id)
+            claims.lock_claims(new.files.catalog_id)
         hold(Lock.CHANGES, table.id)
 
     def act(actor: Actor) -> bool:

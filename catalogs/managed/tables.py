@@ -18,7 +18,7 @@ from catalogs.services import commits, purging, shared_folders
 from catalogs.services.changes import event, require_enabled
 from catalogs.services.free_names import require_free_for_rename
 from catalogs.services.holding import Locks, write_to
-from catalogs.services.pointers import as_called_now, current_record, find_table
+from catalogs.services.pointers import current_record, find_table, located_now
 from catalogs.services.removal import remove
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord, TableStore
 from formats.iceberg.translate import from_iceberg, to_iceberg
@@ -104,7 +104,7 @@ class ManagedTables(TableStore):
             was, full_name = dotted(fresh.full_name), [home.catalog.name, home.path.logical(), name]
             facts = [stands(Securable.objects.get(pk=fresh.id))]
             record(event_of(actor, "table.renamed", Kind.TABLE, fresh.id, full_name, home.metalake.id, facts, was=was))
-            return as_called_now(fresh)
+            return located_now(fresh)
 
         return write_to(actor, locate, act, kind=Kind.TABLE)
 

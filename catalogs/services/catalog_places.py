@@ -19,7 +19,7 @@ from providers.base import Provider
 from providers.registry import provider_for
 
 
-def claim_anew(
+def claim_again(
     actor: Actor, row: Catalog, before: Mapping[str, str], opened: Mapping[str, str], system: System
 ) -> None:
     """Claim a catalog's places again if an alteration changed its places, its formats or its system."""
@@ -35,7 +35,7 @@ def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before
     Raises Forbidden for a place outside those of `before` that is reserved for another owner.
     """
     mine = provider.locations()
-    systems.one_at_a_time()
+    systems.lock_registrations()
     for other in Catalog.objects.exclude(pk=provider.catalog_id):
         their_provider = provider_with_locations(other.pk, other.provider, other.properties)
         for theirs in their_provider.locations():

@@ -90,7 +90,7 @@ def create_catalog(
         return row
 
     def hold_more() -> None:
-        systems.one_at_a_time()
+        systems.lock_registrations()
         hold_owner(actor.id)
 
     return write_to(actor, locate, act, kind=Kind.CATALOG, after=hold_more)
@@ -103,7 +103,7 @@ def _looked_up(chosen: type[Provider], properties: dict[str, str], metalake_id: 
     """
     catalog_id = new_id()
     registered = chosen(catalog_id, chosen.completed(catalog_id, properties))
-    try_out(registered, metalake_id, registered.check_locations)
+    run_trial(registered, metalake_id, registered.check_locations)
     system = systems.look_up(registered, metalake_id)
     catalog_store_by(registered).require_no_clash(registered, metalake_id)
     return registered, system
@@ -151,7 +151,7 @@ def check_registration(name: str, type_: str, provider: str | None, properties: 
     return chosen
 
 
-def try_out(provider: Provider, metalake_id: int, act: Callable[[], None]) -> None:
+def run_trial(provider: Provider, metalake_id: int, act: Callable[[], None]) -> None:
     """Run `act` with the deadline of outside calls, in this process: a message to a worker must not have secrets."""
     if provider.reaches_out:
         remote.trial(provider, act, metalake_id=metalake_id)
@@ -167,10 +167,10 @@ def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
 
 
 def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Catalog:
-    system = systems.NOWHERE
+    system = systems.NO_SYSTEM
     if alteration.properties:
         altered, metalake_id = altered_provider(actor, metalake, name, alteration)
-        try_out(altered, metalake_id, altered.check_locations)
+        run_trial(altered, metalake_id, altered.check_locations)
         system = systems.look_up_again(altered, metalake_id)
         if altered.properties.get(nesting.PROPERTY) == "true":
             nesting.require_nestable(actor, find(actor, Address(metalake=metalake, catalog=name)))
@@ -190,7 +190,7 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
         if elsewhere := _leads_elsewhere(before, row.properties):
             require_settled(located)
         if opened is not None:
-            catalog_places.claim_anew(actor, row, before, opened, system)
+            catalog_places.claim_again(actor, row, before, opened, system)
             _store_system(actor, row, opened, system)
         if fields:
             save(row, actor, fields)
@@ -211,9 +211,9 @@ def _store_system(actor: Actor, row: Catalog, opened: Mapping[str, str], system:
     """Store the catalog's system. Raises Forbidden if it moves to a system that another owner's catalog leads to."""
     systems.require_as_seen(system, provider_for(row.provider, row.pk, opened))
     if systems.has_moved(row, system):
-        systems.one_at_a_time()
+        systems.lock_registrations()
         systems.require_alone(actor, row.pk, row.lineage_ids[0], system)
-    if system is not systems.NOWHERE:
+    if system is not systems.NO_SYSTEM:
         Catalog.objects.filter(pk=row.pk).update(systems=sorted(system.words))
 
 

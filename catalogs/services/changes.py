@@ -12,7 +12,7 @@ from django.utils import timezone
 from authz.actor import Actor
 from authz.writing import Stale
 from catalogs.models import Catalog, Intent
-from catalogs.secrets import MASK, keeps
+from catalogs.secrets import MASK, sends_mask_back
 from formats.iceberg.guard import check_limits
 from formats.native.tables import KeepProperty, RemoveProperty, SetProperty
 from metalake.errors import InUse, Invalid, NotInUse
@@ -53,7 +53,7 @@ class Alteration:
         row.comment = self.comment if self.sets_comment else row.comment
         row.properties = dict(row.properties)
         for key, value in self.properties:
-            if keeps(key, value, row.properties, declared, kind=row.kind):
+            if sends_mask_back(key, value, row.properties, declared, kind=row.kind):
                 continue
             if value is None:
                 row.properties.pop(key, None)
@@ -65,7 +65,7 @@ class Alteration:
         return {field for field, old, new in zip(fields, before, after, strict=True) if old != new}
 
 
-def keeping(updates: Sequence[Any], shown: Callable[[], Mapping[str, str]]) -> Sequence[Any]:
+def resolve_masks(updates: Sequence[Any], shown: Callable[[], Mapping[str, str]]) -> Sequence[Any]:
     """A table's updates, with KeepProperty for each mask that is sent back; `shown` returns its open properties.
 
     Raises Invalid for a mask of a property that is not masked.
@@ -74,10 +74,10 @@ def keeping(updates: Sequence[Any], shown: Callable[[], Mapping[str, str]]) -> S
         return updates
     properties, meant = dict(shown()), list[Any]()
     for update in updates:
-        if isinstance(update, SetProperty) and keeps(update.property, update.value, properties, kind=Kind.TABLE):
-            meant.append(KeepProperty(property=update.property))
-            continue
         if isinstance(update, SetProperty):
+            if sends_mask_back(update.property, update.value, properties, kind=Kind.TABLE):
+                meant.append(KeepProperty(property=update.property))
+                continue
             properties[update.property] = update.value
         elif isinstance(update, RemoveProperty):
             properties.pop(update.property, None)

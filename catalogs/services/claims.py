@@ -20,7 +20,7 @@ from providers.metadata_files import MetadataFiles
 MOST_FORMER = 16
 
 
-def take_turn(catalog_id: int) -> None:
+def lock_claims(catalog_id: int) -> None:
     """Lock the catalog for claims, so that two claims cannot miss each other; other catalogs have other places.
 
     To be called before rows of schemas and tables are locked, if there will be a claim.
@@ -35,7 +35,7 @@ def claim(
 
     `fresh` are new folders with unique names, which are not compared with reservations.
     """
-    take_turn(store.catalog_id)
+    lock_claims(store.catalog_id)
     _require_apart(places, overlapping(places).exclude(securable_id=securable_id))
     # After the claims are compared: a table dropped in between has reserved its places by now.
     if named := [place for place in places if place not in fresh]:
@@ -106,7 +106,7 @@ def overlapping(places: Collection[str]) -> QuerySet[LocationClaim]:
     return LocationClaim.objects.filter(reserved.overlaps(places))
 
 
-def around(place: str) -> str | None:
+def claim_around(place: str) -> str | None:
     """A claimed place that is this one or contains it."""
     rows = LocationClaim.objects.filter(location__in=reserved.up_to(place))
     return rows.values_list("location", flat=True).first()

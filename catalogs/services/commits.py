@@ -8,9 +8,9 @@ from typing import Any
 from authz import operations, policy
 from authz.actor import Actor
 from catalogs.lookup import nearest
-from catalogs.services.changes import keeping, require_enabled
+from catalogs.services.changes import require_enabled, resolve_masks
 from catalogs.services.finding import find
-from catalogs.services.pointers import a_table, meet_home, now_ms
+from catalogs.services.pointers import meet_home, now_ms, require_table
 from catalogs.stores import store_for
 from catalogs.table_stores import NewState, PointerStore, TableRecord
 from formats.iceberg import builder
@@ -34,7 +34,7 @@ def commit_table(actor: Actor, address: Address, requirements: Sequence[Json], u
     """
     if any(isinstance(item, dict) and item.get("type") == "assert-create" for item in requirements):
         return _create_by_commit(actor, address, list(requirements), list(updates))
-    table = a_table(actor, find(actor, address))
+    table = require_table(actor, find(actor, address))
     return commit_to(actor, address, table, lambda current: (list(requirements), list(updates)))
 
 
@@ -43,7 +43,7 @@ def native_plan(updates: Sequence[Any]) -> Plan:
 
     def plan(current: TableRecord) -> tuple[list[Json], list[Json]]:
         store = store_for(current.published, Kind.TABLE)
-        meant = keeping(updates, lambda: store.parts(current)["properties"])
+        meant = resolve_masks(updates, lambda: store.parts(current)["properties"])
         return updates_for(meant, current.metadata)[:2]
 
     return plan

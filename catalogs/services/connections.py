@@ -9,7 +9,7 @@ from authz.actor import Actor
 from catalogs.lookup import find
 from catalogs.models import Catalog
 from catalogs.services import catalog_places, systems
-from catalogs.services.catalogs import altered_provider, check_registration, try_out
+from catalogs.services.catalogs import altered_provider, check_registration, run_trial
 from catalogs.services.changes import (
     Alteration,
     require_enabled,
@@ -29,7 +29,7 @@ def test_connection(
     chosen = check_registration(name, type_, provider, properties)
     trial = new_id()
     tried = chosen(trial, chosen.completed(trial, properties))
-    try_out(tried, located.id, tried.test_connection)
+    run_trial(tried, located.id, tried.test_connection)
 
 
 def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: Alteration) -> None:
@@ -38,9 +38,9 @@ def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: 
     Needs the right to alter the catalog, since its secrets are sent to wherever the altered properties point.
     """
     altered, metalake_id = altered_provider(actor, metalake, name, alteration)
-    try_out(altered, metalake_id, altered.test_connection)
+    run_trial(altered, metalake_id, altered.test_connection)
     system = systems.look_up_again(altered, metalake_id)
     with transaction.atomic():
         row = row_of(Catalog, find(actor, Address(metalake=metalake, catalog=name)))
-        catalog_places.claim_anew(actor, row, row.properties, altered.properties, system)
+        catalog_places.claim_again(actor, row, row.properties, altered.properties, system)
         transaction.set_rollback(True)  # claims are only tried here; the alteration itself makes them

@@ -57,10 +57,12 @@ def _meet(actor: Actor, container: Located, address: Address) -> bool:
     return False
 
 
-def or_namesake(address: Address, target: Located, allow: Callable[[Located], None], read: Callable[[Located], T]) -> T:
-    """What reading the object comes to; where that finds it gone and another has its name by now, of that one.
+def read_or_namesake(
+    address: Address, target: Located, allow: Callable[[Located], None], read: Callable[[Located], T]
+) -> T:
+    """Read the object; if it turns out to be gone and another one has its name by now, read that one.
 
-    `allow` is asked of each: the rights on the one that is gone say nothing of the other.
+    `allow` checks the rights on each of them, since rights on the first say nothing about the other.
     """
     allow(target)
     try:

@@ -9,7 +9,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.services.changes import require_enabled
-from catalogs.services.finding import find, of_kind, or_namesake
+from catalogs.services.finding import find, of_kind, read_or_namesake
 from catalogs.stores import store_for
 from metalake.blocking import all_of
 from metalake.kinds import Kind, slot_of
@@ -73,4 +73,4 @@ def describe_leaf(actor: Actor, address: Address) -> tuple[Located, LeafDescript
     def read(leaf: Located) -> tuple[Located, LeafDescription]:
         return leaf, store_for(leaf, kind).describe(actor, leaf)
 
-    return or_namesake(address, of_kind(actor, find(actor, address), kind), allow, read)
+    return read_or_namesake(address, of_kind(actor, find(actor, address), kind), allow, read)

@@ -27,7 +27,7 @@ LOCATION, OPENED = "location", "allowed-locations"  # properties of a schema
 Places = Mapping[str, str]
 
 
-def chooses(actor: Actor, located: Located) -> bool:
+def may_choose(actor: Actor, located: Located) -> bool:
     """Whether the actor owns the object's catalog or metalake, and so may choose any place of the catalog."""
     return policy.permits(actor, operations.CHOOSE_PLACES, located)
 
@@ -41,7 +41,7 @@ def require_choice(actor: Actor, located: Located, before: Places, after: Places
     `located` is any object of the catalog. Nothing else is read, so that the refusal reveals nothing hidden.
     """
     changed = [key for key in (LOCATION, OPENED) if before.get(key) != after.get(key)]
-    if changed and not chooses(actor, located):
+    if changed and not may_choose(actor, located):
         raise Forbidden(
             f"{actor.name} may not choose where a schema lies: {' and '.join(changed)} are for the owner of catalog "
             f"{located.catalog.name}, who may create the schema with them, or set them.",
@@ -61,10 +61,10 @@ def check_choice(located: Located, path: HierarchicalSchema, was: Places, now: P
     default = schema_folder(store.warehouse, path.segments)
     chosen, opened = _places_in(now)
     for place in (*chosen, *opened):
-        if reason := unfit(place, default, store):
+        if reason := why_unfit(place, default, store):
             raise Invalid(reason, kind=Kind.SCHEMA)
     # One choice at a time in a catalog: two could each miss the other's.
-    claims.take_turn(located.catalog.id)
+    claims.lock_claims(located.catalog.id)
     others = Schema.objects.filter(in_catalog_id=located.catalog.id, properties__has_any_keys=[LOCATION, OPENED])
     for other in others.exclude(pk=located.id):
         theirs, open_to_them = _places_in(other.properties)
@@ -72,7 +72,7 @@ def check_choice(located: Located, path: HierarchicalSchema, was: Places, now: P
             _require_apart(place, (*theirs, *open_to_them), other)
         for place in opened:
             _require_apart(place, theirs, other)
-    if chosen and (above := claims.around(locations.canonical(chosen[0]))):
+    if chosen and (above := claims.claim_around(locations.canonical(chosen[0]))):
         raise Invalid(f"Location {chosen[0]!r:.200} lies in the place of a table, {above}.", kind=Kind.SCHEMA)
 
 
@@ -101,18 +101,18 @@ def folder_of(schema: Located, store: MetadataFiles, properties: Places | None =
     default = schema_folder(store.warehouse, schema.path.segments)
     if properties is None:
         properties = Securable.objects.filter(pk=schema.id).values_list("properties", flat=True).first() or {}
-    opened = tuple(place for place in divided(properties.get(OPENED)) if unfit(place, default, store) is None)
+    opened = tuple(place for place in divided(properties.get(OPENED)) if why_unfit(place, default, store) is None)
     chosen = properties.get(LOCATION) or ""
     if locations.are_one(chosen, default):
         default = chosen  # as the chooser spelled it
-    elif chosen and unfit(chosen, default, store) is None:
+    elif chosen and why_unfit(chosen, default, store) is None:
         return SchemaFolder(chosen, Ground(own=(chosen,), opened=opened))
     if schema.nested:
         return SchemaFolder(default, Ground(shared=(default,), opened=opened))
     return SchemaFolder(default, Ground(own=(default,), opened=opened))
 
 
-def unfit(place: str, default: str, store: MetadataFiles) -> str | None:
+def why_unfit(place: str, default: str, store: MetadataFiles) -> str | None:
     """Why a place cannot be chosen for a schema with the folder `default`; None if it can.
 
     In the warehouse, any other folder without a dash may be another schema's, now or later.
@@ -151,7 +151,7 @@ def require_ground(actor: Actor, schema: Located, ground: Ground, places: Iterab
     Called before the place itself is read, so that the refusal reveals nothing of its content.
     """
     for place in places:
-        if not (ground.holds(place) or chooses(actor, schema) or reserved.is_left_to(actor, place)):
+        if not (ground.holds(place) or may_choose(actor, schema) or reserved.is_left_to(actor, place)):
             raise Forbidden(
                 f"{actor.name} may not choose {place!r:.200}: a table of schema {schema.path.logical()} lies {ground}; "
                 f"any other place is for the owner of catalog {schema.catalog.name}, who may also open it for the "

@@ -18,7 +18,7 @@ from catalogs.lookup import by_id, find
 from catalogs.models import Table
 from catalogs.services import finding
 from catalogs.services.changes import require_enabled
-from catalogs.services.claims import claim, take_turn
+from catalogs.services.claims import claim, lock_claims
 from catalogs.services.free_names import require_free
 from catalogs.services.holding import Locks, write_to
 from catalogs.services.opening import files_of
@@ -33,15 +33,15 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def find_table(actor: Actor, ident: Address) -> Located:
-    return a_table(actor, find(actor, ident))
+    return require_table(actor, find(actor, ident))
 
 
-def a_table(actor: Actor, located: Located) -> Located:
+def require_table(actor: Actor, located: Located) -> Located:
     """The located object if it is a table. Raises NotFound otherwise."""
     return finding.of_kind(actor, located, Kind.TABLE)
 
 
-def as_called_now(table: Located) -> Located:
+def located_now(table: Located) -> Located:
     """The table, found again by its id, with its present names. Raises NotFound."""
     fresh = by_id(table.id)
     if fresh is None:
@@ -84,8 +84,8 @@ def insert_table(
 ) -> TableRecord:
     """Write the first metadata file, then the row that points to it."""
     written, content = store.write(metadata, None)
-    table = or_discard(store, written, lambda: publish_table(actor, ident, home, store, metadata, written, fact, fresh))
-    return TableRecord(table, written, content)
+    publish = partial(publish_table, actor, ident, home, store, metadata, written, fact, fresh)
+    return TableRecord(publish_or_discard(store, written, publish), written, content)
 
 
 def publish_table(
@@ -119,7 +119,7 @@ def publish_table(
         record(event_of(actor, fact, Kind.TABLE, row.id, full_name, home.metalake.id, **details))
         return find(actor, ident)
 
-    turn, owner = partial(take_turn, store.catalog_id), partial(hold_owner, actor.id)
+    turn, owner = partial(lock_claims, store.catalog_id), partial(hold_owner, actor.id)
     return write_to(actor, locate, act, kind=Kind.TABLE, before=turn, after=owner)
 
 
@@ -148,7 +148,7 @@ def _uuid_of(metadata: dict[str, Any]) -> UUID:
     return UUID(uuid)
 
 
-def or_discard(store: MetadataFiles, written: str, publish: Callable[[], Any]) -> Any:
+def publish_or_discard(store: MetadataFiles, written: str, publish: Callable[[], Any]) -> Any:
     """Run `publish`; if it certainly failed, remove the written file, to which nothing points then."""
     try:
         return publish()

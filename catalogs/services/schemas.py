@@ -14,7 +14,7 @@ from catalogs.lookup import nearest
 from catalogs.secrets import require_values
 from catalogs.services import chains, places
 from catalogs.services.changes import Alteration, require_enabled
-from catalogs.services.finding import find, or_namesake
+from catalogs.services.finding import find, read_or_namesake
 from catalogs.services.holding import Locks, write_to
 from catalogs.stores import SchemaRecord, store_for
 from formats.iceberg.guard import check_limits
@@ -101,7 +101,7 @@ def load_schema(actor: Actor, address: Address, *, refresh: bool = False, with_f
         store = store_for(schema, Kind.SCHEMA)
         return store.load(actor, schema, refresh=refresh, with_folder=with_folder)
 
-    return or_namesake(address, find(actor, address), allow, read)
+    return read_or_namesake(address, find(actor, address), allow, read)
 
 
 def schema_exists(actor: Actor, address: Address) -> None:
@@ -115,7 +115,7 @@ def schema_exists(actor: Actor, address: Address) -> None:
     def read(schema: Located) -> None:
         store_for(schema, Kind.SCHEMA).require_there(actor, schema)
 
-    or_namesake(address, find(actor, address), allow, read)
+    read_or_namesake(address, find(actor, address), allow, read)
 
 
 def alter_schema(actor: Actor, address: Address, alteration: Alteration) -> tuple[SchemaRecord, dict[str, str]]:

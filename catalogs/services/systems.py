@@ -43,7 +43,7 @@ class System:
     moved: bool = False  # whether the former settings led to another system
 
 
-NOWHERE = System()
+NO_SYSTEM = System()
 
 
 def names_of(provider: Provider) -> frozenset[str]:
@@ -54,7 +54,7 @@ def look_up(provider: Provider, metalake_id: int) -> System:
     """The system of a provider. Not for use in a transaction. Raises Invalid, ProviderUnavailable."""
     names = names_of(provider)
     if not names:
-        return NOWHERE
+        return NO_SYSTEM
     older = _older(provider.catalog_id)
     words, shared, others = remote.trial(
         provider, lambda: (provider.system(), _shared(), _words_of(older)), metalake_id=metalake_id
@@ -73,7 +73,7 @@ def look_up_again(provider: Provider, metalake_id: int) -> System:
     """
     names, row = names_of(provider), Catalog.objects.filter(pk=provider.catalog_id).first()
     if not names or row is None:
-        return NOWHERE
+        return NO_SYSTEM
     former: frozenset[str] | None = None
     with suppress(MetalakeError):  # a former secret may not open any more
         former = names_of(provider_for(row.provider, row.pk, vault.opened(row.pk, row.properties)))
@@ -120,7 +120,7 @@ def _shared() -> set[str]:
     return names
 
 
-def one_at_a_time() -> None:
+def lock_registrations() -> None:
     """Lock registrations, so that of two the second sees what the first has stored."""
     PolicyEpoch.objects.select_for_update().get(pk=1)
 
@@ -128,7 +128,7 @@ def one_at_a_time() -> None:
 def require_alone(actor: Actor, catalog_id: int, metalake_id: int, system: System) -> None:
     """Raise Forbidden if another catalog leads to the same system, unless the actor owns it or metalakes may share it.
 
-    In a transaction, after `one_at_a_time`. The message names no catalog, and is the same for one of another metalake.
+    In a transaction, after `lock_registrations`. The message names no catalog, and is the same for one of another metalake.
     """
     if not system.words:
         return

@@ -10,9 +10,9 @@ from authz import operations, policy
 from authz.actor import Actor
 from catalogs.secrets import require_values
 from catalogs.services.changes import require_enabled
-from catalogs.services.finding import find, or_namesake
+from catalogs.services.finding import find, read_or_namesake
 from catalogs.services.leaves import LeafList, schema_to_list, visible_names
-from catalogs.services.pointers import a_table, meet_home
+from catalogs.services.pointers import meet_home, require_table
 from catalogs.stores import store_for
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord
 from formats.native.tables import CreateTableRequest
@@ -59,7 +59,7 @@ def load_table(
     def read(table: Located) -> TableRecord:
         return store_for(table, Kind.TABLE).load(actor, table, refresh=refresh)
 
-    return or_namesake(address, _find(actor, address), allow, read)
+    return read_or_namesake(address, _find(actor, address), allow, read)
 
 
 def load_iceberg_table(actor: Actor, address: Address, *, refresh: bool = False) -> TableRecord:
@@ -69,7 +69,7 @@ def load_iceberg_table(actor: Actor, address: Address, *, refresh: bool = False)
 
 
 def _find(actor: Actor, address: Address) -> Located:
-    return a_table(actor, find(actor, address))
+    return require_table(actor, find(actor, address))
 
 
 def _exercise(privilege: Privilege) -> operations.Operation:
@@ -109,7 +109,7 @@ def table_exists(actor: Actor, address: Address, *, iceberg: bool = False) -> No
     def read(table: Located) -> None:
         store_for(table, Kind.TABLE).require_there(actor, table, iceberg=iceberg)
 
-    or_namesake(address, _find(actor, address), allow, read)
+    read_or_namesake(address, _find(actor, address), allow, read)
 
 
 def create_native_table(actor: Actor, address: Address, asked: CreateTableRequest) -> TableRecord:

@@ -250,7 +250,7 @@ class Vacuum:
     def _remove_folder(self, empty: EmptyFolder) -> bool:
         place = f"file://{empty.path}"
         with transaction.atomic():
-            claims.take_turn(empty.catalog_id)
+            claims.lock_claims(empty.catalog_id)
             in_use = self._folders_in_use()
             if claims.overlapping([place]).exists() or any(_holds(empty.path, folder) for folder in in_use):
                 return False

@@ -64,9 +64,9 @@ class GlueSchemas(HiveLikeSchemas):
         glue.call("DeleteDatabase", schema, Name=schema[0])
 
     def draft(self, comment: str | None, properties: dict[str, str]) -> Json:
-        return self.become({"location": None, "parameters": {}, "rest": {}}, comment, properties)
+        return self.with_properties({"location": None, "parameters": {}, "rest": {}}, comment, properties)
 
-    def become(self, definition: Json, comment: str | None, properties: dict[str, str]) -> Json:
+    def with_properties(self, definition: Json, comment: str | None, properties: dict[str, str]) -> Json:
         location, parameters = self.split_location(definition, properties)
         if location is not None and location != definition["location"]:
             self.provider.places.hive_place(location)

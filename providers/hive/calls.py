@@ -112,7 +112,7 @@ def alter(metastore: Metastore, changed: Table, last: str, expected: tuple[str, 
     name, value = expected
     context = {"expected_parameter_key": name, "expected_parameter_value": value} if value else {}
     send_alteration(metastore, changed.dbName, changed.tableName, changed, context)
-    with once_written():
+    with unknown_after_write():
         return table_of(read_table(metastore, changed.dbName, changed.tableName))
 
 
@@ -143,7 +143,7 @@ def drop(metastore: Metastore, database: str, table: str, *, with_files: bool = 
     metastore.call("drop_table_with_environment_context", database, table, with_files, context, about=about)
 
 
-def ours(there: Remote, made: Json) -> Remote:
+def require_ours(there: Remote, made: Json) -> Remote:
     """The existing object if this creation made it: a metastore repeats its own failed transactions.
 
     Raises AlreadyExists if it does not have our marker.
@@ -155,7 +155,7 @@ def ours(there: Remote, made: Json) -> Remote:
 
 
 @contextmanager
-def once_written(anything: bool = True) -> Iterator[None]:
+def unknown_after_write(anything: bool = True) -> Iterator[None]:
     """Turn every failure into OutcomeUnknown if `anything` was written before, so that none says nothing was done."""
     try:
         yield

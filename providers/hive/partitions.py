@@ -8,7 +8,7 @@ from formats.iceberg import locations
 from metalake.errors import Invalid
 from metalake.kinds import Kind
 from providers.answers import PARTITION, Json, Levels, Page, Remote, files_left
-from providers.hive.calls import once_written, part_of, read_partition, read_partitioned
+from providers.hive.calls import part_of, read_partition, read_partitioned, unknown_after_write
 from providers.hive.catalog import HiveCatalog
 from providers.hive.errors import About
 from providers.hive.files import TableFiles
@@ -47,7 +47,7 @@ class HivePartitions(HiveLikePartitions):
             if place := definition["location"]:
                 TableFiles(self.provider).require_unshared(there, places_of(there), by_owner, place)
             metastore.call("add_partition", partition_from(there, definition), about=About(PARTITION, name))
-            with once_written():
+            with unknown_after_write():
                 return read_partition(metastore, there, name)
 
     def drop(self, schema: Levels, table: str, partition: str, by_owner: bool = False) -> dict[str, str] | None:

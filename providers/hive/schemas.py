@@ -12,13 +12,13 @@ from metalake.kinds import Kind
 from providers.answers import Json, Levels, Page, Remote, files_left
 from providers.hive.calls import (
     find_database,
-    once_written,
-    ours,
     part_of,
     read_database,
     read_kinds,
     read_table,
+    require_ours,
     require_same,
+    unknown_after_write,
 )
 from providers.hive.catalog import ROOT, HiveCatalog
 from providers.hive.errors import About
@@ -53,8 +53,8 @@ class HiveSchemas(HiveLikeSchemas):
             try:
                 metastore.call("create_database", made, about=About(Kind.SCHEMA, name))
             except AlreadyExists:
-                return ours(read_database(metastore, name), marked(definition, marker))
-            with once_written():
+                return require_ours(read_database(metastore, name), marked(definition, marker))
+            with unknown_after_write():
                 return read_database(metastore, name)
 
     def alter(
@@ -71,7 +71,7 @@ class HiveSchemas(HiveLikeSchemas):
             require_same(now, version)
             database = database_from(name, marked(self.wanted(now.definition, changes, expected), marker))
             metastore.call("alter_database", name, database, about=About(Kind.SCHEMA, name))
-            with once_written():
+            with unknown_after_write():
                 return read_database(metastore, name)
 
     def drop(
@@ -88,9 +88,9 @@ class HiveSchemas(HiveLikeSchemas):
             files, why = TableFiles(self.provider), None
             folders = files.folders() if tables else None
             for number, table in enumerate(tables):
-                with once_written(number > 0), suppress(NotFound):
+                with unknown_after_write(number > 0), suppress(NotFound):
                     why = files.drop(metastore, read_table(metastore, name, table), folders, by_owner) or why
-            with once_written(bool(tables)):
+            with unknown_after_write(bool(tables)):
                 metastore.call("drop_database", name, False, False, about=about)
         return files_left(why)
 
@@ -100,7 +100,7 @@ class HiveSchemas(HiveLikeSchemas):
             location = self.provider.places.hive_place(location)
         return {"comment": comment, "location": location, "parameters": parameters, "owner": None, "owner_type": None}
 
-    def become(self, definition: Json, comment: str | None, properties: dict[str, str]) -> Json:
+    def with_properties(self, definition: Json, comment: str | None, properties: dict[str, str]) -> Json:
         """Only parameters can change: a metastore of Hive 2 silently ignores any other change."""
         location, parameters = self.split_location(definition, properties)
         if comment != definition["comment"]:

@@ -19,15 +19,15 @@ from providers.hive.calls import (
     alter,
     is_there,
     move_path,
-    once_written,
-    ours,
     part_of,
     read_database,
     read_kinds,
     read_same,
     read_table,
+    require_ours,
     require_same,
     send_alteration,
+    unknown_after_write,
 )
 from providers.hive.catalog import HiveCatalog
 from providers.hive.client import Metastore
@@ -124,8 +124,8 @@ class HiveTables(HiveLikeTables):
                 try:
                     metastore.call("create_table", made, about=about)
                 except AlreadyExists:
-                    return ours(table_of(read_table(metastore, database, table)), definition)
-            with once_written():
+                    return require_ours(table_of(read_table(metastore, database, table)), definition)
+            with unknown_after_write():
                 return table_of(read_table(metastore, database, table))
 
     def alter(
@@ -164,7 +164,7 @@ class HiveTables(HiveLikeTables):
             move_path(there, home, goal, name)
             there.dbName, there.tableName = target, name
             send_alteration(metastore, source, table, there, {})
-            with once_written():
+            with unknown_after_write():
                 return table_of(read_table(metastore, target, name))
 
     def drop(

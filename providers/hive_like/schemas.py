@@ -17,12 +17,12 @@ class HiveLikeSchemas(RemoteSchemas):
     provider: HiveLikeCatalog
 
     @abstractmethod
-    def become(self, definition: Json, comment: str | None, properties: dict[str, str]) -> Json:
+    def with_properties(self, definition: Json, comment: str | None, properties: dict[str, str]) -> Json:
         """The definition with this comment and these properties. Raises Invalid, Unsupported."""
 
     def altered(self, definition: Json, changes: Sequence[Json]) -> Json:
         shown = self.show(definition)
-        return self.become(definition, *changed_schema(shown["comment"], shown["properties"], changes))
+        return self.with_properties(definition, *changed_schema(shown["comment"], shown["properties"], changes))
 
     def wanted(self, now: Json, changes: Sequence[Json] | None, expected: Json | None) -> Json:
         """The schema's definition after the changes; without changes, the expected one."""

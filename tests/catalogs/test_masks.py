@@ -10,8 +10,8 @@ import pytest
 from authz.callers.identity import actor_of
 from authz.models import User
 from catalogs.models import Schema
-from catalogs.secrets import MASK, keeps, require_values
-from catalogs.services.changes import keeping
+from catalogs.secrets import MASK, require_values, sends_mask_back
+from catalogs.services.changes import resolve_masks
 from catalogs.services.tables import load_iceberg_table
 from formats.hive.alterations import altered as hive_altered
 from formats.hive.tables import HiveTable
@@ -42,20 +42,20 @@ HELD = {"password": "hunter2", "endpoint": "pg://u:hunter3@db/x", "team": "crew"
 
 @pytest.mark.parametrize("key", ["password", "endpoint", "odd", "dial"])
 def test_a_mask_keeps_what_is_shown_masked(key: str) -> None:
-    assert keeps(key, MASK, HELD, {"dial"})
+    assert sends_mask_back(key, MASK, HELD, {"dial"})
 
 
 @pytest.mark.parametrize("key", ["team", "absent", "absent-password", "dial"])
 def test_a_mask_for_anything_else_is_refused(key: str) -> None:
     with pytest.raises(Invalid, match=f"'{key}'.*send its value"):
-        keeps(key, MASK, HELD)
+        sends_mask_back(key, MASK, HELD)
     with pytest.raises(Invalid, match=f"'{key}'.*send its value"):
         require_values({"team": "crew", key: MASK})
 
 
 @pytest.mark.parametrize("value", [None, "", "*****", "*******", f"{MASK} ", f"a{MASK}", "hunter4"])
 def test_anything_else_is_a_value(value: str | None) -> None:
-    assert not any(keeps(key, value, HELD) for key in (*HELD, "absent"))
+    assert not any(sends_mask_back(key, value, HELD) for key in (*HELD, "absent"))
     require_values({"password": value or ""})
 
 
@@ -65,9 +65,9 @@ def updates(*changes: dict[str, Any]) -> Any:
 
 def test_what_is_kept_leaves_its_place_to_those_after_it() -> None:
     sent = updates(change("password", MASK), change("team", "ops"), change("endpoint", MASK))
-    meant = keeping(sent, lambda: HELD)
+    meant = resolve_masks(sent, lambda: HELD)
     assert [type(each) for each in meant] == [KeepProperty, type(sent[1]), KeepProperty]
-    assert keeping(sent[1:2], lambda: pytest.fail("asked for nothing")) == sent[1:2]
+    assert resolve_masks(sent[1:2], lambda: pytest.fail("asked for nothing")) == sent[1:2]
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_what_is_kept_leaves_its_place_to_those_after_it() -> None:
 )
 def test_what_is_there_is_what_the_changes_before_left(changes: list[tuple[str, str | None]]) -> None:
     with pytest.raises(Invalid, match=NOTHING_TO_KEEP):
-        keeping(updates(*(change(*each) for each in changes)), lambda: HELD)
+        resolve_masks(updates(*(change(*each) for each in changes)), lambda: HELD)
     set_before = updates(change("team", "pg://u:hunter3@db/x"), change("team", MASK))
-    assert isinstance(keeping(set_before, lambda: HELD)[1], KeepProperty)
+    assert isinstance(resolve_masks(set_before, lambda: HELD)[1], KeepProperty)
 
 
 def test_a_kept_property_is_no_change() -> None:

@@ -248,7 +248,7 @@ def test_a_catalog_that_goes_away_meanwhile_is_a_miss(actor: Actor, monkeypatch:
         catalogs.drop_catalog(actor, "demo", "lake", force=True)
         return found
 
-    monkeypatch.setattr(tables, "a_table", lambda actor, found: find_and_drop(actor, at("t")))
+    monkeypatch.setattr(tables, "require_table", lambda actor, found: find_and_drop(actor, at("t")))
     with pytest.raises(NotFound):
         tables.load_table(actor, at("t"))
 
