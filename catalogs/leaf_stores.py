@@ -1,6 +1,6 @@
-"""The store of any kind of leaf: what finding, listing and the pages ask of whoever keeps objects that lie in schemas.
+"""The base of the stores of leaves, the objects in schemas: what finding, listing and the pages need of every kind.
 
-A kind's own store extends it by what only that kind is asked (`catalogs.table_stores`).
+The store of a kind adds the methods of that kind (`catalogs.table_stores`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from metalake.surface import Surface
 
 
 class LeafListing(NamedTuple):
-    """Names that may be shown of a schema's objects, None where all rows may; when an outside system was asked."""
+    """The objects of a schema that may be shown, None for all rows; and when an outside system was asked."""
 
     names: Collection[str] | None = None
     taken_at: datetime | None = None
@@ -25,7 +25,7 @@ class LeafListing(NamedTuple):
 
 @dataclass(frozen=True)
 class LeafDescription:
-    """An object as people read it; `facts` are labelled values, `columns` have name, type, required and doc."""
+    """An object for people; `facts` are labelled values, `columns` have name, type, required and doc."""
 
     comment: str
     properties: dict[str, str]
@@ -34,11 +34,11 @@ class LeafDescription:
 
 
 class LeafStore(Surface):
-    """The objects of one kind in the schemas of a catalog. Rights on what is named are asked by the caller before."""
+    """The objects of one kind in the schemas of a catalog. The caller has checked the rights."""
 
     @abstractmethod
     def meet(self, actor: Actor, schema: Located, name: str) -> bool:
-        """Look for an object that has no row yet; whether it has one now. Not for use in a transaction."""
+        """Look for an object without a row and make its row; whether it has one now. Not for use in a transaction."""
 
     @abstractmethod
     def listing(self, actor: Actor, schema: Located, *, refresh: bool) -> LeafListing:
@@ -46,4 +46,4 @@ class LeafStore(Surface):
 
     @abstractmethod
     def describe(self, actor: Actor, leaf: Located) -> LeafDescription:
-        """Raises NotFound where it is gone, and ProviderUnavailable or Unsupported where it cannot be read now."""
+        """Describe an object. Raises NotFound if it is gone, ProviderUnavailable or Unsupported if it is unreadable."""

@@ -79,13 +79,13 @@ class SchemaStore(Surface):
 
     @abstractmethod
     def require_there(self, actor: Actor, schema: Located) -> None:
-        """Raise NotFound where it is gone from its own system."""
+        """Raise NotFound if it is gone from its own system."""
 
     @abstractmethod
     def levels(self, schema: Located) -> Levels | None:
-        """What the outside system of its tables calls it, level by level.
+        """The levels of the schema in the outside system of its tables.
 
-        None where it only leads to others, and has no place there yet.
+        None for a schema that exists only here, as a step to others.
         """
 
     @abstractmethod
@@ -219,7 +219,7 @@ def _store(storage: Storage, kind: Kind) -> Any:
 def storage_of(located: Located, kind: Kind) -> Storage:
     """Where objects of this kind are stored in the catalog on a lineage; for the catalog, EXTERNAL if any are.
 
-    Raises Unsupported where the catalog does not offer the kind.
+    Raises Unsupported if the catalog does not offer the kind.
     """
     return _storage(offers_of(located), kind)
 
@@ -230,9 +230,9 @@ def storage_in(provider: str, properties: Mapping[str, str], kind: Kind) -> Stor
 
 
 def _storage(offers: Mapping[Kind, Offer], kind: Kind) -> Storage:
-    """Raises Unsupported for a kind that is not offered.
+    """The storage of a kind among these offers. Raises Unsupported for a kind that is not offered.
 
-    Our own where nothing is offered, since the provider is here no more: whoever asks that store is told so.
+    Without any offer the provider is not installed any more; then MANAGED, whose stores raise an error that says so.
     """
     if not offers:
         return Storage.MANAGED
@@ -257,7 +257,7 @@ def _offers(provider: str, properties: str) -> Mapping[Kind, Offer]:
 
 
 def leaf_kinds(located: Located) -> list[Kind]:
-    """What may lie in schemas of the catalog on a lineage, of the kinds that an app keeps."""
+    """The kinds of objects in schemas that the catalog on a lineage offers and for which a store is registered."""
     offers = offers_of(located)
     offered = [kind for kind in LEAVES if kind in offers or not offers]
     return [kind for kind in offered if (_storage(offers, kind), kind) in _STORES]

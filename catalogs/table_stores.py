@@ -155,7 +155,7 @@ class TableStore(LeafStore):
 
     @abstractmethod
     def require_there(self, actor: Actor, table: Located, *, iceberg: bool) -> None:
-        """Raise NotFound where it is gone from its own system."""
+        """Raise NotFound if it is gone from its own system."""
 
     @abstractmethod
     def parts(self, record: TableRecord) -> Json:

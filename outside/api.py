@@ -1,4 +1,4 @@
-"""Walks over outside catalogs, as a resource of their own: begin, watch, stop. Not part of upstream's wire."""
+"""Refreshes of outside catalogs, as resources of the native wire: begin, watch, stop. Not part of upstream's wire."""
 
 from __future__ import annotations
 

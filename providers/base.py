@@ -189,7 +189,7 @@ class Provider:
         return self.tables.pointers(self)
 
     def keeps_outside(self, kind: Kind) -> bool:
-        """Whether the objects of this kind are kept by the outside system."""
+        """Whether the objects of this kind are stored in the outside system."""
         offer = self.offered.get(kind)
         return offer is not None and offer.remote is not None
 

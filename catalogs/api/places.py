@@ -1,4 +1,4 @@
-"""Places that are kept for what was there before, as resources of their own. Not part of upstream's wire."""
+"""Former places of tables and reserved places, as resources of the native wire. Not part of upstream's wire."""
 
 from __future__ import annotations
 

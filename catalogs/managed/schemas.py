@@ -98,7 +98,7 @@ class ManagedSchemas(SchemaStore):
         return write_to(actor, locate, act, kind=Kind.SCHEMA)
 
     def drop(self, actor: Actor, address: Address, schema: Located, *, cascade: bool) -> str | None:
-        """A cascade does not reach what another system keeps in the schema."""
+        """Drop the schema; a cascade does not drop objects in it that lie in another system."""
         for kind in leaf_kinds(schema):
             store_for(schema, kind).listing(actor, schema, refresh=True)
         takes_all = cascade and not store_for(schema, Kind.CATALOG).is_mirrored

@@ -1,4 +1,4 @@
-"""Walking the tree by id, level by level, and describing one object; built on the services the wires call."""
+"""Walk the tree of objects by id, level by level, and describe one object; built on the services of the wires."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")
 
 @dataclass(frozen=True)
 class Child:
-    """One object of a level. `is_path`: it only leads to something below, and nothing but its name may be known."""
+    """One object of a level. With `is_path`, the actor may know only its name, as the way to an object below."""
 
     id: int
     kind: str
@@ -39,12 +39,12 @@ class Child:
 
     @property
     def opens(self) -> bool:
-        """Whether it can hold others."""
+        """Whether other objects can lie in it."""
         return self.kind in CONTAINERS
 
 
 class Next(NamedTuple):
-    """Where a level goes on: behind the object of this kind and name."""
+    """Where a level continues: after the object of this kind and name."""
 
     kind: Kind
     after: str
@@ -60,7 +60,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Description:
-    """One object as it may be shown: secrets are masked. `notice` says why a part of it is missing."""
+    """One object with masked secrets; `notice` says why a part of it is missing."""
 
     comment: str = ""
     owner: str = ""
@@ -77,7 +77,7 @@ class Description:
 
 
 def locate(actor: Actor, securable_id: int) -> Located:
-    """The object of the tree of this id. Raises NotFound, the same for a hidden one as for none."""
+    """The object of the tree with this id. Raises NotFound, also for a hidden one."""
     target = by_id(securable_id) if securable_id <= _LARGEST_ID else None
     if target is None or not _is_shown(target) or not policy.sees(actor, target):
         raise NotFound("There is no such object.")
@@ -94,7 +94,7 @@ def _is_shown(target: Located) -> bool:
 
 
 def level_below(actor: Actor, target: Located, kind: str | None = None, after: str | None = None) -> Level:
-    """What the actor sees directly below an object; a level that goes on is asked for again with its `next`."""
+    """The objects directly below one that the actor sees; to continue a level, pass the fields of its `next`."""
     if target.kind == Kind.METALAKE:
         return _level(list_catalogs(actor, target.metalake.name), Kind.CATALOG, after)
     kinds = _kinds_below(target)
@@ -110,7 +110,7 @@ def level_below(actor: Actor, target: Located, kind: str | None = None, after: s
 
 
 def _kinds_below(target: Located) -> list[Kind]:
-    """What may lie directly in a catalog or schema, in the order of the tree; nothing in a leaf."""
+    """The kinds that may lie directly in a catalog or schema, in the order of the tree; none for a leaf."""
     if target.kind == Kind.CATALOG:
         return [Kind.SCHEMA]
     if target.kind == Kind.SCHEMA:
@@ -119,7 +119,7 @@ def _kinds_below(target: Located) -> list[Kind]:
 
 
 def _level(rows: Any, kind: Kind, after: str | None) -> Level:
-    """A level of metalakes or catalogs: whatever is listed may be loaded."""
+    """A level of metalakes or catalogs, all of which the actor may load."""
     if after is not None:
         rows = rows.filter(name__gt=after)
     target = list(rows[: LEVEL_LIMIT + 1])
@@ -128,7 +128,7 @@ def _level(rows: Any, kind: Kind, after: str | None) -> Level:
 
 
 def _children(actor: Actor, target: Located, kind: Kind, after: str | None, room: int) -> list[Child]:
-    """Those of one kind: one more than there is room for, if there are so many."""
+    """The children of one kind, at most one more than `room`."""
     if kind != Kind.SCHEMA:
         names = list_leaves(actor, _ident(target), kind, after, room + 1).names
         return [Child(node.id, node.kind, node.name) for node in _nodes(target, kind, names)]
@@ -138,7 +138,7 @@ def _children(actor: Actor, target: Located, kind: Kind, after: str | None, room
 
 
 def _nodes(target: Located, kind: Kind, names: list[str]) -> Iterable[Node]:
-    """The children of these names, in their order; what went away in between is left out."""
+    """The children with these names, in that order; without those that were removed in between."""
     rows = Securable.objects.filter(parent_id=target.id, slot=slot_of(kind), name__in=names).values_list(*_NODE)
     by_name = {node.name: node for node in (Node(*row) for row in rows)}
     return [by_name[name] for name in names if name in by_name]
@@ -156,7 +156,7 @@ def _ident(target: Located) -> Address:
 
 
 def describe(actor: Actor, target: Located) -> Description:
-    """All that the actor may know of a located object. Raises NotInUse where it lies below something disabled."""
+    """All that the actor may know of a located object. Raises NotInUse if its metalake or catalog is disabled."""
     if not policy.permits(actor, operations.load_of(target.kind), target):
         return Description(is_path=True)
     if target.kind == Kind.SCHEMA:
@@ -200,7 +200,7 @@ _FACTS = {Kind.METALAKE: _metalake_facts, Kind.CATALOG: _catalog_facts}
 
 
 def _describe_schema(actor: Actor, target: Located) -> Description:
-    """As its own system says it; where that cannot be asked, from the row alone."""
+    """The description of a schema by its store or, if its system does not answer, from the row alone."""
     facts = (("Full name", target.path.logical()),)
     try:
         row = load_schema(actor, _ident(target)).row
@@ -214,7 +214,7 @@ def _in_use(row: Metalake | Catalog) -> tuple[tuple[str, str], ...]:
 
 
 def _describe_leaf(actor: Actor, target: Located) -> Description:
-    """As its store describes it; where it cannot be read, from the row alone."""
+    """The description of a leaf by its store or, if it cannot be read, from the row alone."""
     try:
         leaf, shown = describe_leaf(actor, _ident(target))
     except (ProviderUnavailable, Unsupported) as failure:

@@ -36,7 +36,7 @@ def find_schema(actor: Actor, address: Address) -> Located:
 
 
 def of_kind(actor: Actor, located: Located, kind: Kind) -> Located:
-    """The same object, if it is of this kind: another may share its name space. Raises NotFound."""
+    """The located object if it is of this kind, since kinds may share a name space. Raises NotFound otherwise."""
     if located.kind != kind:
         if not policy.sees(actor, located.above()):
             raise policy.unseen(actor, located.above())

@@ -1,4 +1,4 @@
-"""What is asked of every kind of leaf alike: the names in a schema, and one object as people read it."""
+"""List and describe the objects of a schema, of any kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from metalake.models import Securable
 
 @dataclass(frozen=True)
 class LeafList:
-    """Names in order; `taken_at` says when an outside system was asked for them."""
+    """Names in order; `taken_at` is when an outside system was asked for them."""
 
     names: list[str]
     taken_at: datetime | None = None
@@ -34,14 +34,14 @@ def list_leaves(
     *,
     refresh: bool = False,
 ) -> LeafList:
-    """The names of this kind in a schema that the actor may load, in order; from behind `after`, at most `limit`."""
+    """The names of a kind's objects in a schema that the actor may load, in order; after `after`, at most `limit`."""
     schema = schema_to_list(actor, address)
     listing = store_for(schema, kind).listing(actor, schema, refresh=refresh)
     return visible_names(actor, schema, kind, listing, after, limit)
 
 
 def schema_to_list(actor: Actor, address: Address) -> Located:
-    """The schema of an address, in use and seen by the actor."""
+    """The schema of an address. Raises unless it is in use and the actor sees it."""
     schema = find(actor, address)
     if not policy.sees(actor, schema):
         raise policy.unseen(actor, schema)
@@ -52,7 +52,7 @@ def schema_to_list(actor: Actor, address: Address) -> Located:
 def visible_names(
     actor: Actor, schema: Located, kind: Kind, listing: LeafListing, after: str | None, limit: int | None
 ) -> LeafList:
-    """Those of a listing that the actor may load, by the rows, which the listing has brought up to date."""
+    """The names of a listing that the actor may load, from the rows, which the listing has brought up to date."""
     rows = Securable.objects.filter(parent_id=schema.id, slot=slot_of(kind), kind=kind)
     if after is not None:
         rows = rows.filter(name__gt=after)
@@ -63,7 +63,7 @@ def visible_names(
 
 
 def describe_leaf(actor: Actor, address: Address) -> tuple[Located, LeafDescription]:
-    """The object that has this name now, and how it is described."""
+    """The object that has this name now, and its description."""
     kind = address.leaf_kind
 
     def allow(leaf: Located) -> None:

@@ -128,7 +128,8 @@ def lock_registrations() -> None:
 def require_alone(actor: Actor, catalog_id: int, metalake_id: int, system: System) -> None:
     """Raise Forbidden if another catalog leads to the same system, unless the actor owns it or metalakes may share it.
 
-    In a transaction, after `lock_registrations`. The message names no catalog, and is the same for one of another metalake.
+    In a transaction, after `lock_registrations`. The message names no catalog, and is the same for one of another
+    metalake.
     """
     if not system.words:
         return

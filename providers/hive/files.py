@@ -57,7 +57,7 @@ class TableFiles:
         except MetalakeError:
             return None
 
-    # What goes
+    # Files to delete or move
 
     def has_files(self, table: Table) -> bool:
         """Whether a drop deletes the table's files: those of managed tables, but not of Iceberg tables or views."""
@@ -119,7 +119,7 @@ class TableFiles:
                 kind=Kind.TABLE,
             )
 
-    # What is put somewhere
+    # New tables and places
 
     def is_fresh(self, definition: Json, plan: Json | None) -> bool:
         """Whether a new Iceberg table goes into an empty folder with a unique name, as our defaults have it."""
