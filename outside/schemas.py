@@ -124,18 +124,7 @@ def create(actor: Actor, ident: Address, comment: str | None, properties: dict[s
         chain = way(actor)
         if chain.parent.id != locked_id:
             raise Stale
-        catalog = chain.catalog
-        provider, marker = provider_at(catalog), new_id()
-        return Draft(
-            id=marker,
-            verb="create_schema",
-            catalog_id=catalog.id,
-            full_name=f"{catalog.catalog.name}.{chain.path.logical()}",
-            names=[(chain.parent.id, Slot.SCHEMA, chain.missing[0].leaf)],
-            must_stay=names_on(chain.parent),
-            steps=_creations(provider, chain.missing, provider.schemas.draft(comment, properties), str(marker)),
-            arguments={"segments": chain.path.segments},  # the catalog may be renamed meanwhile
-        )
+        return _creation(chain, comment, properties)
 
     try:
         intent = intents.carry(actor, decide, holds=holds)
@@ -143,6 +132,20 @@ def create(actor: Actor, ident: Address, comment: str | None, properties: dict[s
         name = logical(ident.schema or "")
         raise AlreadyExists(f"Schema {name} already exists.", kind=Kind.SCHEMA) from None
     return _made(intent)
+
+
+def _creation(chain: Chain, comment: str | None, properties: dict[str, str]) -> Draft:
+    provider, marker = provider_at(chain.catalog), new_id()
+    return Draft(
+        id=marker,
+        verb="create_schema",
+        catalog_id=chain.catalog.id,
+        full_name=f"{chain.catalog.catalog.name}.{chain.path.logical()}",
+        names=[(chain.parent.id, Slot.SCHEMA, chain.missing[0].leaf)],
+        must_stay=names_on(chain.parent),
+        steps=_creations(provider, chain.missing, provider.schemas.draft(comment, properties), str(marker)),
+        arguments={"segments": chain.path.segments},  # the catalog may be renamed meanwhile
+    )
 
 
 def _require_unspelt(actor: Actor, ident: Address) -> None:
