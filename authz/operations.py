@@ -77,6 +77,7 @@ def _add(
 
 
 P = Privilege
+# Rows of containers and roles are written out, since no two are alike; those of leaves follow from their declarations.
 _LEAF = frozenset(LEAVES)
 _CONTAINER = frozenset({Kind.CATALOG, Kind.SCHEMA})
 

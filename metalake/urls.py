@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.apps import apps
 from django.contrib import admin
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
@@ -16,6 +17,7 @@ urlpatterns = [
     path("api/", include("catalogs.urls")),  # the hot reads first
     path("api/", include("authz.urls")),
     path("api/", include("outside.urls")),
+    *(path("api/", include(app.native_urls)) for app in apps.get_app_configs() if hasattr(app, "native_urls")),
     path("api/version", health.Version.as_view()),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/schema/ui/", ContentSecurity(described), name="schema-ui"),

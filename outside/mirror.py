@@ -16,12 +16,12 @@ from catalogs.models import LEVELS, Mirror
 from metalake.errors import Invalid, NotFound
 from metalake.events import Event, event_of, record, stands
 from metalake.hierarchy import check_segment
-from metalake.kinds import Kind, Slot
+from metalake.kinds import Kind, slot_of
 from metalake.lineage import Located
 from metalake.models import Securable
 from metalake.names import dotted
 from outside.calls import SYSTEM, system_actor
-from outside.moving import moving_tables
+from outside.moving import moving_leaves
 from outside.moving import wire_name as wire_name
 from outside.tombstones import bury
 from providers.answers import Remote
@@ -60,7 +60,12 @@ def of_schemas(catalog_id: int) -> QuerySet[Mirror]:
 
 
 def of_tables(schema_id: int) -> QuerySet[Mirror]:
-    return Mirror.objects.filter(securable__parent_id=schema_id, securable__slot=Slot.TABULAR)
+    return of_leaves(schema_id, Kind.TABLE)
+
+
+def of_leaves(schema_id: int, kind: Kind) -> QuerySet[Mirror]:
+    """The mirrors of the objects in a schema that share a name space with this kind."""
+    return Mirror.objects.filter(securable__parent_id=schema_id, securable__slot=slot_of(kind))
 
 
 def wire_name_at(securable_id: int) -> str:
@@ -89,47 +94,58 @@ def store_answer(securable_id: int, catalog_id: int, name: str, remote: Remote, 
 
 
 def meet_tables(schema: Located, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False) -> Tally:
-    """Bring the rows of these tables up to date; rows of other tables stay as they are.
+    return meet_leaves(Kind.TABLE, schema, remotes, asked_at, stamp=stamp)
 
-    A table with another identity is another table, so the old row is buried with its grants, as it is if a view has its
-    name now. With `stamp`, the time of unchanged tables is updated, too. Rows published since `asked_at` are newer and
-    stay. Raises NotFound if the schema is gone.
+
+def meet_leaves(
+    kind: Kind, schema: Located, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False
+) -> Tally:
+    """Bring the rows of these objects of one kind up to date; rows of others stay as they are.
+
+    An object with another identity is another object, so the old row is buried with its grants, as a table's is if a
+    view has its name now. With `stamp`, the time of unchanged objects is updated, too. Rows published since `asked_at`
+    are newer and stay. Raises NotFound if the schema is gone.
     """
 
     def act(actor: Actor) -> Tally:
-        tally, fresh, touched = Tally(seen=len(table_names(remotes))), list[Remote](), dict[int, Remote]()
-        known = _known_below(schema.id, [remote.name for remote in remotes])
-        news = [remote for remote in remotes if _is_news(remote, known.get(remote.name), asked_at, stamp)]
-        moving = moving_tables(schema, {remote.name for remote in news}, asked_at) if news else set()
+        tally, fresh, touched = Tally(seen=len(names_of(kind, remotes))), list[Remote](), dict[int, Remote]()
+        known = _known_below(kind, schema.id, [remote.name for remote in remotes])
+        news = [remote for remote in remotes if _is_news(kind, remote, known.get(remote.name), asked_at, stamp)]
+        moving = moving_leaves(kind, schema, {remote.name for remote in news}, asked_at) if news else set()
         for remote in news:
             row = known.get(remote.name)
             if remote.name in moving:
                 tally.skip(schema, remote.name, A_WRITE_HAS_IT)
                 continue
-            if row is None and not _can_be_named(remote.name):
+            if row is None and not _can_be_named(kind, remote.name):
                 tally.skip(schema, remote.name, NO_NAME)
                 continue
-            if row is not None and (remote.kind != Kind.TABLE or is_another(row.identity, remote)):
+            if row is not None and (remote.kind != kind or is_another(row.identity, remote)):
                 bury(row.pk)
                 row = None
                 tally.dropped += 1
-            if remote.kind != Kind.TABLE:
+            if remote.kind != kind:
                 continue
             if row is None:
                 fresh.append(remote)
             else:
                 touched[row.pk] = remote
-        changed = _update_tables(schema, touched, asked_at)
+        changed = _update_leaves(schema, touched, asked_at)
         tally.changed, tally.created = len(changed), len(fresh)
-        record(*changed, *_insert_tables(schema, fresh, asked_at))
+        record(*changed, *_insert_leaves(kind, schema, fresh, asked_at))
         return tally
 
-    return write(system_actor(), act, holds=None, kind=Kind.TABLE) if remotes else Tally()
+    return write(system_actor(), act, holds=None, kind=kind) if remotes else Tally()
 
 
 def table_names(remotes: Iterable[Remote]) -> set[str]:
     """The names of the tables among these objects; views have no rows here."""
-    return {remote.name for remote in remotes if remote.kind == Kind.TABLE}
+    return names_of(Kind.TABLE, remotes)
+
+
+def names_of(kind: Kind, remotes: Iterable[Remote]) -> set[str]:
+    """The names of those of this kind."""
+    return {remote.name for remote in remotes if remote.kind == kind}
 
 
 class _Known(NamedTuple):
@@ -141,27 +157,27 @@ class _Known(NamedTuple):
     taken_at: datetime
 
 
-def _is_news(remote: Remote, row: _Known | None, asked_at: datetime, stamp: bool) -> bool:
+def _is_news(kind: Kind, remote: Remote, row: _Known | None, asked_at: datetime, stamp: bool) -> bool:
     """Whether the system's answer changes the row."""
     if row is None:
-        return remote.kind == Kind.TABLE
+        return remote.kind == kind
     if row.taken_at > asked_at:
         return False  # a later answer is stored already
-    if remote.kind != Kind.TABLE:
+    if remote.kind != kind:
         return True
     return is_another(row.identity, remote) or bool(remote.version and (stamp or row.version != remote.version))
 
 
-def _known_below(schema_id: int, names: list[str]) -> dict[str, _Known]:
-    rows = of_tables(schema_id)
+def _known_below(kind: Kind, schema_id: int, names: list[str]) -> dict[str, _Known]:
+    rows = of_leaves(schema_id, kind)
     if len(names) <= 500:
         rows = rows.filter(wire_name__in=names)
     values = rows.values_list("wire_name", "pk", "identity", "version", "taken_at")
     return {name: _Known(pk, identity, version, taken_at) for name, pk, identity, version, taken_at in values}
 
 
-def _update_tables(schema: Located, remotes: dict[int, Remote], taken_at: datetime) -> list[Event]:
-    """Store the answers about existing tables; the events of those that changed."""
+def _update_leaves(schema: Located, remotes: dict[int, Remote], taken_at: datetime) -> list[Event]:
+    """Store the answers about existing objects; the events of those that changed."""
     if not remotes:
         return []
     mirrors, events = Mirror.objects.filter(pk__in=remotes).select_related("securable").defer("definition"), []
@@ -174,9 +190,9 @@ def _update_tables(schema: Located, remotes: dict[int, Remote], taken_at: dateti
     return events
 
 
-def _can_be_named(name: str) -> bool:
+def _can_be_named(kind: Kind, name: str) -> bool:
     try:
-        check_segment(name, Kind.TABLE)
+        check_segment(name, kind)
     except Invalid:
         return False
     return True
@@ -203,12 +219,12 @@ def changed(mirror: Mirror, container: Located) -> Event:
     return event_of(system_actor(), f"{row.kind}.changed_outside", row.kind, row.id, full_name, container.metalake.id)
 
 
-def _insert_tables(schema: Located, remotes: list[Remote], taken_at: datetime) -> list[Event]:
-    """Insert rows and mirrors of new tables in two statements, owned by the catalog's owner; their events."""
+def _insert_leaves(kind: Kind, schema: Located, remotes: list[Remote], taken_at: datetime) -> list[Event]:
+    """Insert rows and mirrors of new objects in two statements, owned by the catalog's owner; their events."""
     if remotes:
         require_there(schema)
     owner = owner_of(schema)
-    rows = [Securable.made(Kind.TABLE, remote.name, schema, creator=SYSTEM, **owner) for remote in remotes]
+    rows = [Securable.made(kind, remote.name, schema, creator=SYSTEM, **owner) for remote in remotes]
     Securable.objects.bulk_create(rows)
     Mirror.objects.bulk_create(
         Mirror(
@@ -226,7 +242,7 @@ def _insert_tables(schema: Located, remotes: list[Remote], taken_at: datetime) -
     actor = system_actor()
     return [
         event_of(
-            *(actor, "table.found_outside", Kind.TABLE, row.id, [*schema.full_name, row.name], schema.metalake.id),
+            *(actor, f"{kind}.found_outside", kind, row.id, [*schema.full_name, row.name], schema.metalake.id),
             facts=[stands(row)],
         )
         for row in rows

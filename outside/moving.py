@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from catalogs.models import LEVELS, Intent, Reservation, Tombstone
-from metalake.kinds import Kind, Slot
+from metalake.kinds import Kind, Slot, slot_of
 from metalake.lineage import Located
 from metalake.names import dotted
 from outside.calls import levels_of
@@ -21,25 +21,25 @@ def wire_name(levels: Collection[str]) -> str:
     return LEVELS.join(levels)
 
 
-def moving_tables(schema: Located, names: Collection[str], asked_at: datetime) -> set[str]:
-    """The tables among `names` that a write has reserved, or that were written or buried since the system was asked."""
-    reservations = Reservation.objects.filter(scope_id=schema.id, slot=Slot.TABULAR, intent__state__in=Intent.LIVE)
-    moving = set(reservations.values_list("name", flat=True)) | _written(schema, asked_at)
-    if buried := _buried(schema, Kind.TABLE, asked_at):
+def moving_leaves(kind: Kind, schema: Located, names: Collection[str], asked_at: datetime) -> set[str]:
+    """The objects among `names` that a write has reserved, or that were written or buried since `asked_at`."""
+    reservations = Reservation.objects.filter(scope_id=schema.id, slot=slot_of(kind), intent__state__in=Intent.LIVE)
+    moving = set(reservations.values_list("name", flat=True)) | _written(kind, schema, asked_at)
+    if buried := _buried(schema, kind, asked_at):
         moving |= {name for name in names if dotted([*schema.full_name, name]) in buried}
     return moving.intersection(names)
 
 
-def _written(schema: Located, asked_at: datetime) -> set[str]:
+def _written(kind: Kind, schema: Located, asked_at: datetime) -> set[str]:
     written = list(_ended(schema, asked_at))
     if not written:
         return set()
     here = levels_of(schema)
     names = set()
     for arguments in written:
-        for levels, table in (("schema", "table"), ("to_schema", "to_table")):
-            if table in arguments and arguments[levels] == here:
-                names.add(arguments[table])
+        for levels, leaf in (("schema", str(kind)), ("to_schema", f"to_{kind}")):
+            if leaf in arguments and arguments[levels] == here:
+                names.add(arguments[leaf])
     return names
 
 

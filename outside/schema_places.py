@@ -7,7 +7,7 @@ from typing import Any
 from django.utils import timezone
 
 from authz.actor import Actor
-from catalogs.models import Intent
+from catalogs.models import Intent, Mirror
 from catalogs.services.opening import provider_at
 from catalogs.stores import store_for
 from metalake.kinds import Kind
@@ -15,9 +15,28 @@ from metalake.lineage import Located
 from outside import mirror, nesting
 from outside.calls import levels_of
 from outside.intents import Name, step
+from outside.reading import current
 from outside.work import names_on
 from providers.answers import Remote
 from providers.base import Provider
+
+
+def as_remote(actor: Actor, schema: Located, *, refresh: bool) -> Remote:
+    """The schema as its system last described it, or with `refresh` describes it now.
+
+    For a schema that exists only here, what it would be there; with `refresh`, NotFound is raised for that, and if the
+    schema is gone or another one has its name.
+    """
+    if refresh:
+        mirrored = current(actor, schema, provider_at(schema), force=True)
+    else:
+        there = Mirror.objects.filter(pk=schema.id).first()
+        if there is None:
+            provider = provider_at(schema)
+            name = mirror.wire_name(provider.names.levels_of(schema.path))
+            return Remote(name, provider.schemas.draft(None, {}), kind=Kind.SCHEMA)
+        mirrored = there
+    return Remote(mirrored.wire_name, mirrored.definition, mirrored.identity, mirrored.version, kind=Kind.SCHEMA)
 
 
 def home_of(actor: Actor, schema: Located) -> str | None:

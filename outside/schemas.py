@@ -84,24 +84,6 @@ def loaded(
     return row, mirrored.taken_at
 
 
-def as_remote(actor: Actor, schema: Located, *, refresh: bool) -> Remote:
-    """The schema as its system last described it, or with `refresh` describes it now.
-
-    For a schema that exists only here, what it would be there; with `refresh`, NotFound is raised for that, and if the
-    schema is gone or another one has its name.
-    """
-    if refresh:
-        mirrored = current(actor, schema, provider_at(schema), force=True)
-    else:
-        there = Mirror.objects.filter(pk=schema.id).first()
-        if there is None:
-            provider = provider_at(schema)
-            name = mirror.wire_name(provider.names.levels_of(schema.path))
-            return Remote(name, provider.schemas.draft(None, {}), kind=Kind.SCHEMA)
-        mirrored = there
-    return Remote(mirrored.wire_name, mirrored.definition, mirrored.identity, mirrored.version, kind=Kind.SCHEMA)
-
-
 def create(actor: Actor, ident: Address, comment: str | None, properties: dict[str, str]) -> Located:
     """Make a schema outside, with its missing parents there and here."""
     _require_unspelt(actor, ident)

@@ -98,7 +98,7 @@ class OutsideSchemas(SchemaStore):
         return mirror.levels_at(schema.id)
 
     def as_remote(self, actor: Actor, schema: Located, *, refresh: bool = False) -> Remote:
-        return schemas.as_remote(actor, schema, refresh=refresh)
+        return schema_places.as_remote(actor, schema, refresh=refresh)
 
     def parents_to_lock(self, actor: Actor, catalog: Located, name: SchemaName) -> Locks:
         return []  # its intent locks them

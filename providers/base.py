@@ -193,6 +193,10 @@ class Provider:
         offer = self.offered.get(kind)
         return offer is not None and offer.remote is not None
 
+    def store(self, name: str) -> RemoteStore:
+        """The remote store that a verb names."""
+        return getattr(self, name) if hasattr(type(self), name) else self._store(Kind(name))
+
     def _store(self, kind: Kind) -> RemoteStore:
         offer = self.offered.get(kind)
         if offer is None or offer.remote is None:
@@ -202,5 +206,4 @@ class Provider:
     def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
         """Call the method of a remote store that a verb names. Only `providers.remote` calls this, with a deadline."""
         declared = VERBS[verb]
-        store = getattr(self, declared.store)
-        return getattr(store, declared.method)(**present(verb, dict(arguments)))
+        return getattr(self.store(declared.store), declared.method)(**present(verb, dict(arguments)))

@@ -22,7 +22,7 @@ def outcome_of(provider: Provider, verb: str, arguments: Mapping[str, Any], mark
 
     Raises ProviderUnavailable if the system does not answer now, CannotTell if it has no way to say.
     """
-    store = getattr(provider, VERBS[verb].store)
+    store = provider.store(VERBS[verb].store)
     outcome, there = store.outcome(verb, present(verb, dict(arguments)), marker, partial(_read, provider))
     return outcome, None if there is None else there.as_json()
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from metalake.errors import AlreadyExists, Conflict, Invalid, MetalakeError, NotFound
+from metalake.kinds import KINDS, Kind
 
 Refusals = tuple[type[MetalakeError], ...]
 
@@ -19,7 +20,7 @@ class Verb:
     """
 
     name: str
-    store: str  # the provider's attribute
+    store: str  # the provider's attribute, or the kind of a store that has none
     method: str
     reads: bool = False
     undone_by: str = ""  # the verb that undoes it; its object is recognised by the marker, however late it arrives
@@ -69,7 +70,17 @@ _DECLARED = (
     Verb(name="drop_partition", store="partitions", method="drop"),
 )
 VERBS = {verb.name: verb for verb in _DECLARED}
-READS = frozenset(verb.name for verb in _DECLARED if verb.reads)
+READS = {verb.name for verb in _DECLARED if verb.reads}
+
+
+def declare_reads(kind: Kind) -> None:
+    """Have `list_gadgets` and `load_gadget` be verbs, where such is the kind; its remote store has `list` and `load`.
+
+    Apps that bring a kind do at start.
+    """
+    for name, method in ((f"list_{KINDS[kind].plural}", "list"), (f"load_{kind}", "load")):
+        VERBS[name] = _read(name, kind, method)
+        READS.add(name)
 
 
 def present(verb: str, arguments: dict[str, Any]) -> dict[str, Any]:

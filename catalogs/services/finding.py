@@ -9,8 +9,8 @@ from authz import policy
 from authz.actor import Actor
 from catalogs import lookup
 from catalogs.lookup import nearest
-from catalogs.stores import leaf_kinds, store_for
-from metalake.errors import NotFound
+from catalogs.stores import store_for
+from metalake.errors import NotFound, Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, missing
 
@@ -52,8 +52,11 @@ def _meet(actor: Actor, container: Located, address: Address) -> bool:
         schema = nearest(address)
         return address.leaf is None or (schema is not None and _meet(actor, schema, address))
     if container.kind == Kind.SCHEMA and address.leaf is not None:
-        kind = address.leaf_kind
-        return kind in leaf_kinds(container) and store_for(container, kind).meet(actor, container, address.leaf)
+        try:
+            store = store_for(container, address.leaf_kind)
+        except Unsupported:
+            return False
+        return store.meet(actor, container, address.leaf)
     return False
 
 

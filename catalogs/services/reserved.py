@@ -17,7 +17,7 @@ from catalogs.services.opening import provider_with_locations
 from formats.hive.tables import EXTERNAL_TABLE
 from formats.iceberg import locations
 from metalake.errors import Forbidden, Invalid, MetalakeError
-from metalake.kinds import Kind
+from metalake.kinds import LEAVES, Kind
 from metalake.lineage import Located
 from metalake.models import Securable, below
 from metalake.names import dotted
@@ -100,16 +100,16 @@ def _places_of_catalogs(target: Located, catalogs: QuerySet[Catalog]) -> Iterato
 
 
 def keep_outside(target: Located, *, with_managed: bool = False) -> None:
-    """Reserve the places of outside tables that are about to be removed, if the drop leaves their files.
+    """Reserve the places of outside objects that are about to be removed, if the drop leaves their files.
 
-    The places are those of the tables' mirrors. Call it in the transaction that removes them. `with_managed`: the files
+    The places are those of their mirrors. Call it in the transaction that removes them. `with_managed`: the files
     of managed tables were left too.
     """
-    tables = Mirror.objects.filter(
-        Q(pk=target.id) | below(target.lineage, "securable__lineage"), securable__kind=Kind.TABLE
+    mirrors = Mirror.objects.filter(
+        Q(pk=target.id) | below(target.lineage, "securable__lineage"), securable__kind__in=LEAVES
     ).select_related("securable")
     reserved = []
-    for mirror in tables:
+    for mirror in mirrors:
         place = _left_at(mirror.definition, with_managed)
         if place is None:
             continue
@@ -118,7 +118,7 @@ def keep_outside(target: Located, *, with_managed: bool = False) -> None:
         reserved.append(
             ReservedPlace(
                 location=place,
-                kind=Kind.TABLE,
+                kind=row.kind,
                 full_name=dotted(full_name)[:2048],
                 metalake_name=target.metalake.name,
                 of_metalake=target.metalake.id,

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from base64 import b64encode
+from pathlib import Path
 from typing import Any
 
 import django
 from django.core.management import call_command
+from django.test import Client
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "metalake.settings"
 django.setup()
+
+from drf_spectacular.generators import SchemaGenerator  # noqa: E402
 
 from authz.access import explanations  # noqa: E402
 from authz.callers.identity import actor_of  # noqa: E402
@@ -20,7 +25,10 @@ from authz.policy import sees  # noqa: E402
 from authz.services import grants, people, roles  # noqa: E402
 from catalogs.lookup import find  # noqa: E402
 from catalogs.models import LocationClaim, ReservedPlace  # noqa: E402
-from catalogs.services import catalogs, metalakes, schemas  # noqa: E402
+from catalogs.services import browsing, catalogs, metalakes, schemas, tables  # noqa: E402
+from catalogs.services.leaves import describe_leaf, list_leaves  # noqa: E402
+from catalogs.stores import leaf_kinds, store_for  # noqa: E402
+from formats.native.tables import CreateTableRequest  # noqa: E402
 from metalake.errors import MetalakeError  # noqa: E402
 from metalake.kinds import Kind  # noqa: E402
 from metalake.lineage import Address  # noqa: E402
@@ -34,28 +42,39 @@ def main() -> None:
     call_command("makemigrations", verbosity=0)
     call_command("migrate", verbosity=0)
     from gadgets import services  # type: ignore[import-not-found]
+    from gadgets.stores import ManagedGadgets, OutsideGadgets  # type: ignore[import-not-found]
 
-    olga, mia = users()
+    shelf = Path(os.environ["METALAKE_HOME"]) / "shelf"
+    (shelf / "A").mkdir(parents=True)
+    olga, mia = users(str(shelf))
     home = Address(metalake="acme", catalog="lake", schema="A")
     gadget = Address(metalake="acme", catalog="lake", schema="A", leaf="g", leaf_kind=Kind("gadget"))
     assert refusal(services.create_gadget, mia(), gadget, "file:///g") == (404, "NoSuchCatalogException")
     made = services.create_gadget(olga(), gadget, "file:///lake/g")
     assert made.full_name == ["lake", "A", "g"] and made.metadata_location == "file:///lake/g"
     assert find(olga(), gadget).id == made.id, "it is found in its own slot"
-    assert refusal(services.load_gadget, olga(), Address(metalake="acme", catalog="lake", schema="A", leaf="g"))
+    assert refusal(describe_leaf, olga(), Address(metalake="acme", catalog="lake", schema="A", leaf="g"))
     sys.stdout.write("made\n")
 
-    assert services.list_gadgets(olga(), gadget) == ["g"]
+    assert isinstance(store_of(olga(), "lake"), ManagedGadgets) and isinstance(
+        store_of(olga(), "shelf"), OutsideGadgets
+    )
+    assert names(olga(), "lake") == ["g"]
     grants.grant_privileges(olga(), "acme", "r", Kind.CATALOG, "lake", READS)
-    assert services.list_gadgets(mia(), gadget) == [] and not sees(mia(), made)
-    assert refusal(services.load_gadget, mia(), gadget) == (404, "NoSuchGadgetException")
+    assert names(mia(), "lake") == [] and not sees(mia(), made)
+    assert refusal(describe_leaf, mia(), gadget) == (404, "NoSuchGadgetException")
     grants.grant_privileges(olga(), "acme", "r", Kind("gadget"), "lake.A.g", [("read_gadget", "allow")])
-    assert services.list_gadgets(mia(), gadget) == ["g"] and services.load_gadget(mia(), gadget).id == made.id
+    assert names(mia(), "lake") == ["g"] and describe_leaf(mia(), gadget)[0].id == made.id
     assert find_object("acme", Kind("gadget"), "lake.A.g").id == made.id
     wanted = explanations.read_wanted(Kind("gadget"), None, "load_gadget")
     assert explanations.explain(olga(), "acme", Kind("gadget"), "lake.A.g", wanted, "mia", None).allowed
     assert refusal(services.drop_gadget, mia(), gadget) == (403, "ForbiddenException")
     sys.stdout.write("granted\n")
+
+    on_the_shelf(olga(), mia, shelf)
+    beside_tables_outside(olga())
+    on_the_wire(olga())
+    on_the_pages(olga())
 
     assert [place.kind for place in services.drop_gadget(olga(), gadget)] == ["gadget"]
     assert ReservedPlace.objects.get().full_name == "lake.A.g"
@@ -69,12 +88,103 @@ def main() -> None:
     sys.stdout.write("dropped with its catalog\n")
 
 
-def users() -> tuple[Any, Any]:
+def at(catalog: str, name: str | None = None) -> Address:
+    return Address(metalake="acme", catalog=catalog, schema="A", leaf=name, leaf_kind=Kind("gadget"))
+
+
+def store_of(actor: Any, catalog: str) -> Any:
+    return store_for(find(actor, at(catalog)), Kind("gadget"))
+
+
+def names(actor: Any, catalog: str) -> list[str]:
+    return list_leaves(actor, at(catalog), Kind("gadget")).names
+
+
+def on_the_shelf(olga: Any, mia: Any, shelf: Path) -> None:
+    """Gadgets of another system: found by whoever may see them, granted on, gone with their file."""
+    (shelf / "A" / "anvil").write_text("none")
+    assert names(olga, "shelf") == ["anvil"]
+    (shelf / "A" / "bell").write_text("two")
+    found, described = describe_leaf(olga, at("shelf", "bell"))
+    assert described.facts == (("Wheels", "two"),) and found.full_name == ["shelf", "A", "bell"], "not listed yet"
+    assert refusal(describe_leaf, mia(), at("shelf", "bell")) == (404, "NoSuchCatalogException")
+    grants.grant_privileges(olga, "acme", "r", Kind.CATALOG, "shelf", READS)
+    grants.grant_privileges(olga, "acme", "r", Kind("gadget"), "shelf.A.bell", [("read_gadget", "allow")])
+    assert names(mia(), "shelf") == ["bell"] and names(olga, "shelf") == ["anvil", "bell"]
+    (shelf / "A" / "anvil").unlink()
+    assert names(olga, "shelf") == ["bell"]
+    sys.stdout.write("found on the shelf\n")
+
+
+def beside_tables_outside(olga: Any) -> None:
+    """One catalog whose tables are another system's, and whose gadgets are ours."""
+    from gadgets import services
+
+    home = find(olga, at("half"))
+    assert [type(store_for(home, kind)).__name__ for kind in leaf_kinds(home)] == ["ManagedGadgets", "OutsideTables"]
+    services.create_gadget(olga, at("half", "h"), "file:///half/h")
+    column = {"name": "id", "type": "long"}
+    table = CreateTableRequest.model_validate({"name": "t", "columns": [column]})
+    tables.create_native_table(olga, Address(metalake="acme", catalog="half", schema="A", leaf="t"), table)
+    level = browsing.level_below(olga, find(olga, at("half")))
+    assert [(child.kind, child.name) for child in level.children] == [("gadget", "h"), ("table", "t")]
+    sys.stdout.write("kept here beside tables outside\n")
+
+
+def client() -> Client:
+    made = Client(raise_request_exception=False)
+    made.force_login(User.objects.get(username="olga"))
+    return made
+
+
+def on_the_wire(olga: Any) -> None:
+    """Its routes ask their rows of the operation table, and are described."""
+    basic: Any = {"HTTP_AUTHORIZATION": "Basic " + b64encode(b"olga:correct horse battery").decode()}
+    path = "/api/metalakes/acme/catalogs/{}/schemas/A/gadgets"
+    listed = Client().get(path.format("shelf"), **basic).json()
+    assert listed == {"code": 0, "identifiers": [{"namespace": ["acme", "shelf", "A"], "name": "bell"}]}, listed
+    loaded = Client().get(path.format("lake") + "/g", **basic).json()
+    assert loaded == {"code": 0, "gadget": {"name": "g", "comment": "kept here", "facts": {"Wheels": "3"}}}, loaded
+    missing = Client().get(path.format("lake") + "/nothing", **basic)
+    assert (missing.status_code, missing.json()["type"]) == (404, "NoSuchGadgetException")
+    assert Client().get(path.format("lake")).status_code == 401
+    stranger: Any = {"HTTP_AUTHORIZATION": "Basic " + b64encode(b"mia:correct horse battery").decode()}
+    refused = Client().post(path.format("lake"), {"not": "read"}, content_type="application/json", **stranger)
+    assert refused.status_code == 403, "by its row, before the body is read"
+    body = {"name": "h", "place": "file:///lake/h"}
+    made = Client().post(path.format("lake"), body, content_type="application/json", **basic)
+    assert made.json()["gadget"]["name"] == "h", made.content
+    elsewhere = Client().post(path.format("shelf"), body, content_type="application/json", **basic)
+    assert elsewhere.status_code == 405, elsewhere.content
+    described = SchemaGenerator().get_schema(request=None, public=True)
+    known = described["paths"]["/api/metalakes/{metalake}/catalogs/{catalog}/schemas/{schema}/gadgets/{gadget}"]
+    assert known["get"]["operationId"] == "loadGadget"
+    sys.stdout.write("on the wire\n")
+
+
+def on_the_pages(olga: Any) -> None:
+    """It is in the tree with its icon, and its page has the sections that it declares."""
+    pages = client()
+    home = find(olga, at("lake"))
+    tree = pages.get(f"/objects/{home.id}/children").content.decode()
+    assert "#icon-gadget" in tree and ">g</span>" in tree, tree
+    assert 'id="icon-gadget"' in pages.get("/").content.decode()
+    page = pages.get(f"/objects/{find(olga, at('lake', 'g')).id}").content.decode()
+    assert "Wheels of g" in page and "<dd>3</dd>" in page and "Grants" not in page, page
+    sys.stdout.write("on the pages\n")
+
+
+def users(shelf: str) -> tuple[Any, Any]:
     accounts = [User.objects.create_user(name, "correct horse battery") for name in ("olga", "mia")]
     olga, mia = (lambda user=user: actor_of(user) for user in accounts)
     metalakes.create_metalake(olga(), "acme", None, {})
-    catalogs.create_catalog(olga(), "acme", "lake", "relational", "lakehouse-iceberg", None, {})
-    schemas.create_schema(olga(), Address(metalake="acme", catalog="lake", schema="A"), None, {})
+    for name, provider, properties in (
+        ("lake", "workshop", {}),
+        ("shelf", "workshop", {"shelf": shelf}),
+        ("half", "half-workshop", {"world": f"{shelf}.json"}),
+    ):
+        catalogs.create_catalog(olga(), "acme", name, "relational", provider, None, properties)
+        schemas.create_schema(olga(), Address(metalake="acme", catalog=name, schema="A"), None, {})
     people.add_user(olga(), "acme", "mia")
     roles.create_role(olga(), "acme", "r", {}, [])
     roles.assign_roles(olga(), "acme", "user", "mia", ["r"])
@@ -94,8 +204,9 @@ def refusal(call: Any, *arguments: Any) -> tuple[int, str]:
 def assert_nothing_is_left(id: int) -> None:
     from gadgets.models import Gadget, Sticker, Wheel  # type: ignore[import-not-found]
 
-    assert not Securable.objects.filter(pk=id).exists() and not Gadget.objects.exists()
-    assert not Wheel.objects.exists() and not Sticker.objects.exists() and not LocationClaim.objects.exists()
+    assert not Securable.objects.filter(pk=id).exists() and not Gadget.objects.filter(pk=id).exists()
+    assert not Wheel.objects.filter(gadget_id=id).exists() and not Sticker.objects.filter(on_id=id).exists()
+    assert not LocationClaim.objects.filter(securable_id=id).exists()
     assert not Grant.objects.filter(content_object_id=id).exists()
 
 

@@ -21,7 +21,7 @@ HOLDS_NOTHING = {
     ("authz/services/tokens.py", "revoke"): "by its id, of the caller's own",
     ("authz/plans/planning.py", "_store"): "a new row of the caller's own",
     ("catalogs/services/metalakes.py", "create_metalake"): "lies in nothing that could be renamed",
-    ("outside/mirror.py", "meet_tables"): "the server's own, by ids",
+    ("outside/mirror.py", "meet_leaves"): "the server's own, by ids",
     ("outside/mirror_schemas.py", "meet_schemas"): "the server's own, by ids",
     ("outside/reading.py", "_bury"): "the server's own, by its id",
     ("outside/watching.py", "decide_all"): "operators' pages name writes by their ids",

@@ -1,0 +1,17 @@
+from django.apps import AppConfig
+
+
+class GadgetsConfig(AppConfig):
+    name = "gadgets"
+    native_urls = "gadgets.urls"
+
+    def ready(self) -> None:
+        from catalogs import stores
+        from gadgets.stores import ManagedGadgets, OutsideGadgets
+        from metalake.kinds import Kind
+        from providers.base import Storage
+        from providers.verbs import declare_reads
+
+        stores.register(Storage.MANAGED, Kind.GADGET, ManagedGadgets())
+        stores.register(Storage.EXTERNAL, Kind.GADGET, OutsideGadgets())
+        declare_reads(Kind.GADGET)

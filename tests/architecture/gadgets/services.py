@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from typing import Any
+
+from authz import operations, policy
+from authz.actor import Actor
+from authz.locks import Lock
+from catalogs.lookup import find
+from catalogs.services.holding import Locks, write_to
+from catalogs.services.removal import remove
+from catalogs.stores import store_for
+from metalake.events import event_of, gone, record
+from metalake.kinds import Kind
+from metalake.lineage import Address, Located
+
+
+def create_gadget(actor: Actor, address: Address, place: str) -> Located:
+    def look(actor: Actor) -> Locks:
+        home = find(actor, address.of_schema())
+        policy.require(actor, operations.OPERATIONS["create_gadget"], home)
+        return [(home, Lock.HANGS)]
+
+    def act(actor: Actor, home: Located) -> Located:
+        store_for(home, Kind.GADGET).create(actor, home, address.leaf, place)
+        return find(actor, address)
+
+    return write_to(actor, look, act, kind=Kind.GADGET)
+
+
+def drop_gadget(actor: Actor, address: Address) -> Any:
+    def look(actor: Actor) -> Locks:
+        gadget = find(actor, address)
+        policy.require(actor, operations.OPERATIONS["drop_gadget"], gadget)
+        return [(gadget, Lock.MOVES)]
+
+    def act(actor: Actor, gadget: Located) -> Any:
+        places = remove(gadget)
+        name = gadget.full_name
+        record(event_of(actor, "gadget.dropped", Kind.GADGET, gadget.id, name, gadget.metalake.id, [gone(gadget.id)]))
+        return places
+
+    return write_to(actor, look, act, kind=Kind.GADGET)

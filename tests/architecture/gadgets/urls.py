@@ -1,0 +1,8 @@
+"""The native wire's paths for gadgets."""
+
+from gadgets.api import Gadget, Gadgets
+from metalake.rest.views import route
+
+GADGETS = "metalakes/<metalake>/catalogs/<catalog>/schemas/<schema>/gadgets"
+
+urlpatterns = [route(GADGETS, Gadgets), route(f"{GADGETS}/<gadget>", Gadget)]
