@@ -43,9 +43,9 @@ def rename(actor: Actor, table: Located, target: Address, *, iceberg: bool = Fal
     elsewhere = _is_elsewhere(table, target)
     recheck(actor, table, operations.MOVE_TABLE if elsewhere else operations.ALTER_TABLE)
     finding.find_schema(actor, target)
-    provider, place, meant = provider_at(table), None, table.above()
+    provider, place, target_schema = provider_at(table), None, table.above()
     if elsewhere:
-        meant = home = lookup.find(actor, target.of_schema())
+        target_schema = home = lookup.find(actor, target.of_schema())
         policy.require(actor, operations.CREATE_TABLE, home)
         place = place_to_make(actor, home, provider)
         if place is None:
@@ -58,13 +58,13 @@ def rename(actor: Actor, table: Located, target: Address, *, iceberg: bool = Fal
 
     def decide(actor: Actor) -> Draft:
         home = lookup.find(actor, target.of_schema())
-        if home.id != meant.id:
+        if home.id != target_schema.id:
             raise home.missing()
         fresh = _allowed_again(actor, table, home)
         naming.require_free_for_rename(fresh, home, name)
         return _renaming(actor, provider, fresh, remote, home, place, name)
 
-    locks = [(meant, Lock.MOVES), (table.above(), Lock.MOVES), (table, Lock.CHANGES)]
+    locks = [(target_schema, Lock.MOVES), (table.above(), Lock.MOVES), (table, Lock.CHANGES)]
     intents.carry(actor, decide, holds=partial(hold_each, locks))
 
 

@@ -128,8 +128,8 @@ def alter(actor: Actor, table: Located, updates: Sequence[Any]) -> None:
 
     def attempt() -> None:
         mirrored = current(actor, table, provider, force=True)
-        meant = resolve_masks(updates, lambda: provider.tables.show(mirrored.definition)["properties"])
-        expected = provider.tables.altered(mirrored.definition, meant)
+        resolved = resolve_masks(updates, lambda: provider.tables.show(mirrored.definition)["properties"])
+        expected = provider.tables.altered(mirrored.definition, resolved)
         if expected != mirrored.definition:
             before, after = (provider.tables.named_places(each) for each in (mirrored.definition, expected))
             ground.require_new(actor, table, provider, before, after)
@@ -137,7 +137,7 @@ def alter(actor: Actor, table: Located, updates: Sequence[Any]) -> None:
                 _alteration,
                 table=table,
                 mirrored=mirrored,
-                changes=as_json(meant),
+                changes=as_json(resolved),
                 expected=expected,
                 actions=sorted({update.action for update in updates}),
             )

@@ -27,11 +27,11 @@ class Schemas(Endpoint):
     @answers("create_schema", body=CreateSchemaRequest, reply={"schema": SchemaReply})
     def post(self, actor: Actor, metalake: str, catalog: str, body: CreateSchemaRequest) -> dict[str, Any]:
         """Create a schema, with the parents that are missing. Its properties are answered as they were sent."""
-        ident = Address(metalake=metalake, catalog=catalog, schema=self._meant(body.name))
+        ident = Address(metalake=metalake, catalog=catalog, schema=self._decoded_name(body.name))
         made = schemas.create_schema(actor, ident, body.comment, body.properties)
         return {"schema": as_sent(schema_reply(made), body.properties)}
 
-    def _meant(self, name: str) -> str:
+    def _decoded_name(self, name: str) -> str:
         """The Python client percent-encodes the name in this one body; it is known by what it calls itself."""
         headers = self.request.headers
         if "X-Client-Version" in headers and headers.get("User-Agent", "").startswith("Python-urllib/"):

@@ -46,5 +46,5 @@ def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before
                     raise Invalid(f"{location} overlaps a location of another catalog.", kind=Kind.CATALOG)
     # After the catalogs are compared: a catalog dropped in between has reserved its places by now.
     added = [location for location in mine if not any(is_under(location, place) for place in before)]
-    meant = [canonical(real_path(location)) for location in added]
-    reserved.take(actor, list(dict.fromkeys([*added, *meant])), Kind.CATALOG, but_of=row.pk)
+    real_places = [canonical(real_path(location)) for location in added]
+    reserved.take(actor, list(dict.fromkeys([*added, *real_places])), Kind.CATALOG, but_of=row.pk)

@@ -72,17 +72,17 @@ def resolve_masks(updates: Sequence[Any], shown: Callable[[], Mapping[str, str]]
     """
     if not any(isinstance(update, SetProperty) and update.value == MASK for update in updates):
         return updates
-    properties, meant = dict(shown()), list[Any]()
+    properties, resolved = dict(shown()), list[Any]()
     for update in updates:
         if isinstance(update, SetProperty):
             if sends_mask_back(update.property, update.value, properties, kind=Kind.TABLE):
-                meant.append(KeepProperty(property=update.property))
+                resolved.append(KeepProperty(property=update.property))
                 continue
             properties[update.property] = update.value
         elif isinstance(update, RemoveProperty):
             properties.pop(update.property, None)
-        meant.append(update)
-    return meant
+        resolved.append(update)
+    return resolved
 
 
 def require_unreserved(properties: Mapping[str, str], kind: Kind) -> None:

@@ -43,8 +43,8 @@ def native_plan(updates: Sequence[Any]) -> Plan:
 
     def plan(current: TableRecord) -> tuple[list[Json], list[Json]]:
         store = store_for(current.published, Kind.TABLE)
-        meant = resolve_masks(updates, lambda: store.parts(current)["properties"])
-        return updates_for(meant, current.metadata)[:2]
+        resolved = resolve_masks(updates, lambda: store.parts(current)["properties"])
+        return updates_for(resolved, current.metadata)[:2]
 
     return plan
 

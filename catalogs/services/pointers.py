@@ -102,11 +102,11 @@ def publish_table(
 
     `fresh` are new places with unique names. Raises NotFound if another schema has the schema's name by now.
     """
-    name, meant = ident.leaf or "", home.id
+    name, home_id = ident.leaf or "", home.id
 
     def locate(actor: Actor) -> Locks:
         home = require_home(actor, ident)
-        if home.id != meant:
+        if home.id != home_id:
             raise home.missing()
         return [(home, Lock.HANGS)]
 

@@ -83,8 +83,8 @@ def _places_of_catalogs(target: Located, catalogs: QuerySet[Catalog]) -> Iterato
             places = provider_with_locations(row.pk, row.provider, row.properties).locations()
         except MetalakeError:
             continue  # its provider is not installed any more, so its places are not known
-        meant = [locations.canonical(locations.real_path(place)) for place in places]  # with links followed
-        for place in dict.fromkeys([*places, *meant]):
+        real_places = [locations.canonical(locations.real_path(place)) for place in places]  # with links followed
+        for place in dict.fromkeys([*places, *real_places]):
             yield ReservedPlace(
                 location=place,
                 kind=Kind.CATALOG,
@@ -151,12 +151,12 @@ def overlaps(places: Collection[str]) -> Q:
     Local places are compared with symbolic links followed, too: a link in one table's place may lead into another's.
     """
     condition = Q(pk__in=[])
-    for place in dict.fromkeys([*places, *_meant(places)]):
+    for place in dict.fromkeys([*places, *_real_places(places)]):
         condition |= Q(location__in=up_to(place)) | Q(location__gt=f"{place}/", location__lt=f"{place}0")
     return condition
 
 
-def _meant(places: Iterable[str]) -> Iterator[str]:
+def _real_places(places: Iterable[str]) -> Iterator[str]:
     for place in places:
         with suppress(Invalid):  # a malformed place equals no other
             yield locations.canonical(locations.real_path(place))

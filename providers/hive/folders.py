@@ -68,7 +68,7 @@ class Place:
         return any(one.holds(another) for one in self.readings for another in other.readings)
 
 
-class Lying(NamedTuple):
+class OwnedPlace(NamedTuple):
     """A place of a table or, with an empty table name, of a database."""
 
     database: str
@@ -83,12 +83,12 @@ class Lying(NamedTuple):
 class Folders:
     """The places of all tables and databases; `is_whole` is false if the listing was stopped before the end."""
 
-    lying: list[Lying]
+    owned: list[OwnedPlace]
     is_whole: bool
 
     def hold_others(self, place: Place, table: Table) -> bool:
         """Whether a place contains a place of another table or database."""
-        return any(place.holds(one.place) for one in self.lying if not one.is_of(table))
+        return any(place.holds(one.place) for one in self.owned if not one.is_of(table))
 
     def are_others(self, place: Place, table: Table, database: str) -> bool:
         """Whether a place contains a place of another table or database, or lies inside one.
@@ -96,41 +96,41 @@ class Folders:
         Folders of databases around the table's own database do not count, such as that of `default`: all its tables lie
         in those.
         """
-        home = next((one.place for one in self.lying if (one.database, one.table) == (database, "")), None)
+        home = next((one.place for one in self.owned if (one.database, one.table) == (database, "")), None)
 
-        def is_around(one: Lying) -> bool:
+        def is_around(one: OwnedPlace) -> bool:
             return not one.table and home is not None and one.place.holds(home)
 
         return any(
             place.holds(one.place) or (one.place.holds(place) and not is_around(one))
-            for one in self.lying
+            for one in self.owned
             if not one.is_of(table)
         )
 
     def of(self, table: Table) -> list[Place]:
         """The places of a table and its partitions."""
-        return [one.place for one in self.lying if one.is_of(table)]
+        return [one.place for one in self.owned if one.is_of(table)]
 
 
 def listed(metastore: Metastore) -> Folders:
     """The places of all tables and databases. Raises ProviderUnavailable if a retry may succeed."""
-    lying: list[Lying] = []
+    owned: list[OwnedPlace] = []
     until = time.monotonic() + LOOK_SECONDS
     try:
-        for one in _lying(metastore):
-            lying.append(one)
+        for one in _all_places(metastore):
+            owned.append(one)
             if time.monotonic() > until:
-                return Folders(lying, is_whole=False)
+                return Folders(owned, is_whole=False)
     except (Unsupported, Refused, ProviderTimeout):  # the metastore cannot list them, or not in time
-        return Folders(lying, is_whole=False)
+        return Folders(owned, is_whole=False)
     except ProviderUnavailable as failure:
         if failure.retryable:
             raise
-        return Folders(lying, is_whole=False)
-    return Folders(lying, is_whole=True)
+        return Folders(owned, is_whole=False)
+    return Folders(owned, is_whole=True)
 
 
-def _lying(metastore: Metastore) -> Iterator[Lying]:
+def _all_places(metastore: Metastore) -> Iterator[OwnedPlace]:
     about = About(Kind.CATALOG, "tables")
     for database in metastore.call("get_all_databases", about=About(Kind.CATALOG, "databases")):
         try:
@@ -153,7 +153,7 @@ def _lying(metastore: Metastore) -> Iterator[Lying]:
         yield from _partitions(metastore, database, name)
 
 
-def _partitions(metastore: Metastore, database: str, table: str) -> Iterator[Lying]:
+def _partitions(metastore: Metastore, database: str, table: str) -> Iterator[OwnedPlace]:
     about = About(Kind.TABLE, f"{database}.{table}")
     try:
         for chosen in _portions(metastore.call("get_partition_names", database, table, -1, about=about)):
@@ -168,10 +168,10 @@ def _portions(names: list[str]) -> Iterator[list[str]]:
         yield names[start : start + AT_ONCE]
 
 
-def _in_places(database: str, table: str, places: Iterable[str | None]) -> Iterator[Lying]:
+def _in_places(database: str, table: str, places: Iterable[str | None]) -> Iterator[OwnedPlace]:
     for place in places:
         if place:
-            yield Lying(database, table, Place(place))
+            yield OwnedPlace(database, table, Place(place))
 
 
 def places_of(table: Table) -> list[str]:

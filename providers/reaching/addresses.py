@@ -129,11 +129,11 @@ def _special(address: Address) -> str:
 
 
 def _is_metadata(address: Address) -> bool:
-    meant: set[Address] = {address, *reached(address)}
+    candidates: set[Address] = {address, *reached(address)}
     if isinstance(address, IPv6Address):
         # Mapped, translated and ISATAP addresses end in an IPv4 address; Teredo has two, one of them inverted.
-        meant |= {_low(address), *(address.teredo or ())}
-    return any(one in network for one in meant for network in METADATA_NETWORKS)
+        candidates |= {_low(address), *(address.teredo or ())}
+    return any(one in network for one in candidates for network in METADATA_NETWORKS)
 
 
 def _low(address: IPv6Address) -> IPv4Address:

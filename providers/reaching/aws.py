@@ -70,8 +70,8 @@ def wrong_region(service: str, region: str) -> str:
     if region in regions(service):
         return ""
     near = get_close_matches(region.lower(), sorted(regions(service)), n=3, cutoff=0.6)
-    meant = f"; did you mean {' or '.join(near)}?" if near else ", such as us-east-1 or eu-central-1."
-    return f"{region!r:.80} is no AWS region of {service}{meant}"
+    suggestion = f"; did you mean {' or '.join(near)}?" if near else ", such as us-east-1 or eu-central-1."
+    return f"{region!r:.80} is no AWS region of {service}{suggestion}"
 
 
 def check_role(role: Role) -> None:
