@@ -16,7 +16,7 @@ from catalogs import vault
 from catalogs.lookup import find
 from catalogs.models import Catalog, Schema
 from catalogs.secrets import MASK, mask, require_values
-from catalogs.services import catalog_places, nesting, systems
+from catalogs.services import catalog_places, containers, nesting, systems
 from catalogs.services.changes import (
     Alteration,
     event,
@@ -29,12 +29,11 @@ from catalogs.services.changes import (
 )
 from catalogs.services.holding import Locks, write_to
 from catalogs.services.opening import provider_with_locations
-from catalogs.services.removal import remove
 from catalogs.services.systems import System
 from catalogs.stores import catalog_store_by, store_for
 from formats.iceberg.guard import check_limits
-from metalake.errors import AlreadyExists, InUse, Invalid, NotEmpty, NotFound, Unsupported
-from metalake.events import event_of, gone, record, stands
+from metalake.errors import AlreadyExists, Invalid, Unsupported
+from metalake.events import event_of, record, stands
 from metalake.hierarchy import check_strict
 from metalake.kinds import CatalogType, Kind
 from metalake.lineage import Address, Located
@@ -255,51 +254,17 @@ def altered_provider(actor: Actor, metalake: str, name: str, alteration: Alterat
 
 
 def set_catalog_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> None:
-    def locate(actor: Actor) -> Locks:
-        located = find(actor, Address(metalake=metalake, catalog=name))
-        policy.require(actor, operations.ENABLE_CATALOG, located)
-        require_enabled(located.above())
-        return [(located, Lock.CHANGES)]
-
-    def act(actor: Actor, located: Located) -> None:
-        if Catalog.objects.filter(pk=located.id).exclude(enabled=enabled).update(enabled=enabled):
-            record(event(actor, "catalog.enabled" if enabled else "catalog.disabled", located))
-
-    write_to(actor, locate, act, kind=Kind.CATALOG)
+    containers.set_enabled(actor, Address(metalake=metalake, catalog=name), Catalog, enabled, lock=Lock.CHANGES)
 
 
 def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
-    """Drop a catalog; False if there is none that the caller may see. The files of its tables stay.
+    """As `containers.drop`. The files of its tables stay. Raises NotFound if the metalake is missing."""
 
-    Raises InUse while a write to its outside system is under way, even with `force`: it could not be ended.
-    """
+    def holds_others(catalog_id: int) -> bool:
+        return Schema.objects.filter(in_catalog_id=catalog_id).exists()
 
-    def locate(actor: Actor) -> Locks:
-        try:
-            located = find(actor, Address(metalake=metalake, catalog=name))
-            policy.require(actor, operations.DROP_CATALOG, located)
-        except NotFound as miss:
-            if miss.kind == Kind.METALAKE:
-                raise
-            return []
-        require_enabled(located.above())
-        return [(located, Lock.MOVES)]
-
-    def act(actor: Actor, located: Located | None = None) -> bool:
-        if located is None:
-            return False
-        row = row_of(Catalog, located)
-        require_settled(located)
-        if not force:
-            if row.enabled:
-                raise InUse(f"Catalog {name} is in use; disable it first, or drop it by force.", kind=Kind.CATALOG)
-            if Schema.objects.filter(in_catalog_id=row.id).exists():
-                raise NotEmpty(f"Catalog {name} is not empty.", kind=Kind.CATALOG)
-        remove(located)
-        record(event(actor, "catalog.dropped", located, [gone(located.id)], force=force))
-        return True
-
-    return write_to(actor, locate, act, kind=Kind.CATALOG)
+    address = Address(metalake=metalake, catalog=name)
+    return containers.drop(actor, address, Catalog, force=force, holds_others=holds_others)
 
 
 def declared_secrets(provider: str) -> frozenset[str]:

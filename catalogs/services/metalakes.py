@@ -13,12 +13,12 @@ from authz.writing import write
 from catalogs.lookup import find
 from catalogs.models import Catalog
 from catalogs.secrets import require_values
-from catalogs.services.changes import Alteration, event, named, require_settled, require_unreserved, row_of, save
+from catalogs.services import containers
+from catalogs.services.changes import Alteration, event, named, require_unreserved, row_of, save
 from catalogs.services.holding import Locks, write_to
-from catalogs.services.removal import remove
 from formats.iceberg.guard import check_limits
-from metalake.errors import AlreadyExists, Forbidden, InUse, NotEmpty, NotFound
-from metalake.events import event_of, gone, record, stands
+from metalake.errors import AlreadyExists, Forbidden
+from metalake.events import event_of, record, stands
 from metalake.hierarchy import check_strict
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
@@ -101,44 +101,14 @@ def alter_metalake(actor: Actor, name: str, alteration: Alteration) -> Metalake:
 
 
 def set_metalake_enabled(actor: Actor, name: str, enabled: bool) -> None:
-    def locate(actor: Actor) -> Locks:
-        located = find(actor, Address(metalake=name))
-        policy.require(actor, operations.ENABLE_METALAKE, located)
-        return [(located, Lock.MOVES)]  # changes of rights, which hang on it, ask whether it is enabled
-
-    def act(actor: Actor, located: Located) -> None:
-        if Metalake.objects.filter(pk=located.id).exclude(enabled=enabled).update(enabled=enabled):
-            record(event(actor, "metalake.enabled" if enabled else "metalake.disabled", located))
-
-    write_to(actor, locate, act, kind=Kind.METALAKE)
+    """Changes of rights, which hang on it, ask whether it is enabled, so they wait for this one."""
+    containers.set_enabled(actor, Address(metalake=name), Metalake, enabled, lock=Lock.MOVES)
 
 
 def drop_metalake(actor: Actor, name: str, force: bool) -> bool:
-    """Drop a metalake; False if there is none that the caller may see. Without force it must be disabled and empty.
+    """As `containers.drop`."""
 
-    Raises InUse while a write to an outside system is under way in one of its catalogs, even with force.
-    """
+    def holds_others(metalake_id: int) -> bool:
+        return Catalog.objects.filter(parent_id=metalake_id).exists()
 
-    def locate(actor: Actor) -> Locks:
-        try:
-            located = find(actor, Address(metalake=name))
-            policy.require(actor, operations.DROP_METALAKE, located)
-        except NotFound:
-            return []
-        return [(located, Lock.MOVES)]
-
-    def act(actor: Actor, located: Located | None = None) -> bool:
-        if located is None:
-            return False
-        row = row_of(Metalake, located)
-        require_settled(located)
-        if not force:
-            if row.enabled:
-                raise InUse(f"Metalake {name} is in use; disable it first, or drop it by force.", kind=Kind.METALAKE)
-            if Catalog.objects.filter(parent_id=row.id).exists():
-                raise NotEmpty(f"Metalake {name} is not empty.", kind=Kind.METALAKE)
-        remove(located)
-        record(event(actor, "metalake.dropped", located, [gone(located.id)], force=force))
-        return True
-
-    return write_to(actor, locate, act, kind=Kind.METALAKE)
+    return containers.drop(actor, Address(metalake=name), Metalake, force=force, holds_others=holds_others)
