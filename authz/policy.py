@@ -22,7 +22,7 @@ from authz.models import Grant, in_force, unended
 from authz.operations import Operation, Traversal
 from authz.snapshot import DENY_SHIFT, Snapshot
 from metalake.errors import Forbidden, NotFound
-from metalake.kinds import KINDS, Kind, grantable_on
+from metalake.kinds import CONTAINERS, KINDS, Kind, grantable_on
 from metalake.lineage import Lineage, Node, lineage_text, missing
 from metalake.models import Securable, below
 from metalake.privileges import Effect, Privilege
@@ -183,8 +183,8 @@ def check_as_hidden(actor: Actor, absent: Lineage) -> None:
     rights, kind = rights_on(actor, absent), absent.nodes[-1].kind
     if kind == Kind.SCHEMA:
         _leads_to_visible(actor, absent, rights)
-    else:
-        _may_see_name(rights, kind)
+    elif kind not in CONTAINERS:
+        decide(operations.load_of(kind), rights, kind)
 
 
 def _sees_role(actor: Actor, lineage: Lineage, rights: Rights) -> bool:

@@ -14,6 +14,8 @@ from metalake.hierarchy import HierarchicalSchema, encode_segment, split_logical
 from metalake.kinds import CONTAINERS, KINDS, Kind
 from metalake.lineage import Address, Located, Node, SchemaName, logical, missing
 
+NO_OWNER = -1  # an id that no account has
+
 # If the metalake is missing, another one is read, which `nearest` drops, so that a miss takes as long as a hidden one.
 _DEEPEST = """
     SELECT COALESCE((
@@ -104,11 +106,11 @@ def miss(actor: Actor, address: Address, nearest: Located | None) -> NotFound:
 
 
 def _absent(kind: Kind, address: Address) -> list[Node]:
-    """What is missing, nameless; a schema with all its levels."""
+    """What is missing, without a name and of an owner whom nobody is; a schema with all its levels."""
     levels = 1
     if kind == Kind.SCHEMA and address.schema is not None:
         levels = len(split_logical(address.schema) if isinstance(address.schema, str) else address.schema)
-    return [Node(0, kind, "", None, None)] * levels
+    return [Node(0, kind, "", NO_OWNER, None)] * levels
 
 
 def by_id(securable_id: int) -> Located | None:

@@ -176,6 +176,7 @@ def register(storage: Storage, kind: Kind, store: Surface) -> None:
     """Use this store for a kind wherever a provider offers that storage. Called by apps at start."""
     _STORES[storage, kind] = store
     _store_by.cache_clear()
+    _leaf_kinds.cache_clear()
 
 
 @overload
@@ -258,7 +259,14 @@ def _offers(provider: str, properties: str) -> Mapping[Kind, Offer]:
 
 def leaf_kinds(located: Located) -> list[Kind]:
     """The kinds of objects in schemas that the catalog on a lineage offers and for which a store is registered."""
-    offers = offers_of(located)
+    name = located.provider or ""
+    return _leaf_kinds(name if name in PROVIDERS else "", located.properties or "{}")
+
+
+@lru_cache(maxsize=512)
+def _leaf_kinds(provider: str, properties: str) -> list[Kind]:
+    """The same, cached: a name that is missing is looked for among them."""
+    offers = _offers(provider, properties) if provider else {}
     offered = [kind for kind in LEAVES if kind in offers or not offers]
     return [kind for kind in offered if (_storage(offers, kind), kind) in _STORES]
 
