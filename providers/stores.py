@@ -126,7 +126,10 @@ class RemoteTables(RemoteStore):
 
     @abstractmethod
     def list(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
-        """A page of tables in order of name; definitions may be empty unless `whole`."""
+        """A page of tables in order of name; definitions may be empty unless `whole`.
+
+        Raises NotFound for a schema that is gone; where schemas are ours, one that the system does not know is empty.
+        """
 
     @abstractmethod
     def load(self, schema: Levels, table: str) -> Remote: ...
