@@ -1,6 +1,7 @@
 pytest_plugins = [
     "tests.parts",
     "tests.profiles",
+    "tests.second_run",
     "tests.emptying",
     "tests.servers",
     "tests.static_files",

@@ -24,7 +24,7 @@ from tests.catalogs.callers import PASSWORD
 from tests.catalogs.callers import Caller as Native
 from tests.iceberg_rest.world import Caller as Iceberg
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 READS = [("use_schema", "allow"), ("select_table", "allow")]
 SCHEMAS = "metalakes/demo/catalogs/lake/schemas"
@@ -131,6 +131,7 @@ def test_a_role_through_a_group_counts_as_held(load: Load) -> None:
     assert load("travel", "flights", "NONE", user="nils").status == 404
 
 
+@pytest.mark.store
 @both_wires
 @pytest.mark.parametrize(
     "header",
@@ -206,6 +207,7 @@ def test_names_of_roles_are_utf8(load: Load) -> None:
     assert load("sales", "orders", "vertrieb_süd").status == 400
 
 
+@pytest.mark.store
 def test_lists_follow() -> None:
     def schemas(header: str) -> list[str]:
         answer = Native("mia").get(SCHEMAS, **{"X-Gravitino-Active-Roles": header})

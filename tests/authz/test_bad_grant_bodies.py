@@ -22,7 +22,7 @@ from tests.authz.refusals import (
 )
 from tests.authz.small_world import Wire, World
 
-pytestmark = [pytest.mark.store, pytest.mark.usefixtures("analyst")]
+pytestmark = pytest.mark.usefixtures("analyst")
 
 
 def test_more_objects_than_a_role_may_be_given_at_once(world: World, wire: Wire) -> None:
@@ -41,6 +41,7 @@ def test_a_body_of_three_megabytes(world: World, wire: Wire, door: Door) -> None
     assert refusal.shape == TOO_LARGE and str(2 * 1024 * 1024) in refusal.message
 
 
+@pytest.mark.store
 @doors
 def test_nul_in_a_full_name(world: World, wire: Wire, door: Door) -> None:
     for name in ("acme\x00", "\x00", "ac\x00me"):
@@ -48,6 +49,7 @@ def test_nul_in_a_full_name(world: World, wire: Wire, door: Door) -> None:
         assert refusal.shape == ILLEGAL_ARGUMENT and "NUL" in refusal.message and "\x00" not in refusal.message
 
 
+@pytest.mark.store
 @doors
 def test_nul_anywhere_else(world: World, wire: Wire, door: Door) -> None:
     given = [

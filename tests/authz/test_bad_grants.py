@@ -31,7 +31,7 @@ from tests.authz.refusals import (
 )
 from tests.authz.small_world import Wire, World
 
-pytestmark = [pytest.mark.store, pytest.mark.usefixtures("analyst")]
+pytestmark = pytest.mark.usefixtures("analyst")
 
 # A name that an object of each kind could have; those of the first four are there.
 NAMES = {

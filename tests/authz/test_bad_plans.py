@@ -16,8 +16,6 @@ from metalake.errors import Invalid, MetalakeError, TooLarge
 from tests.authz.plan_files import PATH, on, role, state, subtree, wanted
 from tests.authz.small_world import Wire, World
 
-pytestmark = pytest.mark.store
-
 PAST = "2001-01-01T00:00:00Z"
 _WRONG: list[tuple[Any, str]] = [
     ({"metalake": "acme"}, "roles: is required"),
@@ -65,6 +63,7 @@ _WRONG_ROLES: list[tuple[list[Any], str]] = [
 ]
 
 
+@pytest.mark.store
 @pytest.mark.parametrize(
     ("body", "said"), [*_WRONG, *(({"metalake": "acme", "roles": some}, said) for some, said in _WRONG_ROLES)]
 )

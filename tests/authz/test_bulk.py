@@ -20,8 +20,6 @@ from metalake.models import Metalake
 from tests.authz.small_world import Wire, World
 from tests.parts import reference
 
-pytestmark = pytest.mark.store
-
 USERS, GROUPS = "bulk/metalakes/acme/users", "bulk/metalakes/acme/groups"
 
 
@@ -122,6 +120,7 @@ def test_a_hundred_at_once(world: World, wire: Wire) -> None:
     assert users_of(world) == ["mia", "nils", "olga"]
 
 
+@pytest.mark.store
 @pytest.mark.parametrize(
     ("path", "body", "said"),
     [

@@ -24,8 +24,6 @@ from metalake.privileges import Privilege
 from tests.authz.history import History, now
 from tests.authz.small_world import PASSWORD, Wire, World, at, node_of
 
-pytestmark = pytest.mark.store
-
 CHECK = "metalakes/acme/access/check"
 KINDS = {0: "catalog", 1: "schema", 2: "table"}
 
@@ -181,6 +179,7 @@ def test_a_thousand_questions_take_as_many_statements_as_ten(flights: World) -> 
     assert taken[0] == taken[1] <= 10
 
 
+@pytest.mark.store
 def test_a_check_in_the_past(past: History, wire: Wire) -> None:
     roles.assign_roles(past.olga, "acme", "user", "mia", ["readers"])
     for name in ("mia", "nils"):

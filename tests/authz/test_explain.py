@@ -13,8 +13,6 @@ from metalake.kinds import Kind
 from tests.authz.explaining import TABLE, Asking, changes, said
 from tests.authz.small_world import Wire, World, kind_at
 
-pytestmark = pytest.mark.store
-
 READ = ("use_catalog@acme", "use_schema@acme")
 
 
@@ -100,6 +98,7 @@ def test_ownership_with_the_way_that_it_needs(world: World, explain: Asking, own
     assert told["because"][-1]["on"]["type"] == row.kind
 
 
+@pytest.mark.store
 def test_ownership_by_a_group(world: World, explain: Asking) -> None:
     world.group("stewards", "mia")
     owners.set_owner(world.olga, "acme", Kind.CATALOG, "lake", "stewards", "group")
@@ -217,6 +216,7 @@ def test_grants_that_are_ahead_are_named(world: World, explain: Asking) -> None:
     assert lacking["because"][0]["grant"].keys() >= {"startTime", "endTime"}
 
 
+@pytest.mark.store
 def test_roles_that_the_request_leaves_out(world: World, explain: Asking) -> None:
     reading, writing = world.give("mia", *READ, "select_table@lake"), world.give("mia", "modify_table@lake")
     told = explain("modify_table", by="mia", active=reading)

@@ -15,8 +15,6 @@ from metalake.models import Securable
 from tests.authz.explaining import TABLE, Asking, changes, said
 from tests.authz.small_world import Wire, World
 
-pytestmark = pytest.mark.store
-
 ABOUT_T = {"type": "table", "fullName": TABLE}
 
 
@@ -61,6 +59,7 @@ def test_the_metalake_is_for_its_members(world: World, explain: Asking) -> None:
 # What is kept back
 
 
+@pytest.mark.store
 def test_names_are_for_who_may_read_access_there(world: World, explain: Asking) -> None:
     """mia may grant on the table alone; the catalog and the schema she loads, the metalake she belongs to."""
     world.give("mia", "use_catalog@lake", "use_schema@lake.A:B", f"manage_grants@{TABLE}")
@@ -76,6 +75,7 @@ def test_names_are_for_who_may_read_access_there(world: World, explain: Asking) 
     assert step["by"] == {"names": ["mia", "olga"], "more": 0}
 
 
+@pytest.mark.store
 def test_the_first_five_are_named(world: World, explain: Asking) -> None:
     for n in range(7):
         people.add_user(world.olga, "acme", f"steward{n}")
@@ -136,6 +136,7 @@ def test_what_was_granted_and_taken_back(world: World, begun: None, explain: Ask
         assert f"Role {role} allows select_table on catalog lake" in said(told["because"])
 
 
+@pytest.mark.store
 def test_a_no_of_the_past_has_reasons_and_no_changes(world: World, begun: None, explain: Asking) -> None:
     role = world.give("mia", "use_catalog@lake", "use_schema@lake", "select_table@acme", "deny select_table@lake")
     then = moment_of_the_last_change()
@@ -145,6 +146,7 @@ def test_a_no_of_the_past_has_reasons_and_no_changes(world: World, begun: None, 
     assert f"Role {role} denies select_table on catalog lake" in said(told["because"])
 
 
+@pytest.mark.store
 def test_who_owned_and_who_belonged_then(world: World, begun: None, explain: Asking) -> None:
     world.group("stewards", "nils")
     owners.set_owner(world.olga, "acme", Kind.CATALOG, "lake", "stewards", "group")
@@ -158,6 +160,7 @@ def test_who_owned_and_who_belonged_then(world: World, begun: None, explain: Ask
 # Bad questions
 
 
+@pytest.mark.store
 @pytest.mark.parametrize(
     ("query", "says"),
     [
@@ -208,6 +211,7 @@ def test_when_authorization_is_off(world: World, explain: Asking, settings: Any)
     assert "changes" not in told
 
 
+@pytest.mark.store
 def test_an_explanation_is_a_few_statements(world: World, wire: Wire, django_assert_max_num_queries: Any) -> None:
     explain = Asking(wire)
     for _ in range(8):

@@ -19,7 +19,6 @@ from metalake.kinds import Kind
 from tests.authz.history import FLIGHTS, History, now
 from tests.authz.small_world import Wire, World
 
-pytestmark = pytest.mark.store
 READS = ("use_catalog@lake", "use_schema@lake", "select_table@lake")
 BARS = "deny select_table@lake.A"
 
@@ -115,6 +114,7 @@ def test_it_is_kept_in_its_own_metalake_alone(world: World) -> None:
     assert people.get_user(world.mia, "acme", "mia").roles == [bars]
 
 
+@pytest.mark.store
 def test_a_deny_that_ended_keeps_nothing_and_one_ahead_does(world: World) -> None:
     today = timezone.now()
     ended, ahead, ends = (world.give("mia", BARS) for _ in range(3))

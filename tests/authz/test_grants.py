@@ -17,8 +17,6 @@ from metalake.kinds import Kind, grantable_on
 from metalake.privileges import Effect, Privilege
 from tests.authz.small_world import Wire, World, ask, kind_at
 
-pytestmark = pytest.mark.store
-
 
 @pytest.fixture
 def role(world: World) -> str:
@@ -295,6 +293,7 @@ def test_grants_on_a_dropped_object_and_below_are_forgotten(world: World, role: 
     assert sibling.name == "AB"
 
 
+@pytest.mark.store
 def test_a_metalake_is_left_by_everybody_when_it_is_dropped(world: World, role: str) -> None:
     other = world.metalake("other", "mia")
     roles.create_role(world.mia, "other", "kept")

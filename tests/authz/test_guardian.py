@@ -37,7 +37,7 @@ from tests.authz.test_evaluator import Stored
 from tests.authz.worlds import random_world
 from tests.profiles import share
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 shortcuts: Any = typed  # its types know neither querysets nor lists
 
@@ -49,6 +49,7 @@ def group_of(role: str) -> RoleGroup:
 # What it reads
 
 
+@pytest.mark.store
 def test_an_inherited_allow_is_a_permission_and_a_denied_one_is_none(world: World) -> None:
     mia, t = world.users["mia"], world.t
     allows = world.give("mia", "select_table@lake", "modify_table@acme")
@@ -138,6 +139,7 @@ def test_an_operation_is_asked_with_ownership_and_traversal(world: World) -> Non
     assert not olga.has_perm("authz.nothing", world.t)
 
 
+@pytest.mark.store
 @pytest.mark.timeout(300)
 def test_parity_with_the_evaluator() -> None:
     compare(share(500))
@@ -202,6 +204,7 @@ def written() -> tuple[Any, ...]:
     return epoch, AuditEntry.objects.count(), Fact.objects.count(), sorted(Grant.objects.values_list("pk", "effect"))
 
 
+@pytest.mark.store
 def test_a_named_actor_grants_and_takes_through_the_service(world: World) -> None:
     role = group_of(world.give("mia"))
     before = written()
@@ -221,6 +224,7 @@ def test_a_named_actor_grants_and_takes_through_the_service(world: World) -> Non
     assert len(world.events("privileges.revoked")) == 1
 
 
+@pytest.mark.store
 def test_many_at_once_are_one_change(world: World) -> None:
     one, other = group_of(world.give("mia")), group_of(world.give("nils"))
     second = world.table("u")
@@ -303,6 +307,7 @@ WRITES: dict[str, Callable[[World, RoleGroup], Any]] = {
 }
 
 
+@pytest.mark.store
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_what_goes_past_the_services_is_refused_in_words(
     world: World, write: Callable[[World, RoleGroup], Any]

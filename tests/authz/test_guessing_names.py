@@ -12,7 +12,6 @@ from authz.models import Remembered
 from authz.services import people, roles
 from tests.authz.small_world import Wire, World
 
-pytestmark = pytest.mark.store
 TABLE = "table/lake.A:B.t"
 GRANT = {"privileges": [{"name": "select_table", "condition": "allow"}]}
 

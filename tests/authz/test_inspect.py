@@ -15,8 +15,6 @@ from metalake.kinds import Kind
 from metalake.privileges import Privilege
 from tests.authz.small_world import World, kind_at
 
-pytestmark = pytest.mark.store
-
 
 def seen(actor: Actor, where: str) -> GrantsSeen:
     kind = kind_at(where)
@@ -42,6 +40,7 @@ def test_an_object_has_its_own_grants_and_those_from_above(world: World) -> None
     assert seen(world.olga, "lake.A:B").direct_count == 1
 
 
+@pytest.mark.store
 def test_who_may_grant_or_owns_reads_all_and_others_their_own_roles(world: World) -> None:
     mine = world.give("mia", "use_catalog@lake", "use_schema@lake.A")
     others = world.give("nils", "use_catalog@lake", "use_schema@lake.A")

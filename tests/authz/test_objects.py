@@ -13,8 +13,6 @@ from metalake.lineage import Address, Located
 from metalake.names import dotted
 from tests.authz.small_world import World
 
-pytestmark = pytest.mark.store
-
 
 def everything(world: World) -> list[tuple[Kind, str, int]]:
     odd = world.schema("x.y%z")
@@ -32,6 +30,7 @@ def everything(world: World) -> list[tuple[Kind, str, int]]:
     return [(Kind(row.kind), name, row.id) for row, name in zip(rows, names, strict=True)]
 
 
+@pytest.mark.store
 def test_one_and_many_find_the_same(world: World, django_assert_max_num_queries: Any) -> None:
     asked = everything(world)
     one = [find_object("acme", kind, name) for kind, name, _ in asked]
@@ -78,6 +77,7 @@ def test_what_is_not_there(world: World, kind: Kind, name: str) -> None:
     assert one.value.message == many.value.message
 
 
+@pytest.mark.store
 @pytest.mark.parametrize(
     ("kind", "name"),
     [

@@ -25,7 +25,7 @@ from tests.authz.refusals import (
 )
 from tests.authz.small_world import Wire, World
 
-pytestmark = [pytest.mark.store, pytest.mark.usefixtures("analyst")]
+pytestmark = pytest.mark.usefixtures("analyst")
 
 
 HIDDEN = [

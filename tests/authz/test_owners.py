@@ -11,8 +11,6 @@ from metalake.kinds import Kind
 from metalake.models import Securable
 from tests.authz.small_world import Wire, World
 
-pytestmark = pytest.mark.store
-
 ALL = [
     (Kind.METALAKE, "acme"),
     (Kind.CATALOG, "lake"),

@@ -18,9 +18,6 @@ from metalake.kinds import Kind
 from tests.authz.plan_files import FILE, PATH, state, wanted
 from tests.authz.small_world import Wire, World
 
-pytestmark = pytest.mark.store
-
-
 # The wire
 
 
@@ -135,6 +132,7 @@ def test_the_command_says_what_is_wrong(world: World, arguments: tuple[str, ...]
         run(*arguments)
 
 
+@pytest.mark.store
 def test_the_command_needs_a_user_where_a_group_owns(world: World, tmp_path: Path) -> None:
     world.group("crew", "olga")
     owners.set_owner(world.olga, "acme", Kind.METALAKE, "acme", "crew", "group")

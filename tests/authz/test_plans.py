@@ -23,8 +23,6 @@ from metalake.privileges import Privilege
 from tests.authz.plan_files import FILE, LATER, on, role, state, subtree, wanted
 from tests.authz.small_world import World
 
-pytestmark = pytest.mark.store
-
 
 def told(planned: planning.Planned) -> list[str]:
     return [
@@ -133,6 +131,7 @@ def test_a_file_is_planned_and_applied_once(world: World) -> None:
         applying.apply_plan(world.olga, "acme", planned.token)
 
 
+@pytest.mark.store
 def test_applying_and_exporting_gives_the_file_back(world: World) -> None:
     world.group("crew", "nils")
     make_so(world.olga, wanted(*FILE))
@@ -159,6 +158,7 @@ def test_applying_and_exporting_gives_the_file_back(world: World) -> None:
     ]
 
 
+@pytest.mark.store
 def test_a_subtree_leaves_the_rest_alone(filled: World) -> None:
     before = plan_file.as_data(export(filled.olga, "acme"))
     make_so(filled.olga, wanted(subtree={"type": "schema", "fullName": "lake.A"}))
@@ -192,6 +192,7 @@ def test_an_ended_grant_is_given_anew(filled: World) -> None:
     assert "select_table" in str(filled.role("r2"))
 
 
+@pytest.mark.store
 def test_an_effect_and_a_span_are_replaced(world: World) -> None:
     world.give("mia", "use_catalog@lake", "deny use_schema@lake.A")
     planned = planning.plan(

@@ -11,13 +11,14 @@ from authz.models import User
 from metalake.errors import Unauthenticated
 from tests.authz.small_world import PASSWORD, World
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 
 def basic(credential: bytes) -> str:
     return "Basic " + base64.b64encode(credential).decode()
 
 
+@pytest.mark.store
 @pytest.mark.parametrize(
     "header",
     [

@@ -17,8 +17,6 @@ from metalake.lineage import Located
 from tests.authz.history import History, now
 from tests.authz.small_world import PASSWORD, Wire, World
 
-pytestmark = pytest.mark.store
-
 ACCESS = "metalakes/acme/access"
 
 
@@ -127,6 +125,7 @@ def test_privileges_of_other_catalog_types_are_left_out(readers: World, wire: Wi
     assert access == {"user": "olga", "owner": True, "privileges": files["privileges"]}
 
 
+@pytest.mark.store
 def test_everybody_asks_about_themselves_and_readers_about_others(readers: World, wire: Wire) -> None:
     mine = wire("GET", f"{ACCESS}/users/mia", user="mia")
     assert mine == wire("GET", f"{ACCESS}/users/mia", user="olga")

@@ -13,8 +13,6 @@ from metalake.kinds import Kind
 from metalake.models import Metalake
 from tests.authz.small_world import Wire, World
 
-pytestmark = pytest.mark.store
-
 
 def names(persons: list[people.Person]) -> list[str]:
     return [person.name for person in persons]
@@ -36,6 +34,7 @@ def test_adding_a_known_account_keeps_it_as_it_is(world: World) -> None:
     assert world.actor("sam").is_member(world.acme.id)
 
 
+@pytest.mark.store
 def test_a_user_is_added_once(world: World) -> None:
     with pytest.raises(AlreadyExists) as taken:
         people.add_user(world.olga, "acme", "mia")
@@ -49,12 +48,14 @@ def test_a_user_added_as_disabled_sees_nothing(world: World) -> None:
         people.list_users(world.actor("sam"), "acme")
 
 
+@pytest.mark.store
 @pytest.mark.parametrize("name", ["", "a:b", "a\tb", " a", "a\x00", "a" * 129, "a\u2028b", "\ud800"])
 def test_names_that_no_user_can_have(world: World, name: str) -> None:
     with pytest.raises(Invalid):
         people.add_user(world.olga, "acme", name)
 
 
+@pytest.mark.store
 @pytest.mark.parametrize("name", ["a", "a" * 128, "anna.k@example.org", "José", "a b", "名"])
 def test_names_that_a_user_can_have(world: World, name: str) -> None:
     people.add_user(world.olga, "acme", name)
@@ -87,6 +88,7 @@ def test_a_stranger_learns_nothing_of_the_metalake(world: World) -> None:
     assert set(refusals) == {("metalake", "Metalake * does not exist.")}
 
 
+@pytest.mark.store
 def test_a_list_shows_all_to_those_who_manage_users_and_oneself_to_others(world: World) -> None:
     assert names(people.list_users(world.olga, "acme")) == ["mia", "nils", "olga"]
     assert names(people.list_users(world.mia, "acme")) == ["mia"]
@@ -153,6 +155,7 @@ def test_the_metalakes_owner_cannot_be_removed(world: World) -> None:
     assert world.olga.is_member(world.acme.id)
 
 
+@pytest.mark.store
 def test_the_last_user_of_the_group_that_owns_the_metalake_cannot_be_removed(world: World) -> None:
     world.give("nils", "manage_users@acme")
     world.group("board", "olga", "mia")
@@ -186,6 +189,7 @@ def test_on_the_wire(world: World, wire: Wire) -> None:
     assert wire("DELETE", "metalakes/acme/users/sam") == (200, {"code": 0, "removed": False})
 
 
+@pytest.mark.store
 def test_failures_on_the_wire(world: World, wire: Wire) -> None:
     def failure(*asked: Any, **how: Any) -> tuple[int, int, str]:
         status, body = wire(*asked, **how)

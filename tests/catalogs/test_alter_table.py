@@ -9,7 +9,7 @@ from metalake.kinds import Kind
 from tests.catalogs.callers import Caller, update
 from tests.catalogs.conftest import give
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 C = "metalakes/demo/catalogs/lake"
 T = f"{C}/schemas/A/tables"

@@ -7,7 +7,7 @@ import pytest
 from metalake.models import Securable
 from tests.catalogs.callers import Caller, update
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 P = "metalakes/demo"
 S = f"{P}/catalogs/lake/schemas"
@@ -49,6 +49,7 @@ def rows() -> list[tuple]:
     return sorted(Securable.objects.values_list(*fields), key=lambda row: row[0])
 
 
+@pytest.mark.store
 @pytest.mark.parametrize("path", COLLECTIONS)
 def test_wrong_bodies(admin: Caller, path: str) -> None:
     for body in WRONG_BODIES:
@@ -69,6 +70,7 @@ def test_wrong_switches(admin: Caller) -> None:
             assert admin.send("PATCH", path, body).error == (400, 1001, "IllegalArgumentException")
 
 
+@pytest.mark.store
 @pytest.mark.parametrize("wrong", WRONG_SEGMENTS)
 def test_wrong_names_in_paths(admin: Caller, wrong: str) -> None:
     for path in (

@@ -15,7 +15,7 @@ from tests.catalogs.conftest import give
 from tests.catalogs.test_hidden import CATALOG, COLUMNS, COMMENT, requests_below_metalake
 from tests.iceberg_rest import world
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 NO_JSON = b'{"half": ['
 LAKE = "metalakes/demo/catalogs/lake/schemas"

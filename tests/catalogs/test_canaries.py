@@ -36,7 +36,7 @@ from tests.catalogs.canaries import (
     surface,
 )
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db]
+pytestmark = [pytest.mark.store(once=True), pytest.mark.django_db]
 
 NATIVE = "/api/metalakes/demo/catalogs"
 ICEBERG = "/iceberg/demo/v1"

@@ -10,7 +10,7 @@ from metalake.kinds import Kind
 from tests.catalogs.callers import Caller, update
 from tests.catalogs.conftest import give
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 P = "metalakes/demo/catalogs"
 
@@ -62,6 +62,7 @@ def test_names_are_unique(admin: Caller) -> None:
     assert admin.put(f"{P}/sea", update("rename", newName="testConnection")).error[:2] == (400, 1001)
 
 
+@pytest.mark.store
 def test_list(admin: Caller, mia: Caller) -> None:
     admin.post(P, ask("sea"))
     assert admin.get(P)["identifiers"] == [{"namespace": ["demo"], "name": name} for name in ("lake", "sea")]
@@ -111,6 +112,7 @@ def test_alter_is_all_or_nothing(admin: Caller) -> None:
     assert admin.get(f"{P}/lake")["catalog"] == before
 
 
+@pytest.mark.store
 def test_secrets_are_masked_and_a_mask_sent_back_keeps_them(admin: Caller) -> None:
     made = admin.post(P, ask(properties={"s3.secret-access-key": "hunter2", "jdbc-url": "pg://u:hunter2@h/d"}))
     assert made["catalog"]["properties"]["s3.secret-access-key"] == "******"
@@ -127,6 +129,7 @@ def test_secrets_are_masked_and_a_mask_sent_back_keeps_them(admin: Caller) -> No
     assert (kept["s3.secret-access-key"], kept["jdbc-url"]) == ("hunter2", "pg://u:hunter2@h/d")
 
 
+@pytest.mark.store
 def test_enable_and_disable(admin: Caller, mia: Caller) -> None:
     give("mia", Kind.CATALOG, "lake", "use_catalog")
     assert mia.patch(f"{P}/lake", False).error[:2] == (403, 1008)

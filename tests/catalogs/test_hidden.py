@@ -10,7 +10,7 @@ from metalake.kinds import Kind
 from tests.catalogs.callers import Answer, Caller, update
 from tests.catalogs.conftest import give
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 COLUMNS = [{"name": "id", "type": "long"}]
 CATALOG = {"name": "x", "type": "relational", "provider": "lakehouse-iceberg"}

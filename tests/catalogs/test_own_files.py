@@ -29,7 +29,7 @@ from providers.iceberg.provider import IcebergProvider
 from providers.reaching.aws import Keys, aws_client
 from tests.catalogs.callers import Caller
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 PROVIDER = "lakehouse-iceberg"
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}

@@ -18,7 +18,7 @@ from tests.catalogs.test_hidden import COLUMNS, COMMENT, requests_below_catalog,
 from tests.iceberg_rest import world
 from tests.iceberg_rest.test_errors import REQUESTS
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db]
+pytestmark = [pytest.mark.store(once=True), pytest.mark.django_db]
 
 LAKE = "metalakes/demo/catalogs/lake/schemas"
 GRANT = {"privileges": [{"name": "use_schema", "condition": "allow"}]}

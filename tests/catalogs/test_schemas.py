@@ -6,7 +6,7 @@ from metalake.kinds import Kind
 from tests.catalogs.callers import Caller, segment, update
 from tests.catalogs.conftest import give
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 C = "metalakes/demo/catalogs/lake"
 S = f"{C}/schemas"
@@ -54,6 +54,7 @@ def test_a_flat_catalog_has_no_levels(admin: Caller, flat: str) -> None:
     assert names(admin, flat) == ["A"]
 
 
+@pytest.mark.store
 @pytest.mark.parametrize(
     "name", ["A::B", ":A", "A:", ":", " ", "", "*", "A:*", "..", "A:.", "a\u0001b", "A:b\u0001", "x" * 256]
 )
@@ -62,6 +63,7 @@ def test_what_is_no_name(admin: Caller, name: str) -> None:
     assert names(admin) == []
 
 
+@pytest.mark.store
 @pytest.mark.parametrize(
     "name", ["a.b", "a b", "Größe:模式", "a/b", "a%b", "a%3Ab", "%2F", "a+b:c&d=e?f#g", "\U0001f409"]
 )
@@ -117,6 +119,7 @@ def test_a_flat_catalog_keeps_cascade(admin: Caller, flat: str) -> None:
     assert names(admin, flat) == []
 
 
+@pytest.mark.store
 def test_rights(admin: Caller, mia: Caller) -> None:
     admin.post(S, {"name": "A:B"})
     give("mia", Kind.CATALOG, "lake", "use_catalog")

@@ -18,7 +18,7 @@ from tests.catalogs.test_reserved import live_snapshot
 from tests.catalogs.test_table_places import MAKERS, NATIVE, Place, by_commit, commit, create, stage, warehouse
 from tests.iceberg_rest.world import Caller as IcebergCaller
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 C = "metalakes/demo/catalogs/lake"
 SPELLINGS: dict[str, Callable[[str], str]] = {
@@ -127,6 +127,7 @@ def test_nor_past_the_places_of_schemas(owner: IcebergCaller, mia: Caller) -> No
             assert "overlaps a place of schema finance" in owner.post("namespaces/own/properties", taken).error[2]
 
 
+@pytest.mark.store
 def test_nor_does_a_link_of_this_machine(owner: IcebergCaller, mia: Caller) -> None:
     """An engine that writes here may make one in a table's folder."""
     owner.make_table("own", "other", location=f"file:{path('other-1')}")

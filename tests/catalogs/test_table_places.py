@@ -19,7 +19,7 @@ from tests.catalogs.conftest import give
 from tests.iceberg_rest.world import COLUMNS, Answer
 from tests.iceberg_rest.world import Caller as IcebergCaller
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 C = "metalakes/demo/catalogs/lake"
 NATIVE = {"columns": [{"name": "id", "type": "long"}]}
@@ -158,12 +158,14 @@ def test_a_place_elsewhere_is_refused_alike_whatever_lies_there(
     assert Table.objects.count() == 3
 
 
+@pytest.mark.store
 @pytest.mark.parametrize("door", MAKERS)
 def test_below_ones_own_schema_where_no_schema_can_be(door: Place, mia: IcebergCaller) -> None:
     answer = door(mia, f"{warehouse()}/own/mine-1")
     assert answer.status == 200, answer.content
 
 
+@pytest.mark.store
 @pytest.mark.parametrize("door", MAKERS)
 def test_elsewhere_it_is_the_catalog_owners(door: Place, owner: IcebergCaller, mia: IcebergCaller) -> None:
     assert door(owner, f"{warehouse()}/finance/by_word").status == 200

@@ -11,7 +11,7 @@ from tests.catalogs import native
 from tests.catalogs.callers import Caller, segment
 from tests.catalogs.conftest import give
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 C = "metalakes/demo/catalogs/lake"
 T = f"{C}/schemas/A%3AB/tables"
@@ -94,6 +94,7 @@ def test_names_are_unique(admin: Caller) -> None:
     assert admin.post(T, small()).error == (409, 1004, "TableAlreadyExistsException")
 
 
+@pytest.mark.store
 @pytest.mark.parametrize("name", ["a.b", "a b", "Größe", "a/b", "a%b", "a%2Fb", "A:B", "\U0001f409"])
 def test_every_name_is_kept(admin: Caller, name: str) -> None:
     assert admin.post(T, small(name))["table"]["name"] == name
@@ -102,6 +103,7 @@ def test_every_name_is_kept(admin: Caller, name: str) -> None:
     assert admin.delete(f"{T}/{segment(name)}")["dropped"] is True
 
 
+@pytest.mark.store
 @pytest.mark.parametrize(
     ("changes", "refusal"),
     [

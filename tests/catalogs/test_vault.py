@@ -32,7 +32,7 @@ from providers.base import Provider
 from providers.iceberg.provider import IcebergProvider
 from tests.catalogs.callers import Caller
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 SECRETS = {"s3.secret-access-key": "hunter2", "jdbc-url": "pg://sales:hunter3@db/flights"}
 PLAIN = {"s3.region": "eu-west-1", "team": "flights"}
@@ -182,6 +182,7 @@ def test_every_change_of_secrets_draws_a_new_data_key(flights: Catalog, actor: A
     assert after.sealed["jdbc-url"] != before.sealed["jdbc-url"]
 
 
+@pytest.mark.store
 @pytest.mark.parametrize("key", ["s3.session-token", "note", "team"])
 def test_a_mask_for_what_is_no_secret_yet_is_refused(flights: Catalog, actor: Actor, key: str) -> None:
     before = rows()
@@ -211,6 +212,7 @@ def test_a_refused_alteration_leaves_the_secrets(flights: Catalog, actor: Actor)
     assert rows() == before
 
 
+@pytest.mark.store
 def test_a_trial_uses_the_secrets_and_keeps_nothing(
     flights: Catalog, actor: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,8 +17,6 @@ from tests.frontend.conftest import actor, add_outside
 from tests.frontend.test_catalog_pages import error_at, send, settings_of
 from tests.providers.world import World
 
-pytestmark = pytest.mark.store
-
 CANARY = "canary-90be1c"
 ODD = {
     "note": "line one\nline two",
@@ -160,6 +158,7 @@ def test_a_comment_with_line_breaks_survives(admin: Client, world: World, commen
     assert kept()[0] == "first\nsecond"
 
 
+@pytest.mark.store
 def test_a_field_that_is_left_alone_is_not_spelt_anew(admin: Client, world: World) -> None:
     """As what was set over the API, or by an older release, may be spelt."""
     add_outside(world, **{"cache-ttl": "0060"})

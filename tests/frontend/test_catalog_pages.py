@@ -21,8 +21,6 @@ from tests.providers.flat import FlatMemoryProvider
 from tests.providers.memory import MemorySettings
 from tests.providers.world import World
 
-pytestmark = pytest.mark.store
-
 Ids = dict[str, int]
 CANARY = "canary-7f3e91"
 
@@ -196,6 +194,7 @@ def test_a_message_that_quotes_a_secret_is_hushed(
 # Who may
 
 
+@pytest.mark.store
 def test_only_who_may_create_catalogs_registers_them(ids: Ids, world: World) -> None:
     rita, otto = sign_in("rita"), sign_in("otto")
     assert "Register a catalog" not in rita.get(f"/objects/{ids['demo']}").content.decode()

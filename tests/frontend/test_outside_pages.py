@@ -18,8 +18,6 @@ from providers import lines
 from tests.frontend.conftest import actor, add_outside, add_stuck_intent, find, give, sign_in
 from tests.providers.world import World
 
-pytestmark = pytest.mark.store
-
 Ids = dict[str, int]
 PART = {"HX-Request": "true"}
 
@@ -120,6 +118,7 @@ def test_failures_say_why(admin: Client, station: Located, world: World) -> None
     assert '<span class="effect deny">not finished</span> Memory knows no such key.' in shown(admin, station)
 
 
+@pytest.mark.store
 def test_without_htmx_one_comes_back_to_the_catalog(admin: Client, station: Located) -> None:
     answer = admin.post(f"/catalogs/{station.id}/refreshes")
     assert (answer.status_code, answer.headers["Location"]) == (302, f"/objects/{station.id}")
@@ -235,6 +234,7 @@ def test_what_was_taken_back_and_may_be_late_is_shown_and_decided(admin: Client,
     assert (intent.state, intent.lease_until) == (Intent.State.RESIDUE, None)
 
 
+@pytest.mark.store
 def test_a_write_of_another_catalog_is_none_of_this_one(admin: Client, station: Located, world: World) -> None:
     intent = add_stuck_intent(add_outside(world, "other"))
     assert post(admin, f"/catalogs/{station.id}/writes/{intent.pk}/give-up")[0] == 422

@@ -16,8 +16,6 @@ from metalake.kinds import Kind
 from metalake.models import Securable
 from tests.frontend.conftest import actor, add_schema, add_table, add_user, give, sign_in
 
-pytestmark = pytest.mark.store
-
 HOSTILE = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "\"><svg onload=alert(1)>", "' onmouseover='alert(1)",
     "{{ 7|add:7 }}{% now 'Y' %}", "javascript:alert(1)", "</title><script>alert(1)</script>", "<!--", "&lt;b&gt;",
@@ -59,6 +57,7 @@ def test_the_owner_walks_the_tree_level_by_level(admin: Client, ids: Ids) -> Non
     assert "aria-expanded" not in below(admin, ids["eu"]), "a table opens nothing"
 
 
+@pytest.mark.store
 def test_others_see_what_they_may_load_and_the_way_to_it(rita: Client, ids: Ids) -> None:
     level = below(rita, ids["lake"])
     assert names(level) == ["orders"], "payroll is hidden"
@@ -67,6 +66,7 @@ def test_others_see_what_they_may_load_and_the_way_to_it(rita: Client, ids: Ids)
     assert names(below(rita, ids["eu"])) == ["sales"]
 
 
+@pytest.mark.store
 def test_strangers_see_nothing_and_are_told_what_to_do(otto: Client, ids: Ids) -> None:
     whole = text(otto, "/")
     assert names(whole) == []
@@ -76,6 +76,7 @@ def test_strangers_see_nothing_and_are_told_what_to_do(otto: Client, ids: Ids) -
     assert names(below(mia, ids["demo"])) == []
 
 
+@pytest.mark.store
 def test_a_long_level_goes_on_page_by_page(
     admin: Client, rita: Client, ids: Ids, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +118,7 @@ def test_an_object_opens_the_tree_on_the_way_to_it(admin: Client, ids: Ids) -> N
     assert 'aria-current="true"' in below(admin, ids["eu"], trail=trail)
 
 
+@pytest.mark.store
 def test_a_disabled_catalog_says_so(admin: Client, ids: Ids) -> None:
     catalogs.set_catalog_enabled(actor("admin"), "demo", "lake", False)
     assert "disabled" in below(admin, ids["demo"])
@@ -128,6 +130,7 @@ def test_a_disabled_catalog_says_so(admin: Client, ids: Ids) -> None:
 # One object
 
 
+@pytest.mark.store
 def test_an_object_is_described(admin: Client, ids: Ids) -> None:
     sales = text(admin, f"/objects/{ids['sales']}")
     for expected in ("One row a sale", "Iceberg v2", "<code>long</code>", "in cents", "<dd>admin</dd>"):
@@ -174,6 +177,7 @@ def test_hidden_is_answered_like_missing(rita: Client, otto: Client, ids: Ids, p
     assert text(sign_in("admin"), f"/objects/{role.pk}", 404, part=part) == missing, "a role is no place in the tree"
 
 
+@pytest.mark.store
 @pytest.mark.parametrize(
     "path",
     ["/objects/0", "/objects/9223372036854775808", f"/objects/{'9' * 40}", f"/objects/{'9' * 5000}", "/objects/x"],
@@ -182,6 +186,7 @@ def test_an_id_that_cannot_be_is_missing(admin: Client, path: str) -> None:
     text(admin, path, 404)
 
 
+@pytest.mark.store
 @pytest.mark.parametrize("query", ["kind=nonsense", "after=%00", "trail=1-x--9", f"trail={'9' * 6000}", "after=%FF%FE"])
 def test_a_level_survives_any_query(admin: Client, ids: Ids, query: str) -> None:
     text(admin, f"/objects/{ids['lake']}/children?{query}")

@@ -8,8 +8,6 @@ from django.test import Client
 from authz.models import User
 from tests.frontend.conftest import PASSWORD, sign_in
 
-pytestmark = pytest.mark.store
-
 OURS = ["/", "/tokens", "/objects/12", "/objects/12?x=//elsewhere.example", "/a%2F%2Fb", "/x:y@z", "/path;v=1"]
 ELSEWHERE = [
     "", " ", "//", "///", "//elsewhere.example", "///elsewhere.example", "////elsewhere.example",
@@ -36,6 +34,7 @@ def submit(client: Client, next_: str = "", password: str = PASSWORD):
     return client.post("/login", {"username": "nora", "password": password, "next": next_})
 
 
+@pytest.mark.store
 def test_it_works(nora: User) -> None:
     client = Client()
     assert client.get("/").headers["Location"] == "/login"
@@ -76,6 +75,7 @@ def test_next_leads_nowhere_else(nora: User, next_: str) -> None:
     assert '<input type="hidden" name="next" value="/">' in asked
 
 
+@pytest.mark.store
 def test_signing_out_ends_the_session_and_takes_a_form(nora: User) -> None:
     client = sign_in("nora")
     assert client.get("/logout").status_code == 405

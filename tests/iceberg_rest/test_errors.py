@@ -15,8 +15,6 @@ from metalake.kinds import Kind
 from tests.iceberg_rest.conftest import grant
 from tests.iceberg_rest.world import COLUMNS, Caller, basic
 
-pytestmark = pytest.mark.store
-
 TABLE = "namespaces/a/tables/t"
 
 
@@ -104,6 +102,7 @@ def test_what_is_nearly_true_is_not(home: Caller, wrong: Any) -> None:
 NAMES = ["", "\x1f", "a\x1fb", "\x00", "a\nb", ".", "..", "*", "x" * 256, "é" * 128, "\x7f", "\u2028"]
 
 
+@pytest.mark.store
 @pytest.mark.parametrize("name", NAMES)
 def test_names_that_could_not_be_given_back(home: Caller, name: str) -> None:
     before = state(home)
@@ -125,6 +124,7 @@ def test_a_namespace_without_levels(home: Caller) -> None:
     assert home.post("namespaces", {"namespace": []}).error[0] == 400
 
 
+@pytest.mark.store
 @pytest.mark.parametrize(
     "path",
     [
@@ -218,6 +218,7 @@ def test_a_schema_nested_too_deeply(home: Caller) -> None:
     assert state(home) == before
 
 
+@pytest.mark.store
 def test_text_that_cannot_be_stored(home: Caller) -> None:
     """Half a surrogate pair is no Unicode, and U+0000 is refused by some databases."""
     before = state(home)

@@ -12,8 +12,6 @@ from metalake.kinds import Kind
 from tests.iceberg_rest.conftest import grant
 from tests.iceberg_rest.world import Caller, segment
 
-pytestmark = pytest.mark.store
-
 
 def test_create_makes_missing_parents(owner: Caller) -> None:
     answer = owner.post("namespaces", {"namespace": ["a", "b", "c"], "properties": {"k": "v"}})

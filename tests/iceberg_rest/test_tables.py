@@ -12,8 +12,6 @@ from metalake.outbox import drain
 from tests.iceberg_rest.conftest import grant
 from tests.iceberg_rest.world import COLUMNS, Caller
 
-pytestmark = pytest.mark.store
-
 MISS = (404, "NoSuchTableException", "Table does not exist: a.t")
 
 
@@ -71,6 +69,7 @@ def test_create_in_a_missing_namespace(home: Caller) -> None:
     assert error == (404, "NoSuchNamespaceException", "Namespace does not exist: a.b")
 
 
+@pytest.mark.store
 def test_staging_keeps_nothing(home: Caller) -> None:
     staged = home.post("namespaces/a/tables", {"name": "t", "schema": COLUMNS, "stage-create": True})
     assert staged.status == 200
@@ -323,6 +322,7 @@ def test_what_a_reader_may(home: Caller, reader: Caller) -> None:
     assert home.tables("a") == ["t"]
 
 
+@pytest.mark.store
 def test_lists_hide_what_cannot_be_loaded(home: Caller, member: Caller) -> None:
     home.make_table("a", "seen")
     home.make_table("a", "unseen")

@@ -12,7 +12,7 @@ from tests.outside.crashes import killed_at, settle_all
 from tests.outside.writes import Bench
 from tests.providers.columns import numbered
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 RENAME = {"@type": "renameColumn", "oldFieldName": ["delay"], "newFieldName": "minutes"}
 ADD = {"@type": "addColumn", "fieldName": ["minutes"], "type": "integer"}

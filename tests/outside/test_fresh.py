@@ -30,7 +30,7 @@ from tests.providers import world as world_module
 from tests.providers.memory import MemoryTables
 from tests.providers.world import World
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 CATALOG = "metalakes/demo/catalogs/deep"
 SCHEMAS = f"{CATALOG}/schemas"
@@ -281,6 +281,7 @@ def test_a_clock_that_is_ahead_makes_no_answer_of_the_former_system_fresh(
     assert names(admin.get(f"{SCHEMAS}/shop/tables")) == ["late", "sales"]
 
 
+@pytest.mark.store
 def test_a_walk_of_the_former_system_ends(sales: int, admin: Caller, other: World) -> None:
     keep_for_a_day(admin)
     run = refresh.begin(Catalog.objects.get(name="deep").pk, here=True)
@@ -328,6 +329,7 @@ def age() -> None:
     Securable.objects.update(create_time=timezone.now() - timedelta(hours=1))
 
 
+@pytest.mark.store
 @pytest.mark.parametrize("kind", ["schemas", "tables"])
 def test_many_that_were_dropped_outside_are_shown_no_more(actor: Actor, admin: Caller, world: World, kind: str) -> None:
     """More than one request asks for by name."""

@@ -19,7 +19,7 @@ from tests.providers.memory import MemoryTables
 from tests.providers.pointers import MemoryPointers
 from tests.providers.world import World
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 DEEP = "metalakes/demo/catalogs/deep"
 TABLES = f"{DEEP}/schemas/flights/tables"

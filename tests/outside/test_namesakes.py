@@ -13,7 +13,7 @@ from tests.catalogs.callers import Caller, update
 from tests.catalogs.conftest import give
 from tests.providers.world import World
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 DEEP = "metalakes/demo/catalogs/deep"
 FLIGHTS = f"{DEEP}/schemas/flights"

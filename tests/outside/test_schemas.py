@@ -21,7 +21,7 @@ from tests.catalogs.conftest import give
 from tests.providers.memory import MemoryTables
 from tests.providers.world import World
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 DEEP, FLAT = "metalakes/demo/catalogs/deep", "metalakes/demo/catalogs/flat"
 
@@ -95,6 +95,7 @@ def test_alter_and_drop(actor: Actor, admin: Caller, world: World) -> None:
     assert not Schema.objects.exists()
 
 
+@pytest.mark.store
 def test_a_place_dropped_outside_still_leads_to_what_is_below(
     actor: Actor, admin: Caller, mia: Caller, flat_world: World
 ) -> None:
@@ -140,6 +141,7 @@ def empty(world: World, *, but: str = "") -> None:
         state["tables"] = {name: table for name, table in state["tables"].items() if but and name.endswith(but)}
 
 
+@pytest.mark.store
 @pytest.mark.parametrize("count", [3, 40])
 def test_a_schema_that_is_empty_there_is_dropped(actor: Actor, admin: Caller, world: World, count: int) -> None:
     with_tables(admin, world, count)
@@ -160,6 +162,7 @@ def test_one_that_holds_something_there_is_not(actor: Actor, admin: Caller, worl
     assert names(admin.get(f"{DEEP}/schemas/flights/tables")) == ["day07"]
 
 
+@pytest.mark.store
 def test_a_listing_that_does_not_know_yet_is_not_believed(
     actor: Actor, admin: Caller, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give
 from tests.providers.world import World
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 KEYS = {"aws-access-key-id": "AKIAIOSFODNN7EXAMPLE", "aws-secret-access-key": "sesame"}
 ROLE = "arn:aws:iam::210987654321:role/reader"
@@ -103,6 +103,7 @@ def test_a_catalog_that_is_gone_holds_no_system(owner: Actor, mia_there: Actor, 
 # A store of today
 
 
+@pytest.mark.store
 def test_pairs_of_before_stay_and_rows_of_before_are_looked_up(owner: Actor, mia_there: Actor, world: World) -> None:
     create(mia_there, "other", "mine", "memory", world=f"{world.path}-mine")
     Catalog.objects.filter(name="mine").update(properties={"world": str(world.path)})
@@ -207,6 +208,7 @@ def test_of_two_registrations_one_wins(owner: Actor, mia_there: Actor, world: Wo
     assert sorted(outcomes) == ["made", "refused"]
 
 
+@pytest.mark.store
 def test_settings_that_change_between_looking_and_writing(owner: Actor, world: World) -> None:
     real = catalogs.systems.look_up_again
 

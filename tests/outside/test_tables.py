@@ -26,7 +26,7 @@ from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import give
 from tests.providers.world import World
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 CATALOG = "metalakes/demo/catalogs/deep"
 FLIGHTS = f"{CATALOG}/schemas/flights/tables"
@@ -145,6 +145,7 @@ def test_bad_input_makes_nothing(flights: None, admin: Caller, world: World) -> 
     assert world.tables() == {"flights.airlines"}
 
 
+@pytest.mark.store
 def test_a_nul_character_outside_breaks_nothing_here(flights: None, admin: Caller, world: World) -> None:
     world.put_table("flights", "odd", note="a\0b", written="\\u0000")
     assert "odd" in names(admin.get(FLIGHTS))
@@ -166,6 +167,7 @@ def table(name: str, **parameters: str) -> Remote:
 POINTED = {"table_type": "ICEBERG", "metadata_location": "s3://lake/flights/delays/metadata/1.json"}
 
 
+@pytest.mark.store
 @pytest.mark.parametrize(
     ("filter", "iceberg", "expected"),
     [

@@ -18,7 +18,7 @@ from tests.outside.outside import Memory
 from tests.outside.writes import BY_NAME, Bench
 from tests.providers.world import World
 
-pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 CREATE, ALTER, DROP = (BY_NAME[f"{verb} a table"] for verb in ("create", "alter", "drop"))
 
