@@ -100,6 +100,14 @@ class Draft:
         if self.put(pointer, chosen):
             self.layout_changed = True
 
+    def remove(self, kind: str, ids: list[int], pointer: str, described_as: str) -> None:
+        """Remove schemas or specs; unknown ids are ignored. Raises Invalid for the one that `pointer` names."""
+        removed = set(ids)
+        if self.metadata.get(pointer) in removed:
+            raise Invalid(f"Cannot remove the {described_as}")
+        key, id_name = LISTED[kind]
+        self.keep_only(key, lambda each: each[id_name] not in removed)
+
     def _own(self, key: str, kind: Callable[..., Any]) -> Any:
         self.changed = True
         if key not in self._copied:

@@ -109,10 +109,7 @@ def set_default_spec(draft: Draft, update: Json) -> None:
 
 def remove_partition_specs(draft: Draft, update: Json) -> None:
     """Remove specs that are no longer needed; unknown ids are ignored."""
-    doomed = set(get_ints(update, "spec-ids"))
-    if draft.metadata.get("default-spec-id") in doomed:
-        raise Invalid("Cannot remove the default partition spec")
-    draft.keep_only("partition-specs", lambda spec: spec["spec-id"] not in doomed)
+    draft.remove("spec", get_ints(update, "spec-ids"), "default-spec-id", "default partition spec")
 
 
 def _signature(fields: Iterable[Json]) -> list[tuple[int, str, str]]:

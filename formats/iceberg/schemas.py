@@ -172,10 +172,7 @@ def set_current_schema(draft: Draft, update: Json) -> None:
 
 def remove_schemas(draft: Draft, update: Json) -> None:
     """Remove schemas that are no longer needed; unknown ids are ignored."""
-    doomed = set(get_ints(update, "schema-ids"))
-    if draft.metadata.get("current-schema-id") in doomed:
-        raise Invalid("Cannot remove the current schema")
-    draft.keep_only("schemas", lambda schema: schema["schema-id"] not in doomed)
+    draft.remove("schema", get_ints(update, "schema-ids"), "current-schema-id", "current schema")
 
 
 def current_schema_index(draft: Draft) -> SchemaIndex:
