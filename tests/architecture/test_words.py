@@ -1,8 +1,11 @@
-"""The words of docs/words.md name code that is there."""
+"""The words of docs/words.md name code that is there, and names in the code say what things are."""
 
 from __future__ import annotations
 
+import ast
 import re
+import textwrap
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -44,3 +47,75 @@ def test_every_word_has_four_columns_and_stands_once() -> None:
     assert {len(row) for row in ROWS} == {4}
     words = [row[0] for row in ROWS]
     assert len(words) == len(set(words)) > 40
+
+
+# Identifiers
+
+RIDDLES = frozenset({"found", "kept", "held", "told", "said", "met", "taken"})
+"""Words that name how a value came to be, and not what it is; they stood for everything once."""
+EXCEPTIONS = {
+    "NotFound": "the field's word for the error",
+    "not_found": "Django's name for the handler of 404",
+    "page_not_found": "Django's own",
+    "FileNotFoundError": "Python's own",
+    "allow_not_found": "PyArrow's own",
+    "TakenOver": "the standard word for a lease that another process has now",
+    "taken_at": "a column, and a header of the wires: when an outside system gave an answer",
+    "found_at": "a column: when a refresh saw that an object is gone",
+    "held_back": "a column: objects that a refresh leaves for the owner to decide about",
+    "files_kept": "a field and a header of the wires: why files of a dropped table stay",
+}
+CODE = sorted(
+    path
+    for room in REPOSITORY.glob("[a-z]*/__init__.py")
+    for path in room.parent.rglob("*.py")
+    if room.parent.name != "tests" and "migrations" not in path.parts
+)
+
+
+def identifiers(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Every name that code binds or uses, with its line: variables, parameters, attributes, keywords, definitions."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) | ast.arg(arg=name) | ast.Attribute(attr=name):
+                yield node.lineno, name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield node.lineno, name
+            case ast.keyword(arg=str(name)) | ast.ExceptHandler(name=str(name)) | ast.alias(asname=str(name)):
+                yield node.lineno, name
+
+
+def is_riddle(name: str) -> bool:
+    """Whether one of the words is a part of the name, which is no exception; Django's lookups (`__gt`) do not count."""
+    bare = name.strip("_").partition("__")[0]
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", bare)
+    return bare not in EXCEPTIONS and not RIDDLES.isdisjoint(word.lower() for word in words)
+
+
+@pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(REPOSITORY)))
+def test_names_say_what_things_are(path: Path) -> None:
+    names = identifiers(ast.parse(path.read_text(encoding="utf-8")))
+    assert [f"line {line}: {name}" for line, name in names if is_riddle(name)] == []
+
+
+def test_a_riddle_is_seen() -> None:
+    code = """
+    import things as found
+    class Told:
+        _kept: int = 1
+    async def held(met, *, is_taken=False):
+        try:
+            said.of(kept_to=1).told_apart
+        except E as KEPT:
+            pass
+    """
+    seen = {name for _, name in identifiers(ast.parse(textwrap.dedent(code))) if is_riddle(name)}
+    assert seen == {
+        "found", "Told", "_kept", "held", "met", "is_taken", "said", "kept_to", "told_apart", "KEPT",
+    }  # fmt: skip
+    assert not any(map(is_riddle, ("NotFound", "taken_at__gt", "foundation", "mettle", "withheld", "metadata")))
+
+
+def test_every_exception_is_there() -> None:
+    code = "\n".join(path.read_text(encoding="utf-8") for path in CODE)
+    assert [name for name in EXCEPTIONS if not re.search(rf"\b{name}\b", code)] == []
