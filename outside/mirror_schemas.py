@@ -112,7 +112,7 @@ class _Meeting:
 
     def _insert(self, path: HierarchicalSchema) -> Schema:
         made = _insert_schemas(self.catalog, self.rows, path)
-        self.events += [_found_outside(self.catalog, each) for each in made]
+        self.events += [_discovery(self.catalog, each) for each in made]
         self.tally.created += len(made)
         return made[-1]
 
@@ -166,7 +166,7 @@ def _schema_row(catalog: Located, above: Securable | None, path: HierarchicalSch
     return row
 
 
-def _found_outside(catalog: Located, row: Schema) -> Event:
+def _discovery(catalog: Located, row: Schema) -> Event:
     full_name = [catalog.catalog.name, row.path.logical()]
     actor, facts = system_actor(), [stands(row)]
     return event_of(actor, "schema.found_outside", Kind.SCHEMA, row.id, full_name, catalog.metalake.id, facts)
