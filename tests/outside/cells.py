@@ -1,13 +1,16 @@
-"""Which cells the crash matrix of a write has: all of them, and a sample.
+"""Which cells the crash matrix of a write has: all of them, and a sample that tests/outside/choosing.py chose.
 
 A series goes on until its number is beyond what the write really passes or asks, which the ending of each cell tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+import json
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
+from functools import cache
 from itertools import count
+from pathlib import Path
 
 from tests.outside.crashes import Cell, Ending, Told
 from tests.outside.outside import Outside
@@ -114,7 +117,46 @@ def sweepers_faults(points: Iterable[int]) -> Series:
                     break
 
 
-def sample(outside: Outside, undisturbed: Told) -> Series:
+SAMPLE = Path(__file__).with_name("sample.json")  # of each write, the cells with what is not as by default
+
+
+def sample_of(name: str) -> Callable[[Outside, Told], Series]:
+    """The cells that were chosen for a write. They stop it at each of its points, or they are to be chosen anew."""
+
+    def series(outside: Outside, undisturbed: Told) -> Series:
+        points, killed = set(points_of(outside, undisturbed)), set()
+        for cell in chosen_cells()[name]:
+            ending = yield cell
+            if not cell.faults and ending.told.was_killed:
+                killed.add(cell.killed_at)
+        assert points <= killed, f"{name} is not stopped at {points - killed}: run python -m tests.outside.choosing"
+
+    return series
+
+
+@cache
+def chosen_cells() -> dict[str, list[Cell]]:
+    return {name: [_cell(**one) for one in cells] for name, cells in json.loads(SAMPLE.read_text()).items()}
+
+
+def _cell(faults: Iterable[tuple[int, str]] = (), **rest: int) -> Cell:
+    return Cell(faults=tuple((number, fault) for number, fault in faults), **rest)  # type: ignore[arg-type]
+
+
+def points_of(outside: Outside, undisturbed: Told) -> list[int]:
+    """Where the sample stops a write: everywhere in memory, and beside its calls in a real system."""
+    names = ("before", "after", "comm")
+    is_in_memory = outside.provider.startswith("memory")
+    return [number for number, name in enumerate(undisturbed.points) if is_in_memory or name.startswith(names)]
+
+
+def candidates(outside: Outside, undisturbed: Told) -> Series:
+    """The cells from which a sample is chosen."""
+    series = many_cells if outside.provider.startswith("memory") else some_cells
+    yield from series(outside, undisturbed)
+
+
+def many_cells(outside: Outside, undisturbed: Told) -> Series:
     """Killed at every point, each fault of each change once, and the sweeper killed where one of it matters."""
     changes = [number for number, request in enumerate(undisturbed.requests) if outside.changes(request)]
     for number in range(len(undisturbed.points)):
@@ -133,10 +175,10 @@ def sample(outside: Outside, undisturbed: Told) -> Series:
             return
 
 
-def small_sample(outside: Outside, undisturbed: Told) -> Series:
+def some_cells(outside: Outside, undisturbed: Told) -> Series:
     """Killed at points that matter most, each fault of one change, and faults of the requests beside it."""
     changes = [number for number, request in enumerate(undisturbed.requests) if outside.changes(request)]
-    points = [number for number, name in enumerate(undisturbed.points) if name.startswith(("before", "after", "comm"))]
+    points = points_of(outside, undisturbed)
     for number in points:
         yield Cell(killed_at=number, outage=number % 2 == 1)
     last = changes[-1]

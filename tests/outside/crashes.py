@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any
 
@@ -112,8 +112,11 @@ class Cell:
     sweeper_killed_at: int | None = None
 
     def __str__(self) -> str:
-        said = {name: value for name, value in vars(self).items() if value not in ((), None, False)}
-        return ", ".join(f"{name} {value}" for name, value in said.items()) or "nothing"
+        return ", ".join(f"{name} {value}" for name, value in self.given().items()) or "nothing"
+
+    def given(self) -> dict[str, Any]:
+        """What is not as by default."""
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
 
     @property
     def seconds(self) -> float:
