@@ -5,7 +5,6 @@ from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
@@ -178,7 +177,7 @@ def spoilt_creations(draw):
 @given(wanted=spoilt_creations())
 def test_spoilt_creation(wanted):
     try:
-        orjson.dumps(new_table_metadata(table_uuid=UUID, now_ms=NOW, **wanted))
+        dump(new_table_metadata(table_uuid=UUID, now_ms=NOW, **wanted))
     except MetalakeError as error:
         assert error.message
 
