@@ -29,15 +29,15 @@ _DEEPEST = """
              ON t.parent_id = s.securable_ptr_id AND t.slot = %s
              AND t.name = CASE WHEN cc.folds_case THEN %s ELSE %s END
         WHERE m.parent_id IS NULL AND m.slot = 'metalake' AND m.name = %s
-    ), (SELECT MIN(securable_ptr_id) FROM metalake_metalake))
+    ), (SELECT securable_ptr_id FROM metalake_metalake LIMIT 1))
 """
 # Each kind's own columns are read by key: with joins, PostgreSQL would read whole tables.
 _UP = """
-    WITH RECURSIVE up(id, parent_id, kind, name, owner_user_id, owner_group_id, height) AS (
-        SELECT id, parent_id, kind, name, owner_user_id, owner_group_id, 0
+    WITH RECURSIVE up(id, parent_id, kind, name, owner_user_id, owner_group_id, properties, height) AS (
+        SELECT id, parent_id, kind, name, owner_user_id, owner_group_id, properties, 0
         FROM metalake_securable WHERE id = ({deepest})
         UNION ALL
-        SELECT p.id, p.parent_id, p.kind, p.name, p.owner_user_id, p.owner_group_id, up.height + 1
+        SELECT p.id, p.parent_id, p.kind, p.name, p.owner_user_id, p.owner_group_id, p.properties, up.height + 1
         FROM metalake_securable p JOIN up ON p.id = up.parent_id
     )
     SELECT up.id, up.kind, up.name, up.owner_user_id, up.owner_group_id,
@@ -46,7 +46,7 @@ _UP = """
            CASE up.kind WHEN 'catalog' THEN (SELECT nested FROM catalogs_catalog WHERE securable_ptr_id = up.id) END,
            CASE up.kind WHEN 'catalog' THEN (SELECT provider FROM catalogs_catalog WHERE securable_ptr_id = up.id) END,
            CASE up.kind {pointers} END,
-           CASE up.kind WHEN 'catalog' THEN (SELECT properties FROM metalake_securable WHERE id = up.id) END
+           CASE up.kind WHEN 'catalog' THEN up.properties END
     FROM up
     ORDER BY up.height DESC
 """
