@@ -43,16 +43,18 @@ class Finder(Protocol):
         """The type of each of these catalogs, by id."""
 
 
-_finder: list[Finder] = []
+_finder: Finder | None = None
 
 
 def register_finder(finder: Finder) -> None:
-    """Called once at start; a later call replaces the finder."""
-    _finder[:] = [finder]
+    """To be called once at start; a later call replaces the finder."""
+    global _finder
+    _finder = finder
 
 
 def finder() -> Finder:
-    return _finder[0]
+    assert _finder is not None, "no app has registered a finder"
+    return _finder
 
 
 NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")

@@ -82,7 +82,7 @@ class Live(OpenEndpoint):
 class Ready(OpenEndpoint):
     @answers("anyone", reply={"status": str, "checks": list}, id="readinessCheck")
     def get(self, actor: None) -> dict[str, Any] | HttpResponse:
-        """Whether requests can be served; 503 where not, with what is wrong."""
+        """Whether requests can be served; 503 if not, with what is wrong."""
         results = checks()
         if all(check["status"] != "DOWN" for check in results):
             return {"status": "UP", "checks": results}

@@ -16,16 +16,17 @@ from metalake.kinds import Kind, kind_choices, slot_choices, slot_of
 from metalake.privileges import Privilege
 
 _EPOCH_MS = 1_704_067_200_000  # 2024-01-01
-_last = [0]
+_last = 0
 _lock = threading.Lock()
 
 
 def new_id() -> int:
     """A 63-bit identifier, never reused: milliseconds, then 22 bits that start at random and count up."""
+    global _last
     with _lock:
         fresh = (int(time.time() * 1000) - _EPOCH_MS) << 22 | randbits(22)
-        _last[0] = fresh if fresh >> 22 > _last[0] >> 22 else _last[0] + 1
-        return _last[0]
+        _last = fresh if fresh >> 22 > _last >> 22 else _last + 1
+        return _last
 
 
 class AuditInfo(models.Model):

@@ -77,7 +77,7 @@ class ReasonReply(Reply):
 
 
 class ByReply(Reply):
-    """Who may make a change; `redacted` for who may not know, with the owner of an object that they may load."""
+    """Who may make a change; `redacted` if the caller may not know, with the owner of an object that they may load."""
 
     names: list[str] | None = None
     more: int | None = None
@@ -174,7 +174,7 @@ def object_reply(on: Located) -> dict[str, str]:
 
 
 class MemberAccessReply(Reply):
-    """A member and what they can use on the object; `owner` where it is theirs, or their group's."""
+    """A member and what they can use on the object; `owner` if they or their group own it."""
 
     user: str
     owner: bool
@@ -182,7 +182,7 @@ class MemberAccessReply(Reply):
 
 
 class ReachedReply(Reply):
-    """An object that is reached, with what can be used on it; a privilege list may be empty where it only loads."""
+    """An object that is reached, with the privileges that can be used on it, which may be none if it only loads."""
 
     type: str
     full_name: str
@@ -255,7 +255,7 @@ class CheckRequest(Body):
 
 
 class AnswerReply(Reply):
-    """A missing or hidden object is answered like one where it is not allowed."""
+    """The answer to one question; a missing or hidden object is answered as not allowed."""
 
     allowed: bool
 

@@ -128,7 +128,7 @@ class UserReply(Reply):
 
 
 class GroupReply(Reply):
-    """A stored group; its users, and former ones whom a DENY keeps in it, are told to those who manage groups."""
+    """A stored group; those who manage groups also get its users, and former ones who stay in it by a DENY."""
 
     name: str
     external_id: str | None = None
@@ -139,7 +139,7 @@ class GroupReply(Reply):
 
 
 class PrivilegeReply(Reply):
-    """A privilege, allowed or denied; the times are there where it is granted for a time."""
+    """A privilege, allowed or denied; the times are present if it is granted for a time."""
 
     name: str
     condition: str
@@ -156,7 +156,7 @@ class SecurableReply(Reply):
 
 
 class RoleReply(Reply):
-    """A role; without properties and audit for who may grant to it but not read it."""
+    """A role; without properties and audit for a caller who may grant to it but not read it."""
 
     name: str
     properties: dict[str, str] | None = None

@@ -96,7 +96,7 @@ def error_response(error: MetalakeError) -> HttpResponse:
 
 
 def error_response_to_both(error: MetalakeError) -> HttpResponse:
-    """A refusal of what may have been meant for either wire: the clients of both take it for an error."""
+    """A refusal of a request that may have been meant for either wire, which the clients of both read as an error."""
     status, _, _ = shape_of(error)
     one = error_body(error)
     both = one | {"error": {"message": one["message"], "type": "BadRequestException", "code": status}}
