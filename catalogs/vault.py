@@ -135,14 +135,14 @@ class SealedSecrets(NamedTuple):
     sealed: dict[str, str]
 
 
-def _rewrap(row: CatalogSecrets, newest: MasterKey) -> str:
-    """Wrap the data key anew, in memory; "", or why the data key does not open."""
+def _rewrap(row: CatalogSecrets, newest: MasterKey) -> str | None:
+    """Wrap a row's data key with the newest master key, in memory. Returns why its data key does not open, or None."""
     try:
         data_key = _data_key(SealedSecrets(row.pk, row.catalog.name, row.master_key, row.data_key, row.sealed))
     except ProviderUnavailable as failure:
         return failure.message
     row.master_key, row.data_key = newest.id, _wrap(newest, row.pk, data_key)
-    return ""
+    return None
 
 
 def _properties_and_secrets(catalog_id: int) -> tuple[dict[str, str], SealedSecrets]:

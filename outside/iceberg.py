@@ -42,9 +42,9 @@ def record_of(table: ExternalTable) -> TableRecord:
     location = table.provider.pointers.location(table.definition)
     if location is None:
         raise table.located.missing()
-    store = files_of(table)
-    store.allowed_place(location)
-    return TableRecord(table.located, location, store.read(location), table.taken_at, entry=table)
+    own_files = files_of(table)
+    own_files.allowed_place(location)
+    return TableRecord(table.located, location, own_files.read(location), table.taken_at, entry=table)
 
 
 def native_parts(table: ExternalTable) -> dict[str, Any]:
@@ -66,9 +66,9 @@ def native_parts(table: ExternalTable) -> dict[str, Any]:
 def files_of(table: ExternalTable) -> MetadataFiles:
     """The table's metadata files; its location in the outside entry is allowed, beside the catalog's places."""
     place = table.shown()["properties"].get("location")  # as the entry says
-    store = table.provider.pointers.files(*([place] if place else []))
+    own_files = table.provider.pointers.files(*([place] if place else []))
     require_unclaimed(table.provider, place)
-    return store
+    return own_files
 
 
 def create(actor: Actor, ident: Address, home: Located, draft: TableDraft, *, stage: bool) -> TableRecord:
@@ -136,7 +136,7 @@ def _made(actor: Actor, ident: Address, home: Located, defined: Callable[[Provid
         raise OutcomeUnknown(message, kind=Kind.TABLE) from failure
 
 
-def point(actor: Actor, table: ExternalTable, store: MetadataFiles, written: str, previous: str) -> bool:
+def point(actor: Actor, table: ExternalTable, own_files: MetadataFiles, written: str, previous: str) -> bool:
     """Point the table to a written metadata file, in its system; False if it points elsewhere by now.
 
     The file is removed unless the table may point to it. Raises OutcomeUnknown.
@@ -147,10 +147,10 @@ def point(actor: Actor, table: ExternalTable, store: MetadataFiles, written: str
     except (OutcomeUnknown, NotFound):
         raise  # the table may point to the file, under another name or in a catalog that was dropped here
     except Conflict:
-        store.discard(written)
+        own_files.discard(written)
         return False
     except MetalakeError:
-        store.discard(written)
+        own_files.discard(written)
         raise
     return True
 

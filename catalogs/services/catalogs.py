@@ -166,6 +166,10 @@ def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
 
 
 def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Catalog:
+    """Change a catalog; new properties are tried out on the outside system first, before any lock.
+
+    Raises InUse while a write to the outside system is under way, if the catalog may lead elsewhere afterwards.
+    """
     system = systems.NO_SYSTEM
     if alteration.properties:
         altered, metalake_id = altered_provider(actor, metalake, name, alteration)

@@ -29,13 +29,13 @@ def lock_claims(catalog_id: int) -> None:
 
 
 def claim(
-    actor: Actor, store: MetadataFiles, securable_id: int, places: list[str], *, fresh: Collection[str] = ()
+    actor: Actor, own_files: MetadataFiles, securable_id: int, places: list[str], *, fresh: Collection[str] = ()
 ) -> None:
     """Give an object these places. Raises Invalid if one overlaps another's, Forbidden for a reserved one.
 
     `fresh` are new folders with unique names, which are not compared with reservations.
     """
-    lock_claims(store.catalog_id)
+    lock_claims(own_files.catalog_id)
     _require_apart(places, overlapping(places).exclude(securable_id=securable_id))
     # After the claims are compared: a table dropped in between has reserved its places by now.
     if named := [place for place in places if place not in fresh]:
@@ -55,7 +55,7 @@ def _require_apart(places: Collection[str], others: QuerySet[LocationClaim]) -> 
         raise Invalid(f"A location of the table overlaps another table's: {', '.join(places)}.", kind=Kind.TABLE)
 
 
-def move(actor: Actor, store: MetadataFiles, table: Located, places: list[str]) -> None:
+def move(actor: Actor, own_files: MetadataFiles, table: Located, places: list[str]) -> None:
     """Change the places that a table writes to. Former ones stay claimed, since live files may be in them.
 
     Raises Invalid for too many former places, and what `claim` raises. One statement if nothing changes.
@@ -65,7 +65,7 @@ def move(actor: Actor, store: MetadataFiles, table: Located, places: list[str]) 
         return
     mine = LocationClaim.objects.filter(securable_id=table.id)
     if new := [place for place in places if place not in claimed]:
-        claim(actor, store, table.id, new)
+        claim(actor, own_files, table.id, new)
     mine.filter(location__in=places).update(former_since=None)
     left = [place for place, since in claimed.items() if since is None and place not in places]
     covered = [place for place in left if any(locations.is_under(place, other) for other in places)]

@@ -24,7 +24,7 @@ from metalake.models import Securable
 from providers.metadata_files import MetadataFiles
 
 LOCATION, OPENED = "location", "allowed-locations"  # properties of a schema
-Places = Mapping[str, str]
+Properties = Mapping[str, str]
 
 
 def may_choose(actor: Actor, located: Located) -> bool:
@@ -35,7 +35,7 @@ def may_choose(actor: Actor, located: Located) -> bool:
 # Schemas
 
 
-def require_choice(actor: Actor, located: Located, before: Places, after: Places) -> None:
+def require_choice(actor: Actor, located: Located, before: Properties, after: Properties) -> None:
     """Raise Forbidden if a schema's places change and the actor may not choose places.
 
     `located` is any object of the catalog. Nothing else is read, so that the refusal reveals nothing hidden.
@@ -49,19 +49,20 @@ def require_choice(actor: Actor, located: Located, before: Places, after: Places
         )
 
 
-def check_choice(located: Located, path: HierarchicalSchema, was: Places, now: Places) -> None:
+def check_choice(located: Located, path: HierarchicalSchema, before: Properties, after: Properties) -> None:
     """Raise Invalid for places that a managed schema cannot have, in the caller's transaction.
 
-    `located` is the schema, or the catalog of a new one. A schema's location must not overlap another schema's places
-    or lie in a table's place; places that are opened may be opened for several schemas.
+    `located` is the schema, or the catalog of a new one; `before` and `after` are the schema's properties. A schema's
+    location must not overlap another schema's places or lie in a table's place; places that are opened may be opened
+    for several schemas.
     """
-    if all(was.get(key) == now.get(key) for key in (LOCATION, OPENED)):
+    if all(before.get(key) == after.get(key) for key in (LOCATION, OPENED)):
         return
-    store = files_of(located)
-    default = schema_folder(store.warehouse, path.segments)
-    chosen, opened = _places_in(now)
+    own_files = files_of(located)
+    default = schema_folder(own_files.warehouse, path.segments)
+    chosen, opened = _places_in(after)
     for place in (*chosen, *opened):
-        if reason := why_unfit(place, default, store):
+        if reason := why_unfit(place, default, own_files):
             raise Invalid(reason, kind=Kind.SCHEMA)
     # One choice at a time in a catalog: two could each miss the other's.
     claims.lock_claims(located.catalog.id)
@@ -76,7 +77,7 @@ def check_choice(located: Located, path: HierarchicalSchema, was: Places, now: P
         raise Invalid(f"Location {chosen[0]!r:.200} lies in the place of a table, {above}.", kind=Kind.SCHEMA)
 
 
-def _places_in(properties: Places) -> tuple[list[str], list[str]]:
+def _places_in(properties: Properties) -> tuple[list[str], list[str]]:
     return [place for place in [properties.get(LOCATION)] if place], divided(properties.get(OPENED))
 
 
@@ -93,56 +94,57 @@ class SchemaFolder:
     ground: Ground
 
 
-def folder_of(schema: Located, store: MetadataFiles, properties: Places | None = None) -> SchemaFolder:
-    """The folder of a schema by its properties; places that could not be chosen now are ignored, none is inherited.
+def folder_of(schema: Located, own_files: MetadataFiles, properties: Properties | None = None) -> SchemaFolder:
+    """The folder of a schema, by its own properties alone: it inherits no place from the schemas above it.
 
-    One statement, or none if the caller passes the properties.
+    Places among the properties that nobody could choose today are ignored. Makes one statement, or none if the caller
+    passes the properties.
     """
-    default = schema_folder(store.warehouse, schema.path.segments)
+    default = schema_folder(own_files.warehouse, schema.path.segments)
     if properties is None:
         properties = Securable.objects.filter(pk=schema.id).values_list("properties", flat=True).first() or {}
-    opened = tuple(place for place in divided(properties.get(OPENED)) if why_unfit(place, default, store) is None)
+    opened = tuple(place for place in divided(properties.get(OPENED)) if why_unfit(place, default, own_files) is None)
     chosen = properties.get(LOCATION) or ""
     if locations.are_one(chosen, default):
         default = chosen  # as the chooser spelled it
-    elif chosen and why_unfit(chosen, default, store) is None:
+    elif chosen and why_unfit(chosen, default, own_files) is None:
         return SchemaFolder(chosen, Ground(own=(chosen,), opened=opened))
     if schema.nested:
         return SchemaFolder(default, Ground(shared=(default,), opened=opened))
     return SchemaFolder(default, Ground(own=(default,), opened=opened))
 
 
-def why_unfit(place: str, default: str, store: MetadataFiles) -> str | None:
+def why_unfit(place: str, default: str, own_files: MetadataFiles) -> str | None:
     """Why a place cannot be chosen for a schema with the folder `default`; None if it can.
 
     In the warehouse, any other folder without a dash may be another schema's, now or later.
     """
     try:
-        locations.check_allowed(place, store.allowed, file_roots=store.file_roots)
-        if locations.is_under(store.warehouse, place):
+        locations.check_allowed(place, own_files.allowed, file_roots=own_files.file_roots)
+        if locations.is_under(own_files.warehouse, place):
             return f"Location {place!r:.200} holds the warehouse, where all schemas have their folders."
-        if not locations.is_under(place, store.warehouse) or locations.are_one(place, default):
+        if not locations.is_under(place, own_files.warehouse) or locations.are_one(place, default):
             return None
     except Invalid as refusal:
         return refusal.message
-    if has_dash(place, store.warehouse):
+    if has_dash(place, own_files.warehouse):
         return None
     return (
         f"Location {place!r:.200} may be another schema's folder: in the warehouse choose one whose first name has a "
-        f"dash, such as {store.warehouse.removesuffix('/')}/of-sales, or the schema's own, {default}."
+        f"dash, such as {own_files.warehouse.removesuffix('/')}/of-sales, or the schema's own, {default}."
     )
 
 
 # Tables
 
 
-def require_ground_of(actor: Actor, table: Located, store: MetadataFiles, places: Iterable[str]) -> None:
+def require_ground_of(actor: Actor, table: Located, own_files: MetadataFiles, places: Iterable[str]) -> None:
     """`require_ground` for places that a table neither has nor had before."""
     had = list(LocationClaim.objects.filter(securable_id=table.id).values_list("location", flat=True))
     new = [place for place in places if not any(locations.is_under(place, other) for other in had)]
     if new:
         schema = table.above()
-        require_ground(actor, schema, folder_of(schema, store).ground, new)
+        require_ground(actor, schema, folder_of(schema, own_files).ground, new)
 
 
 def require_ground(actor: Actor, schema: Located, ground: Ground, places: Iterable[str]) -> None:

@@ -77,22 +77,22 @@ def insert_table(
     actor: Actor,
     ident: Address,
     home: Located,
-    store: MetadataFiles,
+    own_files: MetadataFiles,
     metadata: dict[str, Any],
     fact: str,
     fresh: Collection[str] = (),
 ) -> TableRecord:
     """Write the first metadata file, then the row that points to it."""
-    written, content = store.write(metadata, None)
-    publish = partial(publish_table, actor, ident, home, store, metadata, written, fact, fresh)
-    return TableRecord(publish_or_discard(store, written, publish), written, content)
+    written, content = own_files.write(metadata, None)
+    publish = partial(publish_table, actor, ident, home, own_files, metadata, written, fact, fresh)
+    return TableRecord(publish_or_discard(own_files, written, publish), written, content)
 
 
 def publish_table(
     actor: Actor,
     ident: Address,
     home: Located,
-    store: MetadataFiles,
+    own_files: MetadataFiles,
     metadata: dict[str, Any],
     metadata_location: str,
     fact: str,
@@ -113,13 +113,13 @@ def publish_table(
     def act(actor: Actor, home: Located) -> Located:
         require_free(home, name)
         row = _insert_row(actor, home, name, metadata, metadata_location)
-        claim(actor, store, row.id, store.claims(metadata), fresh=fresh)
+        claim(actor, own_files, row.id, own_files.claims(metadata), fresh=fresh)
         full_name = [home.catalog.name, home.path.logical(), name]
         details = {"facts": [stands(row)], "uuid": metadata["table-uuid"]}
         record(event_of(actor, fact, Kind.TABLE, row.id, full_name, home.metalake.id, **details))
         return find(actor, ident)
 
-    turn, owner = partial(lock_claims, store.catalog_id), partial(hold_owner, actor.id)
+    turn, owner = partial(lock_claims, own_files.catalog_id), partial(hold_owner, actor.id)
     return write_to(actor, locate, act, kind=Kind.TABLE, before=turn, after=owner)
 
 
@@ -148,14 +148,14 @@ def _uuid_of(metadata: dict[str, Any]) -> UUID:
     return UUID(uuid)
 
 
-def publish_or_discard(store: MetadataFiles, written: str, publish: Callable[[], Any]) -> Any:
+def publish_or_discard(own_files: MetadataFiles, written: str, publish: Callable[[], Any]) -> Any:
     """Run `publish`; if it certainly failed, remove the written file, to which nothing points then."""
     try:
         return publish()
     except OutcomeUnknown:
         raise
     except Exception:
-        store.discard(written)
+        own_files.discard(written)
         raise
 
 

@@ -22,8 +22,8 @@ from metalake.lineage import Located
 from metalake.models import Securable, below
 
 
-class Hanging(NamedTuple):
-    """Rows of a model that refer to securables, and the lookup from them to the securable; of one `kind`, or of any."""
+class Reference(NamedTuple):
+    """A model whose rows refer to securables of one `kind`, or of any, and the lookup from a row to its securable."""
 
     model: type[Model]
     to_securable: str
@@ -43,28 +43,32 @@ def remove(located: Located) -> list[ReservedPlace]:
         authz.drop_people_of(located.id)
     removed = Securable.objects.filter(Q(pk=located.id) | below(located.lineage))
     ids = removed.values("pk")
-    for rows in hanging():
-        if rows.kind is None or rows.kind is located.kind or located.kind in above(rows.kind):
-            _delete(rows.model._default_manager.filter(**{f"{rows.to_securable}__in": ids}))
+    for reference in references():
+        if reference.kind is None or reference.kind is located.kind or located.kind in above(reference.kind):
+            _delete(reference.model._default_manager.filter(**{f"{reference.to_securable}__in": ids}))
     _delete(removed)
     return places
 
 
 @cache
-def hanging() -> tuple[Hanging, ...]:
+def references() -> tuple[Reference, ...]:
     """All models that refer to securables, in an order in which their rows can be deleted."""
-    return tuple(_hanging_on(Securable, "", None))
+    return tuple(_references_to(Securable, "", None))
 
 
-def _hanging_on(target: type[Model], way: str, kind: Kind | None) -> Iterator[Hanging]:
+def _references_to(target: type[Model], to_securable: str, kind: Kind | None) -> Iterator[Reference]:
+    """The foreign keys that lead to a model, and those that lead to their models: the rows to delete first come first.
+
+    `to_securable` is the lookup from the target to its securable, "" if the target is Securable itself.
+    """
     for model in apps.get_models():
         for field in model._meta.local_fields:
             if model is Securable or not isinstance(field, ForeignKey) or field.related_model is not target:
                 continue
-            lookup = f"{field.name}__{way}" if way else field.name
+            lookup = f"{field.name}__{to_securable}" if to_securable else field.name
             of_kind = kind or getattr(model, "row_kind", None)
-            yield from _hanging_on(model, lookup, of_kind)
-            yield Hanging(model, lookup, of_kind)
+            yield from _references_to(model, lookup, of_kind)
+            yield Reference(model, lookup, of_kind)
 
 
 def _delete(rows: QuerySet) -> None:

@@ -58,7 +58,7 @@ def require_here(places: Iterable[str], of_catalog: Iterable[str]) -> None:
                 f"{place} is not allowed here: METALAKE_HOME, METALAKE_WAREHOUSE or METALAKE_FILE_LOCATIONS of this "
                 "process are not those of the server that had the table"
             )
-        if reason := _why_not(root, sharing.known(SHARED + root)):
+        if reason := _why_unrecognised(root, sharing.known(SHARED + root)):
             raise NotHere(reason)
         for folder in folders:
             if is_under(real_path(place), real_path(folder)) and not os.path.isdir(real_path(folder)):
@@ -68,7 +68,7 @@ def require_here(places: Iterable[str], of_catalog: Iterable[str]) -> None:
                 )
 
 
-def _why_not(root: str, known: str | None) -> str:
+def _why_unrecognised(root: str, known: str | None) -> str:
     """Why a folder is not the one that the store knows; "" if it is."""
     if not os.path.isdir(real_path(root)):
         return f"The folder {root} is not there: is its file system mounted?"
@@ -172,5 +172,5 @@ def compare() -> Iterator[Difference]:
         root = name.removeprefix(SHARED)
         if root_of(root) is None:
             yield Difference("purges", f"The folder {root}, which tables of this store lie in, is not allowed here.")
-        elif reason := _why_not(root, known):
+        elif reason := _why_unrecognised(root, known):
             yield Difference("purges", reason)

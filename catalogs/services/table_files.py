@@ -27,7 +27,7 @@ class TableFiles:
         self.metadata = metadata_at(own_files, self.pointer)
         self.audit = AuditEntry.objects.filter(object_id=located.id)
 
-    def knows(self, path: str) -> bool:
+    def names(self, path: str) -> bool:
         """Whether the pointer, the log or an audited commit names a file, so that it is part of the table's past."""
         name = os.path.basename(path)
         is_first = name.startswith("00000-")  # the audit does not name the first file
@@ -36,7 +36,7 @@ class TableFiles:
         is_wanted = str((self.metadata.get("properties") or {}).get(DELETES_OLD, "")).lower() != "true"
         return is_wanted and name in self._committed
 
-    def wrote(self, path: str) -> bool:
+    def is_written_here(self, path: str) -> bool:
         """Whether this server wrote a file for the table; for a registered table, only files after a commit here."""
         try:
             locations.normalise(path)

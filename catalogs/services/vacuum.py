@@ -61,14 +61,14 @@ class EmptyFolder:
 
 
 @dataclass(frozen=True)
-class Left:
+class Unsearched:
     """What was not searched completely, and why."""
 
     what: str
     why: str
 
 
-Finding = Orphan | EmptyFolder | Left
+Finding = Orphan | EmptyFolder | Unsearched
 
 
 def now() -> float:
@@ -99,7 +99,7 @@ class Vacuum:
             try:
                 provider = provider_of(row)
             except MetalakeError as failure:
-                yield Left(f"catalog {row.name}", failure.message)
+                yield Unsearched(f"catalog {row.name}", failure.message)
                 continue
             if keeps_tables_here(row):
                 yield from self._in_tables(row, provider.files)
@@ -126,26 +126,30 @@ class Vacuum:
             try:
                 yield from self._in_table(located, own_files, local)
             except MetalakeError as failure:
-                yield Left(f"table {_name(located)}", failure.message)
+                yield Unsearched(f"table {_name(located)}", failure.message)
         if remote:
             why = "they lie in a storage, which no commit asks again whether its file is there."
-            yield Left(f"{remote} tables of catalog {row.name}", why)
+            yield Unsearched(f"{remote} tables of catalog {row.name}", why)
 
     def _in_table(self, located: Located, own_files: MetadataFiles, places: Iterable[str]) -> Iterator[Finding]:
         table: TableFiles | None = None
         for place in places:
-            if why := self._why_not(place, own_files):
-                yield Left(f"place {place} of table {_name(located)}", why)
+            if why := self._why_excluded(place, own_files):
+                yield Unsearched(f"place {place} of table {_name(located)}", why)
                 continue
             for path, status in _written_here(_path(place)):
                 orphan = Orphan(path, status.st_size, now() - status.st_mtime, located.id, _name(located), place)
                 if orphan.age < self.age:
                     continue
                 table = table or TableFiles(located, own_files)
-                if not table.knows(path) and table.wrote(path) and os.path.basename(path) not in self._named_anywhere:
+                if (
+                    not table.names(path)
+                    and table.is_written_here(path)
+                    and os.path.basename(path) not in self._named_anywhere
+                ):
                     yield orphan
 
-    def _why_not(self, place: str, own_files: MetadataFiles) -> str:
+    def _why_excluded(self, place: str, own_files: MetadataFiles) -> str:
         """Why nothing may be removed in a place; "" if it may."""
         try:
             locations.check_allowed(place, own_files.allowed, file_roots=own_files.file_roots)
@@ -183,6 +187,7 @@ class Vacuum:
         return named
 
     def _remove_file(self, orphan: Orphan) -> bool:
+        """Delete the file in a transaction that locks its table; False if it is no orphan any more."""
         with transaction.atomic():
             rows = Table.objects.select_for_update().filter(pk=orphan.table_id).values_list("metadata_location")
             claimed = LocationClaim.objects.filter(securable_id=orphan.table_id, location=orphan.place)
@@ -194,10 +199,10 @@ class Vacuum:
             if not keeps_tables_here(catalog):
                 return False
             own_files = files_in(catalog)
-            if self._why_not(orphan.place, own_files):
+            if self._why_excluded(orphan.place, own_files):
                 return False
             table = TableFiles(located, own_files)
-            if table.knows(orphan.path) or not table.wrote(orphan.path):
+            if table.names(orphan.path) or not table.is_written_here(orphan.path):
                 return False
             locations.require_deletable(orphan.path)
             if not self._unlink(orphan.path):
@@ -228,7 +233,7 @@ class Vacuum:
     def _beside_tables(self, row: Catalog, own_files: MetadataFiles) -> Iterator[Finding]:
         in_use = self._folders_in_use()
         for root in own_files.allowed:
-            if not locations.is_local(root) or self._why_not(root, own_files):
+            if not locations.is_local(root) or self._why_excluded(root, own_files):
                 continue
             for path, age in _empty(os.path.realpath(_path(root)), in_use):
                 if age >= self.age:

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
 
-from catalogs.services.vacuum import DAY, EmptyFolder, Left, Orphan, Vacuum
+from catalogs.services.vacuum import DAY, EmptyFolder, Orphan, Unsearched, Vacuum
 from metalake.errors import MetalakeError
 
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         vacuum, delete = Vacuum(options["days"] * DAY), options["delete"]
         done: list[Orphan | EmptyFolder] = []
         for finding in vacuum.find():
-            if isinstance(finding, Left):
+            if isinstance(finding, Unsearched):
                 self.stdout.write(f"left     {finding.what}: {finding.why}")
             elif delete and (why := _remove(vacuum, finding)):
                 self.stdout.write(f"kept     {_shown(finding)}: {why}")
