@@ -35,13 +35,14 @@ class Statements:
     def __init__(self) -> None:
         self.in_store: dict[Key, bool] = {}
         self.marked = False  # the running test
+        self.preparing = False  # what all tests share: the migrations run on both databases
 
     def watch(self, sender: Any, connection: Any, **more: Any) -> None:
         if self.note not in connection.execute_wrappers:
             connection.execute_wrappers.append(self.note)
 
     def note(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        if issuer := issued_by():
+        if not self.preparing and (issuer := issued_by()):
             key = (issuer, shape(sql))
             self.in_store[key] = self.marked or self.in_store.get(key, False)
         return execute(sql, params, many, context)
@@ -86,6 +87,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     statements.marked = item.get_closest_marker("store") is not None
     return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
+    statements.preparing = fixturedef.scope == "session"
+    try:
+        return (yield)
+    finally:
+        statements.preparing = False
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
