@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +17,9 @@ from providers.stores import RemotePartitions, RemotePointers, RemoteSchemas, Re
 from providers.verbs import VERBS, Verb
 
 ROOT = Path(__file__).parents[2]
-SYSTEMS = ("providers.glue", "providers.hive", "providers.hive_like")
+OF_THE_REGISTRY = {path.rpartition(".")[0] for path in PROVIDERS.values() if path.startswith("providers.")}
+SYSTEMS = (*sorted(OF_THE_REGISTRY), "providers.hive_like")
+BUILT_ON_IT = ("providers.glue.", "providers.hive.")
 INTERFACES = {
     "schemas": RemoteSchemas,
     "tables": RemoteTables,
@@ -74,13 +78,22 @@ def test_a_verb_is_a_member_of_its_store(verb: Verb) -> None:
 
 
 def test_no_other_code_knows_a_system() -> None:
-    """But for the registry, where a provider is one line."""
+    """But for the registry, where a provider is one line; none imports another."""
     for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        if any(lies_in(module, system) for system in SYSTEMS):
-            continue
-        known = [name for name in imports(path) if any(lies_in(name, system) for system in SYSTEMS)]
+        others = [system for system in SYSTEMS if not lies_in(module, system)]
+        if module.startswith(BUILT_ON_IT):
+            others.remove("providers.hive_like")
+        known = [name for name in imports(path) if any(lies_in(name, system) for system in others)]
         assert not known, f"{module} imports {known}"
+
+
+def test_whatever_is_no_system_has_its_place_in_the_contract() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract.get("containers") == ["providers"])
+    placed = {f"providers.{name}" for layer in layers for name in re.split(r"[\s:|()]+", layer) if name}
+    there = {f"providers.{path.stem}" for path in (ROOT / "providers").iterdir() if path.name[0] not in "._"}
+    assert there - placed <= OF_THE_REGISTRY and placed <= there
 
 
 def test_the_general_interface_knows_no_format_of_one_system() -> None:
