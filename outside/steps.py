@@ -62,36 +62,36 @@ def make(intent: Intent) -> None:
     Raises the refusal of a call, Unsettled, TakenOver.
     """
     provider = provider_of(intent)
-    for number, each in enumerate(intent.steps):
-        if each["status"] in (DONE, ADOPTED):
+    for number, call in enumerate(intent.steps):
+        if call["status"] in (DONE, ADOPTED):
             continue
         if not intent.attempts:
             _apply(provider, intent, number)
-        elif _ends_a_move(number, each) and each["status"] in BEGUN:
+        elif _ends_a_move(number, call) and call["status"] in BEGUN:
             _drop_again(provider, intent, number)
         else:
             _recognise(provider, intent, number)
 
 
 def _apply(provider: Provider, intent: Intent, number: int) -> None:
-    each = intent.steps[number]
+    call = intent.steps[number]
     mark(intent, number, DOING)
     point(f"before {number}")
     try:
-        outcome, each["result"] = Outcome.DONE, remote.run(provider, each["verb"], each["arguments"])
+        outcome, call["result"] = Outcome.DONE, remote.run(provider, call["verb"], call["arguments"])
     except OutcomeUnknown as lost:
         mark(intent, number, UNKNOWN)
-        outcome, each["result"] = _read_back(provider, intent, number)
+        outcome, call["result"] = _read_back(provider, intent, number)
         if outcome is Outcome.NOT_DONE:
             raise ProviderUnavailable(f"{lost.message} It was not done; try again.", kind=lost.kind) from lost
-        if outcome is Outcome.OTHERS and not each["may_adopt"]:
+        if outcome is Outcome.OTHERS and not call["may_adopt"]:
             raise AlreadyExists(f"{intent.full_name} already exists.", kind=lost.kind) from lost
     except MetalakeError as refusal:
         outcome = Outcome.NOT_DONE
-        if isinstance(refusal, VERBS[each["verb"]].refusals):  # the first of two tries may have been made
-            outcome, each["result"] = _look_after_refusal(provider, each, intent)
-        if outcome is Outcome.NOT_DONE or (outcome is Outcome.OTHERS and not each["may_adopt"]):
-            each["result"] = None
+        if isinstance(refusal, VERBS[call["verb"]].refusals):  # the first of two tries may have been made
+            outcome, call["result"] = _look_after_refusal(provider, call, intent)
+        if outcome is Outcome.NOT_DONE or (outcome is Outcome.OTHERS and not call["may_adopt"]):
+            call["result"] = None
             mark(intent, number, PLANNED)  # the call certainly did nothing
             raise
     point(f"after {number}")
@@ -99,14 +99,14 @@ def _apply(provider: Provider, intent: Intent, number: int) -> None:
     point(f"marked {number}")
 
 
-def _look_after_refusal(provider: Provider, each: dict[str, Any], intent: Intent) -> tuple[Outcome, Any]:
+def _look_after_refusal(provider: Provider, call: dict[str, Any], intent: Intent) -> tuple[Outcome, Any]:
     """Whether a refused call was made all the same; if that can never be read back, the refusal is believed."""
     try:
-        return _look(provider, each, intent)
+        return _look(provider, call, intent)
     except Undecidable:
         return Outcome.NOT_DONE, None
     except Unsettled:
-        if VERBS[each["verb"]].leaves_nothing:
+        if VERBS[call["verb"]].leaves_nothing:
             return Outcome.NOT_DONE, None
         raise
 
@@ -118,36 +118,36 @@ def _read_back(provider: Provider, intent: Intent, number: int) -> tuple[Outcome
     A call that cannot be undone gets time to arrive; after that Unsettled is raised, and never "not done": a caller who
     believed that might remove what the call needs.
     """
-    each = intent.steps[number]
+    call = intent.steps[number]
     deadline, pause = time.monotonic() + READ_BACK, 0.2
     while True:
         is_late = time.monotonic() + pause > deadline
         try:
-            outcome, there = _look(provider, each, intent)
+            outcome, there = _look(provider, call, intent)
         except Unsettled:
             if is_late:
                 raise
         else:
-            if outcome is not Outcome.NOT_DONE or VERBS[each["verb"]].undone_by:
+            if outcome is not Outcome.NOT_DONE or VERBS[call["verb"]].undone_by:
                 return outcome, there
             if is_late:
-                raise Unsettled(f"{provider.label} did not say what became of {each['verb']}.")
+                raise Unsettled(f"{provider.label} did not say what became of {call['verb']}.")
         time.sleep(pause)
         pause *= 2
 
 
-def _ends_a_move(number: int, each: dict[str, Any]) -> bool:
+def _ends_a_move(number: int, call: dict[str, Any]) -> bool:
     """Whether a call is the drop after a copy: once begun it may arrive at any time, so the copy is not undone."""
-    return number > 0 and VERBS[each["verb"]].may_repeat
+    return number > 0 and VERBS[call["verb"]].may_repeat
 
 
 def _drop_again(provider: Provider, intent: Intent, number: int) -> None:
     """Make a drop again, which is safe, since it names the identity of the object."""
-    each = intent.steps[number]
+    call = intent.steps[number]
     mark(intent, number, DOING)
     point(f"before {number} again")
     try:
-        remote.run(provider, each["verb"], each["arguments"])
+        remote.run(provider, call["verb"], call["arguments"])
     except NotFound:
         pass
     except (ProviderUnavailable, OutcomeUnknown) as failure:
@@ -165,9 +165,9 @@ def _recognise(provider: Provider, intent: Intent, number: int) -> None:
     point(f"recognised {number}")
 
 
-def _look(provider: Provider, each: dict[str, Any], intent: Intent) -> tuple[Outcome, Any]:
+def _look(provider: Provider, call: dict[str, Any], intent: Intent) -> tuple[Outcome, Any]:
     try:
-        return outcomes.outcome_of(provider, each["verb"], each["arguments"], str(intent.pk))
+        return outcomes.outcome_of(provider, call["verb"], call["arguments"], str(intent.pk))
     except CannotTell as never:
         raise Undecidable(str(never)) from never
     except MetalakeError as failure:  # a missing object raises none of these: it is an outcome
@@ -177,13 +177,13 @@ def _look(provider: Provider, each: dict[str, Any], intent: Intent) -> tuple[Out
 def take_back(intent: Intent) -> None:
     """Undo the calls that were begun, innermost first; objects in use are LEFT. Raises TakenOver, Unsettled."""
     for number in reversed(range(len(intent.steps))):
-        each = intent.steps[number]
-        if each["status"] not in BEGUN and not each["late"]:
+        call = intent.steps[number]
+        if call["status"] not in BEGUN and not call["late"]:
             continue
-        each["late"] |= each["status"] in (DOING, UNKNOWN)
+        call["late"] |= call["status"] in (DOING, UNKNOWN)
         point(f"undoing {number}")
         try:
-            is_gone = outcomes.undo(provider_of(intent), each, str(intent.pk))
+            is_gone = outcomes.undo(provider_of(intent), call, str(intent.pk))
         except CannotTell as never:
             raise Undecidable(str(never)) from never
         except MetalakeError as failure:
@@ -194,12 +194,12 @@ def take_back(intent: Intent) -> None:
 
 def may_still_arrive(intent: Intent) -> bool:
     """Whether a call that cannot be undone may still arrive."""
-    lost = [each for each in intent.steps if each["late"] or each["status"] in (DOING, UNKNOWN)]
-    return any(not VERBS[each["verb"]].undone_by for each in lost)
+    lost = [call for call in intent.steps if call["late"] or call["status"] in (DOING, UNKNOWN)]
+    return any(not VERBS[call["verb"]].undone_by for call in lost)
 
 
 def is_begun(intent: Intent) -> bool:
-    return any(each["status"] != PLANNED for each in intent.steps)
+    return any(call["status"] != PLANNED for call in intent.steps)
 
 
 def provider_of(intent: Intent) -> Provider:

@@ -123,6 +123,10 @@ def require_shown(table: Located, provider: Provider, mirrored: Mirror, iceberg:
 
 
 def alter(actor: Actor, table: Located, updates: Sequence[Any]) -> None:
+    """Alter a table by an intent, from its definition as of now; updates that change nothing make no intent.
+
+    Raises Forbidden for a new place that the actor may not choose.
+    """
     recheck(actor, table, operations.ALTER_TABLE)
     provider = provider_at(table)
 

@@ -60,7 +60,10 @@ class Level:
 
 @dataclass(frozen=True)
 class Description:
-    """One object with masked secrets; `notice` says why a part of it is missing."""
+    """One object with masked secrets; `facts` are labelled values, `notice` says why a part of it is missing.
+
+    With `is_path`, the actor may know only its name, as the way to an object below.
+    """
 
     comment: str = ""
     owner: str = ""

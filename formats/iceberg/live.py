@@ -22,6 +22,7 @@ def live_files(
     lies_there, seen = _lies_in(place), set[str]()
 
     def read(location: str, paths: Callable[[bytes], Iterator[str]]) -> Iterator[str]:
+        """The paths in a manifest or a list of manifests; none if it was read before."""
         if location in seen:
             return
         seen.add(location)

@@ -101,10 +101,11 @@ def _iceberg_primitive(native: str, where: str, version: int) -> str:
 
 
 def _iceberg_name(native: str) -> str | None:
+    """The Iceberg spelling of a native primitive type; None if Iceberg has no such type."""
     if native in ICEBERG_NAMES:
         return ICEBERG_NAMES[native]
     primitive = parse_primitive(native)
-    assert primitive is not None, "a read type is a known one"
+    assert primitive is not None, "a native type was parsed, so it is a known one"
     match primitive:
         case ("decimal", (precision, scale)):
             return f"decimal({precision}, {scale})"

@@ -69,6 +69,7 @@ def _geospatial(name: str, reference_system: str, algorithm: str | None) -> Prim
 
 
 def _check_numbers(name: str, first: int, second: int = 0) -> None:
+    """Raise ValueError for a precision, scale or length out of range; `second` is the scale of a decimal."""
     if name == "decimal":
         if not 1 <= first <= MAX_DECIMAL_PRECISION:
             raise ValueError(f"the precision of a decimal is between 1 and {MAX_DECIMAL_PRECISION}, not {first}")

@@ -121,12 +121,12 @@ def _glue_column(column: HiveColumn) -> Json:
 
 def database_definition(database: Mapping[str, Any]) -> Json:
     """`comment`, `location` and `parameters` of a database, and Glue's other fields under `rest`."""
-    read = {"Name", "CreateTime", "CatalogId", "Description", "LocationUri", "Parameters"}
+    elsewhere = {"Name", "CreateTime", "CatalogId", "Description", "LocationUri", "Parameters"}
     return {
         "comment": database.get("Description"),
         "location": database.get("LocationUri"),
         "parameters": dict(database.get("Parameters") or {}),
-        "rest": {name: _json(value) for name, value in database.items() if name not in read},
+        "rest": {name: _json(value) for name, value in database.items() if name not in elsewhere},
     }
 
 

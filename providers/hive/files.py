@@ -53,7 +53,7 @@ class TableFiles:
         try:
             return storage.is_empty(self.catalog.io, self.catalog.pointers.files(place).allowed_place(place))
         except NotFound:
-            return False  # it is not a folder
+            return False  # a file has this path
         except MetalakeError:
             return None
 

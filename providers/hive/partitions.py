@@ -51,14 +51,14 @@ class HivePartitions(HiveLikePartitions):
                 return read_partition(metastore, there, name)
 
     def drop(self, schema: Levels, table: str, partition: str, by_owner: bool = False) -> dict[str, str] | None:
+        files, with_files, why = TableFiles(self.provider), False, None
         with self.provider.metastore() as metastore:
             there, keys = read_partitioned(metastore, schema[0], table)
-            values, why = partition_values(keys, partition), None
-            files = TableFiles(self.provider)
-            if with_files := files.has_files(there):
+            values = partition_values(keys, partition)
+            if files.has_files(there):
                 place = read_partition(metastore, there, partition).definition["location"]
                 why = files.why_files_stay(files.folders(), there, [Place(place)] if place else [], by_owner)
-            with_files = with_files and why is None
+                with_files = why is None
             metastore.call("drop_partition", schema[0], table, values, with_files, about=About(PARTITION, partition))
         return files_left(why)
 
