@@ -17,7 +17,7 @@ LEAD = 2.0  # seconds
 
 @dataclass
 class Load:
-    """The same GET over and over; `run` returns requests per second and each one's milliseconds."""
+    """The same GET over and over; `run` returns requests per second, `latencies` are the milliseconds of each."""
 
     url: str
     authorization: str = ""
@@ -29,7 +29,7 @@ class Load:
         self.latencies = []
         stop = time.perf_counter() + seconds
         failures: list[str] = []
-        threads = [threading.Thread(target=self._one, args=(stop, failures)) for _ in range(self.connections)]
+        threads = [threading.Thread(target=self._ask, args=(stop, failures)) for _ in range(self.connections)]
         started = time.perf_counter()
         for thread in threads:
             thread.start()
@@ -38,17 +38,18 @@ class Load:
         assert not failures, failures[0]
         return len(self.latencies) / (time.perf_counter() - started)
 
-    def _one(self, stop: float, failures: list[str]) -> None:
-        asked, mine = _request(self.url, self.authorization), []
+    def _ask(self, stop: float, failures: list[str]) -> None:
+        """Send the request on one connection until the moment `stop` or the first failure."""
+        request, latencies = _request(self.url, self.authorization), []
         with _connect(self.url) as connection:
             while (started := time.perf_counter()) < stop:
-                connection.sendall(asked)
+                connection.sendall(request)
                 status, _ = _read_answer(connection)
                 if status != 200:
                     failures.append(f"{self.url} answered {status}")
                     return
-                mine.append((time.perf_counter() - started) * 1000)
-        self.latencies += mine
+                latencies.append((time.perf_counter() - started) * 1000)
+        self.latencies += latencies
 
 
 @dataclass
@@ -71,28 +72,29 @@ class Crowd:
         with ThreadPoolExecutor(users) as pool:
             started = time.perf_counter() + LEAD
             due = [started + arrival for arrival in arrivals]
-            asked = [pool.submit(self._one, self.authorizations[n], due[n::users]) for n in range(users)]
-            return [time_ for user in asked for time_ in user.result()]
+            futures = [pool.submit(self._ask, self.authorizations[n], due[n::users]) for n in range(users)]
+            return [latency for future in futures for latency in future.result()]
 
-    def _one(self, authorization: str, due: Sequence[float]) -> list[float]:
-        asked, times = _request(self.url, authorization), []
+    def _ask(self, authorization: str, due: Sequence[float]) -> list[float]:
+        """Send one user's requests at their moments; returns the milliseconds from each moment to its answer."""
+        request, latencies = _request(self.url, authorization), []
         connection = _connect(self.url)
         try:
-            connection.sendall(asked)
+            connection.sendall(request)
             _, ends = _read_answer(connection)
             for moment in due:
                 time.sleep(max(0.0, moment - time.perf_counter()))
                 if ends:  # the server closes, so connect anew, which counts in the next answer's time
                     connection.close()
                     connection = _connect(self.url)
-                connection.sendall(asked)
+                connection.sendall(request)
                 status, ends = _read_answer(connection)
                 assert status in self.expected, f"{self.url} answered {status}"
                 self.answered[status] += 1
-                times.append((time.perf_counter() - moment) * 1000)
+                latencies.append((time.perf_counter() - moment) * 1000)
         finally:
             connection.close()
-        return times
+        return latencies
 
 
 def _request(url: str, authorization: str) -> bytes:

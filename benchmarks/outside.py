@@ -104,7 +104,7 @@ class GlueProcess:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The properties of a catalog on it."""
+        """The properties of a catalog whose provider reaches this stand-in."""
         glue = self.glue
         return {
             "aws-region": glue.region,

@@ -170,14 +170,15 @@ class SlowClients:
 
     async def _all(self) -> None:
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
-        clients = [self._one(b"", pause=None) for _ in range(SILENT)]
-        clients += [self._one(self._head if n % 2 else self._posted, pause=1.0) for n in range(SLOW)]
+        clients = [self._client(b"", pause=None) for _ in range(SILENT)]
+        clients += [self._client(self._head if n % 2 else self._posted, pause=1.0) for n in range(SLOW)]
         tasks = [asyncio.create_task(client) for client in clients]
         await self._over.wait()
         for client in tasks:
             client.cancel()
 
-    async def _one(self, first: bytes, pause: float | None) -> None:
+    async def _client(self, first: bytes, pause: float | None) -> None:
+        """Hold a connection open, sending nothing or a byte at each pause; reconnect when it ends."""
         while True:
             with suppress(OSError):
                 reader, writer = await asyncio.open_connection(self._host, self._port)
