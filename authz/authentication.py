@@ -28,12 +28,12 @@ class Authentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[Actor, None] | None:
         """Raises what identity.authenticate does."""
-        metalake = request.parser_context["kwargs"].get("metalake")
-        name = decode(metalake) if metalake else None
+        encoded = request.parser_context["kwargs"].get("metalake")
+        metalake = decode(encoded) if encoded else None
         actor = self.actor(identity.credential_in(request.META.get("HTTP_AUTHORIZATION")))
         if actor is None:
             return None
-        return identity.with_active_roles(actor, request.META.get("HTTP_X_GRAVITINO_ACTIVE_ROLES"), name), None
+        return identity.with_active_roles(actor, request.META.get("HTTP_X_GRAVITINO_ACTIVE_ROLES"), metalake), None
 
     def authenticate_header(self, request: Any) -> str:
         return CHALLENGE
@@ -57,7 +57,7 @@ class SimpleAuthentication(Authentication):
     """A name that is accepted without proof, on loopback."""
 
     def actor(self, credential: Credential) -> Actor | None:
-        return identity.by_believing(credential)
+        return identity.by_simple(credential)
 
 
 class BasicAuthentication(Authentication):

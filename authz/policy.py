@@ -132,18 +132,18 @@ def refusal(name: str, operation: Operation, lineage: Lineage) -> Forbidden:
 
 def unseen(actor: Actor, lineage: Lineage) -> NotFound:
     """The error for a hidden object: a missing one, of the first container on its path that the actor does not see."""
-    for above in _ways(lineage):
+    for above in _containers_above(lineage):
         if not sees(actor, above):
             return missing(above.nodes[-1].kind, above.full_name)
     return missing(lineage.nodes[-1].kind, lineage.full_name)
 
 
-def _ways(lineage: Lineage) -> Iterator[_Above]:
+def _containers_above(lineage: Lineage) -> Iterator[_Ancestor]:
     """The containers above an object, outermost first: the metalake, the catalog, the schema with all its levels."""
     nodes, names = lineage.nodes, lineage.full_name
     for depth in range(1, len(nodes)):
         if nodes[depth - 1].kind != nodes[depth].kind:
-            yield _Above(nodes[:depth], [nodes[0].name] if depth == 1 else names[: min(depth, 3) - 1])
+            yield _Ancestor(nodes[:depth], [nodes[0].name] if depth == 1 else names[: min(depth, 3) - 1])
 
 
 def require_member(actor: Actor, lineage: Lineage) -> None:
@@ -213,7 +213,9 @@ def describe(lineage: Lineage) -> str:
     return f"{lineage.nodes[-1].kind} {'.'.join(lineage.full_name)}"
 
 
-class _Above(NamedTuple):
+class _Ancestor(NamedTuple):
+    """A lineage cut off at one of the objects above its own."""
+
     nodes: Sequence[Node]
     full_name: Sequence[str]
 
@@ -335,11 +337,11 @@ def _steps_to_granted(actor: Actor, lineage: Lineage) -> set[int]:
 def require_no_escape(actor: Actor, target: Lineage, home: Lineage) -> None:
     """Raise Forbidden if a move to `home` would shed a DENY of a former parent that the actor may not lift."""
     home_ids = {node.id for node in home.nodes}
-    left = [node.id for node in target.nodes[:-1] if node.id not in home_ids]
-    denied = Grant.objects.filter(unended(actor.moment), content_object__in=left, effect=Effect.DENY.value)
+    former_parents = [node.id for node in target.nodes[:-1] if node.id not in home_ids]
+    denied = Grant.objects.filter(unended(actor.moment), content_object__in=former_parents, effect=Effect.DENY.value)
     for securable_id in denied.values_list("content_object_id", flat=True).distinct():
-        depth = next(place for place, node in enumerate(target.nodes) if node.id == securable_id)
-        if not may_grant(actor, _Above(target.nodes[:depth], target.full_name)):
+        depth = next(depth for depth, node in enumerate(target.nodes) if node.id == securable_id)
+        if not may_grant(actor, _Ancestor(target.nodes[:depth], target.full_name)):
             raise Forbidden(
                 f"Moving {describe(target)} would shed a DENY that {actor.name} may not lift.", kind="table"
             )

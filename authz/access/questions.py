@@ -81,23 +81,24 @@ def what_is_reached(
     if whom.sort == "user":
         about = subject(actor, state, target, whom.name)
         if about.id == NOBODY and whom.name != actor.name:
-            raise _nobody(whom)
+            raise _missing(whom)
     else:
         require_reader(actor, state, target)
-        about = _alone(state, whom, state.policy_on())
+        about = _group_or_role(state, whom, state.policy_on())
     return reach.reach(state, about, target, privilege, after)
 
 
-def _alone(state: State, whom: Whom, snapshot: Snapshot) -> Actor:
+def _group_or_role(state: State, whom: Whom, snapshot: Snapshot) -> Actor:
+    """A member with just the rights of this group or role. Raises NotFound if there is none of that name."""
     names = state.groups() if whom.sort == "group" else state.roles()
     id = next((id for id, name in names.items() if name == whom.name), None)
     if id is None:
-        raise _nobody(whom)
+        raise _missing(whom)
     make = reach.group_alone if whom.sort == "group" else reach.role_alone
     return make(id, whom.name, snapshot, state.at)
 
 
-def _nobody(whom: Whom) -> NotFound:
+def _missing(whom: Whom) -> NotFound:
     return NotFound(f"{whom.sort.capitalize()} {whom.name} does not exist.", kind=whom.sort)
 
 

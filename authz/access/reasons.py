@@ -34,7 +34,7 @@ class What(Enum):
 
 
 class Piece(NamedTuple):
-    """`of` is a privilege for ALLOW and NO_DENY, and one of LEVELS for OWN."""
+    """A piece that rights consist of. `of` is a privilege for ALLOW and NO_DENY, and one of LEVELS for OWN."""
 
     what: What
     of: str = ""

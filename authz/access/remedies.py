@@ -61,6 +61,7 @@ class Remedies:
         return tuple(step for piece in pieces for step in self._made[piece])
 
     def _steps(self, piece: Piece) -> list[Step]:
+        """The changes that add one missing piece to the subject's rights; several if several DENYs are to be lifted."""
         match piece.what:
             case What.MEMBER:
                 return [self._join()]

@@ -116,8 +116,8 @@ def _is_past(moment: datetime | str | None) -> bool:
     return moment <= timezone.now()
 
 
-def by_believing(credential: Credential) -> Actor | None:
-    """The actor of the name in the header, which need not have an account; no account is made here."""
+def by_simple(credential: Credential) -> Actor | None:
+    """The actor of the name in the header, accepted without proof; it need not have an account, and gets none here."""
     if "simple" not in settings.METALAKE_AUTHENTICATORS:
         return None
     name = _basic(credential.text)[0] if credential.scheme == "basic" else ANONYMOUS
@@ -136,20 +136,20 @@ def by_password(credential: Credential) -> Actor | None:
     if credential.scheme != "basic" or "basic" not in settings.METALAKE_AUTHENTICATORS:
         return None
     name, password = _basic(credential.text)
-    user_id, username, stored, is_active, epoch, stamp = _account(name)
-    verify(name, password, stored if is_active else None)
-    return _actor(user_id, username, snapshot.at(epoch, stamp))
+    account = _account(name)
+    verify(name, password, account.password if account.is_active else None)
+    return _actor(account.user_id, account.username or name, snapshot.at(account.epoch, account.stamp))
 
 
 # In this order: a bearer token without our prefix is an issuer's, and `simple` accepts names without passwords.
-WAYS: tuple[Way, ...] = (by_issuer, by_token, by_believing, by_password)
+WAYS: tuple[Way, ...] = (by_issuer, by_token, by_simple, by_password)
 
 
 def _by_name(name: str) -> Actor:
-    user_id, username, _, is_active, epoch, stamp = _account(name)
-    if user_id is not None and not is_active:
+    account = _account(name)
+    if account.user_id is not None and not account.is_active:
         raise Unauthenticated(f"The account {name} is disabled.")
-    return _actor(user_id, username or name, snapshot.at(epoch, stamp))
+    return _actor(account.user_id, account.username or name, snapshot.at(account.epoch, account.stamp))
 
 
 def with_active_roles(actor: Actor, active_roles: str | None, metalake: str | None) -> Actor:
@@ -195,14 +195,25 @@ def _roles_called(names: list[str], metalake: str) -> list[tuple]:
     return list(rows.values_list("pk", "asked__pk", "asked__name"))
 
 
-def _account(name: str) -> tuple:
+class _Account(NamedTuple):
+    """An account, all None if there is none of that name, with the present policy epoch and its stamp."""
+
+    user_id: int | None
+    username: str | None
+    password: str | None
+    is_active: bool | None
+    epoch: int
+    stamp: str
+
+
+def _account(name: str) -> _Account:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT u.id, u.username, u.password, u.is_active, e.value, e.stamp FROM authz_policyepoch e "
             "LEFT JOIN authz_user u ON u.username = %s WHERE e.id = 1",
             [name],
         )
-        return cursor.fetchone()
+        return _Account(*cursor.fetchone())
 
 
 def _actor(user_id: int | None, name: str, policy: snapshot.Snapshot) -> Actor:

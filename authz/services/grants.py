@@ -77,28 +77,30 @@ def allow_each(
     actor: Actor, metalake: str, privilege: Privilege, role_ids: Collection[int], object_ids: Collection[int]
 ) -> None:
     """Allow each role a privilege on each object of the metalake, all or none. Raises as grant_privileges does."""
-    _each(actor, metalake, "privileges.granted", _give, privilege, role_ids, object_ids)
+    _change_each(actor, metalake, "privileges.granted", _give, privilege, role_ids, object_ids)
 
 
 def take_each(
     actor: Actor, metalake: str, privilege: Privilege, role_ids: Collection[int], object_ids: Collection[int]
 ) -> None:
     """Revoke that ALLOW from each role that has it; a DENY stays. Raises as revoke_privileges does."""
-    _each(actor, metalake, "privileges.revoked", _take, privilege, role_ids, object_ids)
+    _change_each(actor, metalake, "privileges.revoked", _take, privilege, role_ids, object_ids)
 
 
 Made = tuple[Entries, publishing.Changes]
 
 
-def _each(
+def _change_each(
     actor: Actor,
     metalake: str,
-    name: str,
+    event_name: str,
     make: Callable[[Actor, Role, Located, Entries], Made],
     privilege: Privilege,
     role_ids: Collection[int],
     object_ids: Collection[int],
 ) -> None:
+    """Give each role an ALLOW on each object, or take it, as `make` does: all of them or none."""
+
     def act(actor: Actor, top: Located) -> None:
         on = by_ids(object_ids)
         rows = Role.objects.filter(parent_id=top.id, pk__in=role_ids).order_by("pk")
@@ -109,7 +111,7 @@ def _each(
             require_give(actor, target, wanted)
             entries.check_families([(target, wanted)])
             for row in rows:
-                _record(actor, target, row, name, *make(actor, row, target, wanted))
+                _record(actor, target, row, event_name, *make(actor, row, target, wanted))
 
     change(actor, metalake, act, kind="object", on=lambda: object_ids)
 
@@ -220,11 +222,13 @@ def _shown(actor: Actor, top: Located, row: Role, granted: list[GrantedOn]) -> R
     return RoleRecord(row.name, None, granted)
 
 
-def _record(actor: Actor, target: Located, row: Role, name: str, changed: Entries, changes: publishing.Changes) -> None:
+def _record(
+    actor: Actor, target: Located, row: Role, event_name: str, changed: Entries, changes: publishing.Changes
+) -> None:
     if changed:
         details = {"role": row.name, "privileges": entries.spelled(changed)}
         publish_events(
-            event(actor, target.top, name, target.kind, target.id, target.full_name, facts=changes, **details)
+            event(actor, target.top, event_name, target.kind, target.id, target.full_name, facts=changes, **details)
         )
 
 

@@ -91,7 +91,8 @@ def add_user(actor: Actor, metalake: str, name: str, external_id: str | None = N
 def remove_user(actor: Actor, metalake: str, name: str) -> bool:
     """Remove a member; False if there is none. What they own goes to the metalake's owner, who cannot be removed.
 
-    Roles and groups that carry a DENY to the user stay, in case they are added again (services.links).
+    Roles and groups that carry a DENY to the user stay linked to them, in case they are added again (see
+    authz.services.links).
     """
 
     def act(actor: Actor, top: Located) -> bool:

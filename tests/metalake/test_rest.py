@@ -121,7 +121,7 @@ def test_a_refusal_of_the_framework_has_the_shape_of_the_wire(refusal: Exception
 
 def test_both_wires_name_callers_by_the_same_ways_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    ways = ("by_issuer", "by_token", "by_believing", "by_password")
+    ways = ("by_issuer", "by_token", "by_simple", "by_password")
     assert [way.__name__ for way in identity.WAYS] == list(ways)
     for name in ways:
         monkeypatch.setattr(identity, name, lambda credential, name=name: asked.append(name))
