@@ -210,9 +210,10 @@ def supported(world: model.World, question: Question) -> bool:
     return question.obj is not None and world.kind(question.obj) != "role"
 
 
-def batches(count: int) -> Iterator[tuple[int, Stored]]:
+def batches(count: int, every: int = 1) -> Iterator[tuple[int, Stored]]:
+    """The first seed and the worlds of each batch; to store them takes longer than most of what is asked of them."""
     for first in range(0, count, BATCH):
-        yield first, Stored([random_world(seed) for seed in range(first, min(first + BATCH, count))])
+        yield first, Stored([random_world(seed) for seed in range(first, min(first + BATCH, count), every)])
         clear()
 
 
