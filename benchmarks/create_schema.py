@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from functools import partial
 
@@ -23,11 +24,10 @@ def main(arguments: list[str]) -> None:
     from metalake.models import Outbox
 
     owner = first_catalog()
-    made = [0]
+    numbers = itertools.count(1)
 
     def create(depth: int) -> None:
-        made[0] += 1
-        path = ":".join([f"top{made[0]}", *(f"level{n}" for n in range(1, depth))])
+        path = ":".join([f"top{next(numbers)}", *(f"level{n}" for n in range(1, depth))])
         schemas.create_schema(owner, Address(metalake=METALAKE, catalog=CATALOG, schema=path), None, {})
 
     for depth in DEPTHS:
