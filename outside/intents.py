@@ -229,7 +229,8 @@ def _publish(actor: Actor, intent: Intent) -> None:
 
     def act(actor: Actor) -> None:
         mine = leases.mine(intent).select_for_update().filter(state=Intent.State.OPEN)
-        if not mine.values_list("pk", flat=True):
+        locked = list(mine.values_list("pk", flat=True))
+        if not locked:
             raise TakenOver
         steps.point("publishing")
         intent.reservations.all().delete()  # the rows published below replace the reservations

@@ -189,9 +189,9 @@ class Vacuum:
     def _remove_file(self, orphan: Orphan) -> bool:
         """Delete the file in a transaction that locks its table; False if it is no orphan any more."""
         with transaction.atomic():
-            rows = Table.objects.select_for_update().filter(pk=orphan.table_id).values_list("metadata_location")
+            locked = list(Table.objects.select_for_update().filter(pk=orphan.table_id).values_list("metadata_location"))
             claimed = LocationClaim.objects.filter(securable_id=orphan.table_id, location=orphan.place)
-            if not list(rows) or not claimed.exists():
+            if not locked or not claimed.exists():
                 return False
             located = by_id(orphan.table_id)
             assert located is not None
