@@ -89,6 +89,7 @@ def _store(actor: Actor, difference: Difference, newest: int) -> str:
 
 
 def _step_data(step: Step) -> dict[str, Any]:
+    """The step as JSON, which `read_steps` reads back."""
     holders = {"assign": step.assign, "unassign": step.unassign}
     return {
         "role": step.role_id,
@@ -101,9 +102,9 @@ def _step_data(step: Step) -> dict[str, Any]:
 
 def _entries_data(on: dict[int, Entries]) -> list[list[Any]]:
     return [
-        [id, p.value, given.effect.value, *(moment and moment.isoformat() for moment in given[1:])]
+        [id, privilege.value, given.effect.value, *(moment and moment.isoformat() for moment in given[1:])]
         for id, entries in on.items()
-        for p, given in entries.items()
+        for privilege, given in entries.items()
     ]
 
 
@@ -140,7 +141,7 @@ def _moves(difference: Difference) -> list[blast.Move]:
         standing = difference.standing.get(step.role_id or 0, {})
         for id in step.give.keys() | step.take.keys():
             gone = step.take.get(id, {})
-            left = {p: given for p, given in standing.get(id, {}).items() if p not in gone}
-            on[id] = left | step.give.get(id, {})
+            staying = {privilege: given for privilege, given in standing.get(id, {}).items() if privilege not in gone}
+            on[id] = staying | step.give.get(id, {})
         moves.append(blast.Move(step.role_id, on, step.assign, step.unassign))
     return moves
