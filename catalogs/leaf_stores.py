@@ -25,11 +25,11 @@ class LeafListing(NamedTuple):
 
 @dataclass(frozen=True)
 class LeafDescription:
-    """An object for people; `facts` are labelled values, `columns` have name, type, required and doc."""
+    """An object for people; `details` are labelled values, `columns` have name, type, required and doc."""
 
     comment: str
     properties: dict[str, str]
-    facts: tuple[tuple[str, str], ...] = ()
+    details: tuple[tuple[str, str], ...] = ()
     columns: tuple[dict[str, Any], ...] = ()
 
 

@@ -48,7 +48,7 @@ from providers.answers import Levels, Remote
 from providers.base import Provider
 from providers.metadata_files import MetadataFiles
 
-FACTS = (("Kind", "table-type"), ("Format", "format"), ("Location", "location"))  # shown beside all properties
+DETAILS = (("Kind", "table-type"), ("Format", "format"), ("Location", "location"))  # shown beside all properties
 
 
 class OutsideCatalogs(CatalogStore):
@@ -194,7 +194,7 @@ class OutsideTables(TableStore):
         return LeafDescription(
             comment=parts["comment"] or "",
             properties=properties,
-            facts=tuple((label, properties[key]) for label, key in FACTS if key in properties),
+            details=tuple((label, properties[key]) for label, key in DETAILS if key in properties),
             columns=tuple(_described_column(column) for column in parts["columns"]),
         )
 

@@ -61,7 +61,7 @@ class ManagedTables(TableStore):
         return LeafDescription(
             comment=properties.pop("comment", ""),
             properties=properties,
-            facts=(
+            details=(
                 ("Format", f"Iceberg v{metadata.get('format-version')}"),
                 ("Location", metadata.get("location", "")),
             ),

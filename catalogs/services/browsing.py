@@ -60,7 +60,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Description:
-    """One object with masked secrets; `facts` are labelled values, `notice` says why a part of it is missing.
+    """One object with masked secrets; `details` are labelled values, `notice` says why a part of it is missing.
 
     With `is_path`, the actor may know only its name, as the way to an object below.
     """
@@ -69,7 +69,7 @@ class Description:
     owner: str = ""
     owner_is_group: bool = False
     properties: dict[str, str] = field(default_factory=dict)
-    facts: tuple[tuple[str, str], ...] = ()
+    details: tuple[tuple[str, str], ...] = ()
     columns: tuple[dict[str, Any], ...] = ()
     creator: str = ""
     create_time: datetime | None = None
@@ -166,13 +166,13 @@ def describe(actor: Actor, target: Located) -> Description:
         return _describe_schema(actor, target)
     if target.kind not in CONTAINERS:
         return _describe_leaf(actor, target)
-    facts = _FACTS[Kind(target.kind)](actor, target)
+    details = _DETAILS[Kind(target.kind)](actor, target)
     row = _row(target)
-    return _described(row, row.comment or "", row.properties, facts)
+    return _described(row, row.comment or "", row.properties, details)
 
 
 def _described(
-    row: Securable, comment: str, properties: dict[str, str], facts: Iterable[tuple[str, str]], **more: Any
+    row: Securable, comment: str, properties: dict[str, str], details: Iterable[tuple[str, str]], **more: Any
 ) -> Description:
     owner = row.owner_user or row.owner_group
     return Description(
@@ -180,7 +180,7 @@ def _described(
         owner=str(owner),
         owner_is_group=row.owner_user_id is None,
         properties=dict(sorted(secrets.mask(properties).items())),
-        facts=tuple(secrets.mask(dict(facts)).items()),
+        details=tuple(secrets.mask(dict(details)).items()),
         creator=row.creator,
         create_time=row.create_time,
         last_modifier=row.last_modifier or "",
@@ -189,27 +189,27 @@ def _described(
     )
 
 
-def _metalake_facts(actor: Actor, target: Located) -> tuple[tuple[str, str], ...]:
+def _metalake_details(actor: Actor, target: Located) -> tuple[tuple[str, str], ...]:
     return _in_use(load_metalake(actor, target.metalake.name))
 
 
-def _catalog_facts(actor: Actor, target: Located) -> tuple[tuple[str, str], ...]:
+def _catalog_details(actor: Actor, target: Located) -> tuple[tuple[str, str], ...]:
     row = load_catalog(actor, target.metalake.name, target.catalog.name)
     nested = "allowed" if row.nested else "not in this catalog"
     return (("Type", row.type), ("Provider", row.provider), ("Schemas inside schemas", nested), *_in_use(row))
 
 
-_FACTS = {Kind.METALAKE: _metalake_facts, Kind.CATALOG: _catalog_facts}
+_DETAILS = {Kind.METALAKE: _metalake_details, Kind.CATALOG: _catalog_details}
 
 
 def _describe_schema(actor: Actor, target: Located) -> Description:
     """The description of a schema by its store or, if its system does not answer, from the row alone."""
-    facts = (("Full name", target.path.logical()),)
+    details = (("Full name", target.path.logical()),)
     try:
         row = load_schema(actor, _ident(target)).row
     except ProviderUnavailable as failure:
-        return _described(_row(target), "", {}, facts, notice=f"Its details cannot be read now. {failure.message}")
-    return _described(row, row.comment or "", row.properties, facts)
+        return _described(_row(target), "", {}, details, notice=f"Its details cannot be read now. {failure.message}")
+    return _described(row, row.comment or "", row.properties, details)
 
 
 def _in_use(row: Metalake | Catalog) -> tuple[tuple[str, str], ...]:
@@ -222,7 +222,7 @@ def _describe_leaf(actor: Actor, target: Located) -> Description:
         leaf, shown = describe_leaf(actor, _ident(target))
     except (ProviderUnavailable, Unsupported) as failure:
         return _described(_row(target), "", {}, (), notice=f"Its metadata cannot be read now. {failure.message}")
-    return _described(_row(leaf), shown.comment, shown.properties, shown.facts, columns=shown.columns)
+    return _described(_row(leaf), shown.comment, shown.properties, shown.details, columns=shown.columns)
 
 
 def _row(target: Located) -> Securable:

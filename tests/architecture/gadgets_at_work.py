@@ -106,7 +106,7 @@ def on_the_shelf(olga: Any, mia: Any, shelf: Path) -> None:
     assert names(olga, "shelf") == ["anvil"]
     (shelf / "A" / "bell").write_text("two")
     found, described = describe_leaf(olga, at("shelf", "bell"))
-    assert described.facts == (("Wheels", "two"),) and found.full_name == ["shelf", "A", "bell"], "not listed yet"
+    assert described.details == (("Wheels", "two"),) and found.full_name == ["shelf", "A", "bell"], "not listed yet"
     assert refusal(describe_leaf, mia(), at("shelf", "bell")) == (404, "NoSuchCatalogException")
     grants.grant_privileges(olga, "acme", "r", Kind.CATALOG, "shelf", READS)
     grants.grant_privileges(olga, "acme", "r", Kind("gadget"), "shelf.A.bell", [("read_gadget", "allow")])
@@ -144,7 +144,7 @@ def on_the_wire(olga: Any) -> None:
     listed = Client().get(path.format("shelf"), **basic).json()
     assert listed == {"code": 0, "identifiers": [{"namespace": ["acme", "shelf", "A"], "name": "bell"}]}, listed
     loaded = Client().get(path.format("lake") + "/g", **basic).json()
-    assert loaded == {"code": 0, "gadget": {"name": "g", "comment": "kept here", "facts": {"Wheels": "3"}}}, loaded
+    assert loaded == {"code": 0, "gadget": {"name": "g", "comment": "kept here", "details": {"Wheels": "3"}}}, loaded
     missing = Client().get(path.format("lake") + "/nothing", **basic)
     assert (missing.status_code, missing.json()["type"]) == (404, "NoSuchGadgetException")
     assert Client().get(path.format("lake")).status_code == 401

@@ -26,12 +26,12 @@ class GadgetReply(Reply):
 
     name: str
     comment: str
-    facts: dict[str, str]
+    details: dict[str, str]
 
 
 def shown(actor: Actor, address: Address) -> dict[str, Any]:
     gadget, description = describe_leaf(actor, address)
-    return {"name": gadget.name, "comment": description.comment, "facts": dict(description.facts)}
+    return {"name": gadget.name, "comment": description.comment, "details": dict(description.details)}
 
 
 class Gadgets(Endpoint):

@@ -36,7 +36,7 @@ class ManagedGadgets(GadgetStore):
 
     def describe(self, actor: Actor, leaf: Located) -> LeafDescription:
         wheels = Wheel.objects.filter(gadget_id=leaf.id).values_list("size", flat=True)
-        return LeafDescription("kept here", {}, facts=(("Wheels", ", ".join(map(str, wheels))),))
+        return LeafDescription("kept here", {}, details=(("Wheels", ", ".join(map(str, wheels))),))
 
     def create(self, actor: Actor, home: Located, name: str, place: str) -> None:
         owned = {"creator": actor.name, "owner_user_id": actor.id}
@@ -70,7 +70,7 @@ class OutsideGadgets(GadgetStore):
 
     def describe(self, actor: Actor, leaf: Located) -> LeafDescription:
         there = self._load(actor, leaf.above(), mirror.wire_name_at(leaf.id))
-        return LeafDescription("kept on the shelf", {}, facts=(("Wheels", there.definition["wheels"]),))
+        return LeafDescription("kept on the shelf", {}, details=(("Wheels", there.definition["wheels"]),))
 
     def create(self, actor: Actor, home: Located, name: str, place: str) -> None:
         raise Unsupported("Gadgets on a shelf are made by hand.", kind=Kind.GADGET)
