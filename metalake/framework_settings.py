@@ -1,5 +1,21 @@
 """Settings of Django, Django REST framework and Celery that no deployment changes; metalake.settings imports them."""
 
+LIBRARY_APPS = [
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_celery_beat",
+    "django_htmx",
+    "guardian",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+]
+
 MIDDLEWARE = ["metalake.middleware.Wire", "metalake.middleware.PagesOnly"]
 PAGE_MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

@@ -15,6 +15,7 @@ from metalake import timeouts
 from metalake.addresses import parse_proxies
 from metalake.errors import Invalid
 from metalake.framework_settings import *  # noqa: F403
+from metalake.framework_settings import LIBRARY_APPS
 from metalake.hierarchy import SeparatorPolicy, check_separator
 from metalake.protected import BESIDE_THE_STORE
 from metalake.targets import in_url, is_address, is_loopback
@@ -221,19 +222,7 @@ if "simple" in METALAKE_AUTHENTICATORS and "*" in ALLOWED_HOSTS:
 CSRF_TRUSTED_ORIGINS = env.list("METALAKE_CSRF_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [
-    "unfold",
-    "django.contrib.admin",
-    "django.contrib.auth",
-    "django.contrib.contenttypes",
-    "django.contrib.sessions",
-    "django.contrib.messages",
-    "django.contrib.staticfiles",
-    "django_celery_beat",
-    "django_htmx",
-    "guardian",
-    "rest_framework",
-    "drf_spectacular",
-    "drf_spectacular_sidecar",
+    *LIBRARY_APPS,
     "metalake",
     "authz",
     "catalogs",

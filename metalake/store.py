@@ -22,7 +22,6 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-OURS = ("metalake", "authz", "catalogs", "views_mgmt")  # libraries may remove old migrations, we do not
 LOCK = int.from_bytes(b"metalake")  # the key of an advisory lock of PostgreSQL, which each database has its own of
 PAUSE = 0.5  # seconds
 
@@ -34,9 +33,11 @@ Say = Callable[[str], object]
 
 def refuse_older_code() -> None:
     """Raise ImproperlyConfigured if the store has migrations that this code does not know."""
-    folders = {app: f"{apps.get_app_config(app).path}/migrations" for app in OURS}
-    known = {(app, module.name) for app, folder in folders.items() for module in iter_modules([folder])}
-    applied = {name for name in MigrationRecorder(connection).applied_migrations() if name[0] in OURS}
+    # Libraries may remove old migrations, we do not.
+    ours = [app for app in apps.get_app_configs() if app.name not in settings.LIBRARY_APPS]
+    known = {(app.label, module.name) for app in ours for module in iter_modules([f"{app.path}/migrations"])}
+    labels = {app.label for app in ours}
+    applied = {name for name in MigrationRecorder(connection).applied_migrations() if name[0] in labels}
     if unknown := sorted(applied - known):
         raise ImproperlyConfigured(
             f"This code is older than its store, which has {len(unknown)} migrations that it does not know, such as "

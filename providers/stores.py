@@ -174,7 +174,8 @@ class RemoteTables(RemoteStore):
 
     @abstractmethod
     def draft(self, schema: Remote, asked: CreateTableRequest) -> NewTable:
-        """A new table from a native create request. Raises Invalid, Unsupported, TooLarge."""
+        """A new table from a native create request. Raises Invalid, TooLarge, and Unsupported for any part of the
+        request that the system cannot store."""
 
     @abstractmethod
     def altered(self, definition: Json, updates: Sequence[Any]) -> Json:
@@ -182,7 +183,8 @@ class RemoteTables(RemoteStore):
 
     @abstractmethod
     def show(self, definition: Json) -> Json:
-        """The native wire's JSON of a table, without its name and audit information."""
+        """The native wire's JSON of a table: `comment`, `columns`, `properties`, `partitioning`, `sortOrders`,
+        `distribution` and `indexes`."""
 
     @abstractmethod
     def is_marked(self, table: Remote, marker: str) -> bool:

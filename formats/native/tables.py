@@ -164,6 +164,17 @@ class CreateTableRequest(Body):
             raise ValueError(f"only one column can be auto-incremented, not {', '.join(map(quote, counting))}")
         return self
 
+    def layout(self) -> list[str]:
+        """The requested parts that many systems cannot store, by their names on the wire."""
+        distributed = self.distribution is not None and self.distribution.strategy != "none"
+        asked = {
+            "partitioning": self.partitioning,
+            "distribution": distributed,
+            "sortOrders": self.sort_orders,
+            "indexes": self.indexes,
+        }
+        return [name for name, part in asked.items() if part]
+
 
 class After(Body):
     """Right after the sibling of that name."""

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.architecture.rooms import ROOMS
+
 FOLDER = Path(__file__).parent / "gadgets"
 ELSEWHERE = {  # lines by file, and the text there that they are put behind
     "metalake/kinds.py": {
@@ -25,7 +27,6 @@ ELSEWHERE = {  # lines by file, and the text there that they are put behind
     "metalake/settings.py": {'    "views_mgmt",\n': ['    "gadgets",']},
 }
 REPOSITORY = Path(__file__).parents[2]
-ROOMS = ("metalake", "formats", "providers", "authz", "catalogs", "outside", "views_mgmt", "iceberg_rest", "frontend")
 MOST_FILES, MOST_LINES = 3, 8
 PROVIDERS = (("workshop", "Workshop"), ("half-workshop", "HalfWorkshop"))
 

@@ -11,10 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from metalake.kinds import Kind
 from metalake.surface import LARGEST
+from providers.base import Provider, lies_outside
 from providers.registry import PROVIDERS, provider_class
+from providers.settings import ExternalSettings
 from providers.stores import RemotePartitions, RemotePointers, RemoteSchemas, RemoteStore, RemoteTables
 from providers.verbs import VERBS, Verb
+from tests.architecture.rooms import ROOMS
 
 ROOT = Path(__file__).parents[2]
 OF_THE_REGISTRY = {path.rpartition(".")[0] for path in PROVIDERS.values() if path.startswith("providers.")}
@@ -26,7 +30,6 @@ INTERFACES = {
     "partitions": RemotePartitions,
     "pointers": RemotePointers,
 }
-ROOMS = ("metalake", "formats", "providers", "authz", "catalogs", "outside", "views_mgmt", "iceberg_rest", "frontend")
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -51,6 +54,19 @@ def stores() -> list[type[RemoteStore]]:
                 if issubclass(offer.remote, RemoteTables):
                     found |= {offer.remote.partitions, offer.remote.pointers}
     return sorted(found, key=lambda store: store.__qualname__)
+
+
+@pytest.mark.parametrize("name", sorted(PROVIDERS))
+def test_a_provider_is_whole(name: str) -> None:
+    """What the base class cannot ask for: it says what it is, tests its connection and describes its properties."""
+    provider = provider_class(name)
+    assert provider.label and provider.test_connection is not Provider.test_connection
+    assert Kind.SCHEMA in provider.offers({})
+    if lies_outside(provider.offers({})):
+        assert issubclass(provider.settings, ExternalSettings)
+        assert provider.system_names is not Provider.system_names
+    undescribed = [field for field, info in provider.settings.model_fields.items() if not info.description]
+    assert not undescribed
 
 
 @pytest.mark.parametrize("interface", INTERFACES.values())

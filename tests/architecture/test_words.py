@@ -18,6 +18,11 @@ ROWS = [
     if line.startswith("| ") and not line.startswith("| Word ")
 ]
 NAMED = sorted({name for row in ROWS for name in re.findall(r"`([^`]+)`", row[-1])})
+PLACES = sorted(
+    name
+    for name in set(re.findall(r"`([\w./]+)`", (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")))
+    if ("/" in name or name.startswith(("metalake.", "catalogs.", "providers."))) and "acme" not in name
+)
 
 
 def is_there(name: str) -> bool:
@@ -32,6 +37,12 @@ def is_there(name: str) -> bool:
     except ImportError:
         return False
     return True
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_place_of_the_recipes_is_there(name: str) -> None:
+    """Some lie in a folder that the sentence names, or in several."""
+    assert is_there(name) or any(REPOSITORY.glob(f"*/{name}"))
 
 
 @pytest.mark.parametrize("name", NAMED)

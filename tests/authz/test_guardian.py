@@ -31,6 +31,7 @@ from metalake.errors import Forbidden, Invalid, NotFound, Unsupported
 from metalake.kinds import Kind
 from metalake.models import Securable
 from metalake.privileges import Privilege
+from tests.architecture.rooms import ROOMS
 from tests.authz import model
 from tests.authz.small_world import World
 from tests.authz.test_evaluator import Stored
@@ -332,8 +333,7 @@ def test_acting_ends_with_its_block(world: World) -> None:
 
 def test_only_the_services_of_grants_write_rows() -> None:
     root = Path(__file__).parents[2]
-    apps = ("authz", "catalogs", "frontend", "iceberg_rest", "metalake", "views_mgmt")
-    sources = [path for app in apps for path in (root / app).rglob("*.py")]
+    sources = [path for room in ROOMS for path in (root / room).rglob("*.py")]
     writers = {path.relative_to(root).as_posix() for path in sources if "Grant.rows" in path.read_text()}
     assert writers == {"authz/managers.py", "authz/services/entries.py", "authz/services/grants.py"}
 

@@ -11,18 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.rooms import ROOMS
+
 REPOSITORY = Path(__file__).resolve().parents[2]
-ROOMS = (
-    "metalake",
-    "formats",
-    "providers",
-    "authz",
-    "catalogs",
-    "outside",
-    "views_mgmt",
-    "iceberg_rest",
-    "frontend",
-)
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:

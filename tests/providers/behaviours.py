@@ -17,7 +17,7 @@ import pytest
 
 from formats.native.changes import as_json, of_schema
 from formats.native.tables import CreateTableRequest, SetProperty, UpdateComment
-from metalake.errors import AlreadyExists, Conflict, NotEmpty, NotFound, Unsupported
+from metalake.errors import AlreadyExists, Conflict, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.kinds import Kind
 from providers.answers import Levels, NewTable, Page, Remote
 from providers.base import Provider
@@ -26,6 +26,15 @@ from tests.names import own_name
 from tests.parts import not_offered
 
 COLUMNS = [{"name": "carrier", "type": "string"}, {"name": "delay", "type": "integer"}]
+
+
+CARRIER = {"type": "field", "fieldName": ["carrier"]}
+LAYOUT: dict[str, Any] = {  # the parts of a table that few systems have, as a request names them
+    "partitioning": [{"strategy": "identity", "fieldName": ["carrier"]}],
+    "sortOrders": [{"sortTerm": CARRIER, "direction": "asc", "nullOrdering": "nulls_first"}],
+    "distribution": {"strategy": "hash", "number": 4, "funcArgs": [CARRIER]},
+    "indexes": [{"indexType": "PRIMARY_KEY", "name": "pk", "fieldNames": [["carrier"]]}],
+}
 
 
 def asked(name: str, **properties: str) -> CreateTableRequest:
@@ -192,9 +201,23 @@ class Behaviours:
             ("delay", "integer"),
         ]
         assert shown["comment"] == "how late" and shown["properties"]["owner_team"] == "ops"
+        assert shown.keys() == {"comment", "columns", "properties", *LAYOUT}
         provider.tables.drop(schema, "delays", made.identity)
         with pytest.raises(NotFound):
             provider.tables.load(schema, "delays")
+
+    @pytest.mark.parametrize("part", LAYOUT)
+    def test_a_part_of_a_table_is_stored_or_refused(self, provider: Provider, schema: Levels, part: str) -> None:
+        request = CreateTableRequest.model_validate({"name": "delays", "columns": COLUMNS, part: LAYOUT[part]})
+        try:
+            new = provider.tables.draft(provider.schemas.load(schema), request)
+        except (Invalid, Unsupported):
+            return
+        if new.plan is not None:
+            return  # its metadata file has the parts, and the definition does not
+        shown = provider.tables.show(create(provider, schema, "delays", new).definition)
+        plain = provider.tables.show(self.make(provider, schema, "plain").definition)[part]
+        assert shown[part] and shown[part] != plain, "it is not left out in silence"
 
     def test_a_table_is_altered(self, provider: Provider, schema: Levels) -> None:
         made = self.make(provider, schema, "delays", owner_team="ops")

@@ -184,8 +184,8 @@ class MemoryTables(RemoteTables):
         self.provider.ask("drop_table", act)
 
     def draft(self, schema: Remote, asked: CreateTableRequest) -> NewTable:
-        if asked.partitioning:
-            raise Unsupported("partitioning: Memory has no partitions.", kind="table")
+        if parts := asked.layout():
+            raise Unsupported(f"{parts[0]}: Memory cannot store that.", kind="table")
         columns = [column.model_dump(by_alias=True, mode="json", exclude_none=True) for column in asked.columns]
         return NewTable({"comment": asked.comment, "columns": columns, "properties": dict(asked.properties)})
 
