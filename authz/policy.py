@@ -213,9 +213,7 @@ def describe(lineage: Lineage) -> str:
     return f"{lineage.nodes[-1].kind} {'.'.join(lineage.full_name)}"
 
 
-class _Ancestor(NamedTuple):
-    """A lineage cut off at one of the objects above its own."""
-
+class _Ancestor(NamedTuple):  # the lineage of an object above another one
     nodes: Sequence[Node]
     full_name: Sequence[str]
 

@@ -170,14 +170,7 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
 
     Raises InUse while a write to the outside system is under way, if the catalog may lead elsewhere afterwards.
     """
-    system = systems.NO_SYSTEM
-    if alteration.properties:
-        altered, metalake_id = altered_provider(actor, metalake, name, alteration)
-        run_trial(altered, metalake_id, altered.check_locations)
-        system = systems.look_up_again(altered, metalake_id)
-        if altered.properties.get(nesting.PROPERTY) == "true":
-            nesting.require_nestable(actor, find(actor, Address(metalake=metalake, catalog=name)))
-
+    system = _try_out(actor, metalake, name, alteration) if alteration.properties else systems.NO_SYSTEM
     renames = alteration.new_name is not None
 
     def locate(actor: Actor) -> Locks:
@@ -208,6 +201,16 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
         return row
 
     return write_to(actor, locate, act, kind=Kind.CATALOG)
+
+
+def _try_out(actor: Actor, metalake: str, name: str, alteration: Alteration) -> System:
+    """Try a catalog's new properties out, not in a transaction; returns the system that they lead to."""
+    altered, metalake_id = altered_provider(actor, metalake, name, alteration)
+    run_trial(altered, metalake_id, altered.check_locations)
+    system = systems.look_up_again(altered, metalake_id)
+    if altered.properties.get(nesting.PROPERTY) == "true":
+        nesting.require_nestable(actor, find(actor, Address(metalake=metalake, catalog=name)))
+    return system
 
 
 def _store_system(actor: Actor, row: Catalog, opened: Mapping[str, str], system: System) -> None:
