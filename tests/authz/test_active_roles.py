@@ -20,8 +20,8 @@ from authz.services import people, roles
 from authz.services.entries import Ask
 from catalogs.services import catalogs, metalakes
 from metalake.kinds import Kind
-from tests.catalogs.callers import PASSWORD
 from tests.catalogs.callers import Caller as Native
+from tests.demo import PASSWORD
 from tests.iceberg_rest.world import Caller as Iceberg
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import orjson
 from django.test import Client
 
-PASSWORD = "correct horse battery"
+from tests.demo import PASSWORD
 
 
 @dataclass

@@ -26,7 +26,7 @@ from providers.base import Settings
 from providers.glue.settings import GlueSettings
 from providers.hive.settings import HiveSettings
 from providers.iceberg.provider import IcebergSettings
-from tests.catalogs.callers import PASSWORD
+from tests.demo import PASSWORD
 
 NAMES = (
     "s3.secret-access-key", "s3.session-token", "jdbc-password", "gravitino.bypass.db.passwd", "clientSecret",

@@ -7,7 +7,7 @@ import pytest
 from catalogs.models import Table
 from metalake.kinds import Kind
 from tests.catalogs.callers import Caller, update
-from tests.catalogs.conftest import give
+from tests.demo import give
 
 pytestmark = pytest.mark.django_db
 

@@ -11,8 +11,8 @@ from metalake.kinds import Kind
 from metalake.rest.views import Endpoint
 from tests.architecture.test_routes import NATIVE, endpoint_of
 from tests.catalogs.callers import Caller
-from tests.catalogs.conftest import give
 from tests.catalogs.test_hidden import CATALOG, COLUMNS, COMMENT, requests_below_metalake
+from tests.demo import give
 from tests.iceberg_rest import world
 
 pytestmark = pytest.mark.django_db

@@ -21,7 +21,7 @@ from catalogs import keyring, vault
 from catalogs.models import Catalog, CatalogSecrets
 from metalake.models import Securable
 from metalake.outbox import drain
-from tests.catalogs.callers import PASSWORD, Caller
+from tests.catalogs.callers import Caller
 from tests.catalogs.canaries import (
     PLANTED_IN,
     SURFACES,
@@ -35,6 +35,7 @@ from tests.catalogs.canaries import (
     leaks,
     surface,
 )
+from tests.demo import PASSWORD
 
 pytestmark = [pytest.mark.store(once=True), pytest.mark.django_db]
 

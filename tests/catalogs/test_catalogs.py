@@ -8,7 +8,7 @@ from catalogs import vault
 from catalogs.models import Catalog
 from metalake.kinds import Kind
 from tests.catalogs.callers import Caller, update
-from tests.catalogs.conftest import give
+from tests.demo import give
 
 pytestmark = pytest.mark.django_db
 

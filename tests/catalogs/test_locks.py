@@ -24,8 +24,8 @@ from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Metalake, Securable
 from tests.catalogs.callers import Caller
-from tests.catalogs.conftest import give
 from tests.catalogs.meeting import met
+from tests.demo import give
 
 pytestmark = [
     pytest.mark.store,

@@ -34,7 +34,7 @@ from metalake.errors import Forbidden
 from metalake.kinds import Kind
 from metalake.models import Outbox
 from tests.catalogs.callers import Caller
-from tests.catalogs.conftest import give
+from tests.demo import give
 from tests.iceberg_rest.world import COLUMNS
 from tests.iceberg_rest.world import Caller as IcebergCaller
 

@@ -13,8 +13,8 @@ from django.db import connection
 
 from metalake.kinds import Kind
 from tests.catalogs.callers import Caller, update
-from tests.catalogs.conftest import give
 from tests.catalogs.test_hidden import COLUMNS, COMMENT, requests_below_catalog, requests_below_metalake
+from tests.demo import give
 from tests.iceberg_rest import world
 from tests.iceberg_rest.test_errors import REQUESTS
 
@@ -118,7 +118,7 @@ def reached(reach: str, schema: str) -> None:
     """The catalog alone, another schema too, or every schema but this one."""
     if reach == "denied":
         give("mia", Kind.CATALOG, "lake", "use_catalog", "use_schema", "select_table")
-        give("mia", Kind.SCHEMA, f"lake.{schema}", "use_schema", effect="deny")
+        give("mia", Kind.SCHEMA, f"lake.{schema}", "deny use_schema")
         return
     give("mia", Kind.CATALOG, "lake", "use_catalog")
     if reach == "elsewhere":

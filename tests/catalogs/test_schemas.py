@@ -4,7 +4,7 @@ import pytest
 
 from metalake.kinds import Kind
 from tests.catalogs.callers import Caller, segment, update
-from tests.catalogs.conftest import give
+from tests.demo import give
 
 pytestmark = pytest.mark.django_db
 

@@ -21,7 +21,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from metalake.wsgi import application
-from tests.catalogs.callers import PASSWORD, Caller
+from tests.catalogs.callers import Caller
+from tests.demo import PASSWORD
 from tests.profiles import weighing
 
 pytestmark = [pytest.mark.store, pytest.mark.slow, pytest.mark.django_db, pytest.mark.timeout(300)]

@@ -24,8 +24,8 @@ from metalake.lineage import Address
 from metalake.models import Metalake, Securable
 from providers.iceberg.provider import IcebergProvider
 from tests.catalogs.callers import Caller
-from tests.catalogs.conftest import give
 from tests.catalogs.races import COLUMNS
+from tests.demo import give
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 

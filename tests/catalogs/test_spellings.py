@@ -13,9 +13,9 @@ from catalogs.services import purging
 from metalake.kinds import Kind
 from metalake.models import Outbox
 from tests.catalogs.callers import Caller
-from tests.catalogs.conftest import give
 from tests.catalogs.test_reserved import live_snapshot
 from tests.catalogs.test_table_places import MAKERS, NATIVE, Place, by_commit, commit, create, stage, warehouse
+from tests.demo import give
 from tests.iceberg_rest.world import Caller as IcebergCaller
 
 pytestmark = pytest.mark.django_db

@@ -15,7 +15,7 @@ from catalogs.models import Catalog, LocationClaim, Table
 from formats.iceberg.locations import real_path
 from metalake.kinds import Kind
 from tests.catalogs.callers import Caller
-from tests.catalogs.conftest import give
+from tests.demo import give
 from tests.iceberg_rest.world import COLUMNS, Answer
 from tests.iceberg_rest.world import Caller as IcebergCaller
 

@@ -9,7 +9,7 @@ from catalogs.models import Table
 from metalake.kinds import Kind
 from tests.catalogs import native
 from tests.catalogs.callers import Caller, segment
-from tests.catalogs.conftest import give
+from tests.demo import give
 
 pytestmark = pytest.mark.django_db
 
@@ -168,7 +168,7 @@ def test_asked_privileges_must_all_be_held(admin: Caller, mia: Caller) -> None:
     assert mia.get(f"{T}/u?privileges=SELECT_TABLE").error == (404, 1003, "NoSuchTableException")
     give("mia", Kind.TABLE, "lake.A:B.t", "modify_table")
     assert mia.get(f"{T}/t?privileges=MODIFY_TABLE,SELECT_TABLE").status == 200
-    give("mia", Kind.METALAKE, "demo", "select_table", effect="deny")
+    give("mia", Kind.METALAKE, "demo", "deny select_table")
     assert mia.get(f"{T}/t?privileges=SELECT_TABLE").error[:2] == (403, 1008)
 
 

@@ -11,31 +11,17 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from authz import snapshot
-from authz.actor import Actor
-from authz.callers.identity import actor_of
-from authz.models import User
-from authz.services import people, roles
-from authz.services.entries import Ask
 from catalogs.lookup import nearest
 from catalogs.models import Intent, Reservation
-from catalogs.services import catalogs, metalakes, schemas, tables
+from catalogs.services import catalogs, schemas, tables
 from catalogs.table_stores import TableDraft
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from outside.steps import step
+from tests.demo import PASSWORD, actor, add_member, add_user, give, make_demo
 from tests.providers.world import World
 
-PASSWORD = "correct horse battery"
 COLUMN = {"id": 1, "name": "amount", "type": "long", "required": False, "doc": "in cents"}
-
-
-def actor(name: str) -> Actor:
-    return actor_of(User.objects.get(username=name))
-
-
-def add_user(name: str) -> User:
-    return User.objects.create_user(name, PASSWORD)
 
 
 def find(ident: Address) -> Located:
@@ -57,33 +43,21 @@ def add_table(*path: str, **properties: str) -> int:
     return find(ident).id
 
 
-def give(user: str | None, role: str, kind: Kind, full_name: str, *grants: str) -> None:
-    """A new role with these privileges ("use_schema" or "deny use_schema") on one object, for a user or for nobody."""
-    pairs = [(grant.split()[-1], "deny" if grant.startswith("deny ") else "allow") for grant in grants]
-    roles.create_role(actor("admin"), "demo", role, securables=[Ask(kind, full_name, pairs)])
-    if user:
-        roles.assign_roles(actor("admin"), "demo", "user", user, [role])
-
-
 @pytest.fixture
 def ids(db: None) -> dict[str, int]:
     """The ids of the small world's objects, by name."""
-    snapshot.forget()
-    User.objects.create_superuser("admin", PASSWORD)
-    metalakes.create_metalake(actor("admin"), "demo", "All that we know", {})
     secret = {"s3.secret-access-key": "do-not-show-me", "owner-team": "platform"}
-    catalogs.create_catalog(actor("admin"), "demo", "lake", "relational", "lakehouse-iceberg", "Our tables", secret)
+    make_demo("All that we know", "Our tables", secret)
     made = {"eu": add_schema("orders", "eu", comment="Shops of the union"), "payroll": add_schema("payroll")}
     made["sales"] = add_table("orders", "eu", "sales", comment="One row a sale")
     made |= {
         node.name: node.id for node in find(Address(metalake="demo", catalog="lake", schema=("orders", "eu"))).nodes
     }
-    for name in ("rita", "mia", "otto"):
-        add_user(name)
-    for name in ("rita", "mia"):
-        people.add_user(actor("admin"), "demo", name)
-    give("rita", "visitor", Kind.CATALOG, "lake", "use_catalog")
-    give("rita", "reader", Kind.SCHEMA, "lake.orders:eu", "use_schema", "select_table")
+    add_member("rita")
+    add_member("mia")
+    add_user("otto")
+    give("rita", Kind.CATALOG, "lake", "use_catalog", role="visitor")
+    give("rita", Kind.SCHEMA, "lake.orders:eu", "use_schema", "select_table", role="reader")
     return made
 
 

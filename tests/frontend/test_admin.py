@@ -27,16 +27,8 @@ from catalogs.services import schemas
 from metalake.lineage import Address
 from metalake.models import Differing, Outbox, Shared
 from outside import refresh
-from tests.frontend.conftest import (
-    PASSWORD,
-    actor,
-    add_outside,
-    add_schema,
-    add_stuck_intent,
-    find,
-    give,
-    sign_in,
-)
+from tests.demo import PASSWORD, actor, give
+from tests.frontend.conftest import add_outside, add_schema, add_stuck_intent, find, sign_in
 from tests.providers.world import World
 
 pytestmark = pytest.mark.store
@@ -263,7 +255,7 @@ def test_lists_cost_the_same_at_any_length_and_count_nothing(clerk: Client, labe
         clerk.get(url(model))
     for number in range(12):
         add_schema("orders", f"s{number}")
-        give(None, f"role{number}", "schema", f"lake.orders:s{number}", "use_schema")  # type: ignore[arg-type]
+        give(None, "schema", f"lake.orders:s{number}", "use_schema", role=f"role{number}")  # type: ignore[arg-type]
     with CaptureQueriesContext(connection) as many:
         clerk.get(url(model))
     assert len(many) == len(few)

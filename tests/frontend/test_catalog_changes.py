@@ -13,7 +13,8 @@ from catalogs.models import Catalog
 from catalogs.secrets import MASK
 from catalogs.services import catalogs
 from catalogs.services.changes import Alteration
-from tests.frontend.conftest import actor, add_outside
+from tests.demo import actor
+from tests.frontend.conftest import add_outside
 from tests.frontend.test_catalog_pages import error_at, send, settings_of
 from tests.providers.world import World
 

@@ -16,7 +16,8 @@ from catalogs.services import nesting
 from metalake.kinds import Kind
 from outside import refresh
 from providers import registry
-from tests.frontend.conftest import actor, add_outside, give, sign_in
+from tests.demo import actor, give
+from tests.frontend.conftest import add_outside, sign_in
 from tests.providers.flat import FlatMemoryProvider
 from tests.providers.memory import MemorySettings
 from tests.providers.world import World
@@ -203,7 +204,7 @@ def test_only_who_may_create_catalogs_registers_them(ids: Ids, world: World) -> 
     assert otto.get(new(ids)).status_code == 404
     nowhere = f"/metalakes/{ids['lake']}/catalogs/new"
     assert sign_in("admin").get(nowhere).status_code == 404, "a catalog holds no catalogs"
-    give("rita", "registrar", Kind.METALAKE, "demo", "create_catalog")
+    give("rita", Kind.METALAKE, "demo", "create_catalog", role="registrar")
     assert "Register a catalog" in rita.get(f"/objects/{ids['demo']}").content.decode()
     status, _, leads_to = send(rita, new(ids), fields(world, provider="memory-flat"))
     assert (status, leads_to) == (200, f"/objects/{Catalog.objects.get(name='station').pk}")

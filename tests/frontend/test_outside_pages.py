@@ -15,7 +15,8 @@ from metalake.lineage import Address, Located
 from metalake.models import Securable
 from outside import refresh, schedule, watching
 from providers import lines
-from tests.frontend.conftest import actor, add_outside, add_stuck_intent, find, give, sign_in
+from tests.demo import actor, give
+from tests.frontend.conftest import add_outside, add_stuck_intent, find, sign_in
 from tests.providers.world import World
 
 Ids = dict[str, int]
@@ -103,7 +104,7 @@ def test_what_was_held_back_is_explained_and_can_be_let_go(admin: Client, statio
 def test_what_was_dropped_outside_is_shown_with_what_was_granted(admin: Client, station: Located, world: World) -> None:
     walk(station)
     age(station)
-    give("rita", "forecaster", Kind.TABLE, "station.weather.winds", "select_table", "deny modify_table")
+    give("rita", Kind.TABLE, "station.weather.winds", "select_table", "deny modify_table", role="forecaster")
     world.drop("weather", "winds")
     walk(station)
     page = shown(admin, station)
@@ -263,7 +264,7 @@ def test_nobody_but_owners_watches_or_decides(ids: Ids, station: Located) -> Non
         return {client.get(outside, headers=PART).status_code, *(client.post(path).status_code for path in paths)}
 
     assert answers("otto") == answers("mia") == {404}, "hidden is answered like missing"
-    give("rita", "watcher", Kind.CATALOG, "station", "use_catalog", "create_schema", "select_table")
+    give("rita", Kind.CATALOG, "station", "use_catalog", "create_schema", "select_table", role="watcher")
     assert answers("rita") == {403}
     assert "The outside system" not in sign_in("rita").get(f"/objects/{station.id}").content.decode()
     intent.refresh_from_db()

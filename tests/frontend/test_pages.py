@@ -14,7 +14,8 @@ from authz.services import people, roles
 from catalogs.services import browsing, catalogs
 from metalake.kinds import Kind
 from metalake.models import Securable
-from tests.frontend.conftest import actor, add_schema, add_table, add_user, give, sign_in
+from tests.demo import actor, add_user, give
+from tests.frontend.conftest import add_schema, add_table, sign_in
 
 HOSTILE = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "\"><svg onload=alert(1)>", "' onmouseover='alert(1)",
@@ -84,8 +85,8 @@ def test_a_long_level_goes_on_page_by_page(
         add_schema("orders", "eu", f"s{number}")
         add_table("orders", "eu", f"t{number}")
     wanted = ["s0", "s1", "s2", "s3", "s4", "sales", "t0", "t1", "t2", "t3", "t4"]
-    give("rita", "not-these", Kind.SCHEMA, "lake.orders:eu:s0", "deny use_schema")
-    give("rita", "nor-this", Kind.TABLE, "lake.orders:eu.t1", "deny select_table")
+    give("rita", Kind.SCHEMA, "lake.orders:eu:s0", "deny use_schema", role="not-these")
+    give("rita", Kind.TABLE, "lake.orders:eu.t1", "deny select_table", role="nor-this")
     seen_by_rita = [name for name in wanted if name not in ("s0", "t1")]
     for size in (1, 2, 5, 11, 200):
         monkeypatch.setattr(browsing, "LEVEL_LIMIT", size)
@@ -208,7 +209,7 @@ def test_the_owner_sees_every_grant_and_who_holds_it(admin: Client, ids: Ids) ->
 
 
 def test_others_see_the_grants_of_their_own_roles(rita: Client, ids: Ids) -> None:
-    give(None, "boss", Kind.CATALOG, "lake", "modify_table")
+    give(None, Kind.CATALOG, "lake", "modify_table", role="boss")
     sales = text(rita, f"/objects/{ids['sales']}")
     assert "You see the grants of your own roles only" in sales
     assert "reader" in sales
@@ -217,7 +218,7 @@ def test_others_see_the_grants_of_their_own_roles(rita: Client, ids: Ids) -> Non
 
 
 def test_deny_is_explained(admin: Client, ids: Ids) -> None:
-    give("rita", "embargo", Kind.CATALOG, "lake", "deny select_table")
+    give("rita", Kind.CATALOG, "lake", "deny select_table", role="embargo")
     sales = text(admin, f"/objects/{ids['sales']}")
     assert "Wins over ALLOW in reader for whoever holds both roles." in sales
     assert "Gives nothing to whoever also holds embargo: DENY wins." in sales
@@ -235,7 +236,7 @@ def test_an_object_costs_the_same_however_much_is_granted(admin: Client, ids: Id
     for number in range(8):
         add_user(f"u{number}")
         people.add_user(actor("admin"), "demo", f"u{number}")
-        give(f"u{number}", f"role{number}", Kind.SCHEMA, "lake.orders", "use_schema", "select_table")
+        give(f"u{number}", Kind.SCHEMA, "lake.orders", "use_schema", "select_table", role=f"role{number}")
     text(admin, path)
     with CaptureQueriesContext(connection) as many:
         text(admin, path)

@@ -9,7 +9,8 @@ from django.urls import reverse
 
 from authz.backends import PolicyBackend
 from authz.models import User
-from tests.frontend.conftest import PASSWORD, sign_in
+from tests.demo import PASSWORD
+from tests.frontend.conftest import sign_in
 
 pytestmark = pytest.mark.store
 

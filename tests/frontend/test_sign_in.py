@@ -6,7 +6,8 @@ import pytest
 from django.test import Client
 
 from authz.models import User
-from tests.frontend.conftest import PASSWORD, sign_in
+from tests.demo import PASSWORD
+from tests.frontend.conftest import sign_in
 
 OURS = ["/", "/tokens", "/objects/12", "/objects/12?x=//elsewhere.example", "/a%2F%2Fb", "/x:y@z", "/path;v=1"]
 ELSEWHERE = [

@@ -16,7 +16,7 @@ from catalogs.services import commits, tables
 from formats.iceberg import files
 from metalake.errors import OutcomeUnknown, ProviderUnavailable
 from metalake.kinds import Kind
-from tests.iceberg_rest.conftest import grant
+from tests.demo import give
 from tests.iceberg_rest.world import COLUMNS, Caller
 
 pytestmark = pytest.mark.store
@@ -202,7 +202,7 @@ def test_an_unforeseen_failure_is_told_without_its_text(home: Caller, monkeypatc
 def test_who_may_commit(home: Caller, reader: Caller, member: Caller) -> None:
     assert commit(reader, SET).error[:2] == (403, "ForbiddenException")
     assert commit(member, SET).error == (404, "NoSuchTableException", "Table does not exist: a.t")
-    grant(reader, Kind.SCHEMA, "lake.a", "modify_table")
+    give(reader.name, Kind.SCHEMA, "lake.a", "modify_table")
     assert commit(reader, SET).status == 200
 
 

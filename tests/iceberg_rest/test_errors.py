@@ -12,7 +12,7 @@ from iceberg_rest.errors import shape_of
 from metalake import errors
 from metalake.errors import MetalakeError
 from metalake.kinds import Kind
-from tests.iceberg_rest.conftest import grant
+from tests.demo import give
 from tests.iceberg_rest.world import COLUMNS, Caller, basic
 
 TABLE = "namespaces/a/tables/t"
@@ -281,7 +281,7 @@ def hidden(home: Caller) -> Caller:
 
 
 def test_in_a_catalog_that_is_seen(hidden: Caller, member: Caller) -> None:
-    grant(member, Kind.CATALOG, "lake", "use_catalog")
+    give(member.name, Kind.CATALOG, "lake", "use_catalog")
     answers = told(member, "hidden")
     assert answers == told(member, "absent")
     assert {status for status, _, _ in answers} == {404}

@@ -9,7 +9,7 @@ from authz.models import User
 from catalogs.models import Schema
 from catalogs.services import catalogs
 from metalake.kinds import Kind
-from tests.iceberg_rest.conftest import grant
+from tests.demo import give
 from tests.iceberg_rest.world import Caller, segment
 
 
@@ -159,8 +159,8 @@ def test_what_a_reader_may_not_change(owner: Caller, reader: Caller) -> None:
 def test_a_way_to_something_visible_is_listed_but_not_loaded(owner: Caller, member: Caller) -> None:
     owner.make_namespace("a", "b", properties={})
     owner.make_namespace("hidden")
-    grant(member, Kind.CATALOG, "lake", "use_catalog")
-    grant(member, Kind.SCHEMA, "lake.a:b", "use_schema")
+    give(member.name, Kind.CATALOG, "lake", "use_catalog")
+    give(member.name, Kind.SCHEMA, "lake.a:b", "use_schema")
     assert member.children() == [["a"]]
     assert member.children("a") == [["a", "b"]]
     assert member.head("namespaces/a").status == 204

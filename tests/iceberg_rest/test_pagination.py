@@ -9,7 +9,7 @@ import pytest
 
 from iceberg_rest import pages
 from metalake.kinds import Kind
-from tests.iceberg_rest.conftest import grant
+from tests.demo import give
 from tests.iceberg_rest.world import Caller
 
 pytestmark = pytest.mark.store
@@ -76,9 +76,9 @@ def test_names_that_come_and_go_between_pages(home: Caller) -> None:
 
 
 def test_pages_do_not_count_what_is_hidden(home: Caller, member: Caller) -> None:
-    grant(member, Kind.CATALOG, "lake", "use_catalog")
+    give(member.name, Kind.CATALOG, "lake", "use_catalog")
     for name in ("b", "e"):
-        grant(member, Kind.SCHEMA, f"lake.top:{name}", "use_schema")
+        give(member.name, Kind.SCHEMA, f"lake.top:{name}", "use_schema")
     found = walk(member, "namespaces?parent=top&pageSize=1", "namespaces")
     assert found == [[["top", "b"]], [["top", "e"]]]
 

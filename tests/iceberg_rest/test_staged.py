@@ -9,7 +9,7 @@ import pytest
 
 from catalogs.models import Catalog, LocationClaim, ReservedPlace, Table
 from metalake.kinds import Kind
-from tests.iceberg_rest.conftest import grant
+from tests.demo import give
 from tests.iceberg_rest.test_commit import staged
 from tests.iceberg_rest.world import COLUMNS, Answer, Caller
 
@@ -83,7 +83,7 @@ def test_only_who_may_create_there_makes_folders(home: Caller, reader: Caller, m
     place = f"{schema_folder()}/t-1"
     assert stage(reader, location=place).error[:2] == (403, "ForbiddenException")
     assert stage(member, location=place).status == 404
-    grant(member, Kind.CATALOG, "lake", "use_catalog", "use_schema", "create_table")
+    give(member.name, Kind.CATALOG, "lake", "use_catalog", "use_schema", "create_table")
     elsewhere = place.replace("/a/", "/b/")
     assert stage(member, location=elsewhere).error[:2] == (403, "ForbiddenException")
     assert stage(member, properties={"write.data.path": elsewhere}).error[:2] == (403, "ForbiddenException")
@@ -113,7 +113,7 @@ def test_never_where_something_was_dropped(home: Caller, member: Caller) -> None
     theirs = home.make_table("a", "theirs")["metadata"]["location"]
     assert home.delete("namespaces/a/tables/theirs").status == 204
     before = below(path_of(theirs))
-    grant(member, Kind.CATALOG, "lake", "use_catalog", "use_schema", "create_table")
+    give(member.name, Kind.CATALOG, "lake", "use_catalog", "use_schema", "create_table")
     error = stage(member, location=f"{theirs}/inside").error
     assert error[:2] == (403, "ForbiddenException")
     assert "reserved" in error[2]

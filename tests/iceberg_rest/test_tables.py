@@ -9,7 +9,7 @@ import pytest
 
 from metalake.kinds import Kind
 from metalake.outbox import drain
-from tests.iceberg_rest.conftest import grant
+from tests.demo import give
 from tests.iceberg_rest.world import COLUMNS, Caller
 
 MISS = (404, "NoSuchTableException", "Table does not exist: a.t")
@@ -326,9 +326,9 @@ def test_what_a_reader_may(home: Caller, reader: Caller) -> None:
 def test_lists_hide_what_cannot_be_loaded(home: Caller, member: Caller) -> None:
     home.make_table("a", "seen")
     home.make_table("a", "unseen")
-    grant(member, Kind.CATALOG, "lake", "use_catalog")
-    grant(member, Kind.SCHEMA, "lake.a", "use_schema")
-    grant(member, Kind.TABLE, "lake.a.seen", "select_table")
+    give(member.name, Kind.CATALOG, "lake", "use_catalog")
+    give(member.name, Kind.SCHEMA, "lake.a", "use_schema")
+    give(member.name, Kind.TABLE, "lake.a.seen", "select_table")
     assert member.tables("a") == ["seen"]
     assert member.get("namespaces/a/tables/unseen").error[0] == 404
 
@@ -337,8 +337,8 @@ def test_moving_tells_nothing_about_hidden_namespaces(home: Caller, member: Call
     """One who may alter a table but not move it is refused before the destination is looked for."""
     home.make_table("a", "t")
     home.make_namespace("hidden")
-    grant(member, Kind.CATALOG, "lake", "use_catalog")
-    grant(member, Kind.SCHEMA, "lake.a", "use_schema", "modify_table")
+    give(member.name, Kind.CATALOG, "lake", "use_catalog")
+    give(member.name, Kind.SCHEMA, "lake.a", "use_schema", "modify_table")
     hidden, missing = (rename(member, (["a"], "t"), ([name], "t")) for name in ("hidden", "missing"))
     assert hidden.error[0] == 403
     assert hidden.content == missing.content

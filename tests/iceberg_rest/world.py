@@ -10,7 +10,7 @@ from urllib.parse import quote
 import orjson
 from django.test import Client
 
-PASSWORD = "correct horse battery"
+from tests.demo import PASSWORD
 
 LONG_COLUMN = {"id": 1, "name": "id", "type": "long", "required": False}
 COLUMNS = {"type": "struct", "schema-id": 0, "fields": [LONG_COLUMN]}

@@ -19,7 +19,8 @@ from metalake.kinds import Kind
 from outside import steps
 from providers import lines, remote
 from tests.catalogs.callers import Caller
-from tests.catalogs.conftest import admin, give, mia, otto  # noqa: F401 (fixtures)
+from tests.catalogs.conftest import admin, mia, otto  # noqa: F401 (fixtures)
+from tests.demo import give
 from tests.faults import Faults
 from tests.glue import Glue
 from tests.hms import NEW, OLD, HiveMetastore, needs_hms, running_hms
@@ -69,7 +70,7 @@ def _in_haste(monkeypatch: pytest.MonkeyPatch) -> Actor:
     """Mia with her rights."""
     monkeypatch.setattr(steps, "READ_BACK", 0.01)
     monkeypatch.setattr(remote, "_pause", lambda failure, attempt: 0.0)
-    give("mia", Kind.METALAKE, "demo", "use_catalog", "use_schema", "create_schema", "create_table")
+    give("mia", Kind.METALAKE, "demo", "use_catalog", "use_schema", "create_schema", "create_table", role="makers")
     return actor_of(User.objects.get(username="mia"))
 
 

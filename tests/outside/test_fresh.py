@@ -25,7 +25,7 @@ from outside import mirror, reading, refresh
 from providers import lines, remote
 from providers.answers import Page, Remote, digest
 from tests.catalogs.callers import Caller
-from tests.catalogs.conftest import give
+from tests.demo import give
 from tests.providers import world as world_module
 from tests.providers.memory import MemoryTables
 from tests.providers.world import World

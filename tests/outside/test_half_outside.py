@@ -14,7 +14,7 @@ from metalake.models import Securable
 from outside import refresh
 from providers import registry
 from tests.catalogs.callers import Caller
-from tests.catalogs.conftest import give
+from tests.demo import give
 from tests.iceberg_rest.world import Caller as IcebergCaller
 from tests.providers.world import World
 

@@ -12,8 +12,8 @@ from metalake.errors import NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from tests.catalogs.callers import Answer, Caller, update
-from tests.catalogs.conftest import give
 from tests.catalogs.test_same_statements import about_a_table, assert_alike, below_a_schema, natively
+from tests.demo import give
 from tests.iceberg_rest.world import Caller as Engine
 from tests.providers.memory import MemoryTables
 from tests.providers.pointers import MemoryPointers

@@ -10,7 +10,7 @@ from catalogs.services import catalogs
 from metalake.kinds import Kind
 from metalake.models import Securable
 from tests.catalogs.callers import Caller, update
-from tests.catalogs.conftest import give
+from tests.demo import give
 from tests.providers.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)

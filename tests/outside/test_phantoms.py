@@ -20,7 +20,7 @@ from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Securable
 from outside import refresh
-from tests.catalogs.conftest import give
+from tests.demo import give
 from tests.outside.crashes import killed_at, settle_all
 from tests.outside.writes import Bench
 from tests.providers.memory import MemoryProvider

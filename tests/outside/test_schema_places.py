@@ -7,7 +7,7 @@ import pytest
 from authz.actor import Actor
 from metalake.kinds import Kind
 from tests.catalogs.callers import Answer, Caller
-from tests.catalogs.conftest import give
+from tests.demo import give
 from tests.iceberg_rest.world import Caller as IcebergCaller
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.store]

@@ -17,7 +17,7 @@ from metalake.lineage import Address
 from metalake.models import Securable
 from providers.answers import Page
 from tests.catalogs.callers import Caller
-from tests.catalogs.conftest import give
+from tests.demo import give
 from tests.providers.memory import MemoryTables
 from tests.providers.world import World
 

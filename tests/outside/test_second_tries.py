@@ -26,7 +26,7 @@ from metalake.errors import (
 from metalake.kinds import Kind
 from outside import intents, steps
 from providers.answers import Remote
-from tests.catalogs.conftest import give
+from tests.demo import give
 from tests.outside.crashes import settle_all
 from tests.outside.writes import Bench
 from tests.providers.memory import MemorySchemas, MemoryTables

@@ -22,7 +22,7 @@ from providers.glue.client import GlueClient
 from providers.glue.provider import GlueProvider
 from providers.hive.provider import HiveProvider
 from tests.catalogs.callers import Caller
-from tests.catalogs.conftest import give
+from tests.demo import give
 from tests.providers.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -23,7 +23,7 @@ from outside.mirror_schemas import meet_schemas
 from providers.answers import Remote
 from providers.hive_like.meaning import formats_in
 from tests.catalogs.callers import Caller
-from tests.catalogs.conftest import give
+from tests.demo import give
 from tests.providers.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -91,7 +91,7 @@ def test_what_is_dropped_and_made_again_outside_is_another_table(
 ) -> None:
     admin.get(FLIGHTS)
     give("mia", Kind.CATALOG, "deep", "use_catalog", "use_schema")
-    give("mia", Kind.TABLE, "deep.flights.airlines", "select_table")
+    give("mia", Kind.TABLE, "deep.flights.airlines", "select_table", role="readers")
     before = Securable.objects.get(name="airlines").pk
     assert mia.get(f"{FLIGHTS}/airlines").status == 200
     world.drop("flights", "airlines")
@@ -101,7 +101,7 @@ def test_what_is_dropped_and_made_again_outside_is_another_table(
     assert Securable.objects.get(name="airlines").pk != before
     assert not Grant.objects.filter(content_object_id=before).exists()
     stone = Tombstone.objects.get(securable_id=before)
-    assert stone.grants == [{"role": "mia-table-select_table-allow", "privilege": "select_table", "effect": "allow"}]
+    assert stone.grants == [{"role": "readers", "privilege": "select_table", "effect": "allow"}]
 
 
 def test_a_table_that_was_only_listed_has_not_changed_when_it_is_loaded(flights: None, admin: Caller) -> None:

@@ -14,7 +14,7 @@ from metalake.errors import Forbidden, NotFound, OutcomeUnknown
 from metalake.kinds import Kind
 from metalake.models import Securable
 from outside import intents, sweeping
-from tests.catalogs.conftest import give
+from tests.demo import give
 from tests.outside.crashes import Killed, killed_at, lapse, settle_all, stopping
 from tests.outside.writes import BY_NAME, Bench
 
@@ -24,11 +24,9 @@ pytestmark = [
     pytest.mark.usefixtures("clean_audit"),
 ]
 
-ROLE = "mia-metalake-use_catalog-use_schema-create_schema-create_table-al"[:64]
-
 
 def revoke(actor: Actor) -> None:
-    roles.unassign_roles(actor, "demo", "user", "mia", [ROLE])
+    roles.unassign_roles(actor, "demo", "user", "mia", ["makers"])
 
 
 # Rights that were lost meanwhile
@@ -36,7 +34,7 @@ def revoke(actor: Actor) -> None:
 
 def test_rights_are_asked_before_the_first_call(bench: Bench) -> None:
     intent = killed_at("promised", lambda: bench.make_schema("sales"))
-    give("mia", Kind.METALAKE, "demo", "create_schema", effect="deny")
+    give("mia", Kind.METALAKE, "demo", "deny create_schema")
     intents.settle(intent.pk, intent.fence)
     intent.refresh_from_db()
     assert (intent.state, intent.error["class"]) == (Intent.State.ABORTED, "Forbidden")
@@ -47,7 +45,7 @@ def test_who_lost_the_right_makes_nothing(bench: Bench) -> None:
     intent = killed_at("applied", lambda: bench.make_schema("sales:emea"))
     assert bench.world.schemas() == {"hr", "sales", "sales.emea"}
     AuditEntry.objects.all().delete()
-    give("mia", Kind.METALAKE, "demo", "create_schema", effect="deny")
+    give("mia", Kind.METALAKE, "demo", "deny create_schema")
     settle_all()
     intent.refresh_from_db()
     assert (intent.state, intent.error["class"]) == (Intent.State.ABORTED, "Forbidden")

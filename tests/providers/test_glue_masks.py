@@ -14,9 +14,10 @@ from django.test import Client
 from catalogs.secrets import MASK
 from metalake.models import Securable
 from providers import lines
-from tests.catalogs.callers import PASSWORD, Answer, Caller
+from tests.catalogs.callers import Answer, Caller
 from tests.catalogs.canaries import Canary, leaks
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
+from tests.demo import PASSWORD
 from tests.glue import Glue
 from tests.providers.glue_catalogs import settings, storage
 

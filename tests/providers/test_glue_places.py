@@ -11,8 +11,9 @@ import pytest
 from catalogs.models import ReservedPlace
 from metalake.kinds import Kind
 from tests.catalogs.callers import Answer, Caller
-from tests.catalogs.conftest import admin, give, mia  # noqa: F401 (fixtures)
+from tests.catalogs.conftest import admin, mia  # noqa: F401 (fixtures)
 from tests.catalogs.test_table_places import metadata_of
+from tests.demo import give
 from tests.glue import Glue
 from tests.providers.test_glue_wire import CATALOGS, COLUMNS, caller  # noqa: F401 (fixture)
 

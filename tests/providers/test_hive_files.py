@@ -19,7 +19,8 @@ from providers import lines
 from providers.hive import files as hive_files
 from providers.hive import folders as hive_folders
 from tests.catalogs.callers import Answer, Caller, update
-from tests.catalogs.conftest import admin, give, mia  # noqa: F401 (fixtures)
+from tests.catalogs.conftest import admin, mia  # noqa: F401 (fixtures)
+from tests.demo import give
 from tests.hms import HiveMetastore
 from tests.iceberg_rest.world import Caller as Engine
 from tests.names import own_name

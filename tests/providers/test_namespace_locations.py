@@ -11,7 +11,8 @@ import pytest
 
 from metalake.kinds import Kind
 from tests.catalogs.callers import Caller
-from tests.catalogs.conftest import admin, give, mia  # noqa: F401 (fixtures)
+from tests.catalogs.conftest import admin, mia  # noqa: F401 (fixtures)
+from tests.demo import give
 from tests.glue import Glue
 from tests.hms import HiveMetastore
 from tests.iceberg_rest.world import COLUMNS
