@@ -162,8 +162,16 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def read(log: Path) -> list[dict[str, Any]]:
-    """Whole lines only: a line that is half written would not be JSON."""
-    return [orjson.loads(line) for line in log.read_bytes().splitlines()] if log.exists() else []
+    """The events in a log, which must end with a whole line, if not at once, since it may be written to meanwhile."""
+    content = b""
+
+    def is_whole() -> bool:
+        nonlocal content
+        content = log.read_bytes() if log.exists() else b""
+        return content[-1:] in (b"", b"\n")
+
+    assert eventually(is_whole), content[-200:]
+    return [orjson.loads(line) for line in content.splitlines()]
 
 
 def events(log: Path) -> list[tuple[str, str]]:
