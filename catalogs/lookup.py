@@ -31,7 +31,8 @@ _DEEPEST = """
         WHERE m.parent_id IS NULL AND m.slot = 'metalake' AND m.name = %s
     ), (SELECT securable_ptr_id FROM metalake_metalake LIMIT 1))
 """
-# Each kind's own columns are read by key: with joins, PostgreSQL would read whole tables.
+# Each kind's own columns are read by key: with joins, PostgreSQL would read whole tables. They come as one text
+# ("1" or "0" for enabled, for nested, then the provider), since PostgreSQL plans each sub-select once a request.
 _UP = """
     WITH RECURSIVE up(id, parent_id, kind, name, owner_user_id, owner_group_id, properties, height) AS (
         SELECT id, parent_id, kind, name, owner_user_id, owner_group_id, properties, 0
@@ -41,10 +42,12 @@ _UP = """
         FROM metalake_securable p JOIN up ON p.id = up.parent_id
     )
     SELECT up.id, up.kind, up.name, up.owner_user_id, up.owner_group_id,
-           CASE up.kind WHEN 'metalake' THEN (SELECT enabled FROM metalake_metalake WHERE securable_ptr_id = up.id)
-                        WHEN 'catalog' THEN (SELECT enabled FROM catalogs_catalog WHERE securable_ptr_id = up.id) END,
-           CASE up.kind WHEN 'catalog' THEN (SELECT nested FROM catalogs_catalog WHERE securable_ptr_id = up.id) END,
-           CASE up.kind WHEN 'catalog' THEN (SELECT provider FROM catalogs_catalog WHERE securable_ptr_id = up.id) END,
+           CASE up.kind
+                WHEN 'metalake' THEN (SELECT CASE WHEN enabled THEN '1' ELSE '0' END
+                                      FROM metalake_metalake WHERE securable_ptr_id = up.id)
+                WHEN 'catalog' THEN (SELECT CASE WHEN enabled THEN '1' ELSE '0' END
+                                            || CASE WHEN nested THEN '1' ELSE '0' END || provider
+                                     FROM catalogs_catalog WHERE securable_ptr_id = up.id) END,
            CASE up.kind {pointers} END,
            CASE up.kind WHEN 'catalog' THEN up.properties END
     FROM up
@@ -123,14 +126,15 @@ def _fetch(deepest: str, parameters: list) -> Located | None:
         rows = cursor.fetchall()
     if not rows:
         return None
-    catalog = rows[1] if len(rows) > 1 else (None,) * 10
+    is_in_catalog = len(rows) > 1 and rows[1][1] == Kind.CATALOG
+    own, properties = (rows[1][5], rows[1][7]) if is_in_catalog else ("  ", None)
     return Located(
         nodes=tuple(Node(*row[:5]) for row in rows),
-        disabled=next((row[1] for row in rows if row[5] is not None and not row[5]), None),
-        nested=bool(catalog[6]),
-        provider=catalog[7],
-        properties=catalog[9],
-        metadata_location=rows[-1][8],
+        disabled=next((row[1] for row in rows if row[5] is not None and row[5][0] == "0"), None),
+        nested=own[1] == "1",
+        provider=own[2:] or None,
+        properties=properties,
+        metadata_location=rows[-1][6],
     )
 
 
