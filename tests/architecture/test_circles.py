@@ -5,19 +5,17 @@ Imports within functions count, too; what is imported for types alone does not.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 import grimp
 import pytest
 
+from tests.architecture.rooms import PROJECT
+
 Graph = dict[str, set[str]]
-ROOMS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["tool"]["importlinter"][
-    "root_packages"
-]
+ROOMS = PROJECT["tool"]["importlinter"]["root_packages"]
 # These put the rooms together, so they are above all of them though they lie in the lowest.
 WIRING = ("urls", "handlers", "middleware", "settings", "wsgi", "server", "management")
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.architecture.rooms import REPOSITORY
+
 KINDS = (".py", ".md", ".html", ".toml")
 ELSEWHERE = re.compile(
     r"\b(?:security|house) plan\b|\bwire reference\b|\(reference \d|\brule book\b|\bRFC-\d"

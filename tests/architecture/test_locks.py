@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.architecture.rooms import ROOMS
+from tests.architecture.rooms import REPOSITORY, ROOMS
 
-ROOT = Path(__file__).resolve().parents[2]
 RULES = [
     path
     for folder in ROOMS
     if folder not in ("metalake", "formats", "providers", "iceberg_rest", "frontend")
-    for path in sorted((ROOT / folder).rglob("*.py"))
+    for path in sorted((REPOSITORY / folder).rglob("*.py"))
     if "migrations" not in path.parts
 ]
 # What writes without holding anything, and why that is enough.
@@ -69,7 +67,7 @@ def calls(name: str) -> Iterator[Call]:
                 continue
             for node in ast.walk(top):
                 if isinstance(node, ast.Call) and _name(node.func) == name:
-                    yield path.relative_to(ROOT).as_posix(), top.name, node
+                    yield path.relative_to(REPOSITORY).as_posix(), top.name, node
 
 
 def _name(function: ast.expr) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.architecture.rooms import REPOSITORY
+
 PIN = re.compile(
     r"^([a-z0-9][\w.-]*)(?:\[[\w,-]+\])?==(\S+)((?: *; .*?)?(?: \\\n    --hash=sha256:[0-9a-f]{64})+)$", re.MULTILINE
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,9 +17,8 @@ from providers.registry import PROVIDERS, provider_class
 from providers.settings import ExternalSettings
 from providers.stores import RemotePartitions, RemotePointers, RemoteSchemas, RemoteStore, RemoteTables
 from providers.verbs import VERBS, Verb
-from tests.architecture.rooms import ROOMS
+from tests.architecture.rooms import PROJECT, REPOSITORY, ROOMS
 
-ROOT = Path(__file__).parents[2]
 OF_THE_REGISTRY = {path.rpartition(".")[0] for path in PROVIDERS.values() if path.startswith("providers.")}
 SYSTEMS = (*sorted(OF_THE_REGISTRY), "providers.hive_like")
 BUILT_ON_IT = ("providers.glue.", "providers.hive.")
@@ -95,8 +93,8 @@ def test_a_verb_is_a_member_of_its_store(verb: Verb) -> None:
 
 def test_no_other_code_knows_a_system() -> None:
     """But for the registry, where a provider is one line; none imports another."""
-    for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
-        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in (path for room in ROOMS for path in (REPOSITORY / room).rglob("*.py")):
+        module = ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
         others = [system for system in SYSTEMS if not lies_in(module, system)]
         if module.startswith(BUILT_ON_IT):
             others.remove("providers.hive_like")
@@ -105,14 +103,14 @@ def test_no_other_code_knows_a_system() -> None:
 
 
 def test_whatever_is_no_system_has_its_place_in_the_contract() -> None:
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    contracts = PROJECT["tool"]["importlinter"]["contracts"]
     layers = next(contract["layers"] for contract in contracts if contract.get("containers") == ["providers"])
     placed = {f"providers.{name}" for layer in layers for name in re.split(r"[\s:|()]+", layer) if name}
-    there = {f"providers.{path.stem}" for path in (ROOT / "providers").iterdir() if path.name[0] not in "._"}
+    there = {f"providers.{path.stem}" for path in (REPOSITORY / "providers").iterdir() if path.name[0] not in "._"}
     assert there - placed <= OF_THE_REGISTRY and placed <= there
 
 
 def test_the_general_interface_knows_no_format_of_one_system() -> None:
     for name in ("answers", "base", "stores", "absent", "verbs", "outcomes", "remote", "schema_names", "settings"):
-        known = [each for each in imports(ROOT / "providers" / f"{name}.py") if lies_in(each, "formats.hive")]
+        known = [each for each in imports(REPOSITORY / "providers" / f"{name}.py") if lies_in(each, "formats.hive")]
         assert not known, f"providers/{name}.py imports {known}"

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.rooms import ROOMS
+from tests.architecture.rooms import REPOSITORY, ROOMS
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (*ROOMS, "pipelines")
-FILES = [path for room in FOLDERS for path in sorted((ROOT / room).rglob("*.py")) if "migrations" not in path.parts]
+FILES = [
+    path for room in FOLDERS for path in sorted((REPOSITORY / room).rglob("*.py")) if "migrations" not in path.parts
+]
 LONGEST_FILE, LONGEST_FUNCTION = 350, 40  # lines
 LARGEST_ROOM = 0.30  # of the lines of all rooms
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
 def test_a_file_and_its_functions_are_short(path: Path) -> None:
     text = path.read_text()
     assert len(text.splitlines()) <= LONGEST_FILE
@@ -28,6 +29,6 @@ def test_a_file_and_its_functions_are_short(path: Path) -> None:
 def test_no_room_holds_a_third_of_the_house() -> None:
     lines = dict.fromkeys(FOLDERS, 0)
     for path in FILES:
-        lines[path.relative_to(ROOT).parts[0]] += len(path.read_text().splitlines())
+        lines[path.relative_to(REPOSITORY).parts[0]] += len(path.read_text().splitlines())
     whole = sum(lines.values())
     assert not {room: f"{count / whole:.0%}" for room, count in lines.items() if count > LARGEST_ROOM * whole}

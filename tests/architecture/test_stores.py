@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.architecture.rooms import ROOMS
+from tests.architecture.rooms import REPOSITORY, ROOMS
 
-REPOSITORY = Path(__file__).parents[2]
 RULES_AND_DOORS = [room for room in ROOMS if room not in ("metalake", "formats", "providers")]
 QUESTIONS = {"Storage", "lies_outside", "is_external", "is_outside"}
 # Where a store is chosen or registered, a page that tells people which providers lead outside, and monitors' figures.

@@ -2,11 +2,11 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.architecture.rooms import REPOSITORY
+
 ROWS = [
     line
     for line in (REPOSITORY / "docs" / "threats.md").read_text().splitlines()

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.architecture.rooms import REPOSITORY
+
 ROWS = [
     [cell.strip() for cell in line[1:-1].split("|")]
     for line in (REPOSITORY / "docs" / "words.md").read_text(encoding="utf-8").splitlines()
