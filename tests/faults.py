@@ -24,6 +24,7 @@ class Faults:
     def __init__(self) -> None:
         self._lock = threading.Condition()
         self._healed = threading.Event()
+        self._slow = threading.local()  # the healing that a thread's request waits for
         self._late: list[Callable[[], object]] = []
         self._waiting = 0
         self._away: tuple[int, str] | None = None
@@ -57,20 +58,21 @@ class Faults:
         self._away = None
         self.process_ended = False
         self.requests, self._listens = [], False
-        self._healed.set()
+        healed, self._healed = self._healed, threading.Event()
+        healed.set()
         with self._lock:
             assert self._lock.wait_for(lambda: not self._waiting, PATIENCE), "a request never ended"
         for arrive in self._late:
             with suppress(Exception):  # nobody hears it
                 arrive()
         self._late.clear()
-        self._healed.clear()
 
     def next(self, name: str) -> str:
         """What happens to the request that has come; empty where nothing does."""
         with self._lock:
             if not self._listens:
                 return ""
+            self._slow.healed = self._healed  # by now, since the test may heal before the request comes to wait
             number = len(self.requests)
             self.requests.append(name)
             if self.process_ended:
@@ -93,7 +95,7 @@ class Faults:
         with self._lock:
             self._waiting += 1
         try:
-            assert self._healed.wait(PATIENCE), "nobody healed it"
+            assert self._slow.healed.wait(PATIENCE), "nobody healed it"
             yield
         finally:
             with self._lock:
