@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from frontend import sign_in
+from frontend.pages import sign_in
 from metalake import health
 from metalake.middleware import ContentSecurity
 

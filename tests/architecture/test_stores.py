@@ -17,7 +17,7 @@ ANSWERED_IN = {
     "catalogs/apps.py",
     "outside/apps.py",
     "outside/metrics.py",
-    "frontend/catalog_forms.py",
+    "frontend/forms/catalogs.py",
 }
 MODULES = [
     path.relative_to(REPOSITORY).as_posix()

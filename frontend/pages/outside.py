@@ -12,8 +12,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from authz.actor import Actor
 from catalogs.models import RefreshRun
-from frontend.catalog_pages import located
 from frontend.guarding import is_partial, signed_in
+from frontend.pages.catalogs import located
 from metalake.errors import Forbidden, MetalakeError
 from metalake.kinds import Kind
 from metalake.lineage import Located

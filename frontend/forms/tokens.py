@@ -1,4 +1,4 @@
-"""Forms for the services that the API calls too; refusals are shown beside the form."""
+"""The form of a new personal token."""
 
 from __future__ import annotations
 

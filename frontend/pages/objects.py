@@ -1,26 +1,19 @@
-"""The pages for people who grant: the tree, one object with its grants, personal tokens.
-
-Each page is one function, which renders the part that changes if htmx asks, else the whole page. Pages decide
-nothing; an object that the account may not see is answered like a missing one.
-"""
+"""The tree of objects, and one object with its grants."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
 
 from authz import operations
 from authz.access import inspect
 from authz.actor import Actor
-from authz.services import tokens as personal_tokens
 from catalogs.services import browsing
-from frontend.forms import TokenForm
 from frontend.guarding import is_partial, permits, signed_in
-from frontend.outside_pages import watched
-from metalake.errors import MetalakeError, NotFound
+from frontend.pages.outside import watched
 from metalake.kinds import KINDS, Kind
 from outside import watching
 
@@ -85,31 +78,3 @@ def _render_level(request: HttpRequest, level: browsing.Level, **context: Any) -
     trail = [int(id) for id in ids if id.isascii() and id.isdigit() and len(id) < 20]
     context |= {"level": level, "trail": trail, "chosen": trail[-1] if trail else None}
     return render(request, "frontend/level.html", context | {"goes_on": "after" in request.GET})
-
-
-@require_http_methods(["GET", "POST"])
-@signed_in
-def tokens(request: HttpRequest, actor: Actor) -> HttpResponse:
-    """The user's own tokens; a new one is shown only in the answer that made it."""
-    form = TokenForm(request.POST or None)
-    issued = None
-    if request.method == "POST" and form.is_valid():
-        try:
-            issued = personal_tokens.issue(actor, form.cleaned_data["name"], form.expires_at())
-            form = TokenForm()
-        except MetalakeError as refusal:
-            form.add_error("name", refusal.message)
-    context = {"form": form, "issued": issued, "tokens": personal_tokens.list_tokens(actor)[:200]}
-    template = "frontend/tokens_part.html" if is_partial(request) else "frontend/tokens.html"
-    return render(request, template, context, status=400 if form.errors else 200)
-
-
-@require_POST
-@signed_in
-def revoke_token(request: HttpRequest, actor: Actor, token_id: int) -> HttpResponse:
-    if not personal_tokens.revoke(actor, token_id):
-        raise NotFound("You have no such token.")
-    if not is_partial(request):
-        return redirect("/tokens")
-    context = {"form": TokenForm(), "tokens": personal_tokens.list_tokens(actor)[:200]}
-    return render(request, "frontend/tokens_part.html", context)

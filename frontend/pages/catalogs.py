@@ -15,7 +15,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from authz import operations
 from authz.actor import Actor
 from catalogs.services import browsing, catalogs, connections, nesting
-from frontend.catalog_forms import PROPERTY, STALE, CatalogForm, choices
+from frontend.forms.catalogs import PROPERTY, STALE, CatalogForm, choices
 from frontend.guarding import is_partial, require, signed_in
 from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound
 from metalake.kinds import Kind
