@@ -20,7 +20,7 @@ from tests.servers import MetalakeServer
 DOORS = {
     "page": "/login",
     "admin": "/admin/login/",
-    "static": "/static/frontend/pages.css",
+    "static": "/static/frontend/tokens.css",
     "api": "/api/metalakes",
     "described": "/api/schema/ui/",
     "iceberg": "/iceberg/demo/v1/config?warehouse=lake",

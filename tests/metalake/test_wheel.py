@@ -59,5 +59,5 @@ def test_an_installed_wheel_is_a_server(wheel: Path, tmp_path: Path) -> None:
     run(metalake, "check", cwd=tmp_path, **home)
     run(metalake, "migrate", "--verbosity", "0", cwd=tmp_path, **home)
     assert "admin" in run(metalake, "bootstrap", cwd=tmp_path, **home)
-    found = run(metalake, "findstatic", "--first", "frontend/pages.css", cwd=tmp_path, **home)
+    found = run(metalake, "findstatic", "--first", "frontend/tokens.css", cwd=tmp_path, **home)
     assert str(own) in found

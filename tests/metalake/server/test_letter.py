@@ -44,7 +44,7 @@ def test_requests_in_a_row_are_answered_in_their_order(server: MetalakeServer) -
     sent += named(1, "GET", f"{NATIVE}/{name}", admin(server))
     sent += named(2, "HEAD", f"{NATIVE}/{name}", admin(server))
     sent += named(3, "POST", f"{NATIVE}/nowhere", admin(server), "Transfer-Encoding: chunked") + chunked(b"{}", b" ")
-    sent += named(4, "GET", "/static/frontend/pages.css")
+    sent += named(4, "GET", "/static/frontend/tokens.css")
     sent += named(5, "OPTIONS", NATIVE)
     sent += b"".join(named(number) for number in range(6, 30))
     with line(server) as client:
@@ -133,7 +133,7 @@ def test_who_sends_no_more_still_hears_all_answers(server: MetalakeServer) -> No
 # Answers
 
 
-TARGETS = ["/health", "/login", "/static/frontend/pages.css", NATIVE, f"{ICEBERG}/namespaces", "/metrics", "/nothing"]
+TARGETS = ["/health", "/login", "/static/frontend/tokens.css", NATIVE, f"{ICEBERG}/namespaces", "/metrics", "/nothing"]
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -166,12 +166,12 @@ def test_answers_without_a_body(server: MetalakeServer) -> None:
         one = f"{ICEBERG}/namespaces/{name}"
         assert client.ask(request("HEAD", one, admin(server)), b"HEAD").status == 204
         assert client.ask(request("DELETE", one, admin(server)), b"DELETE").status == 204
-        file = client.ask(request("GET", "/static/frontend/pages.css"))
+        file = client.ask(request("GET", "/static/frontend/tokens.css"))
         for known in ("etag", "last-modified"):
             if known not in file.headers:
                 continue
             asked = "If-None-Match" if known == "etag" else "If-Modified-Since"
-            unchanged = client.ask(request("GET", "/static/frontend/pages.css", f"{asked}: {file.headers[known]}"))
+            unchanged = client.ask(request("GET", "/static/frontend/tokens.css", f"{asked}: {file.headers[known]}"))
             assert unchanged.status == 304
             length = file.headers["content-length"]
             assert unchanged.headers.get("content-length", length) == length
