@@ -2,6 +2,7 @@
 
 from authz.api import access as api_access
 from authz.api import bulk as api_bulk
+from authz.api import grantable as api_grantable
 from authz.api import plans as api_plans
 from authz.api import rights as api
 from metalake.rest.views import route
@@ -35,6 +36,7 @@ urlpatterns = [
     route(f"{METALAKE}/access/former-members", api_access.FormerMembers),
     route(f"{METALAKE}/access/check", api_access.Check),
     route(f"{METALAKE}/access/objects/{OBJECT}", api_access.WhoReaches),
+    route(f"{METALAKE}/access/objects/{OBJECT}/grantable", api_grantable.Grantable),
     route(f"{METALAKE}/access/users/<user>", api_access.ReachedByUser),
     route(f"{METALAKE}/access/groups/<group>", api_access.ReachedByGroup),
     route(f"{METALAKE}/access/roles/<role>", api_access.ReachedByRole),

@@ -1,0 +1,59 @@
+"""Reader, Writer and Manager: the privileges that people mean by these words, from the declarations of the kinds.
+
+Source: docs/authorization.md, "Levels".
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from metalake.kinds import KINDS, LEAVES, Kind, LeafRights, family, grantable_on
+from metalake.privileges import Privilege
+
+
+class Level(StrEnum):
+    """A set of privileges on an object and everything below it; each level holds those of the one before."""
+
+    READER = "reader"
+    WRITER = "writer"
+    MANAGER = "manager"
+
+    @property
+    def verb(self) -> str:
+        """The level in a sentence: "analyst may read lake.travel"."""
+        return _VERBS[self]
+
+
+_VERBS = {Level.READER: "read", Level.WRITER: "read and write", Level.MANAGER: "read, write and grant access to"}
+
+
+def privileges_of(level: Level, kind: Kind, catalog_type: str | None = None) -> tuple[Privilege, ...]:
+    """The privileges of a level that can be granted on an object of this kind, in a catalog of that type if any."""
+    wanted = _MEMBERS[level]
+    return tuple(
+        privilege
+        for privilege in Privilege
+        if privilege in wanted
+        and kind in grantable_on(privilege)
+        and (catalog_type is None or family(privilege) in (None, catalog_type))
+    )
+
+
+def _members() -> dict[Level, frozenset[Privilege]]:
+    leaves = [rights for kind in LEAVES if (rights := KINDS[kind].rights)]
+    reading = {Privilege.USE_CATALOG, Privilege.USE_SCHEMA}.union(*map(_reading, leaves))
+    writing = {Privilege.CREATE_SCHEMA}.union(*((*one.create, *one.alter, *one.drop) for one in leaves))
+    writer = reading | writing
+    return {
+        Level.READER: frozenset(reading),
+        Level.WRITER: frozenset(writer),
+        Level.MANAGER: frozenset(writer | {Privilege.MANAGE_GRANTS}),
+    }
+
+
+def _reading(rights: LeafRights) -> set[Privilege]:
+    """What loads a leaf and does not change it."""
+    return set(rights.load) - set(rights.alter)
+
+
+_MEMBERS = _members()
