@@ -10,7 +10,8 @@ from metalake.errors import Invalid, TooLarge
 MAX_NAME = 128
 MAX_PROPERTIES = 1000
 MAX_VALUE = 64 * 1024
-ROLE_NAME = re.compile(r"\w[\w/=-]{0,63}")
+MAX_ROLE_NAME = 64
+ROLE_NAME = re.compile(rf"\w[\w/=-]{{0,{MAX_ROLE_NAME - 1}}}")
 
 
 def check_name(name: str, kind: str) -> None:

@@ -76,7 +76,7 @@ class Remedies:
     def _join(self) -> Step:
         top = self.case.top
         says = f"Add {self.case.who} to {policy.describe(top)} as an enabled user."
-        by = self._by(top, lambda actor: policy.permits(actor, operations.MANAGE_USERS, top))
+        by = self.by(top, lambda actor: policy.permits(actor, operations.MANAGE_USERS, top))
         return Step("addMember", says, top, by=by)
 
     def _use_role(self, privilege: Privilege) -> Step | None:
@@ -93,9 +93,9 @@ class Remedies:
         on = self.case.nearest(privilege)
         says = f"Grant {privilege} on {self.case.named(on)} to a role"
         if self._has_role:
-            by = self._by(on, lambda actor: may_give(actor, on, privilege))
+            by = self.by(on, lambda actor: may_give(actor, on, privilege))
             return Step("grant", f"{says} of {self.case.who}.", self.case.shown(on), privilege, by=by)
-        by = self._by(on, lambda actor: may_give(actor, on, privilege) and self._may_assign(actor))
+        by = self.by(on, lambda actor: may_give(actor, on, privilege) and self._may_assign(actor))
         return Step("grant", f"{says} and assign it to {self.case.who}.", self.case.shown(on), privilege, by=by)
 
     @cached_property
@@ -109,14 +109,15 @@ class Remedies:
     def _lift(self, row: GrantRow) -> Step:
         on, role = self.case.at(row.object_id), self.case.roles.get(row.role_id, "")
         says = f"Lift the DENY of {row.privilege} on {self.case.named(on)} in role {role}, or take that role from"
-        by = self._by(on, lambda actor: may_lift(actor, on))
+        by = self.by(on, lambda actor: may_lift(actor, on))
         return Step("liftDeny", f"{says} {self.case.who}.", self.case.shown(on), row.privilege, role, by)
 
     def _own(self, on: Located) -> Step:
-        by = self._by(on, lambda actor: policy.permits(actor, operations.own(on.kind), on))
+        by = self.by(on, lambda actor: policy.permits(actor, operations.own(on.kind), on))
         return Step("own", f"Make {self.case.who} the owner of {self.case.named(on)}.", self.case.shown(on), by=by)
 
-    def _by(self, on: Located, may: Callable[[Actor], bool]) -> By:
+    def by(self, on: Located, may: Callable[[Actor], bool]) -> By:
+        """Who may make a change on an object of the lineage, as far as the asker may know."""
         asker = self.case.asker
         if not reads_access(asker, on):
             is_loaded = policy.permits(asker, operations.load_of(on.kind), on)

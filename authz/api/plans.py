@@ -8,11 +8,12 @@ from django.http import HttpResponse
 from rest_framework.parsers import BaseParser
 
 from authz.actor import Actor
-from authz.plans import applying, planning
+from authz.plans import applying, planning, proposing, undoing
 from authz.plans import file as plan_file
 from authz.plans.exporting import export
-from authz.plans.wanted import Wanted
+from authz.plans.wanted import Change, Wanted
 from authz.wire import plans as wire
+from authz.wire import proposals as wishes
 from metalake.rest.declarations import Declaration
 from metalake.rest.parsers import plain_type
 from metalake.rest.views import Endpoint, answers
@@ -37,17 +38,26 @@ class FileParser(BaseParser):
     """A file of wanted grants, YAML or JSON."""
 
     media_type = YAML
+    model: type[Any] = plan_file.AccessFile
 
-    def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Wanted:
-        """Raises Invalid with the place of the mistake, TooLarge."""
-        return plan_file.read_sent(plain_type(media_type), stream.read())
+    def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Any:
+        """What is wanted. Raises Invalid with the place of the mistake, TooLarge."""
+        return plan_file.checked(self.model, plan_file.data_of(plain_type(media_type), stream.read()))
 
 
-class Plan(Endpoint):
-    parser_classes = [FileParser]
+class ChangesParser(FileParser):
+    """A list of changes, YAML or JSON."""
 
-    def read_body(self, declaration: Declaration) -> Wanted:
+    model = wire.ChangesRequest
+
+
+class _Planning(Endpoint):
+    def read_body(self, declaration: Declaration) -> Any:
         return self.read_data()
+
+
+class Plan(_Planning):
+    parser_classes = [FileParser]
 
     @answers("load_metalake", body=plan_file.AccessFile, reply={"plan": wire.PlannedReply}, id="planAccess")
     def post(self, actor: Actor, metalake: str, body: Wanted) -> dict[str, Any]:
@@ -58,9 +68,46 @@ class Plan(Endpoint):
         return {"plan": wire.planned_reply(planning.plan(actor, metalake, body))}
 
 
+class Changes(_Planning):
+    parser_classes = [ChangesParser]
+
+    @answers("load_metalake", body=wire.ChangesRequest, reply={"plan": wire.PlannedReply}, id="planAccessChanges")
+    def post(self, actor: Actor, metalake: str, body: list[Change]) -> dict[str, Any]:
+        """Plan these changes and no others, and tell who gains and loses by them; changes nothing.
+
+        Asks what every change asks. The body is JSON, or YAML with Content-Type: application/yaml.
+        """
+        return {"plan": wire.planned_reply(planning.plan_changes(actor, metalake, body))}
+
+
 class Apply(Endpoint):
-    @answers("load_metalake", body=wire.ApplyRequest, reply={"applied": wire.AppliedReply}, id="applyAccess")
-    def post(self, actor: Actor, metalake: str, body: wire.ApplyRequest) -> dict[str, Any]:
-        """Make the changes of a plan, all or none; refused where rights changed since it was made."""
-        made = applying.apply_plan(actor, metalake, body.token)
-        return {"applied": {"changes": list(map(wire.change_reply, made))}}
+    @answers("load_metalake", body=wire.TokenRequest, reply={"applied": wire.AppliedReply}, id="applyAccess")
+    def post(self, actor: Actor, metalake: str, body: wire.TokenRequest) -> dict[str, Any]:
+        """Make the changes of a plan, all or none.
+
+        Where rights changed since it was made, a plan of a state is refused; a plan of changes is made again and
+        refused if it comes to something else.
+        """
+        applied = applying.apply_plan(actor, metalake, body.token)
+        return {"applied": wire.applied_reply(applied)}
+
+
+class Undo(Endpoint):
+    @answers("load_metalake", body=wire.TokenRequest, reply={"plan": wire.PlannedReply}, id="undoAccess")
+    def post(self, actor: Actor, metalake: str, body: wire.TokenRequest) -> dict[str, Any]:
+        """Plan the inverse of a plan that the caller applied within the last hour; changes nothing.
+
+        What moved since it was applied stays as it is, and `left` says what that is.
+        """
+        return {"plan": wire.planned_reply(undoing.plan_undo(actor, metalake, body.token))}
+
+
+class Proposals(Endpoint):
+    @answers("load_metalake", body=wishes.WishRequest, reply={"proposal": wishes.ProposalReply}, id="proposeAccess")
+    def post(self, actor: Actor, metalake: str, body: wishes.WishRequest) -> dict[str, Any]:
+        """Propose by which role people are given privileges on an object, with a plan that does it; changes nothing.
+
+        Takes the right to grant there. Who may not assign roles is told whom to ask.
+        """
+        proposal = proposing.propose(actor, metalake, body.wish())
+        return {"proposal": wishes.proposal_reply(proposal)}

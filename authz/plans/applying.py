@@ -1,9 +1,10 @@
-"""Applies a plan: all of it or nothing, once, and only if rights have not changed since it was made."""
+"""Applies a plan: all of it or nothing, once, and only if it is still what its caller was shown."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from django.utils import timezone
 
@@ -11,37 +12,65 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.models import Plan, Role
 from authz.objects import by_ids
-from authz.plans.planning import GOOD_FOR, digest_of, facts_on_rights, read_steps
+from authz.plans.planning import GOOD_FOR, digest_of, facts_on_rights
+from authz.plans.renewing import renew, what_moved
+from authz.plans.stored import read_steps
 from authz.plans.wanted import Change, Step, changes_of
 from authz.services import entries, publishing
 from authz.services.authority import require_give, require_lift_of_roles
 from authz.services.changing import change, event, publish_events
 from authz.services.grants import rewrite
 from authz.services.publishing import GroupRole, UserRole
-from authz.services.roles import insert_role
+from authz.services.roles import delete_role, insert_role
 from metalake.errors import Conflict, NotFound
 from metalake.events import Event, stands
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.names import dotted
 
+ATTEMPTS = 5
 
-def apply_plan(actor: Actor, metalake: str, token: str | None) -> list[Change]:
-    """Make the changes of a plan of this caller and return them; a plan without changes has no token and does nothing.
 
-    Raises NotFound if the caller has no such plan, Conflict if it was applied already, is too old or rights changed
-    since it was made, and whatever the changes raise.
+class Applied(NamedTuple):
+    """The changes that were made; for an hour the token undoes them. None: there was nothing to do."""
+
+    changes: list[Change]
+    token: str | None
+
+
+class _Behind(Exception):
+    """Rights moved since a plan of changes was made: it has to be made again."""
+
+
+def apply_plan(actor: Actor, metalake: str, token: str | None) -> Applied:
+    """Make the changes of a plan of this caller; a plan without changes has no token and does nothing.
+
+    Where rights moved since, a plan of changes is made again, outside the transaction, since counting its blast radius
+    under the lock would hold up every other change: it is applied if it is the same and rights stood still meanwhile.
+    Raises NotFound if the caller has no such plan, Conflict if it was applied already or is too old, or if rights
+    changed under a plan of a state, Moved if a plan of changes came to something else, and whatever the changes raise.
     """
+    for _ in range(ATTEMPTS):
+        try:
+            return _apply(actor, metalake, token)
+        except _Behind:
+            renew(actor, metalake, token or "")
+    raise Conflict(f"Rights in metalake {metalake} keep changing; try again in a moment.", kind="plan")
 
-    def act(actor: Actor, top: Located) -> list[Change]:
+
+def _apply(actor: Actor, metalake: str, token: str | None) -> Applied:
+    def act(actor: Actor, top: Located) -> Applied:
         if token is None:
-            return []
+            return Applied([], None)
         row = _claim(actor, top, token)
         steps = read_steps(row.changes)
         located = _located(row, steps)
         made = changes_of(steps, located)
-        publish_events(*_Application(actor, top, located).run(steps))
-        return made
+        application = _Application(actor, top, located, row.changes.get("undoes"))
+        publish_events(*application.run(steps))
+        if application.made:
+            Plan.objects.filter(pk=row.pk).update(changes=row.changes | {"made": application.made})
+        return Applied(made, token)
 
     return change(actor, metalake, act, kind="plan", on=lambda: _ids_of(actor, token))
 
@@ -64,12 +93,9 @@ def _claim(actor: Actor, top: Located, token: str) -> Plan:
     since = facts_on_rights(top.id).filter(id__gt=row.fact_id).order_by("id")
     moved = since.values_list("actor", "event", "at").first()
     if moved is not None:
-        who, what, when = moved
-        raise Conflict(
-            f"Rights in metalake {top.name} changed since the plan was made: {what} by {who} at {when.isoformat()}. "
-            "Make a new plan and look at it again.",
-            kind="plan",
-        )
+        if "wanted" in row.changes:
+            raise _Behind
+        raise Conflict(f"{what_moved(top, *moved)} Make a new plan and look at it again.", kind="plan")
     Plan.objects.filter(pk=row.pk).update(applied_at=now)
     return row
 
@@ -78,7 +104,11 @@ def _located(row: Plan, steps: list[Step]) -> dict[int, Located]:
     ids = {id for step in steps for id in step.give.keys() | step.take.keys()}
     located = by_ids(ids)
     scope: int = row.changes["scope"]
-    for id in ids:
+    # A role that is dropped takes with it what it holds anywhere.
+    gone = {id for step in steps if step.drop for id in step.take} - located.keys()
+    for step in steps:
+        step.take = {id: on for id, on in step.take.items() if id not in gone}
+    for id in ids - gone:
         if id not in located or all(node.id != scope for node in located[id].nodes):
             raise Conflict("An object of the plan was dropped or moved since; make a new plan.", kind="plan")
     return located
@@ -86,9 +116,13 @@ def _located(row: Plan, steps: list[Step]) -> dict[int, Located]:
 
 @dataclass
 class _Application:
+    """`undoes` is when the plan was applied that this one undoes; `made` are the ids of the roles made, by name."""
+
     actor: Actor
     top: Located
     located: dict[int, Located]
+    undoes: str | None = None
+    made: dict[str, int] = field(default_factory=dict)
 
     def run(self, steps: list[Step]) -> list[Event]:
         rows = Role.objects.in_bulk([step.role_id for step in steps if step.role_id is not None])
@@ -100,16 +134,31 @@ class _Application:
         events = []
         for step in steps:
             row = rows[step.role_id] if step.role_id is not None else self._make(step.name)
+            if step.drop:
+                events.append(self._drop(row))
+                continue
             events += self._rewrite(row, step)
             events += self._hold(row, step)
-        return self._with_holders(events, steps)
+        return self._with_holders(events, [step for step in steps if not step.drop])
+
+    def _event(self, name: str, row: Role, facts: Sequence[list[Any]] = (), **details: Any) -> Event:
+        undoes = {"undoes": self.undoes} if self.undoes else {}
+        return event(self.actor, self.top, name, Kind.ROLE, row.pk, [row.name], facts, **details, **undoes)
 
     def _require_assign(self) -> None:
         policy.require(self.actor, operations.ASSIGN_ROLES, self.top)
 
     def _make(self, name: str) -> Role:
         policy.require(self.actor, operations.CREATE_ROLE, self.top)
-        return insert_role(self.actor, self.top, name, {})
+        row = insert_role(self.actor, self.top, name, {})
+        self.made[name] = row.pk
+        return row
+
+    def _drop(self, row: Role) -> Event:
+        role = row.pk
+        facts = delete_role(self.actor, self.top, row)
+        row.pk = role  # deleting a row takes its key
+        return self._event("role.dropped", row, facts)
 
     def _rewrite(self, row: Role, step: Step) -> list[Event]:
         for id, given in step.give.items():
@@ -131,13 +180,11 @@ class _Application:
                 for on, privileges in fresh
                 for spelled in entries.spelled(privileges)
             ]
-            facts = [stands(row), *changes]
-            details: dict[str, Any] = {"privileges": spelled_out}
-            return [event(self.actor, self.top, "role.created", Kind.ROLE, row.pk, [row.name], facts, **details)]
+            return [self._event("role.created", row, [stands(row), *changes], privileges=spelled_out)]
         if not changes:
             return []
         details = {"granted": _spelled(step.give), "revoked": _spelled(step.take)}
-        return [event(self.actor, self.top, "access.applied", Kind.ROLE, row.pk, [row.name], changes, **details)]
+        return [self._event("access.applied", row, changes, **details)]
 
     def _hold(self, row: Role, step: Step) -> list[Event]:
         if step.assign:
@@ -147,7 +194,7 @@ class _Application:
         UserRole.objects.bulk_create(UserRole(user_id=id, group_id=row.group_id) for id in step.assign.get("user", {}))
         GroupRole.objects.bulk_create(GroupRole(group_id=id, role_id=row.pk) for id in step.assign.get("group", {}))
         return [
-            event(self.actor, self.top, name, Kind.ROLE, row.pk, [row.name], **{sort: holder})  # type: ignore[arg-type]
+            self._event(name, row, **{sort: holder})  # type: ignore[arg-type]
             for name, people in (("role.unassigned", step.unassign), ("role.assigned", step.assign))
             for sort, holders in people.items()
             for holder in sorted(holders.values())

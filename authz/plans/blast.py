@@ -27,6 +27,8 @@ from metalake.privileges import Privilege
 
 BUDGET = 4_000_000
 """Steps (a grant or object visited for one group of users) after which the figures are lower bounds; about 10 s."""
+PREVIEW = 100_000
+"""The budget of what is shown while somebody still chooses; about 0.2 s."""
 
 
 class Move(NamedTuple):
@@ -41,8 +43,11 @@ class Move(NamedTuple):
     unassign: Mapping[str, Mapping[int, str]]
 
 
-def radius(actor: Actor, top: Located, moves: Iterable[Move]) -> Blast:
-    """What the moves change for the enabled members of a metalake, as of the moment of the actor's request."""
+def radius(actor: Actor, top: Located, moves: Iterable[Move], budget: int) -> Blast:
+    """What the moves change for the enabled members of a metalake, as of the moment of the actor's request.
+
+    With less than BUDGET, at most `budget` rows of objects are read, too.
+    """
     moves = list(moves)
     scheduled = sum(
         given.starts is not None and given.starts > actor.moment
@@ -50,7 +55,7 @@ def radius(actor: Actor, top: Located, moves: Iterable[Move]) -> Blast:
         for entries in move.on.values()
         for given in entries.values()
     )
-    return _Radius(actor.policy, _after(actor.policy, moves), actor.now, top).blast(moves, scheduled)
+    return _Radius(actor.policy, _after(actor.policy, moves), actor.now, top, budget).blast(moves, scheduled)
 
 
 def _after(before: Snapshot, moves: Iterable[Move]) -> Snapshot:
@@ -118,9 +123,10 @@ class _Enough(Exception):
 
 
 class _Radius:
-    def __init__(self, before: Snapshot, after: Snapshot, now: float, top: Located) -> None:
+    def __init__(self, before: Snapshot, after: Snapshot, now: float, top: Located, budget: int) -> None:
         self.before, self.after, self.now, self.top = before, after, now, top
-        self.left = BUDGET
+        self.budget = self.left = budget
+        self.is_cut = False
         self.objects: dict[Key, set[Node]] = defaultdict(set)
         self.users: dict[Key, list[str]] = defaultdict(list)
         self.known: dict[tuple, frozenset[Key]] = {}
@@ -128,7 +134,6 @@ class _Radius:
         self.families: dict[tuple, _Branches] = {}
 
     def blast(self, moves: list[Move], scheduled: int) -> Blast:
-        is_cut = False
         affected = self._affected({role for role, _ in _numbered(moves)})
         self._read_masks({role for group in affected.values() for part in group for role in part})
         regions = {id for _, move in _numbered(moves) for id in move.on}
@@ -142,20 +147,21 @@ class _Radius:
                     for key in self._walk(group):
                         self.users[key] += names
             except _Enough:
-                is_cut = True
-        return Blast(self._lines(), is_cut, scheduled)
+                self.is_cut = True
+        return Blast(self._lines(), self.is_cut, scheduled)
 
     def _plant(self, regions: set[int]) -> None:
         granted = {id for role_masks in self.role_masks for on in role_masks.values() for id in on}
-        tree = Tree(self.top, regions, granted)
-        self.nodes, self.owned = tree.nodes, tree.owned
+        tree = Tree(self.top, regions, granted, None if self.budget >= BUDGET else self.budget)
+        self.nodes, self.owned, self.is_cut = tree.nodes, tree.owned, tree.is_cut
 
     # Which users are affected
 
     def _affected(self, changed: set[int]) -> dict[int, tuple[tuple[int, ...], tuple[int, ...]]]:
         """The members who hold or will hold a role that changes, with all their roles before and after."""
         affected = {}
-        for user in self.before.members.get(self.top.id, ()):
+        # In order, so that a count that is cut short is the same on every node.
+        for user in sorted(self.before.members.get(self.top.id, ())):
             before, after = self.before.roles_of(user), self.after.roles_of(user)
             if not changed.isdisjoint(before) or not changed.isdisjoint(after):
                 affected[user] = before, after

@@ -35,10 +35,11 @@ class Tree:
     """The objects at and below some regions of a metalake, with all above them.
 
     Leaves in `separate` are nodes of their own; the others are one node for each schema, kind and owner.
-    `owned` are the nodes of each owner ("user" or "group", id).
+    `owned` are the nodes of each owner ("user" or "group", id). About `room` objects are read (None: all), the first
+    ones of each region; `is_cut` says that there are more.
     """
 
-    def __init__(self, top: Located, regions: Collection[int], separate: Collection[int]) -> None:
+    def __init__(self, top: Located, regions: Collection[int], separate: Collection[int], room: int | None) -> None:
         self.top = top
         self.nodes: dict[int, Node] = {}
         self.owned: dict[tuple[str, int], set[Node]] = defaultdict(set)
@@ -48,15 +49,15 @@ class Tree:
         ways = _outermost({row.lineage for row in rows if row.kind in CONTAINERS})
         if len(ways) > FEW:
             ways = [self.top.lineage]
-        containers = [row for way in ways for row in _rows(_at_or_below(way), kind__in=CONTAINERS)]
+        ranges = [_range(way, room and room // len(ways)) for way in ways]
+        self.is_cut = any(is_cut for _, is_cut in ranges)
+        containers = [row for objects, _ in ranges for row in _rows(objects, kind__in=CONTAINERS)]
         self._add([*_by_ids({self.top.id}), *containers, *leaves])
         inside = set(separate) - self.nodes.keys()
         known = [row for row in _by_ids(inside) if row.kind not in CONTAINERS and _is_in(row, ways)]
         alike: Counter[tuple] = Counter()
-        for way in ways:
-            leaf = (
-                Securable.objects.filter(_at_or_below(way)).exclude(kind__in=[*CONTAINERS, *BESIDE_CATALOGS]).order_by()
-            )
+        for objects, _ in ranges:
+            leaf = Securable.objects.filter(objects).exclude(kind__in=[*CONTAINERS, *BESIDE_CATALOGS]).order_by()
             for *key, count in leaf.values_list("parent_id", "kind", "owner_user_id", "owner_group_id").annotate(
                 count=Count("id")
             ):
@@ -113,8 +114,14 @@ def _by_ids(ids: Iterable[int]) -> Iterator[_Row]:
         yield from _rows(Q(pk__in=some))
 
 
-def _at_or_below(way: str) -> Q:
-    return Q(lineage=way) | below(way)
+def _range(way: str, room: int | None) -> tuple[Q, bool]:
+    """A filter for what is at or below a lineage, at most the first `room` below it, and whether there are more."""
+    end = f"{way}0"
+    if room is not None:
+        inside = Securable.objects.filter(below(way)).order_by("lineage").values_list("lineage", flat=True)
+        if beyond := list(inside[room : room + 1]):
+            return Q(lineage__gte=way, lineage__lt=beyond[0]), True
+    return Q(lineage__gte=way, lineage__lt=end), False
 
 
 def _is_in(row: _Row, ways: Iterable[str]) -> bool:

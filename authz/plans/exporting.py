@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from authz import operations, policy
 from authz.actor import Actor
@@ -79,12 +80,18 @@ def present_grants(
     rows = Grant.objects.filter(unended(actor.moment), group__role__parent_id=top.id)
     if scope is not top:
         rows = rows.filter(Q(content_object_id=scope.id) | below(scope.lineage, "content_object__lineage"))
+    grants = by_role(rows)
+    located = by_ids({id for on in grants.values() for id in on})
+    return {role: {id: entries for id, entries in on.items() if id in located} for role, on in grants.items()}, located
+
+
+def by_role(rows: QuerySet[Grant]) -> dict[int, dict[int, Entries]]:
+    """The grants by the ids of their roles and objects."""
     grants: dict[int, dict[int, Entries]] = defaultdict(lambda: defaultdict(dict))
     fields = ("group__role", "content_object_id", "permission__codename", "effect", "starts_at", "ends_at")
     for role, on, codename, effect, starts, ends in rows.values_list(*fields).iterator(chunk_size=10_000):
         grants[role][on][Privilege(codename)] = Given(Effect(effect), starts, ends)
-    located = by_ids({id for on in grants.values() for id in on})
-    return {role: {id: entries for id, entries in on.items() if id in located} for role, on in grants.items()}, located
+    return grants
 
 
 def require_all(actor: Actor, scope: Located, located: dict[int, Located]) -> None:
@@ -100,13 +107,16 @@ def roles_of(top: Located) -> dict[str, int]:
     return dict(Role.objects.filter(parent_id=top.id).values_list("name", "pk"))
 
 
-def holders_of(top: Located, sort: str) -> dict[int, dict[int, str]]:
-    """The direct holders of each role, as names by id; `sort` is "user" or "group"."""
+def holders_of(top: Located, sort: str, roles: Collection[int] | None = None) -> dict[int, dict[int, str]]:
+    """The direct holders of these roles or of all (None), as names by id; `sort` is "user" or "group"."""
     if sort == "user":
         links = UserRole.objects.filter(group__role__parent_id=top.id, user__memberships__metalake_id=top.id)
+        links = links if roles is None else links.filter(group__role__in=roles)
         rows: Any = links.values_list("group__role", "user_id", "user__username")
     else:
-        rows = GroupRole.objects.filter(role__parent_id=top.id).values_list("role_id", "group_id", "group__name")
+        of_groups = GroupRole.objects.filter(role__parent_id=top.id)
+        of_groups = of_groups if roles is None else of_groups.filter(role__in=roles)
+        rows = of_groups.values_list("role_id", "group_id", "group__name")
     holders: dict[int, dict[int, str]] = defaultdict(dict)
     for role, id, name in rows:
         holders[role][id] = name

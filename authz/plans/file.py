@@ -102,18 +102,27 @@ def _span(item: TimedPrivilege) -> tuple[Any, Any]:
 
 def read_yaml(raw: bytes) -> Wanted:
     """Raises Invalid, with line and column if it is not YAML, else with the entry that is wrong."""
-    return _read(_parse_yaml(_text(raw)))
+    return checked(AccessFile, _yaml_data(raw))
 
 
 def read_json(raw: bytes) -> Wanted:
     """Raises Invalid, with line and column if it is not JSON, else with the entry that is wrong."""
+    return checked(AccessFile, _json_data(raw))
+
+
+def _yaml_data(raw: bytes) -> Any:
+    return _parse_yaml(_text(raw))
+
+
+def _json_data(raw: bytes) -> Any:
     text = _text(raw)
     require_few_values(raw, settings.METALAKE_MAX_PLAN_VALUES)
-    return _read(_parse_json(text))
+    return _parse_json(text)
 
 
-def _read(data: Any) -> Wanted:
-    file = read(AccessFile, data)
+def checked(model: type[Any], data: Any) -> Any:
+    """What plain data wants, read by a model that has `wanted`. Raises Invalid naming the entry, TooLarge."""
+    file = read(model, data)
     del data  # frees memory: the file would exist in three forms at once
     return file.wanted()
 
@@ -315,11 +324,11 @@ def as_yaml(wanted: Wanted) -> str:
     )
 
 
-def read_sent(content_type: str, raw: bytes) -> Wanted:
-    """A file that was sent, YAML or JSON by its Content-Type."""
+def data_of(content_type: str, raw: bytes) -> Any:
+    """What was sent, YAML or JSON by its Content-Type, as plain data. Raises Invalid, TooLarge."""
     if content_type in ("application/yaml", "application/x-yaml", "text/yaml"):
-        return read_yaml(raw)
+        return _yaml_data(raw)
     # A page of another site can send a form with the browser's credentials, but none of these types.
     if not content_type.endswith(("/json", "+json")):
         raise Invalid("Send the file with Content-Type: application/yaml or application/json.")
-    return read_json(raw)
+    return _json_data(raw)

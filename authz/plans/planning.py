@@ -1,13 +1,12 @@
-"""Plans: the changes that lead to a wanted state, shown with who gains and loses, and stored to be applied once."""
+"""Plans: changes of grants, shown with who gains and loses by them, and stored to be applied once."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import Q
@@ -19,28 +18,42 @@ from authz.callers.guessing import count_misses, misses_counted
 from authz.models import Fact, Plan
 from authz.plans import blast
 from authz.plans.blast_lines import Blast
+from authz.plans.changes import compare_changes
 from authz.plans.differing import compare
-from authz.plans.wanted import Change, Difference, Step, Wanted
+from authz.plans.stored import blast_data, changes_data, step_data
+from authz.plans.wanted import Change, Difference, Wanted
 from authz.services.changing import enter
-from authz.services.entries import Entries, Given
 from authz.writing import write
-from metalake.privileges import Effect, Privilege
 
 GOOD_FOR = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A difference with who gains and loses by it; `token` applies it, None if nothing changes."""
+    """A difference with who gains and loses by it; `token` applies it, None if nothing changes.
+
+    `left` says what an undo leaves as it is, since it changed meanwhile.
+    """
 
     token: str | None
     epoch: int
     changes: list[Change]
     blast: Blast
+    left: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
         return self.blast.summary if self.changes else "nothing changes"
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A plan before it is stored: the difference, its blast radius, and the newest fact that it was made on."""
+
+    difference: Difference
+    blast: Blast
+    epoch: int
+    fact_id: int
 
 
 @misses_counted("user", "group", "role")
@@ -49,15 +62,50 @@ def plan(actor: Actor, metalake: str, wanted: Wanted) -> Planned:
 
     Raises as compare does.
     """
+    newest, actor = _now(actor, metalake)
+    difference = compare(actor, metalake, wanted)
+    count_misses(actor, metalake, "role", sum(step.role_id is None for step in difference.steps))
+    return store(actor, _draft(actor, difference, newest, blast.BUDGET))
+
+
+@misses_counted("user", "group", "role")
+def plan_changes(
+    actor: Actor,
+    metalake: str,
+    changes: Sequence[Change],
+    *,
+    budget: int | None = None,
+    undoes: Plan | None = None,
+    left: tuple[str, ...] = (),
+) -> Planned:
+    """Just these changes, without those that are so already, stored for the caller to apply once within an hour.
+
+    `budget` bounds the counting of the blast radius (None: the most). Raises as compare_changes does.
+    """
+    more = {"undoes": undoes.applied_at.isoformat()} if undoes and undoes.applied_at else {}
+    return store(actor, draft_changes(actor, metalake, changes, budget), changes, left, budget=budget, **more)
+
+
+def draft_changes(
+    actor: Actor, metalake: str, changes: Sequence[Change], budget: int | None, *, is_new: bool = True
+) -> Draft:
+    """The plan of these changes as of now; `is_new` counts the new names of roles as tries to guess some."""
+    newest, actor = _now(actor, metalake)
+    difference = compare_changes(actor, metalake, changes, counts=is_new)
+    return _draft(actor, difference, newest, blast.BUDGET if budget is None else budget)
+
+
+def _now(actor: Actor, metalake: str) -> tuple[int, Actor]:
+    """The newest fact about rights, and the actor on the policy as of then or later."""
     top = enter(actor, metalake)
     # Read first: any change of rights from here on makes the plan stale.
     newest = facts_on_rights(top.id).order_by("-id").values_list("id", flat=True).first() or 0
-    actor = actor.refreshed()
-    difference = compare(actor, metalake, wanted)
-    count_misses(actor, metalake, "role", sum(step.role_id is None for step in difference.steps))
-    radius = blast.radius(actor, difference.top, _moves(difference))
-    token = _store(actor, difference, newest) if difference.steps else None
-    return Planned(token, actor.policy.epoch, difference.changes, radius)
+    return newest, actor.refreshed()
+
+
+def _draft(actor: Actor, difference: Difference, newest: int, budget: int) -> Draft:
+    radius = blast.radius(actor, difference.top, _moves(difference), budget)
+    return Draft(difference, radius, actor.policy.epoch, newest)
 
 
 def facts_on_rights(metalake_id: int) -> Any:
@@ -70,67 +118,35 @@ def digest_of(token: str) -> str:
     return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
 
 
-def _store(actor: Actor, difference: Difference, newest: int) -> str:
+def store(
+    actor: Actor, draft: Draft, wanted: Sequence[Change] | None = None, left: tuple[str, ...] = (), **more: Any
+) -> Planned:
+    """Store a plan with a new token; one of `wanted` changes can be made again where rights moved meanwhile."""
+    difference = draft.difference
+    changes: dict[str, Any] = {"scope": difference.scope.id, "steps": [step_data(step) for step in difference.steps]}
+    if wanted is not None:
+        changes |= {"wanted": changes_data(wanted), "blast": blast_data(draft.blast), **more}
+    token = _store(actor, difference.top.id, changes, draft.fact_id) if difference.steps else None
+    return Planned(token, draft.epoch, difference.changes, draft.blast, left)
+
+
+def _store(actor: Actor, metalake_id: int, changes: dict[str, Any], fact_id: int) -> str:
     token = secrets.token_urlsafe(32)
-    changes = {"scope": difference.scope.id, "steps": [_step_data(step) for step in difference.steps]}
 
     def act(actor: Actor) -> None:
-        Plan.objects.filter(created_at__lte=timezone.now() - GOOD_FOR).delete()
+        old = timezone.now() - GOOD_FOR
+        # A plan that was applied is needed to undo it, for as long again.
+        Plan.objects.filter(Q(applied_at__isnull=True) | Q(applied_at__lte=old), created_at__lte=old).delete()
         Plan.objects.create(
             digest=digest_of(token),
             user_id=account_of(actor),
-            metalake_id=difference.top.id,
+            metalake_id=metalake_id,
             changes=changes,
-            fact_id=newest,
+            fact_id=fact_id,
         )
 
     write(actor, act, holds=None, kind="plan")
     return token
-
-
-def _step_data(step: Step) -> dict[str, Any]:
-    """The step as JSON, which `read_steps` reads back."""
-    holders = {"assign": step.assign, "unassign": step.unassign}
-    return {
-        "role": step.role_id,
-        "name": step.name,
-        "give": _entries_data(step.give),
-        "take": _entries_data(step.take),
-        **{name: {sort: list(ids.items()) for sort, ids in people.items()} for name, people in holders.items()},
-    }
-
-
-def _entries_data(on: dict[int, Entries]) -> list[list[Any]]:
-    return [
-        [id, privilege.value, given.effect.value, *(moment and moment.isoformat() for moment in given[1:])]
-        for id, entries in on.items()
-        for privilege, given in entries.items()
-    ]
-
-
-def read_steps(data: dict[str, Any]) -> list[Step]:
-    """The steps of a stored plan."""
-    return [
-        Step(
-            step["role"],
-            step["name"],
-            _read_entries(step["give"]),
-            _read_entries(step["take"]),
-            *({sort: dict(pairs) for sort, pairs in step[part].items()} for part in _PEOPLE),
-        )
-        for step in data["steps"]
-    ]
-
-
-_PEOPLE = ("assign", "unassign")
-
-
-def _read_entries(rows: Sequence[Sequence[Any]]) -> dict[int, Entries]:
-    by_id: dict[int, Entries] = defaultdict(dict)
-    for id, privilege, effect, *span in rows:
-        moments = (moment and datetime.fromisoformat(moment) for moment in span)
-        by_id[id][Privilege(privilege)] = Given(Effect(effect), *moments)
-    return dict(by_id)
 
 
 def _moves(difference: Difference) -> list[blast.Move]:

@@ -51,7 +51,7 @@ class Wanted(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One line of a plan: "createRole", "revoke", "grant", "unassign" or "assign"."""
+    """One line of a plan: "createRole", "revoke", "grant", "unassign", "assign" or "dropRole"."""
 
     change: str
     role: str
@@ -63,7 +63,10 @@ class Change(NamedTuple):
 
 @dataclass
 class Step:
-    """The changes to one role, by ids; `role_id` is None for a role that is to be made."""
+    """The changes to one role, by ids; `role_id` is None for a role that is to be made.
+
+    A role that is dropped loses all that is in `take` and `unassign` with it.
+    """
 
     role_id: int | None
     name: str
@@ -71,9 +74,10 @@ class Step:
     take: dict[int, Entries] = field(default_factory=dict)
     assign: dict[str, dict[int, str]] = field(default_factory=dict)
     unassign: dict[str, dict[int, str]] = field(default_factory=dict)
+    drop: bool = False
 
     def __bool__(self) -> bool:
-        return self.role_id is None or any((self.give, self.take, self.assign, self.unassign))
+        return self.role_id is None or any((self.give, self.take, self.assign, self.unassign, self.drop))
 
     def allows_removed(self, object_id: int) -> list[Privilege]:
         """The ALLOWs that are removed and not replaced by another span or effect."""
@@ -98,7 +102,7 @@ class Difference:
 
 
 def changes_of(steps: Iterable[Step], located: dict[int, Located]) -> list[Change]:
-    """The changes role by role, in the order createRole, revoke, grant, unassign, assign; each sorted by name."""
+    """The changes role by role: createRole, revoke, grant, unassign, assign, dropRole; each of these sorted by name."""
     changes: list[Change] = []
     for step in steps:
         if step.role_id is None:
@@ -116,4 +120,6 @@ def changes_of(steps: Iterable[Step], located: dict[int, Located]) -> list[Chang
                 for sort, names in people.items()
                 for name in sorted(names.values())
             ]
+        if step.drop:
+            changes.append(Change("dropRole", step.name))
     return changes

@@ -108,23 +108,28 @@ def drop_role(actor: Actor, metalake: str, name: str) -> bool:
         row = Role.objects.filter(parent_id=top.id, name=name).first()
         if row is None or not policy.sees(actor, located(top, row)):
             return False
-        policy.require(actor, operations.DROP_ROLE, located(top, row))
-        require_lift_of_roles(actor, [row.pk])
-        role_id, group_id = row.pk, row.group_id
-        users = set(UserRole.objects.filter(group_id=group_id).values_list("user_id", flat=True))
-        groups = set(GroupRole.objects.filter(role_id=role_id).values_list("group_id", flat=True))
-        row.delete()
-        RoleGroup.objects.filter(pk=group_id).delete()
-        facts = [
-            gone(role_id),
-            snapshot.role_gone(role_id),
-            *publishing.roles_of_users(users),
-            *publishing.roles_of_groups(groups),
-        ]
+        role_id, facts = row.pk, delete_role(actor, top, row)
         publish_events(event(actor, top, "role.dropped", Kind.ROLE, role_id, [name], facts))
         return True
 
     return change(actor, metalake, act, kind="role")
+
+
+def delete_role(actor: Actor, top: Located, row: Role) -> publishing.Changes:
+    """Delete a role that the actor may drop, and return the facts. Raises Forbidden."""
+    policy.require(actor, operations.DROP_ROLE, located(top, row))
+    require_lift_of_roles(actor, [row.pk])
+    role_id, group_id = row.pk, row.group_id
+    users = set(UserRole.objects.filter(group_id=group_id).values_list("user_id", flat=True))
+    groups = set(GroupRole.objects.filter(role_id=role_id).values_list("group_id", flat=True))
+    row.delete()
+    RoleGroup.objects.filter(pk=group_id).delete()
+    return [
+        gone(role_id),
+        snapshot.role_gone(role_id),
+        *publishing.roles_of_users(users),
+        *publishing.roles_of_groups(groups),
+    ]
 
 
 def roles_of_object(actor: Actor, metalake: str, kind: Kind, full_name: str) -> list[str]:

@@ -121,7 +121,7 @@ def explanation_reply(explanation: Explanation) -> dict[str, Any]:
         because=[_reason_reply(reason) for reason in explanation.because],
         changes=None
         if explanation.changes is None
-        else [[_change_reply(step) for step in steps] for steps in explanation.changes],
+        else [[change_reply(step) for step in steps] for steps in explanation.changes],
     )
 
 
@@ -149,18 +149,18 @@ def _grant_reply(grant: NamedGrant) -> dict[str, Any]:
     )
 
 
-def _change_reply(step: Step) -> dict[str, Any]:
+def change_reply(step: Step) -> dict[str, Any]:
     return present(
         change=step.change,
         says=step.says,
         on=step.on and object_reply(step.on),
         privilege=step.privilege and step.privilege.value,
         role=step.role,
-        by=step.by and _by_reply(step.by),
+        by=step.by and by_reply(step.by),
     )
 
 
-def _by_reply(by: By) -> dict[str, Any]:
+def by_reply(by: By) -> dict[str, Any]:
     if by.names is None:
         return present(redacted=True, owner=by.owner and owner_reply(by.owner))
     return {"names": list(by.names), "more": by.more}

@@ -21,6 +21,7 @@ HOLDS_NOTHING = {
     ("authz/services/tokens.py", "issue"): "accounts keep their names",
     ("authz/services/tokens.py", "revoke"): "by its id, of the caller's own",
     ("authz/plans/planning.py", "_store"): "a new row of the caller's own",
+    ("authz/plans/renewing.py", "_note"): "by its id, of the caller's own",
     ("catalogs/services/metalakes.py", "create_metalake"): "lies in nothing that could be renamed",
     ("outside/mirror.py", "meet_leaves"): "the server's own, by ids",
     ("outside/mirror_schemas.py", "meet_schemas"): "the server's own, by ids",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from authz.models import AuditEntry, Fact, Grant, Plan, PolicyEpoch
 from authz.plans import file as plan_file
-from authz.plans.wanted import Wanted
+from authz.plans.wanted import Change, Wanted
+from authz.services.entries import Given
+from metalake.privileges import Effect, Privilege
+from tests.authz.small_world import kind_at
 
 LATER = "2999-01-01T00:00:00.000000Z"
 PATH = "metalakes/acme/access"
@@ -35,6 +39,36 @@ FILE = (
     role("guard", on("lake.A", deny=("modify_table",)), groups=["crew"]),
     role("later", on("lake.A:B.t", {"privilege": "select_table", "startTime": LATER})),
 )
+
+
+def change(verb: str, role_: str, what: str = "", **span: Any) -> Change:
+    """change("grant", "r", "deny select_table@lake.A"), change("assign", "r", "user mia"), change("createRole", "r")"""
+    if verb in ("grant", "revoke"):
+        privilege, _, where = what.removeprefix("deny ").partition("@")
+        given = Given(Effect.DENY if what.startswith("deny ") else Effect.ALLOW, **span)
+        return Change(verb, role_, Privilege(privilege), given, on=(kind_at(where), where))
+    sort, _, name = what.partition(" ")
+    return Change(verb, role_, holder=(sort, name) if name else None)
+
+
+def lines(changes: Iterable[Change]) -> list[str]:
+    """Changes as text: "grant r allow select_table lake.A", "assign r user mia"."""
+    return [
+        " ".join(
+            filter(
+                None,
+                [
+                    one.change,
+                    one.role,
+                    one.given and one.given.effect,
+                    one.privilege,
+                    one.on and one.on[1],
+                    *(one.holder or ()),
+                ],
+            )
+        )
+        for one in changes
+    ]
 
 
 def state() -> tuple[Any, ...]:

@@ -16,6 +16,8 @@ TABLE = "table/lake.A:B.t"
 GRANT = {"privileges": [{"name": "select_table", "condition": "allow"}]}
 
 Ask = Callable[[str], tuple[str, str, Any]]
+T = {"type": "table", "fullName": "lake.A:B.t"}
+WISH = {**T, "privileges": [{"name": "select_table", "condition": "allow"}]}
 ASKS: dict[str, Ask] = {
     "an owner": lambda name: ("PUT", f"metalakes/acme/owners/{TABLE}", {"name": name, "type": "user"}),
     "a role to grant to": lambda name: ("PUT", f"metalakes/acme/permissions/roles/{name}/{TABLE}/grant", GRANT),
@@ -36,11 +38,18 @@ ASKS: dict[str, Ask] = {
         "metalakes/acme/access/plan",
         {"metalake": "acme", "subtree": {"type": "table", "fullName": "lake.A:B.t"}, "roles": [{"name": name}]},
     ),
+    "a role of a change": lambda name: (
+        "POST",
+        "metalakes/acme/access/changes",
+        {"changes": [{"change": "grant", "role": name, "on": T, "privilege": "select_table", "condition": "allow"}]},
+    ),
+    "a user of a proposal": lambda name: ("POST", "metalakes/acme/access/proposals", WISH | {"users": [name]}),
+    "a role of a proposal": lambda name: ("POST", "metalakes/acme/access/proposals", WISH | {"role": name}),
     "a new role": lambda name: ("POST", "metalakes/acme/roles", {"name": name}),
     "a user for a group": lambda name: ("PUT", "metalakes/acme/groups/team", {"usersToAdd": [name]}),
 }  # fmt: skip
 HITS = {"a role to grant to": "secret", "a role to revoke from": "secret", "what a role reaches": "secret",
-        "a role of a plan": "secret"}  # fmt: skip
+        "a role of a plan": "secret", "a role of a change": "secret", "a role of a proposal": "secret"}  # fmt: skip
 
 
 @pytest.fixture
@@ -102,6 +111,14 @@ def test_a_plan_of_many_names_tells_none_of_them(world: World, wire: Wire, mia: 
     file["roles"] = [{"name": f"guess{n}"} for n in range(6)]
     status, body = wire(method, path, file, user=mia)
     assert status == 429, body
+
+
+def test_a_plan_of_many_new_roles_tells_none_of_them(world: World, wire: Wire, mia: str) -> None:
+    world.give("mia", "create_role@acme")
+    names = [*(f"guess{n}" for n in range(6)), "secret"]
+    body = {"changes": [{"change": "createRole", "role": name} for name in names]}
+    status, reply = wire("POST", "metalakes/acme/access/changes", body, user=mia)
+    assert status == 429, reply
 
 
 def test_who_gains_the_right_to_list_them_waits_no_longer(world: World, wire: Wire, mia: str) -> None:

@@ -20,32 +20,17 @@ from authz.services import owners, people, roles
 from metalake.errors import Conflict, Forbidden, NotFound
 from metalake.kinds import Kind
 from metalake.privileges import Privilege
-from tests.authz.plan_files import FILE, LATER, on, role, state, subtree, wanted
+from tests.authz.plan_files import FILE, LATER, lines, on, role, state, subtree, wanted
 from tests.authz.small_world import World
 
 
 def told(planned: planning.Planned) -> list[str]:
-    return [
-        " ".join(
-            filter(
-                None,
-                [
-                    change.change,
-                    change.role,
-                    change.given and change.given.effect,
-                    change.privilege,
-                    change.on and change.on[1],
-                    *(change.holder or ()),
-                ],
-            )
-        )
-        for change in planned.changes
-    ]
+    return lines(planned.changes)
 
 
 def make_so(actor: Actor, file: Wanted) -> list[Change]:
     planned = planning.plan(actor, "acme", file)
-    return applying.apply_plan(actor, "acme", planned.token)
+    return applying.apply_plan(actor, "acme", planned.token).changes
 
 
 # Export, plan, apply
@@ -110,7 +95,7 @@ def test_a_file_is_planned_and_applied_once(world: World) -> None:
     assert planned.summary.startswith("1 user gains select_table on 1 table; ")
 
     made = applying.apply_plan(world.olga, "acme", planned.token)
-    assert made == planned.changes
+    assert made == (planned.changes, planned.token)
     assert policy.permits(world.mia, policy.operations.LOAD_TABLE, by_ids([world.t.id])[world.t.id])
     assert world.role("r1") == {} and world.role("guard") == {"lake.A": ["deny modify_table"]}
     assert [entry.full_name for entry in world.events("role.created")][-3:] == ["analyst", "guard", "later"]
@@ -233,7 +218,7 @@ def test_a_plan_is_its_callers_and_of_its_metalake(world: World) -> None:
     with pytest.raises(NotFound, match="has no such plan"):
         applying.apply_plan(world.olga, "globex", planned.token)
     assert state() == before
-    assert applying.apply_plan(world.mia, "acme", None) == []
+    assert applying.apply_plan(world.mia, "acme", None) == ([], None)
     with pytest.raises(NotFound, match="acme does not exist"):
         applying.apply_plan(world.actor("sam"), "acme", None)
 
@@ -279,7 +264,7 @@ def test_objects_may_come_and_go_unless_they_are_in_the_plan(world: World) -> No
     planned = planning.plan(world.olga, "acme", file)
     schemas.create_schema(world.olga, Address(metalake="acme", catalog="lake", schema=("airports",)), None, {})
     schemas.drop_schema(world.olga, Address(metalake="acme", catalog="lake", schema=("airports",)))
-    assert len(applying.apply_plan(world.olga, "acme", planned.token)) == 3
+    assert len(applying.apply_plan(world.olga, "acme", planned.token).changes) == 3
     planned = planning.plan(world.olga, "acme", wanted())
     schemas.drop_schema(world.olga, Address(metalake="acme", catalog="lake", schema=("flights",)))
     before = state()

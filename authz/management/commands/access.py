@@ -21,7 +21,7 @@ from metalake.errors import Invalid, MetalakeError
 from metalake.models import Metalake
 from metalake.wire import kind_of
 
-SIGNS = {"createRole": "+", "grant": "+", "assign": "+", "revoke": "-", "unassign": "-"}
+SIGNS = {"createRole": "+", "grant": "+", "assign": "+", "revoke": "-", "unassign": "-", "dropRole": "-"}
 
 
 class Command(BaseCommand):
@@ -83,8 +83,8 @@ class Command(BaseCommand):
         self.stdout.write(f"\n{planned.summary}.")
         if not options["yes"] and not _agreed(options["file"]):
             raise CommandError("Nothing was changed.")
-        made = applying.apply_plan(actor, options["metalake"], planned.token)
-        self.stdout.write(f"Done: {len(made)} changes.")
+        applied = applying.apply_plan(actor, options["metalake"], planned.token)
+        self.stdout.write(f"Done: {len(applied.changes)} changes.")
 
     def _drift(self, actor: Actor, options: dict[str, Any], wanted: Wanted) -> None:
         changes = differing.compare(actor, options["metalake"], wanted).changes

@@ -1,0 +1,101 @@
+"""Plans of changes made again where rights moved since: as good as new if they come to the same."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from authz.actor import Actor
+from authz.models import Plan
+from authz.objects import by_ids
+from authz.plans.planning import Draft, Planned, digest_of, draft_changes, facts_on_rights, store
+from authz.plans.stored import read_blast, read_changes, read_steps
+from authz.plans.wanted import Change, Step, changes_of
+from authz.services.changing import enter
+from authz.writing import write
+from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound
+from metalake.lineage import Located
+from metalake.privileges import Effect
+
+SHOWN = 3
+
+
+class Moved(Conflict):
+    """Rights moved, and the plan of the same changes is another one now: `planned`, with a token of its own."""
+
+    def __init__(self, message: str, planned: Planned) -> None:
+        super().__init__(message, kind="plan")
+        self.planned = planned
+
+
+def what_moved(top: Located, who: str, what: str, when: datetime) -> str:
+    """The first change of rights since a plan was made, in words."""
+    return f"Rights in metalake {top.name} changed since the plan was made: {what} by {who} at {when.isoformat()}."
+
+
+def renew(actor: Actor, metalake: str, token: str) -> None:
+    """Make a stored plan of changes again; if it is the same it counts as made now. Raises Moved, Conflict."""
+    top = enter(actor, metalake)
+    row = Plan.objects.filter(digest=digest_of(token), user_id=actor.id, metalake_id=top.id, applied_at=None).first()
+    if row is None:
+        return  # applying says what is wrong
+    wanted, undoes = read_changes(row.changes["wanted"]), row.changes.get("undoes")
+    reason = what_moved(top, *_first_fact(top, row))
+    try:
+        draft = draft_changes(actor, metalake, wanted, row.changes.get("budget"), is_new=False)
+    except (AlreadyExists, Invalid, NotFound) as wrong:
+        raise Conflict(f"{reason} It cannot be applied any more: {wrong.message}", kind="plan") from None
+    steps, blast = read_steps(row.changes), read_blast(row.changes["blast"])
+    if (draft.difference.steps, draft.blast) != (steps, blast):
+        old = changes_of(steps, draft.difference.located | by_ids(_ids(steps)))
+        more = {"undoes": undoes} if undoes else {}
+        planned = store(actor, draft, wanted, budget=row.changes.get("budget"), **more)
+        raise Moved(f"{reason} {_difference(old, blast.summary, planned)}", planned)
+    _note(actor, row, draft)
+
+
+def _first_fact(top: Located, row: Plan) -> tuple[str, str, datetime]:
+    since = facts_on_rights(top.id).filter(id__gt=row.fact_id).order_by("id")
+    return since.values_list("actor", "event", "at")[0]
+
+
+def _ids(steps: list[Step]) -> set[int]:
+    return {id for step in steps for id in step.give.keys() | step.take.keys()}
+
+
+def _note(actor: Actor, row: Plan, draft: Draft) -> None:
+    def act(actor: Actor) -> None:
+        Plan.objects.filter(pk=row.pk, applied_at=None).update(fact_id=draft.fact_id)
+
+    write(actor, act, holds=None, kind="plan")
+
+
+def _difference(before: list[Change], summary: str, planned: Planned) -> str:
+    """What a plan came to and what it comes to now, in a sentence or two."""
+    fewer = [change for change in before if change not in planned.changes]
+    more = [change for change in planned.changes if change not in before]
+    sentences = []
+    if fewer:
+        sentences.append(f"There is no need any more to {_listed(fewer)}.")
+    if more:
+        sentences.append(f"It would also {_listed(more)}.")
+    if summary != planned.summary:
+        sentences.append(f"It came to: {summary}. It comes to: {planned.summary}.")
+    return " ".join(sentences) or "Others gain or lose by it now; look at the new plan."
+
+
+def _listed(changes: list[Change]) -> str:
+    more = len(changes) - SHOWN
+    shown = ", ".join(map(in_words, changes[:SHOWN]))
+    return f"{shown} and make {more} more changes" if more > 0 else shown
+
+
+def in_words(change: Change) -> str:
+    """ "grant select_table on schema lake.A to role analysts", "assign role analysts to user mia", "make role r"."""
+    verb = {"createRole": "make", "dropRole": "drop", "unassign": "take"}.get(change.change, change.change)
+    if change.privilege and change.given and change.on:
+        how = "deny" if (verb, change.given.effect) == ("grant", Effect.DENY) else verb
+        to = "from" if verb == "revoke" else "to"
+        return f"{how} {change.privilege} on {' '.join(change.on)} {to} role {change.role}"
+    if change.holder:
+        return f"{verb} role {change.role} {'from' if verb == 'take' else 'to'} {' '.join(change.holder)}"
+    return f"{verb} role {change.role}"

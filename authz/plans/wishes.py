@@ -1,0 +1,80 @@
+"""What somebody wants people to be given, and what is proposed for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from authz.access.questions import Place, Whom
+from authz.access.remedies import By, Step
+from authz.plans.planning import Planned
+from authz.plans.wanted import Change
+from authz.services.entries import Entries
+from metalake.lineage import Located
+from metalake.privileges import Privilege
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Users and groups, an object, and how they are to be given privileges there.
+
+    `role` chooses a role by name, or names a new one; people may be left out then. `with_use` also gives the USE_*
+    privileges that they lack on the way to the object.
+    """
+
+    people: tuple[Whom, ...]
+    on: Place
+    entries: Entries
+    role: str | None = None
+    with_use: bool = True
+
+
+class Note(NamedTuple):
+    """What a wish comes to for one person and privilege, and why.
+
+    `verdict`: "new"; "effective", so already; "later", begins later; "beaten" by a DENY; "broken", since a USE_* is
+    lacking or the user is disabled.
+    """
+
+    whom: Whom
+    privilege: Privilege
+    verdict: str
+    says: str
+
+
+class Use(NamedTuple):
+    """A USE_* privilege that people lack on the way; `by` says who may give it where the caller may not."""
+
+    privilege: Privilege
+    on: Located
+    lacking: tuple[Whom, ...]
+    is_added: bool
+    says: str
+    by: By | None = None
+
+
+class OtherHolders(NamedTuple):
+    """Who holds the proposed role beside the people of the wish: the first few by name, and how many there are."""
+
+    names: tuple[str, ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A role for a wish, and why this one; `role` is None where nothing is to be done or others have to be asked.
+
+    `changes` are what to plan and `planned` the plan of them; both are empty where all is effective already, and where
+    the caller may not do all of it: then `asks` says whom to ask. `other_holders` is None where the caller may not
+    know who holds the role.
+    """
+
+    role: str | None
+    is_new: bool
+    reason: str
+    changes: tuple[Change, ...] = ()
+    planned: Planned | None = None
+    notes: tuple[Note, ...] = ()
+    use: tuple[Use, ...] = ()
+    asks: tuple[Step, ...] = ()
+    other_holders: OtherHolders | None = field(default=None)

@@ -1,0 +1,106 @@
+"""The native wire's bodies of proposals: by which role people are given privileges."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from authz.access.questions import Place, Whom
+from authz.plans.wishes import Note, Proposal, Use, Wish
+from authz.services.entries import read_entries
+from authz.wire.access import ByReply, ChangeReply, by_reply, change_reply, object_reply
+from authz.wire.plans import PlannedReply, planned_reply
+from authz.wire.rights import ObjectReply, PrivilegeBody, pairs, present
+from metalake.wire import Body, Reply, kind_of
+
+
+class WishRequest(Body):
+    """Users and groups, an object, and how they are to be given privileges there; a role if one is chosen."""
+
+    users: list[str] = []
+    groups: list[str] = []
+    type: str
+    full_name: str
+    privileges: list[PrivilegeBody]
+    role: str | None = Field(None, description="A role that exists or a new one; users and groups may be left out then")
+    with_use: bool = Field(True, description="Also give USE_* on the way where some of them lack it")
+
+    def wish(self) -> Wish:
+        """Raises Invalid."""
+        kind = kind_of(self.type)
+        people = [*(Whom("user", name) for name in self.users), *(Whom("group", name) for name in self.groups)]
+        entries = read_entries(kind, pairs(self.privileges))
+        return Wish(tuple(people), Place(kind, self.full_name), entries, self.role, self.with_use)
+
+
+class NoteReply(Reply):
+    """What it comes to for one user or group and privilege, and why."""
+
+    user: str | None = None
+    group: str | None = None
+    privilege: str
+    verdict: Literal["new", "effective", "later", "beaten", "broken"]
+    says: str
+
+
+class UseReply(Reply):
+    """A USE_* privilege that some lack on the way; `by` says who may give it where the caller may not."""
+
+    privilege: str
+    on: ObjectReply
+    users: list[str]
+    groups: list[str]
+    added: bool
+    says: str
+    by: ByReply | None = None
+
+
+class HoldersReply(Reply):
+    """Who else holds the role: the first few by name, and how many there are."""
+
+    names: list[str]
+    total: int
+
+
+class ProposalReply(Reply):
+    """A role and why this one, with the plan; without one where nothing is to be done or others have to be asked."""
+
+    role: str | None = None
+    is_new: bool
+    reason: str
+    plan: PlannedReply | None = None
+    notes: list[NoteReply]
+    use: list[UseReply]
+    asks: list[ChangeReply]
+    other_holders: HoldersReply | None = None
+
+
+def proposal_reply(proposal: Proposal) -> dict[str, Any]:
+    others = proposal.other_holders
+    return present(
+        role=proposal.role,
+        isNew=proposal.is_new,
+        reason=proposal.reason,
+        plan=proposal.planned and planned_reply(proposal.planned),
+        notes=list(map(_note_reply, proposal.notes)),
+        use=list(map(_use_reply, proposal.use)),
+        asks=list(map(change_reply, proposal.asks)),
+        otherHolders=others and {"names": list(others.names), "total": others.total},
+    )
+
+
+def _note_reply(note: Note) -> dict[str, Any]:
+    return {note.whom.sort: note.whom.name, "privilege": note.privilege, "verdict": note.verdict, "says": note.says}
+
+
+def _use_reply(use: Use) -> dict[str, Any]:
+    return present(
+        privilege=use.privilege,
+        on=object_reply(use.on),
+        users=[whom.name for whom in use.lacking if whom.sort == "user"],
+        groups=[whom.name for whom in use.lacking if whom.sort == "group"],
+        added=use.is_added,
+        says=use.says,
+        by=use.by and by_reply(use.by),
+    )

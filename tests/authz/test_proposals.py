@@ -1,0 +1,300 @@
+"""Roles for people: one that is theirs alone, one that carries just this, or a new one; and whom to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from authz.access.questions import Place, Whom
+from authz.models import Plan
+from authz.name_rules import check_role_name
+from authz.objects import by_ids
+from authz.plans import applying, choosing
+from authz.plans.proposing import propose
+from authz.plans.wishes import Proposal, Wish
+from authz.services import grants, people, roles
+from authz.services.entries import Given
+from metalake.errors import Forbidden, Invalid, NotFound, TooLarge
+from metalake.kinds import Kind
+from metalake.privileges import Effect, Privilege
+from tests.authz.plan_files import PATH, lines
+from tests.authz.small_world import Wire, World, kind_at
+
+LATER = datetime(2999, 1, 1, tzinfo=UTC)
+
+
+def wish(where: str, *privileges: str, to: tuple[str, ...] = ("mia",), **more: Any) -> Wish:
+    """wish("lake.A", "select_table", "deny modify_table", to=("mia", "group crew"))"""
+    entries = {
+        Privilege(text.removeprefix("deny ")): Given(Effect.DENY if text.startswith("deny ") else Effect.ALLOW)
+        for text in privileges
+    }
+    whom = tuple(Whom("group", name[6:]) if name.startswith("group ") else Whom("user", name) for name in to)
+    return Wish(whom, Place(kind_at(where), where), entries, **more)
+
+
+def proposed(world: World, *asked: Any, user: str = "olga", **more: Any) -> Proposal:
+    return propose(world.actor(user), "acme", wish(*asked, **more))
+
+
+def verdicts(proposal: Proposal) -> list[tuple[str, str, str]]:
+    return [(note.whom.name, note.privilege.value, note.verdict) for note in proposal.notes]
+
+
+# Which role
+
+
+@pytest.mark.store
+def test_a_new_role_is_named_after_the_object_and_opens_the_way(world: World) -> None:
+    proposal = proposed(world, "lake.A:B", "select_table", "use_schema")
+    assert (proposal.role, proposal.is_new) == ("B_reader", True)
+    assert "B_reader is made for them" in proposal.reason
+    assert proposal.planned and lines(proposal.planned.changes) == [
+        "createRole B_reader",
+        "grant B_reader allow use_catalog lake",
+        "grant B_reader allow select_table lake.A:B",
+        "grant B_reader allow use_schema lake.A:B",
+        "assign B_reader user mia",
+    ]
+    assert [(use.privilege, use.is_added, use.says) for use in proposal.use] == [
+        (Privilege.USE_CATALOG, True, "mia lacks use_catalog on catalog lake: it is given too.")
+    ]
+    assert proposal.planned.summary.startswith("1 user gains select_table on 1 table; ")
+    assert verdicts(proposal) == [("mia", "select_table", "new"), ("mia", "use_schema", "new")]
+    applying.apply_plan(world.olga, "acme", proposal.planned.token)
+    again = proposed(world, "lake.A:B", "select_table", "use_schema")
+    assert (again.role, again.changes, again.planned) == (None, (), None)
+    assert again.reason == "All of it is effective already."
+    assert verdicts(again) == [("mia", "select_table", "effective"), ("mia", "use_schema", "effective")]
+    assert again.notes[0].says == "Role B_reader allows select_table on schema lake.A:B, and mia holds it."
+
+
+def test_a_role_of_just_these_people_comes_first(world: World) -> None:
+    world.group("crew", "nils")
+    world.give("mia", "create_table@lake")  # r1: of mia alone
+    both = world.give("mia", "modify_table@lake")  # r2: of mia and the group
+    roles.assign_roles(world.olga, "acme", "group", "crew", [both])
+    alone = proposed(world, "lake.A", "select_table", with_use=False)
+    assert (alone.role, alone.is_new, alone.reason) == (
+        "r1",
+        False,
+        "Role r1 is held by this user or group and by nobody else.",
+    )
+    assert lines(alone.changes) == ["grant r1 allow select_table lake.A"]
+    together = proposed(world, "lake.A", "select_table", to=("mia", "group crew", "mia"), with_use=False)
+    assert together.role == both and together.other_holders == ((), 0)
+    contrary = proposed(world, "lake", "deny create_table", with_use=False)
+    assert contrary.role == "lake_denied", "a role that allows what is to be denied does not fit"
+
+
+def test_a_role_with_just_these_grants_says_who_holds_it(world: World) -> None:
+    world.group("crew")
+    shared = world.give("nils", "use_catalog@lake", "use_schema@lake.A", "select_table@lake.A")
+    roles.assign_roles(world.olga, "acme", "group", "crew", [shared])
+    world.give("nils", "use_catalog@lake", "use_schema@lake.A", "select_table@lake.A", "create_table@lake.A")
+    proposal = proposed(world, "lake.A", "select_table")
+    assert (proposal.role, proposal.reason) == (shared, f"Role {shared} carries exactly these grants.")
+    assert proposal.other_holders == (("crew", "nils"), 2)
+    assert lines(proposal.changes) == [f"assign {shared} user mia"]
+
+
+def test_a_role_that_is_chosen_is_taken_and_says_who_holds_it(world: World) -> None:
+    chosen = world.give("nils", "deny modify_table@lake.A")
+    proposal = proposed(world, "lake.A", "select_table", role=chosen, with_use=False)
+    assert (proposal.role, proposal.other_holders) == (chosen, (("nils",), 1))
+    assert lines(proposal.changes) == ["grant r1 allow select_table lake.A", "assign r1 user mia"]
+    with pytest.raises(Invalid, match="Role r1 holds one of these privileges there with another effect"):
+        proposed(world, "lake.A", "modify_table", role=chosen)
+    fresh = proposed(world, "lake.A", "select_table", role="my/role", to=())
+    assert fresh.is_new and lines(fresh.changes)[0] == "createRole my/role"
+    with pytest.raises(Invalid, match="cannot be a role name"):
+        proposed(world, "lake.A", "select_table", role="my role")
+
+
+def test_a_grant_for_a_time_is_made_longer_and_never_shorter(world: World) -> None:
+    grants.grant_privileges(
+        world.olga, "acme", world.give("mia"), Kind.SCHEMA, "lake.A", [("select_table", "allow", None, LATER)]
+    )
+    longer = proposed(world, "lake.A", "select_table", with_use=False)
+    assert lines(longer.changes) == ["revoke r1 allow select_table lake.A", "grant r1 allow select_table lake.A"]
+    assert verdicts(longer) == [("mia", "select_table", "broken")], "without use_catalog it is of no use"
+
+
+@pytest.mark.parametrize(
+    ("names", "privileges", "first"),
+    [
+        (("a b.c",), ("select_table",), "a_b_c_reader"),
+        (("=x",), ("modify_table",), "_=x_writer"),
+        (("\u200b",), ("manage_grants",), "schema_manager"),
+        (("é" * 200,), ("deny use_schema",), "é" * 57 + "_denied"),
+    ],
+)
+def test_odd_names_make_readable_roles(
+    world: World, names: tuple[str, ...], privileges: tuple[str, ...], first: str
+) -> None:
+    row = world.schema(names[0])
+    every = list(choosing.names_for(by_ids([row.pk])[row.pk], wish("lake.A", *privileges).entries))
+    assert every[0] == first
+    assert len(set(every)) == len(every) > 100
+    for name in every:
+        check_role_name(name)
+
+
+# Notes and the way
+
+
+def test_each_person_and_privilege_has_a_note(world: World) -> None:
+    world.group("crew", "nils")
+    name = world.give("mia", "use_catalog@lake", "use_schema@lake", "select_table@lake")
+    roles.assign_roles(world.olga, "acme", "group", "crew", [name])
+    world.give("nils", "deny modify_table@lake.A")
+    people.add_user(world.olga, "acme", "sam", enabled=False)
+    proposal = proposed(
+        world, "lake.A", "select_table", "modify_table", to=("mia", "nils", "group crew", "olga", "sam")
+    )
+    assert {(note.whom.name, note.privilege.value): (note.verdict, note.says) for note in proposal.notes} == {
+        ("mia", "select_table"): ("effective", "Role r1 allows select_table on catalog lake, and mia holds it."),
+        ("mia", "modify_table"): ("new", "mia gets modify_table."),
+        ("nils", "select_table"): (
+            "effective",
+            "Role r1 allows select_table on catalog lake, and nils is in group crew, which holds it.",
+        ),
+        ("nils", "modify_table"): ("beaten", "Role r2 denies modify_table on schema lake.A, and nils holds it."),
+        ("crew", "select_table"): ("effective", "Role r1 allows select_table on catalog lake, and crew holds it."),
+        ("crew", "modify_table"): ("new", "crew gets modify_table."),
+        ("olga", "select_table"): ("effective", "olga owns metalake acme."),
+        ("olga", "modify_table"): ("effective", "olga owns metalake acme."),
+        ("sam", "select_table"): ("broken", "sam is disabled in metalake acme."),
+        ("sam", "modify_table"): ("broken", "sam is disabled in metalake acme."),
+    }
+    assert proposal.use == ()
+    entries = {Privilege.MODIFY_TABLE: Given(Effect.ALLOW, LATER)}
+    (note,) = propose(world.olga, "acme", Wish((Whom("user", "mia"),), Place(Kind.SCHEMA, "lake.A"), entries)).notes
+    assert (note.verdict, note.says) == ("later", "mia gets modify_table from 2999-01-01 00:00 UTC.")
+
+
+USES: dict[str, tuple[tuple[str, str], list[tuple[str, str]]]] = {
+    "a table": (("lake.A:B.t", "select_table"), [("use_catalog", "lake"), ("use_schema", "lake.A:B")]),
+    "a schema": (("lake.A", "create_table"), [("use_catalog", "lake"), ("use_schema", "lake.A")]),
+    "new schemas": (("lake.A", "create_schema"), [("use_catalog", "lake")]),
+    "granting": (("lake.A", "manage_grants"), [("use_catalog", "lake")]),
+    "a catalog": (("lake", "select_table"), [("use_catalog", "lake"), ("use_schema", "lake")]),
+    "only its use": (("lake", "use_catalog"), []),
+    "all of it": (("acme", "select_table"), [("use_catalog", "acme"), ("use_schema", "acme")]),
+    "people": (("acme", "manage_users"), []),
+    "a DENY": (("lake.A", "deny select_table"), []),
+}
+
+
+@pytest.mark.parametrize("what", USES)
+def test_what_is_lacking_on_the_way_is_added(world: World, what: str) -> None:
+    asked, uses = USES[what]
+    proposal = proposed(world, *asked)
+    assert [(use.privilege.value, ".".join(use.on.full_name)) for use in proposal.use] == uses
+    granted = {one for one in lines(proposal.changes) if " allow use_" in one}
+    wanted = [*uses, (asked[1], asked[0])] if asked[1].startswith("use_") else uses
+    assert granted == {f"grant {proposal.role} allow {privilege} {on}" for privilege, on in wanted}
+
+
+# Those who may grant on the object alone
+
+
+@pytest.fixture
+def steward(world: World) -> World:
+    """Nils may grant on lake.A, and nothing beyond; mia holds a role with grants there."""
+    world.give("nils", "use_catalog@lake", "manage_grants@lake.A")  # r1
+    world.give("mia", "modify_table@lake.A")  # r2
+    return world
+
+
+def test_who_may_not_assign_roles_is_told_whom_to_ask(steward: World) -> None:
+    before = Plan.objects.count()
+    proposal = proposed(steward, "lake.A", "select_table", user="nils")
+    assert (proposal.role, proposal.changes, proposal.planned) == (None, (), None)
+    (ask,) = proposal.asks
+    assert ask.says == (
+        "Give mia allow select_table on schema lake.A: assigning a role takes manage_grants on metalake acme."
+    )
+    assert ask.by and (ask.by.names, ask.by.more) == (("olga",), 0)
+    (way, _) = proposal.use
+    assert (way.privilege, way.is_added) == (Privilege.USE_CATALOG, False) and way.by and way.by.names is None
+    assert Plan.objects.count() == before
+
+
+def test_they_may_grant_to_a_role_that_everybody_holds_already(steward: World) -> None:
+    proposal = proposed(steward, "lake.A", "select_table", user="nils", role="r2")
+    assert lines(proposal.changes) == ["grant r2 allow select_table lake.A", "grant r2 allow use_schema lake.A"]
+    assert proposal.other_holders == (("mia",), 1) and not proposal.asks
+    others = proposed(steward, "lake.A", "select_table", user="nils", role="r2", to=("olga", "mia"))
+    assert "assigning role r2 takes manage_grants" in others.reason and others.asks and not others.changes
+
+
+def test_they_do_not_learn_who_holds_a_role_elsewhere(steward: World) -> None:
+    elsewhere = steward.give("mia", "use_catalog@files")
+    proposal = proposed(steward, "lake.A", "select_table", user="nils", role=elsewhere)
+    assert not proposal.changes and proposal.asks
+    alone = proposed(steward, "lake.A", "select_table", user="nils", role=elsewhere, to=())
+    assert alone.other_holders is None and alone.planned
+    with pytest.raises(NotFound, match="Role ghost does not exist"):
+        proposed(steward, "lake.A", "select_table", user="nils", role="ghost")
+
+
+def test_who_may_not_make_roles_is_told_whom_to_ask(world: World) -> None:
+    world.give("nils", "manage_grants@acme", "use_catalog@lake")
+    proposal = proposed(world, "lake.A", "select_table", user="nils")
+    assert "making a role takes create_role on metalake acme" in proposal.reason
+    assert proposal.asks[0].by and proposal.asks[0].by.names == ("olga",)
+
+
+# Wrong wishes
+
+WRONG: dict[str, tuple[Callable[[World], Proposal], type[Exception]]] = {
+    "User ghost does not exist": (lambda w: proposed(w, "lake.A", "select_table", to=("ghost",)), NotFound),
+    "User sam does not exist": (lambda w: proposed(w, "lake.A", "select_table", to=("mia", "sam")), NotFound),
+    "Group crew does not exist": (lambda w: proposed(w, "lake.A", "select_table", to=("group crew",)), NotFound),
+    "Name a user, a group or a role": (lambda w: proposed(w, "lake.A", "select_table", to=()), Invalid),
+    "Name at least one privilege": (lambda w: proposed(w, "lake.A"), Invalid),
+    "500 users and groups may be named at once, not 501": (
+        lambda w: proposed(w, "lake.A", "select_table", to=tuple(f"u{n}" for n in range(501))),
+        TooLarge,
+    ),
+    "Privilege select_table is for relational": (lambda w: proposed(w, "files", "select_table"), Invalid),
+    "Schema lake.Z does not exist": (lambda w: proposed(w, "lake.Z", "select_table"), NotFound),
+    "nils may not grant": (lambda w: proposed(w, "acme", "use_catalog", user="nils"), Forbidden),
+    "Schema lake.A does not exist": (lambda w: proposed(w, "lake.A", "select_table", user="nils"), NotFound),
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_a_wrong_wish_is_told(world: World, said: str) -> None:
+    act, kind = WRONG[said]
+    with pytest.raises(kind, match=said):
+        act(world)
+
+
+def test_proposals_over_the_wire(steward: World, wire: Wire) -> None:
+    body = {
+        "users": ["mia"],
+        "type": "schema",
+        "fullName": "lake.A",
+        "privileges": [{"name": "SELECT_TABLE", "condition": "allow"}],
+    }
+    status, reply = wire("POST", f"{PATH}/proposals", body)
+    assert status == 200, reply
+    proposal = reply["proposal"]
+    assert (proposal["role"], proposal["isNew"]) == ("r2", False)
+    assert proposal["notes"] == [
+        {"user": "mia", "privilege": "select_table", "verdict": "new", "says": "mia gets select_table."}
+    ]
+    assert proposal["use"][0]["on"] == {"type": "catalog", "fullName": "lake"} and proposal["use"][0]["added"]
+    assert proposal["otherHolders"] == {"names": [], "total": 0}
+    assert wire("POST", f"{PATH}/apply", {"token": proposal["plan"]["token"]})[0] == 200
+    status, reply = wire("POST", f"{PATH}/proposals", body | {"groups": ["ghosts"]})
+    assert (status, reply["type"]) == (404, "NoSuchGroupException")
+    status, reply = wire("POST", f"{PATH}/proposals", body, user="nils")
+    assert status == 200 and reply["proposal"]["notes"][0]["verdict"] == "effective"
+    status, reply = wire("POST", f"{PATH}/proposals", body | {"users": ["olga", "mia"]}, user="sam")
+    assert (status, reply["type"]) == (404, "NoSuchMetalakeException")
