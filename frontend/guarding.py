@@ -6,9 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.cache import add_never_cache_headers, patch_vary_headers
 from django.utils.http import urlencode
 from django_htmx.http import HttpResponseClientRedirect
@@ -16,12 +15,14 @@ from django_htmx.http import HttpResponseClientRedirect
 from authz import policy
 from authz.callers.identity import actor_of
 from authz.operations import Operation
+from frontend.refusing import SAFE, is_partial, refuse, signed_out
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.lineage import Lineage
 from metalake.logs import note_failure
 from metalake.rest.exceptions import shape_of
 
 HOME = "/"
+__all__ = ["HOME", "is_partial", "permits", "require", "signed_in"]
 Page = Callable[..., HttpResponse]
 
 
@@ -56,13 +57,11 @@ def require(request: HttpRequest, operation: Operation, target: Lineage) -> None
         raise policy.refusal(request.user.get_username(), operation, target)
 
 
-def is_partial(request: HttpRequest) -> bool:
-    return bool(request.htmx) and not request.htmx.history_restore_request  # type: ignore[attr-defined]
-
-
 def _to_login(request: HttpRequest) -> HttpResponse:
-    """Redirect to the sign-in, which leads back to the open page."""
+    """Redirect to the sign-in, which leads back to the open page; a form that was filled stays on it."""
     if is_partial(request):
+        if request.method not in SAFE:
+            return signed_out(request)
         return HttpResponseClientRedirect(_login_url(request.htmx.current_url_abs_path or HOME))  # type: ignore[attr-defined]
     return redirect(_login_url(request.get_full_path() if request.method == "GET" else HOME))
 
@@ -72,14 +71,9 @@ def _login_url(next_: str) -> str:
 
 
 def _failure(request: HttpRequest, failure: MetalakeError) -> HttpResponse:
-    """Render a failure: in place of a part, or as a page; a whole page that is missing or refused is Django's own."""
+    """Render a failure; a whole page that is missing or refused says no more than that."""
     note_failure(failure)
-    if not is_partial(request):
-        if isinstance(failure, NotFound):
-            raise Http404
-        if isinstance(failure, Forbidden):
-            raise PermissionDenied
     status, _, _ = shape_of(failure)
-    context = {"title": "That did not work", "message": failure.message}
-    template = "frontend/notice.html" if is_partial(request) else "frontend/error.html"
-    return render(request, template, context, status=status)
+    says_no_more = isinstance(failure, NotFound | Forbidden) and not is_partial(request)
+    title = "" if says_no_more else "That did not work"
+    return refuse(request, status, "" if says_no_more else failure.message, title=title)

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from frontend.pages import catalogs, objects, outside, sign_in, tokens
+from frontend.pages import catalogs, components, objects, outside, sign_in, tokens
 
 app_name = "frontend"
 
@@ -20,6 +20,7 @@ urlpatterns = [
     path("catalogs/<int:catalog_id>/writes/<int:intent_id>/give-up", outside.give_up, name="give-up"),
     path("tokens", tokens.show_tokens, name="tokens"),
     path("tokens/<int:token_id>/revoke", tokens.revoke_token, name="revoke"),
+    path("components", components.components, name="components"),
     path("login", sign_in.login, name="login"),
     path("logout", sign_in.logout, name="logout"),
 ]

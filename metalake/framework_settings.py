@@ -20,6 +20,7 @@ MIDDLEWARE = ["metalake.middleware.Wire", "metalake.middleware.PagesOnly"]
 PAGE_MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.gzip.GZipMiddleware",  # pads by random lengths, against guessing secrets by size (BREACH)
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -35,6 +36,7 @@ SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410", "guardian.W0
 ROOT_URLCONF = "metalake.urls"
 WSGI_APPLICATION = "metalake.wsgi.application"
 APPEND_SLASH = False
+CSRF_FAILURE_VIEW = "frontend.refusing.form_refused"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -44,10 +46,16 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-            ]
+            ],
+            "builtins": ["frontend.templatetags.ui"],
         },
     }
 ]
+
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
 
 REST_FRAMEWORK = {
     # In the order of authz.callers.identity.WAYS, which the Iceberg wire uses.

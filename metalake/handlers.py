@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from django.http import HttpRequest, HttpResponse
-from django.views.defaults import page_not_found, server_error
 
+from frontend import refusing
 from iceberg_rest.errors import render_error as iceberg_error
 from metalake.causes import unavailable
 from metalake.errors import Invalid, MetalakeError, NotFound
@@ -16,23 +16,32 @@ from metalake.rest.exceptions import shape_of
 
 
 def render_for(request: HttpRequest, error: MetalakeError) -> HttpResponse:
-    """A failure outside every endpoint, in the shape of the wire it came by; on pages a sentence."""
+    """A failure outside every endpoint, in the shape of the wire it came by."""
     match request.wire:  # type: ignore[attr-defined]
         case "iceberg":
             return iceberg_error(error)
         case "page":
             status, _, _ = shape_of(error)
-            return HttpResponse(error.message, status=status, content_type="text/plain; charset=utf-8")
+            if isinstance(error, Invalid):  # a name of this server that is not its own: it shows nothing there
+                return HttpResponse(error.message, status=status, content_type="text/plain; charset=utf-8")
+            return refusing.refuse_without_store(request, status, error.message)
     return native_error(error)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if request.wire == "page":  # type: ignore[attr-defined]
+        return refusing.refuse_without_store(request, 400)
     return render_for(request, Invalid("The request cannot be read."))
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Only pages and the admin raise Django's own refusal."""
+    return refusing.refuse(request, 403)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if request.wire == "page":  # type: ignore[attr-defined]
-        return page_not_found(request, exception)
+        return refusing.refuse(request, 404)
     return render_for(request, NotFound("There is nothing at this path."))
 
 
@@ -44,5 +53,5 @@ def server_failed(request: HttpRequest) -> HttpResponse:
         response["Retry-After"] = str(failed.retry_after)
         return response
     if request.wire == "page":  # type: ignore[attr-defined]
-        return server_error(request)
+        return refusing.refuse_without_store(request, 500)
     return render_for(request, MetalakeError("The server failed; the request's id is in its log."))

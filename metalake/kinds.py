@@ -80,7 +80,7 @@ class KindDeclaration:
     `creating` are granted on any container above such an object; `privileges` on the object and on all above it.
     `catalog_type` is the only type of catalog that its privileges apply in; None if they apply in all. `label` is used
     in the native wire's exception names; `old_codes`: its handlers in the Python client know no code above 1010 but
-    1100. `icon` is the path of its SVG symbol, 16 by 16, and `sections` are the parts of its page in their order, each
+    1100. `icon` is the name of its Lucide icon, and `sections` are the parts of its page in their order, each
     a template in `frontend/sections`.
     """
 
@@ -117,8 +117,7 @@ _DECLARED = (
         lies_in=(),
         slot=Slot.METALAKE,
         privileges=(P.MANAGE_USERS, P.MANAGE_GROUPS, P.MANAGE_GRANTS),
-        icon="M1.5 5.5c2-1.6 4.3-1.6 6.5 0s4.5 1.6 6.5 0M1.5 9c2-1.6 4.3-1.6 6.5 0s4.5 1.6 6.5 0"
-        "M1.5 12.5c2-1.6 4.3-1.6 6.5 0s4.5 1.6 6.5 0",
+        icon="waves-horizontal",
     ),
     KindDeclaration(
         kind=Kind.CATALOG,
@@ -129,8 +128,7 @@ _DECLARED = (
         creating=(P.CREATE_CATALOG,),
         privileges=(P.USE_CATALOG, P.BOOTSTRAP_NAMESPACE, P.MANAGE_GRANTS),
         iceberg=IcebergWords(noun="Warehouse", missing="NoSuchWarehouseException"),
-        icon="M3 4c0-1.1 2.2-2 5-2s5 .9 5 2-2.2 2-5 2-5-.9-5-2zv8c0 1.1 2.2 2 5 2s5-.9 5-2V4"
-        "M3 8c0 1.1 2.2 2 5 2s5-.9 5-2",
+        icon="database",
         sections=("outside", "grants", "about", "properties"),
     ),
     KindDeclaration(
@@ -142,7 +140,7 @@ _DECLARED = (
         creating=(P.CREATE_SCHEMA,),
         privileges=(P.USE_SCHEMA, P.MANAGE_GRANTS),
         iceberg=IcebergWords(noun="Namespace", missing="NoSuchNamespaceException"),
-        icon="M1.5 12.5v-9h4.5l1.5 2h7v7z",
+        icon="folder",
     ),
     KindDeclaration(
         kind=Kind.TABLE,
@@ -155,7 +153,7 @@ _DECLARED = (
         rights=LeafRights(create=(P.CREATE_TABLE,), load=(P.SELECT_TABLE, P.MODIFY_TABLE), alter=(P.MODIFY_TABLE,)),
         iceberg=IcebergWords(noun="Table", missing="NoSuchTableException"),
         old_codes=True,
-        icon="M2 3h12v10H2zM2 6.5h12M2 9.8h12M6.5 6.5V13",
+        icon="table-2",
         sections=("grants", "about", "columns", "properties"),
     ),
     KindDeclaration(
@@ -174,6 +172,7 @@ _DECLARED = (
         ),
         iceberg=IcebergWords(noun="View", missing="NoSuchViewException"),
         old_codes=True,
+        icon="eye",
     ),
     KindDeclaration(
         kind=Kind.TOPIC,
@@ -231,6 +230,7 @@ _DECLARED = (
         lies_in=(Kind.METALAKE,),
         slot=Slot.ROLE,
         creating=(P.CREATE_ROLE,),
+        icon="shield",
     ),
     KindDeclaration(
         kind=Kind.JOB,

@@ -20,20 +20,12 @@ from metalake.bodies import limit_of
 from metalake.context import address, request_id
 from metalake.errors import Invalid, MetalakeError, TooLarge
 from metalake.handlers import render_for
+from metalake.headers import ADMIN, HARMLESS, PAGES
 from metalake.rest.exceptions import error_response_to_both
 from metalake.targets import read_target, require_host, require_one_wire, wire_of
 
 REQUESTS = Counter("metalake_requests", "Requests answered", ["wire", "method", "status"])
 SECONDS = Histogram("metalake_request_seconds", "Time to answer", ["wire"])
-
-# A browser may run nothing from answers that are no pages of ours; pages set a policy of their own.
-HARMLESS = {
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-    "X-Frame-Options": "DENY",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
 
 BODILESS = (204, 304)  # statuses without Content-Length (RFC 9110, 8.6)
 
@@ -137,17 +129,10 @@ class PagesOnly:
 class ContentSecurity:
     """Lets pages run only our own scripts and styles; can also wrap a single view."""
 
-    policy = (
-        "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
-        "frame-ancestors 'none'; form-action 'self'; base-uri 'none'; object-src 'none'"
-    )
-
     def __init__(self, get_response: Next) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        # The admin's scripts are inline and evaluate expressions.
-        loose = "; script-src 'self' 'unsafe-inline' 'unsafe-eval'" if request.path.startswith("/admin/") else ""
-        response.setdefault("Content-Security-Policy", self.policy + loose)
+        response.setdefault("Content-Security-Policy", ADMIN if request.path.startswith("/admin/") else PAGES)
         return response

@@ -302,8 +302,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = METALAKE_HOME / "static"
-STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # whitenoise expects it at start
-WHITENOISE_USE_FINDERS = True
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # whitenoise expects it at start; metalake.static_files fills it
 
 CELERY_BROKER_URL = METALAKE_BROKER_URL or "memory://localhost"
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 3}  # seconds

@@ -11,7 +11,9 @@ from frontend.pages import sign_in
 from metalake import health
 from metalake.middleware import ContentSecurity
 
-described = SpectacularSwaggerSplitView.as_view(url_name="schema")  # the view without inline scripts
+described = SpectacularSwaggerSplitView.as_view(  # the view without inline scripts
+    template_name="frontend/api.html", url_name="schema"
+)
 
 urlpatterns = [
     path("api/", include("catalogs.urls")),  # the hot reads first
@@ -33,5 +35,6 @@ urlpatterns = [
 ]
 
 handler400 = "metalake.handlers.bad_request"
+handler403 = "metalake.handlers.forbidden"
 handler404 = "metalake.handlers.not_found"
 handler500 = "metalake.handlers.server_failed"

@@ -27,11 +27,15 @@ os.environ["METALAKE_IDLE_TIMEOUT"] = "600"  # a test may be one transaction, an
 os.environ["METALAKE_DATABASE_URL"] = os.environ.get("METALAKE_TEST_DATABASE_URL", "")
 
 from metalake.settings import *  # noqa: E402, F403
-from metalake.settings import DATABASES, METALAKE_HOME, ON_SQLITE  # noqa: E402
+from metalake.settings import DATABASES, METALAKE_HOME, ON_SQLITE, STORAGES  # noqa: E402
 
 if ON_SQLITE:
     # A file, not memory: WAL and the waiting for locks are part of what is tested.
     DATABASES["default"]["TEST"] = {"NAME": METALAKE_HOME / "test.sqlite3"}
     DATABASES["default"]["OPTIONS"]["init_command"] += "; PRAGMA synchronous=OFF"
+
+# Clients in this process get the files as they are; servers of their own collect them, as anybody's does.
+STORAGES = STORAGES | {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
+WHITENOISE_USE_FINDERS = True
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from authz.models import User
 from frontend.guarding import HOME
+from frontend.refusing import refuse
 from metalake.errors import TooManyRequests
 
 Page = Callable[[HttpRequest], HttpResponse]
@@ -29,8 +30,7 @@ def throttled(page: Page) -> Page:
         try:
             return page(request)
         except TooManyRequests as refusal:
-            context = {"title": "Please wait", "message": refusal.message}
-            response = render(request, "frontend/error.html", context, status=429)
+            response = refuse(request, 429, refusal.message, title="Please wait")
             response["Retry-After"] = str(refusal.retry_after)
             return response
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
@@ -10,7 +12,7 @@ from authz.actor import Actor
 from authz.services import tokens as personal_tokens
 from frontend.forms.tokens import TokenForm
 from frontend.guarding import is_partial, signed_in
-from metalake.errors import MetalakeError, NotFound
+from metalake.errors import MetalakeError
 
 
 @require_http_methods(["GET", "POST"])
@@ -25,17 +27,19 @@ def show_tokens(request: HttpRequest, actor: Actor) -> HttpResponse:
             form = TokenForm()
         except MetalakeError as refusal:
             form.add_error("name", refusal.message)
-    context = {"form": form, "issued": issued, "tokens": personal_tokens.list_tokens(actor)[:200]}
-    template = "frontend/tokens_part.html" if is_partial(request) else "frontend/tokens.html"
-    return render(request, template, context, status=400 if form.errors else 200)
+    return _render(request, actor, form, 400 if form.errors else 200, issued=issued)
 
 
 @require_POST
 @signed_in
 def revoke_token(request: HttpRequest, actor: Actor, token_id: int) -> HttpResponse:
+    """Revoke a token; one that another tab has revoked is said to be gone, above the list as it is now."""
     if not personal_tokens.revoke(actor, token_id):
-        raise NotFound("You have no such token.")
-    if not is_partial(request):
-        return redirect("/tokens")
-    context = {"form": TokenForm(), "tokens": personal_tokens.list_tokens(actor)[:200]}
-    return render(request, "frontend/tokens_part.html", context)
+        return _render(request, actor, TokenForm(), 404, message="You have no such token: it may be revoked already.")
+    return _render(request, actor, TokenForm(), 200) if is_partial(request) else redirect("frontend:tokens")
+
+
+def _render(request: HttpRequest, actor: Actor, form: TokenForm, status: int, **context: Any) -> HttpResponse:
+    context |= {"form": form, "tokens": personal_tokens.list_tokens(actor)[:200]}
+    template = "frontend/tokens_part.html" if is_partial(request) else "frontend/tokens.html"
+    return render(request, template, context, status=status)

@@ -12,7 +12,7 @@ from email.utils import formatdate
 from http import HTTPStatus
 from uuid import uuid4
 
-from metalake.middleware import HARMLESS
+from metalake.headers import HARMLESS
 
 Headers = Iterable[tuple[str, str]]
 

@@ -29,6 +29,7 @@ from catalogs.services import browsing, catalogs, metalakes, schemas, tables  # 
 from catalogs.services.leaves import describe_leaf, list_leaves  # noqa: E402
 from catalogs.stores import leaf_kinds, store_for  # noqa: E402
 from formats.native.tables import CreateTableRequest  # noqa: E402
+from metalake import static_files  # noqa: E402
 from metalake.errors import MetalakeError  # noqa: E402
 from metalake.kinds import Kind  # noqa: E402
 from metalake.lineage import Address  # noqa: E402
@@ -164,6 +165,7 @@ def on_the_wire(olga: Any) -> None:
 
 def on_the_pages(olga: Any) -> None:
     """It is in the tree with its icon, and its page has the sections that it declares."""
+    static_files.prepare()
     pages = client()
     home = find(olga, at("lake"))
     tree = pages.get(f"/objects/{home.id}/children").content.decode()

@@ -14,7 +14,7 @@ ELSEWHERE = {  # lines by file, and the text there that they are put behind
         "_DECLARED = (\n": [
             '    KindDeclaration(kind=Kind.GADGET, label="Gadget", plural="gadgets", slot="gadget",',
             "        creating=(P.CREATE_GADGET,), privileges=(P.READ_GADGET, P.MANAGE_GRANTS),",
-            '        icon="M2 2h12v12H2z", sections=("about", "wheels"),',
+            '        icon="cog", sections=("about", "wheels"),',
             "        rights=LeafRights(create=(P.CREATE_GADGET,), load=(P.READ_GADGET,), alter=())),",
         ],
     },

@@ -34,6 +34,7 @@ PAGES = {
     "catalogs/<int:catalog_id>/writes/<int:intent_id>/give-up": ("refresh_catalog",),
     "tokens": (CALLER,),
     "tokens/<int:token_id>/revoke": (CALLER,),
+    "components": (CALLER,),
     "login": (ANYONE,),
     "logout": (ANYONE,),
     "metrics": (ANYONE,),

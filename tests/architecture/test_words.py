@@ -68,7 +68,6 @@ RIDDLES = frozenset({"found", "kept", "held", "told", "said", "met", "taken"})
 EXCEPTIONS = {
     "NotFound": "the field's word for the error",
     "not_found": "Django's name for the handler of 404",
-    "page_not_found": "Django's own",
     "FileNotFoundError": "Python's own",
     "allow_not_found": "PyArrow's own",
     "TakenOver": "the standard word for a lease that another process has now",

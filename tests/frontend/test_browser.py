@@ -101,6 +101,11 @@ def sign_in(page: Page, shop: Shop) -> None:
     page.wait_for_url(f"{shop.server.url}/")
 
 
+def open_menu(page: Page, name: str) -> None:
+    page.get_by_role("button", name="Your account").click()
+    page.get_by_role("link", name=name).click()
+
+
 def focused(page: Page) -> str:
     return str(page.evaluate("document.activeElement.innerText")).strip()
 
@@ -181,7 +186,7 @@ def test_hostile_names_open_no_dialog(desk: Page, shop: Shop) -> None:
 
 
 def test_a_token_is_issued_and_revoked(desk: Page) -> None:
-    desk.get_by_role("link", name="Tokens").click()
+    open_menu(desk, "Tokens")
     desk.get_by_label("Name").fill("from the browser")
     desk.get_by_role("button", name="Issue").click()
     secret = desk.get_by_label("The new token")
@@ -195,6 +200,7 @@ def test_a_token_is_issued_and_revoked(desk: Page) -> None:
 def test_signing_out_ends_what_a_left_open_page_can_do(desk: Page, shop: Shop) -> None:
     other = desk.context.new_page()
     other.goto(f"{shop.server.url}/")
+    other.get_by_role("button", name="Your account").click()
     other.get_by_role("button", name="Sign out").click()
     other.wait_for_url("**/login")
     desk.locator(".tree a", has_text=shop.metalake).click()
@@ -218,7 +224,7 @@ def test_a_phone_never_scrolls_sideways(browser: Browser, shop: Shop, scheme: st
 
 
 def test_the_operators_pages_work_under_their_policy(desk: Page, shop: Shop) -> None:
-    desk.get_by_role("link", name="Operators").click()
+    open_menu(desk, "Operators")
     desk.wait_for_url("**/admin/")
     desk.goto(f"{shop.server.url}/admin/authz/grant/")
     assert "select_table" in desk.locator("#result_list").inner_text()

@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from gunicorn.app.base import BaseApplication
 
-from metalake import board, leading, preloading, refusals, sharing, store
+from metalake import board, leading, preloading, refusals, sharing, static_files, store
 from metalake.draining import Drainer, Rounds
 from metalake.errors import Invalid
 from metalake.server.worker import BALANCE, ROLES, ServerWorker
@@ -36,6 +36,7 @@ class Command(BaseCommand):
             call_command("migrate", verbosity=0, interactive=False, stdout=self.stdout)
         _check_names()
         call_command("bootstrap", stdout=self.stdout)
+        static_files.prepare()
         _share()
         base = f"http://{in_url(settings.METALAKE_HOST)}:{settings.METALAKE_PORT}"
         self.stdout.write(

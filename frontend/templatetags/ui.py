@@ -1,0 +1,73 @@
+"""What every template has without loading it: icons, names as what they are, moments, drawings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cache
+
+from django import template
+from django.contrib.messages.storage.base import Message
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+from lucide.templatetags.lucide import lucide
+
+from frontend import drawing, toasts
+from frontend import shown as names
+from metalake.kinds import KINDS, Kind
+
+register = template.Library()
+PLAINEST = "circle"
+"""The icon of a kind that declares none."""
+
+
+@register.simple_tag
+@cache
+def icon(name: str) -> SafeString:
+    """A Lucide icon, inline: `{% icon "table" %}`; words stand beside it. Raises IconDoesNotExist."""
+    return SafeString(lucide(name, size=None, **{"class": f"icon icon-{name}", "aria-hidden": "true"}))
+
+
+@register.simple_tag
+def kind_icon(kind: str) -> SafeString:
+    """The icon that a kind declares."""
+    return icon(KINDS[Kind(kind)].icon or PLAINEST)
+
+
+@register.simple_tag(name="shown")
+@register.filter(name="shown")
+def shown(name: object) -> SafeString:
+    """A name, with a mark for each character that nobody sees or that looks like another."""
+    return names.shown(name)
+
+
+@register.filter
+def spelled(name: object) -> str:
+    """The same for attributes and titles, as plain text."""
+    return names.spelled(name)
+
+
+@register.simple_tag
+def moment(at: datetime | None, precision: str = "minutes") -> SafeString:
+    """A moment: written in UTC, and shown in the time of the reader where scripts run; UTC stays its tooltip."""
+    if at is None:
+        return mark_safe("")
+    utc = at.astimezone(UTC)
+    whole = utc.strftime("%Y-%m-%d %H:%M:%S UTC")
+    written = whole if precision == "seconds" else utc.strftime("%Y-%m-%d %H:%M UTC")
+    return format_html(
+        '<local-time><time datetime="{}" title="{}">{}</time></local-time>',
+        utc.isoformat(timespec="milliseconds"), whole, written,
+    )  # fmt: skip
+
+
+@register.simple_tag
+def path_drawing(stops: Sequence[drawing.Stop]) -> SafeString:
+    """A path from a person to an object as boxes and lines; say the same in words beside it."""
+    return drawing.path(stops)
+
+
+@register.filter
+def undo(message: Message) -> dict[str, str] | None:
+    """Where a toast's button posts what; None without one."""
+    return toasts.undo_of(message)

@@ -1,0 +1,26 @@
+"""What was done, said once in the corner of the next page or part, with a button that takes it back."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.messages.storage.base import Message
+from django.http import HttpRequest
+
+UNDO = "undo"
+
+
+def add(request: HttpRequest, message: str, *, undo_path: str = "", undo_token: str = "") -> None:
+    """Show a message in the page that follows a redirect, or in this part if it includes frontend/toasts_part.html.
+
+    With `undo_path` it has a button, which posts the token there.
+    """
+    messages.success(request, message, extra_tags=f"{UNDO} {undo_path} {undo_token}" if undo_path else "")
+
+
+def undo_of(message: Message) -> dict[str, str] | None:
+    """The path and the token of a message's button; None if it has none."""
+    word, _, rest = (message.extra_tags or "").partition(" ")
+    if word != UNDO:
+        return None
+    path, _, token = rest.partition(" ")
+    return {"path": path, "token": token}

@@ -1,0 +1,31 @@
+"""axe-core, the checker of accessibility, on a page in a browser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from axe_playwright_python.sync_playwright import Axe
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+COLOURS = {"runOnly": ["color-contrast"]}
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds wrong with the page as it is now, in light and in dark: the rule, and the elements."""
+    page.emulate_media(color_scheme="light")
+    problems = _run(page)
+    page.emulate_media(color_scheme="dark")
+    problems += [f"in dark: {problem}" for problem in _run(page, COLOURS)]
+    page.emulate_media(color_scheme=None)
+    return problems
+
+
+def _run(page: Page, options: dict[str, Any] | None = None) -> list[str]:
+    answer = Axe().run(page, options=options).response
+    return [
+        f"{rule['id']} ({rule['help']}): {node['target']} {node['html'][:200]} {node.get('failureSummary', '')}"
+        for rule in answer["violations"]
+        for node in rule["nodes"]
+    ]
