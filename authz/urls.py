@@ -5,6 +5,7 @@ from authz.api import bulk as api_bulk
 from authz.api import grantable as api_grantable
 from authz.api import plans as api_plans
 from authz.api import rights as api
+from authz.api import ways as api_ways
 from metalake.rest.views import route
 
 METALAKE = "metalakes/<metalake>"
@@ -37,6 +38,9 @@ urlpatterns = [
     route(f"{METALAKE}/access/check", api_access.Check),
     route(f"{METALAKE}/access/objects/{OBJECT}", api_access.WhoReaches),
     route(f"{METALAKE}/access/objects/{OBJECT}/grantable", api_grantable.Grantable),
+    route(f"{METALAKE}/access/objects/{OBJECT}/ways", api_ways.Ways),
+    route(f"{METALAKE}/access/objects/{OBJECT}/moments", api_ways.Moments),
+    route(f"{METALAKE}/access/objects/{OBJECT}/compared", api_ways.ComparedAccess),
     route(f"{METALAKE}/access/users/<user>", api_access.ReachedByUser),
     route(f"{METALAKE}/access/groups/<group>", api_access.ReachedByGroup),
     route(f"{METALAKE}/access/roles/<role>", api_access.ReachedByRole),

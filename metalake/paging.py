@@ -32,7 +32,11 @@ class Page:
         some = list(islice(items, self.size + 1))
         if len(some) <= self.size:
             return some, None
-        return some[: self.size], self._signer.sign_object(place(some[self.size - 1]))
+        return some[: self.size], self.token(place(some[self.size - 1]))
+
+    def token(self, place: str) -> str:
+        """The token of the page that begins after this place."""
+        return self._signer.sign_object(place)
 
     def _read(self, token: str) -> str:
         try:

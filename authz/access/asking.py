@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from authz import operations, policy
+from authz.access.sight import reads_access
 from authz.actor import Actor
 from authz.history.past import state_at
 from authz.history.state import State
@@ -39,8 +40,17 @@ def subject(actor: Actor, state: State, target: Located, user: str | None, on: C
 
 def require_reader(actor: Actor, state: State, target: Located) -> None:
     """Raise NotFound or Forbidden unless the caller may grant today on the object, or on its nearest parent left."""
-    at = as_of_today([target])[0] if state.at is not None else target
-    require(actor, operations.read_access(at.kind), at)
+    today = _today(state, target)
+    require(actor, operations.read_access(today.kind), today)
+
+
+def is_reader(actor: Actor, state: State, target: Located) -> bool:
+    """Whether `require_reader` lets the caller pass."""
+    return reads_access(actor, _today(state, target))
+
+
+def _today(state: State, target: Located) -> Located:
+    return as_of_today([target])[0] if state.at is not None else target
 
 
 def as_of_today(targets: Sequence[Located]) -> list[Located]:
@@ -52,7 +62,7 @@ def as_of_today(targets: Sequence[Located]) -> list[Located]:
 def _knows(actor: Actor, myself: Actor, state: State, target: Located) -> bool:
     if state.at is None:
         # Whoever may ask about others may ask about themselves, even if they may not load the object.
-        return policy.sees(actor, target) or policy.permits(actor, operations.read_access(target.kind), target)
+        return policy.sees(actor, target) or reads_access(actor, target)
     if target.kind is Kind.METALAKE or policy.permits(myself, operations.load_of(target.kind), target):
         return True
     (today,) = as_of_today([target])

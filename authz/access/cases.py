@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
-from authz import operations, policy
+from authz import operations
+from authz.access.sight import Sight
 from authz.actor import Actor
 from authz.history.state import GrantRow, State
-from authz.objects import by_ids
 from authz.operations import Operation
 from authz.services.owners import Owner
 from metalake.kinds import grantable_on
 from metalake.lineage import Located
 from metalake.privileges import Effect, Privilege
-
-HIDDEN = "an object you may not see"
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,6 @@ class Case:
     subject: Actor
     target: Located
     operation: Operation
-    _known: dict[int, bool] = field(default_factory=dict, repr=False)
 
     @property
     def who(self) -> str:
@@ -66,9 +63,13 @@ class Case:
         return self.target.top
 
     @cached_property
+    def sight(self) -> Sight:
+        return Sight(self.asker, self.state, self.target)
+
+    @property
     def lineage(self) -> list[Located]:
         """The objects from the metalake down to the target, each with its own lineage."""
-        return [Located(nodes=self.target.nodes[: depth + 1]) for depth in range(len(self.target.nodes))]
+        return self.sight.lineage
 
     @cached_property
     def grants(self) -> list[GrantRow]:
@@ -96,7 +97,7 @@ class Case:
         return [row for row in rows if not is_ahead(row, now) and (row.ends_at is None or row.ends_at > now)]
 
     def at(self, object_id: int) -> Located:
-        return next(located for located in self.lineage if located.id == object_id)
+        return self.sight.at(object_id)
 
     def owned_at(self, level: str) -> list[Located]:
         """The objects that the subject owns at one level of the lineage, nearest first."""
@@ -114,26 +115,10 @@ class Case:
     # Sentences
 
     def named(self, on: Located) -> str:
-        return policy.describe(on) if self.is_known(on) else HIDDEN
-
-    def is_known(self, on: Located) -> bool:
-        """Whether the asker may know of this object: they named it, they see it today, or it no longer exists."""
-        if on.id not in self._known:
-            self._known[on.id] = on.id == self.target.id or self._is_seen(on)
-        return self._known[on.id]
-
-    def _is_seen(self, on: Located) -> bool:
-        today = self._today.get(on.id)
-        return today is None or policy.sees(self.asker, today) or reads_access(self.asker, today)
-
-    @cached_property
-    def _today(self) -> dict[int, Located]:
-        if self.state.at is None:
-            return {located.id: located for located in self.lineage}
-        return by_ids(node.id for node in self.target.nodes)
+        return self.sight.named(on)
 
     def shown(self, on: Located) -> Located | None:
-        return on if self.is_known(on) else None
+        return self.sight.shown(on)
 
     def named_grant(self, row: GrantRow) -> NamedGrant:
         return NamedGrant(
@@ -175,11 +160,6 @@ class Case:
 
 def is_ahead(row: GrantRow, now: datetime) -> bool:
     return row.starts_at is not None and row.starts_at > now
-
-
-def reads_access(actor: Actor, on: Located) -> bool:
-    """Whether the actor may read other people's access to this object."""
-    return policy.permits(actor, operations.read_access(on.kind), on)
 
 
 def in_words(moment: datetime) -> str:

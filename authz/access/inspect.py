@@ -1,6 +1,6 @@
 """Reading the rights on an object: the grants that reach it, who holds them, and what the reader may do there.
 
-Whoever may grant on an object, or owns it, reads every grant that reaches it; everybody else reads only the grants of
+Whoever may read access to an object reads every grant that reaches it; everybody else reads only the grants of
 their own roles.
 """
 
@@ -13,7 +13,8 @@ from datetime import datetime
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Window
 from django.db.models.functions import RowNumber
 
-from authz import operations, policy
+from authz import policy
+from authz.access.sight import reads_access
 from authz.actor import Actor
 from authz.models import Grant, Group, User, unended
 from metalake.kinds import Kind, grantable_on
@@ -108,7 +109,7 @@ def grants_on(actor: Actor, lineage: Lineage) -> GrantsSeen:
 
     The caller has made sure that the actor sees the object.
     """
-    is_complete = may_read_all(actor, lineage)
+    is_complete = reads_access(actor, lineage)
     ids = [node.id for node in lineage.nodes]
     rows = Grant.objects.filter(unended(actor.moment), content_object_id__in=ids, group__role__isnull=False)
     if not is_complete:
@@ -120,11 +121,6 @@ def grants_on(actor: Actor, lineage: Lineage) -> GrantsSeen:
     judged = [replace(grant, holders=holders.get(grant.role_id), verdict=_verdict(grant, grants)) for grant in grants]
     judged.sort(key=lambda grant: (-grant.depth, not grant.is_deny, grant.privilege, grant.role))
     return GrantsSeen(tuple(judged), is_complete, is_cut=len(rows_read) > MAX_GRANTS)
-
-
-def may_read_all(actor: Actor, lineage: Lineage) -> bool:
-    """Whether the actor reads the grants of roles they do not hold."""
-    return policy.may_grant(actor, lineage) or operations.SELF in policy.rights_on(actor, lineage).owned
 
 
 def standing(actor: Actor, lineage: Lineage) -> Standing:

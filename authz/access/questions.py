@@ -56,7 +56,7 @@ def who_reaches(
     Raises NotFound and Forbidden unless the caller may read who has access there.
     """
     state = open_state(actor, metalake, as_of)
-    target = _locate(actor, state, on)
+    target = locate(actor, state, on)
     require_reader(actor, state, target)
     return target, reach.access_to(state, target, privilege, after)
 
@@ -77,7 +77,7 @@ def what_is_reached(
     NotFound and Forbidden, and NotFound of kind "user", "group" or "role", before the first object.
     """
     state = open_state(actor, metalake, as_of)
-    target = _locate(actor, state, below) if below else state.top
+    target = locate(actor, state, below) if below else state.top
     if whom.sort == "user":
         about = subject(actor, state, target, whom.name)
         if about.id == NOBODY and whom.name != actor.name:
@@ -102,7 +102,8 @@ def _missing(whom: Whom) -> NotFound:
     return NotFound(f"{whom.sort.capitalize()} {whom.name} does not exist.", kind=whom.sort)
 
 
-def _locate(actor: Actor, state: State, on: Place) -> Located:
+def locate(actor: Actor, state: State, on: Place) -> Located:
+    """The object, in that state. Raises NotFound, and Invalid for a kind that access is not asked about on."""
     if on.kind not in FAMILIES["read_access"]:
         kinds = ", ".join(FAMILIES["read_access"])
         raise Invalid(f"Access is asked about on {kinds}, not on a {on.kind}.", kind="object")

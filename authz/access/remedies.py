@@ -9,8 +9,9 @@ from functools import cached_property
 from django.contrib.auth.models import Permission
 
 from authz import operations, policy
-from authz.access.cases import Case, reads_access
+from authz.access.cases import Case
 from authz.access.reasons import Piece, Pieces, What
+from authz.access.sight import reads_access
 from authz.actor import Actor
 from authz.history.state import GrantRow
 from authz.models import Grant, Group, User

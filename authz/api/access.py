@@ -56,7 +56,7 @@ class WhoReaches(Endpoint):
     def get(self, actor: Actor, metalake: str, type: str, full_name: str) -> dict[str, Any]:
         """List who can use a privilege on an object, be it by owning it, and which, now or at a moment."""
         asked = [self.text(name) for name in ("asOf", "privilege")]
-        page = _page(self, actor.name, metalake, type, full_name, *asked)
+        page = read_page(self, actor.name, metalake, type, full_name, *asked)
         as_of, privilege = wire.read_as_of(asked[0]), wire.read_privilege(asked[1])
         on = Place(kind_of(type), full_name)
         target, access = reaching.who_reaches(actor, metalake, on, as_of, privilege, page.after)
@@ -64,7 +64,8 @@ class WhoReaches(Endpoint):
         return present(object=wire.object_reply(target), access=list(map(wire.access_reply, some)), nextPageToken=token)
 
 
-def _page(endpoint: Endpoint, *asked: str | None) -> Page:
+def read_page(endpoint: Endpoint, *asked: str | None) -> Page:
+    """The page that `limit` and `pageToken` name, of an answer that depends on what is asked. Raises Invalid."""
     size = read_size("limit", endpoint.text("limit"), DEFAULT_SIZE, MAX_SIZE)
     return Page(size, endpoint.text("pageToken"), "access", *asked)
 
@@ -84,7 +85,7 @@ class _Reached(Endpoint):
                 raise Invalid(f"{NDJSON} streams everything at once; leave out limit and pageToken.")
             reached = reaching.what_is_reached(actor, metalake, whom, *known)
             return StreamingHttpResponse(wire.lines(reached), content_type=NDJSON)
-        page = _page(self, actor.name, metalake, *whom, *asked)
+        page = read_page(self, actor.name, metalake, *whom, *asked)
         reached = reaching.what_is_reached(actor, metalake, whom, *known, page.after)
         some, token = page.cut(reached, attrgetter("lineage"))
         return present(objects=list(map(wire.reached_reply, some)), nextPageToken=token)

@@ -81,7 +81,7 @@ class Past:
         """The objects that had these names below these parents at the moment, in two statements."""
         children: defaultdict[tuple[int, str], list[Node]] = defaultdict(list)
         for fact in self._standing(self.facts.filter(topic="object", about__in=_ever_called(steps))):
-            children[fact.holder, fact.name].append(_node(fact))
+            children[fact.holder, fact.name].append(node_of(fact))
         return children
 
     @staticmethod
@@ -117,7 +117,7 @@ class Past:
             for fact in newest_grants
             if fact.holder in alive
             for entry in fact.state or ()
-            if (row := _grant_row(fact, entry)).ends_at is None or row.ends_at.timestamp() > self.at
+            if (row := grant_row(fact, entry)).ends_at is None or row.ends_at.timestamp() > self.at
         ]
 
     def members(self) -> dict[str, int]:
@@ -129,7 +129,7 @@ class Past:
         if ids is None:
             ids = set(facts.filter(holder=self.top.id).values_list("about", flat=True))
         facts = facts.filter(about__in=ids)
-        return {fact.about: fact.name for fact in self._standing(facts) if _node(fact).kind == Kind.ROLE}
+        return {fact.about: fact.name for fact in self._standing(facts) if node_of(fact).kind == Kind.ROLE}
 
     def groups(self, ids: Collection[int] | None = None) -> dict[int, str]:
         facts = self.facts.filter(topic="group", holder=self.top.id)
@@ -195,7 +195,7 @@ def _ever_called(steps: Collection[tuple[int, str]]) -> list[int]:
         return [about for (about,) in cursor.fetchall()]
 
 
-def _node(fact: Fact) -> Node:
+def node_of(fact: Fact) -> Node:
     state: Any = fact.state
     return Node(fact.about, state["kind"], fact.name, state["owner_user"], state["owner_group"])
 
@@ -205,7 +205,7 @@ def _placed(fact: Fact) -> Placed:
     return Placed(fact.about, state["kind"], fact.name, state["lineage"], state["owner_user"], state["owner_group"])
 
 
-def _grant_row(fact: Fact, entry: Mapping[str, str]) -> GrantRow:
+def grant_row(fact: Fact, entry: Mapping[str, str]) -> GrantRow:
     granted, starts, ends = (entry.get(key) for key in ("granted", "starts", "ends"))
     return GrantRow(
         fact.holder,
@@ -237,4 +237,4 @@ def state_at(top: Located, moment: datetime | None) -> State:
     if not own[0].state:
         raise NotFound(f"Metalake {top.name} does not exist.", kind=Kind.METALAKE)
     # Requests name it by today's name, and answers show it by that.
-    return Past(Located(nodes=(_node(own[0])._replace(name=top.name),)), moment.timestamp(), facts)
+    return Past(Located(nodes=(node_of(own[0])._replace(name=top.name),)), moment.timestamp(), facts)

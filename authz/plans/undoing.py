@@ -9,7 +9,7 @@ from datetime import datetime
 from django.utils import timezone
 
 from authz import operations, policy
-from authz.access.cases import reads_access
+from authz.access.sight import reads_access
 from authz.actor import Actor
 from authz.models import Grant, Group, Member, Plan, Role, unended
 from authz.objects import by_ids

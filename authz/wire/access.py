@@ -26,14 +26,19 @@ LINES_AT_ONCE = 500
 
 
 def read_as_of(text: str | None) -> datetime | None:
-    """The moment of `asOf`, None for now; without an offset it is UTC. Raises Invalid."""
+    """The moment of `asOf`, None for now. Raises Invalid."""
+    return read_moment("asOf", text)
+
+
+def read_moment(name: str, text: str | None) -> datetime | None:
+    """The moment in a query parameter of this name, if it is there; without an offset it is UTC. Raises Invalid."""
     if text is None:
         return None
     try:
         return utc(text)
     except ValueError:
         raise Invalid(
-            f"asOf is {quote(text)}, but has to be a moment in ISO 8601 such as 2026-08-01T12:00:00Z; "
+            f"{name} is {quote(text)}, but has to be a moment in ISO 8601 such as 2026-08-01T12:00:00Z; "
             "in a query a plus sign is written %2B."
         ) from None
 

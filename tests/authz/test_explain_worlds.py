@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from authz import operations, policy
-from authz.access.cases import Case, Reason, reads_access
+from authz.access.cases import Case, Reason
 from authz.access.explanations import decide, rights_in
 from authz.access.reasons import given, remedies, supports
 from authz.access.remedies import Step
+from authz.access.sight import reads_access
 from authz.actor import Actor
 from authz.history.state import Now
 from authz.operations import OPERATIONS, Operation, use_of
