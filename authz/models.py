@@ -210,6 +210,18 @@ class Token(models.Model):
         return _about_account(name, actor, "token", self.pk, self.name, {"user": self.user.username})
 
 
+class Invitation(models.Model):
+    """A link by which a new account gets its first password, once; only the SHA-256 of its secret is kept."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="invitation")
+    metalake_id = models.BigIntegerField(help_text="The metalake that the account was made for.")
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"invitation of {self.user}"
+
+
 class Remembered(models.Model):
     """A count or a mark that lasts for a while, under a keyed digest (authz.throttling)."""
 

@@ -58,10 +58,7 @@ def verify(name: str, password: str, stored: str | None) -> None:
         if credential in _verified:
             return
     may_block()
-    counts = (
-        throttling.count_of(PER_ACCOUNT, "sign in", came_from, name),
-        throttling.count_of(PER_ADDRESS, "sign in", came_from),
-    )
+    counts = (throttling.count_of(PER_ACCOUNT, "sign in", came_from, name), _of_address(came_from))
     rows = throttling.read(credential, *(count.digest for count in counts))
     if credential in rows:
         if rows[credential].until < time.time() + REMEMBERED / 2:
@@ -82,6 +79,24 @@ def verify(name: str, password: str, stored: str | None) -> None:
     throttling.take_back(counts)
     throttling.remember(credential, REMEMBERED)
     _remember(credential)
+
+
+def require_few_failures() -> None:
+    """Raise TooManyRequests if too many sign-ins from the request's address failed; for secrets that are no passwords.
+
+    `count_failure` adds one.
+    """
+    count = _of_address(address.get())
+    throttling.require([count], throttling.read(count.digest), _TOO_MANY)
+
+
+def count_failure() -> None:
+    """Count a wrong secret as a sign-in that failed. Raises TooManyRequests."""
+    throttling.add([_of_address(address.get())], _TOO_MANY)
+
+
+def _of_address(came_from: str) -> throttling.Count:
+    return throttling.count_of(PER_ADDRESS, "sign in", came_from)
 
 
 def _remember(credential: str) -> None:

@@ -160,12 +160,12 @@ def sees(actor: Actor, lineage: Lineage, rights: Rights | None = None) -> bool:
         return True
     if kind == Kind.ROLE:
         return _sees_role(actor, lineage, rights)
-    if _may_see_name(rights, kind):
+    if may_see_name(rights, kind):
         return True
     return kind == Kind.SCHEMA and _leads_to_visible(actor, lineage, rights)
 
 
-def _may_see_name(rights: Rights, kind: str) -> bool:
+def may_see_name(rights: Rights, kind: str) -> bool:
     """Whether these rights suffice to load an object of this kind, or to see its name in order to drop it."""
     if decide(operations.load_of(kind), rights, kind):
         return True

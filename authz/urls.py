@@ -3,9 +3,11 @@
 from authz.api import access as api_access
 from authz.api import bulk as api_bulk
 from authz.api import grantable as api_grantable
+from authz.api import invitations as api_invitations
 from authz.api import plans as api_plans
 from authz.api import rights as api
 from authz.api import ways as api_ways
+from authz.api import searching as api_searching
 from metalake.rest.views import route
 
 METALAKE = "metalakes/<metalake>"
@@ -16,6 +18,7 @@ OBJECT = "<type>/<full_name>"
 urlpatterns = [
     route(f"{METALAKE}/users", api.Users),
     route(f"{METALAKE}/users/<user>", api.User),
+    route(f"{METALAKE}/users/<user>/invitation", api_invitations.Invitation),
     route(f"{METALAKE}/groups", api.Groups),
     route(f"{METALAKE}/groups/<group>", api.Group),
     route(f"{METALAKE}/roles", api.Roles),
@@ -50,6 +53,7 @@ urlpatterns = [
     route(f"{METALAKE}/access/proposals", api_plans.Proposals),
     route(f"{METALAKE}/access/apply", api_plans.Apply),
     route(f"{METALAKE}/access/undo", api_plans.Undo),
+    route(f"{METALAKE}/search", api_searching.Search),
     route("authn/me", api.Me),
     route("tokens", api.Tokens),
     route("tokens/<id>", api.Token),

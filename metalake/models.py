@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol, Self
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Lower
 from django.utils import timezone
 
 from metalake.kinds import Kind, kind_choices, slot_choices, slot_of
@@ -86,6 +87,7 @@ class Securable(AuditInfo):
         ]
         indexes = [
             models.Index(fields=["lineage"], name="securable_lineage"),
+            models.Index(Lower("name"), "id", name="securable_lower_name"),
             models.Index(fields=["owner_user", "lineage"], name="securable_owner_user"),
             models.Index(fields=["owner_group", "lineage"], name="securable_owner_group"),
         ]

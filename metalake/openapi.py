@@ -26,11 +26,13 @@ QUERY = {
     "cascade": ("boolean", "Drop what the object holds too"),
     "details": ("boolean", "Reply with the objects instead of their names"),
     "force": ("boolean", "Drop even what is in use or not empty"),
-    "limit": ("integer", "How many a page holds: 100, at most 1,000"),
+    "exact": ("boolean", "Tell roles and people of exactly this name too, to those who may grant somewhere"),
+    "limit": ("integer", "How many at most: of a page 100, at most 1,000; of each sort of a search 20, at most 100"),
     "pageToken": ("string", "The nextPageToken of the page before"),
     "parentSchema": ("string", "The schema whose direct children are listed"),
     "privileges": ("string", "Privileges that the caller must hold, divided by commas"),
     "purge": ("boolean", "Delete the files too"),
+    "q": ("string", "The beginning of a word in a name, or a path such as lake.travel:n"),
 }
 VERBS = {"GET": "load", "POST": "create", "PUT": "alter", "PATCH": "set", "DELETE": "drop"}
 SECURITY = {

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from authz import operations, policy, snapshot
 from authz.actor import Actor
 from authz.callers.guessing import misses_counted
-from authz.models import Group, Member, Role, User
+from authz.models import Group, Invitation, Member, Role, User
 from authz.name_rules import check_name, check_user_name
 from authz.services import publishing
 from authz.services.authority import require_lift_of_roles
@@ -25,6 +25,8 @@ from authz.services.publishing import GroupRole, GroupUser, UserRole
 from metalake.errors import AlreadyExists, Invalid, NotFound
 from metalake.lineage import Located
 from metalake.models import Securable
+
+SHOWN_UNKNOWN = 20
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,18 @@ def list_users(actor: Actor, metalake: str) -> list[Person]:
     """All users, for those who manage users; only the actor themselves, for others."""
     top = enter(actor, metalake)
     policy.require(actor, operations.LIST_MEMBERS, top)
-    rows = _members(top)
-    if not policy.permits(actor, operations.MANAGE_USERS, top):
-        rows = rows.filter(user__username=actor.name)
+    rows = listed_users(actor, top)
     roles = _names(
         UserRole.objects.filter(group__role__parent_id=top.id, user_id__in=rows.values("user_id")),
         ("user_id", "group__role__name"),
     )
     return [Person(row, row.user.username, roles.get(row.user_id, [])) for row in rows.order_by("user__username")]
+
+
+def listed_users(actor: Actor, top: Located) -> QuerySet[Member]:
+    """The members whom the actor may list."""
+    rows = _members(top)
+    return rows if policy.permits(actor, operations.MANAGE_USERS, top) else rows.filter(user__username=actor.name)
 
 
 def get_user(actor: Actor, metalake: str, name: str) -> Person:
@@ -73,19 +79,24 @@ def add_user(actor: Actor, metalake: str, name: str, external_id: str | None = N
     check_user_name(name)
 
     def act(actor: Actor, top: Located) -> Person:
-        policy.require(actor, operations.MANAGE_USERS, top)
-        user = User.objects.filter(username=name).first() or User.objects.create_user(name)
-        if Member.objects.filter(metalake_id=top.id, user=user).exists():
-            raise AlreadyExists(f"User {name} already exists.", kind="user")
-        row = Member.objects.create(
-            metalake_id=top.id, user=user, external_id=external_id, enabled=enabled, creator=actor.name
-        )
-        remaining = end_free_links(top, user.pk, actor.moment)
-        facts = [snapshot.member_change(top.id, user.pk, enabled), *_links_of(user.pk)]
-        publish_events(event(actor, top, "user.added", "user", user.pk, [name], facts, enabled=enabled, **remaining))
-        return Person(row, name, remaining.get("roles", []))
+        return add_member(actor, top, name, external_id, enabled)
 
     return change(actor, metalake, act, kind="user")
+
+
+def add_member(actor: Actor, top: Located, name: str, external_id: str | None = None, enabled: bool = True) -> Person:
+    """What add_user does with a checked name, in the transaction of a change of rights."""
+    policy.require(actor, operations.MANAGE_USERS, top)
+    user = User.objects.filter(username=name).first() or User.objects.create_user(name)
+    if Member.objects.filter(metalake_id=top.id, user=user).exists():
+        raise AlreadyExists(f"User {name} already exists.", kind="user")
+    row = Member.objects.create(
+        metalake_id=top.id, user=user, external_id=external_id, enabled=enabled, creator=actor.name
+    )
+    remaining = end_free_links(top, user.pk, actor.moment)
+    facts = [snapshot.member_change(top.id, user.pk, enabled), *_links_of(user.pk)]
+    publish_events(event(actor, top, "user.added", "user", user.pk, [name], facts, enabled=enabled, **remaining))
+    return Person(row, name, remaining.get("roles", []))
 
 
 def remove_user(actor: Actor, metalake: str, name: str) -> bool:
@@ -106,6 +117,7 @@ def remove_user(actor: Actor, metalake: str, name: str) -> bool:
         User.objects.select_for_update().get(pk=user_id)
         remaining = end_free_links(top, user_id, actor.moment)
         member.delete()
+        Invitation.objects.filter(user_id=user_id, metalake_id=top.id).delete()
         if owns_metalake:
             require_owner(top.id)
         handed = hand_over(top, user_id=user_id)
@@ -157,11 +169,15 @@ def list_groups(actor: Actor, metalake: str) -> list[Person]:
     """All groups, for those who manage groups; only the actor's own, for others."""
     top = enter(actor, metalake)
     policy.require(actor, operations.LIST_MEMBERS, top)
-    rows = Group.objects.filter(metalake_id=top.id)
-    if not policy.permits(actor, operations.MANAGE_GROUPS, top):
-        rows = rows.filter(pk__in=actor.groups)
+    rows = listed_groups(actor, top)
     roles = _names(GroupRole.objects.filter(group_id__in=rows.values("id")), ("group_id", "role__name"))
     return [Person(row, row.name, roles.get(row.pk, [])) for row in rows.order_by("name")]
+
+
+def listed_groups(actor: Actor, top: Located) -> QuerySet[Group]:
+    """The groups that the actor may list."""
+    rows = Group.objects.filter(metalake_id=top.id)
+    return rows if policy.permits(actor, operations.MANAGE_GROUPS, top) else rows.filter(pk__in=actor.groups)
 
 
 def get_group(actor: Actor, metalake: str, name: str) -> Person:
@@ -225,8 +241,8 @@ def set_group_users(
     """Put users into a group and take others out; those who are in or out already stay so.
 
     A group that holds roles or owns something is changed by those who assign roles, other groups by those who manage
-    groups. A former member who is still in it is taken out like everybody else. Raises NotFound for an added name that
-    is not in the metalake.
+    groups. A former member who is still in it is taken out like everybody else. Raises NotFound for added names that
+    are not in the metalake; only those who may list users are told all of these at once.
     """
     if both := set(add) & set(remove):
         raise Invalid(f"{', '.join(sorted(both))} cannot be both added and removed.", kind="group")
@@ -238,7 +254,7 @@ def set_group_users(
         roles = list(GroupRole.objects.filter(group_id=row.pk).values_list("role_id", flat=True))
         _require_membership_of(actor, top, row, roles)
         present = dict(User.objects.filter(metalake_groups=row).values_list("username", "pk"))
-        fresh = {user: id for user, id in _member_ids(top, add).items() if user not in present}
+        fresh = {user: id for user, id in member_ids(actor, top, add).items() if user not in present}
         gone = {user: present[user] for user in remove if user in present}
         if gone:
             require_lift_of_roles(actor, roles)
@@ -283,13 +299,15 @@ def _require_membership_of(actor: Actor, top: Located, row: Group, roles: list[i
         policy.require(actor, operations.ASSIGN_ROLES, top)
 
 
-def _member_ids(top: Located, names: Sequence[str]) -> dict[str, int]:
-    ids = dict(
-        Member.objects.filter(metalake_id=top.id, user__username__in=names).values_list("user__username", "user_id")
-    )
-    for name in names:
-        if name not in ids:
-            raise _no_user(name)
+def member_ids(actor: Actor, top: Located, names: Sequence[str]) -> dict[str, int]:
+    rows = Member.objects.filter(metalake_id=top.id, user__username__in=names)
+    ids = dict(rows.values_list("user__username", "user_id"))
+    unknown = [name for name in dict.fromkeys(names) if name not in ids]
+    if len(unknown) > 1 and policy.permits(actor, operations.MANAGE_USERS, top):
+        more = f" and {len(unknown) - SHOWN_UNKNOWN:,} more" if len(unknown) > SHOWN_UNKNOWN else ""
+        raise NotFound(f"Users {', '.join(unknown[:SHOWN_UNKNOWN])}{more} do not exist.", kind="user")
+    if unknown:
+        raise _no_user(unknown[0])
     return ids
 
 

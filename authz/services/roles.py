@@ -53,7 +53,7 @@ def list_roles(actor: Actor, metalake: str) -> list[str]:
     top = enter(actor, metalake)
     policy.require(actor, operations.LIST_ROLES, top)
     return list(
-        Role.objects.filter(_readable(actor, top), parent_id=top.id).order_by("name").values_list("name", flat=True)
+        Role.objects.filter(readable(actor, top), parent_id=top.id).order_by("name").values_list("name", flat=True)
     )
 
 
@@ -145,7 +145,7 @@ def roles_of_object(actor: Actor, metalake: str, kind: Kind, full_name: str) -> 
     rows = Role.objects.filter(parent_id=top.id, group__in=not_ended.values("group"))
     if not policy.permits(actor, operations.grant_on(target.kind), target):
         require(actor, operations.load_of(target.kind), target)
-        rows = rows.filter(_readable(actor, top))
+        rows = rows.filter(readable(actor, top))
     return list(rows.order_by("name").values_list("name", flat=True))
 
 
@@ -271,7 +271,8 @@ def _sorted(grants: Sequence[tuple[Located, Entries]]) -> list[GrantedOn]:
     )
 
 
-def _readable(actor: Actor, top: Located) -> Q:
+def readable(actor: Actor, top: Located) -> Q:
+    """A filter for the roles that the actor may read: all, for those who assign roles, else held and owned ones."""
     if policy.permits(actor, operations.READ_ROLES, top):
         return Q()
     return Q(pk__in=actor.roles) | Q(owner_user_id=actor.id) | Q(owner_group_id__in=actor.groups)

@@ -70,6 +70,15 @@ def _check_parent(actor: Actor, container: Address) -> None:
         chains.path_in(catalog, container.schema)
 
 
+def to_be_made(actor: Actor, address: Address) -> list[HierarchicalSchema]:
+    """The schemas that creating this one makes: its missing parents, outermost first, and itself.
+
+    Raises what create_schema raises about the name and the right to make it.
+    """
+    catalog = chains.catalog_at(actor, address)
+    return chains.may_create(actor, catalog, address.schema or "").missing
+
+
 def create_schema(actor: Actor, address: Address, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
     """Make a schema with all its missing parents, with the same owner, in one transaction.
 

@@ -183,6 +183,9 @@ _SHORT = re.compile(
 )
 
 
+_SECRET = re.compile(r"(/invitations/)[^?]+")  # in a path; what follows is not logged
+
+
 def _is_read(environment: Environment) -> bool:
     """Whether a request may begin in a thread for short reads; pages and questions about rights compute for long."""
     return environment["REQUEST_METHOD"] in ("GET", "HEAD") and bool(_SHORT.fullmatch(path_in(environment["RAW_URI"])))
@@ -193,7 +196,7 @@ def _log_access(environment: Environment, status: str, started: float, size: int
         "request",
         extra={
             "method": environment.get("REQUEST_METHOD", ""),
-            "target": environment.get("RAW_URI", ""),
+            "target": _SECRET.sub(r"\1…", environment.get("RAW_URI", "")),
             "status": int(status),
             "ms": round((time.perf_counter() - started) * 1000, 2),
             "bytes": size,

@@ -18,6 +18,7 @@ RULES = [
 ]
 # What writes without holding anything, and why that is enough.
 HOLDS_NOTHING = {
+    ("authz/services/invitations.py", "accept"): "accounts keep their names",
     ("authz/services/tokens.py", "issue"): "accounts keep their names",
     ("authz/services/tokens.py", "revoke"): "by its id, of the caller's own",
     ("authz/plans/planning.py", "_store"): "a new row of the caller's own",
@@ -102,6 +103,6 @@ def test_whoever_grants_or_owns_holds_the_object() -> None:
     on = {(file, of): any(word.arg == "on" for word in call.keywords) for file, of, call in calls("change")}
     without = {of for (file, of), named in on.items() if not named}
     assert without == {
-        *("add_user", "remove_user", "add_group", "remove_group", "set_group_users"),
+        *("add_person", "invite", "add_user", "remove_user", "add_group", "remove_group", "set_group_users"),
         *("drop_role", "assign_roles", "unassign_roles"),
     }

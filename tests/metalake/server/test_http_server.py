@@ -248,7 +248,10 @@ def test_each_request_has_a_line_where_the_operator_wants_it(
         assert eventually(lambda: len(caplog.records) == 1)
         place.send("no request\r\n\r\n").recv(1000)
         assert eventually(lambda: len(caplog.records) == 2)
-    told, unreadable = (vars(record) for record in caplog.records)
+        place.ask("/invitations/a-secret?x=1")
+        assert eventually(lambda: len(caplog.records) == 3)
+    told, unreadable, link = (vars(record) for record in caplog.records)
+    assert link["target"] == "/invitations/…?x=1"
     assert (told["method"], told["target"], told["status"], told["bytes"]) == ("GET", f"{READ}?a=%2F", 200, 1)
     assert (told["address"], unreadable["status"]) == ("127.0.0.1", 400)
 

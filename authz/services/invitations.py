@@ -1,0 +1,171 @@
+"""Invitations: a link by which a person whose account was just made sets its first password, once.
+
+A link is given for an account that the same act makes, since for any other one it would be a way to take it over; it
+is dead once the account is more than that (`_is_untouched`). Where an issuer names people there are none: a name that
+the issuer will vouch for must not be somebody else's first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from copy import copy
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from authz import models, operations, policy
+from authz.actor import Actor
+from authz.callers.identity import actor_of
+from authz.models import AuditEntry, Member, Token, User
+from authz.name_rules import check_user_name
+from authz.passwords import count_failure, require_few_failures
+from authz.services import people
+from authz.services.changing import change, event, publish_events
+from authz.services.people import Person
+from authz.writing import write
+from metalake.errors import AlreadyExists, Invalid, NotFound, Unsupported
+from metalake.lineage import Located
+
+GOOD_FOR = timedelta(days=7)
+GONE = "This link is good no more: it was used, replaced or withdrawn, or is too old. Ask its sender for a new one."
+
+
+@dataclass(frozen=True)
+class Invitation:
+    """A link's secret, which is shown this once, and until when it is good."""
+
+    secret: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
+class Added:
+    """A new member; `invitation` is None for an account that existed already, whose password is nobody else's."""
+
+    person: Person
+    user_id: int
+    invitation: Invitation | None
+
+
+def add_person(actor: Actor, metalake: str, name: str) -> Added:
+    """Add a member, with an invitation if the account is new and may have one. Raises as add_user does."""
+    check_user_name(name)
+
+    def act(actor: Actor, top: Located) -> Added:
+        is_new = not User.objects.filter(username=name).exists()
+        person = people.add_member(actor, top, name)
+        user_id = User.objects.values_list("pk", flat=True).get(username=name)
+        return Added(person, user_id, _make(actor, top, name) if is_new and may_be_invited(name) else None)
+
+    return change(actor, metalake, act, kind="user")
+
+
+def invite(actor: Actor, metalake: str, name: str) -> Invitation:
+    """A link for a person: the account is made and added if there is none; an unused link is replaced.
+
+    Takes the right to manage users. Raises AlreadyExists for an account that this metalake did not make or that was
+    used, Unsupported where there are no links.
+    """
+    check_user_name(name)
+    if not may_be_invited(name):
+        raise Unsupported(_reason(name), kind="user")
+
+    def act(actor: Actor, top: Located) -> Invitation:
+        policy.require(actor, operations.MANAGE_USERS, top)
+        if not User.objects.filter(username=name).exists():
+            people.add_member(actor, top, name)
+        elif not is_waiting(top.id, name):
+            raise AlreadyExists(
+                f"{name} has an account already and signs in as before, so there is no link; add them as a user.",
+                kind="user",
+            )
+        return _make(actor, top, name)
+
+    return change(actor, metalake, act, kind="user")
+
+
+def may_be_invited(name: str) -> bool:
+    """Whether a new account of this name may have a link; the names of service administrators are the operators'."""
+    return "oauth" not in settings.METALAKE_AUTHENTICATORS and name not in settings.METALAKE_SERVICE_ADMINS
+
+
+def is_waiting(metalake_id: int, name: str) -> bool:
+    """Whether the account was made by an invitation of this metalake, and nobody used it yet."""
+    row = models.Invitation.objects.filter(metalake_id=metalake_id, user__username=name).select_related("user").first()
+    return row is not None and _is_untouched(row)
+
+
+def invited(secret: str) -> User:
+    """The account that a link is for. Raises NotFound if it is good no more, TooManyRequests after many of these."""
+    require_few_failures()
+    user = _account_of(secret)
+    if user is None:
+        count_failure()
+        raise NotFound(GONE, kind="invitation")
+    return user
+
+
+def accept(secret: str, password: str) -> User:
+    """Set the account's first password, which ends the link, and return the account.
+
+    Raises NotFound and TooManyRequests as `invited`, and Invalid for a password that breaks the rules.
+    """
+    user = invited(secret)
+    try:
+        validate_password(password, user)
+    except ValidationError as weak:
+        raise Invalid(" ".join(weak.messages), kind="password") from None
+    user.set_password(password)  # hashed before the transaction, which others wait for
+    user.changed_by = user.username
+
+    def act(actor: Actor) -> User:
+        User.objects.select_for_update().get(pk=user.pk)
+        if _account_of(secret) is None:
+            raise NotFound(GONE, kind="invitation")
+        account = copy(user)  # saving forgets that the password is new, and a transaction may run again
+        account.save(update_fields=["password"])
+        models.Invitation.objects.filter(user=account).delete()
+        return account
+
+    return write(actor_of(user), act, holds=None, kind="user")
+
+
+def _make(actor: Actor, top: Located, name: str) -> Invitation:
+    secret, expires_at = secrets.token_urlsafe(32), timezone.now() + GOOD_FOR
+    user = User.objects.get(username=name)
+    values = {"metalake_id": top.id, "digest": _digest(secret), "expires_at": expires_at}
+    models.Invitation.objects.update_or_create(user=user, defaults=values)
+    until = expires_at.isoformat()
+    publish_events(event(actor, top, "user.invited", "user", user.pk, [name], expiresAt=until))
+    return Invitation(secret, expires_at)
+
+
+def _account_of(secret: str) -> User | None:
+    row = models.Invitation.objects.filter(digest=_digest(secret)).select_related("user").first()
+    return row.user if row and row.expires_at > timezone.now() and _is_untouched(row) else None
+
+
+def _is_untouched(invitation: models.Invitation) -> bool:
+    """Whether the account is only what the invitation made: in that metalake alone, never used, and no operator's."""
+    user = invitation.user
+    if user.has_usable_password() or user.last_login or user.is_staff or user.is_superuser or not user.is_active:
+        return False
+    if not may_be_invited(user.username) or Token.objects.filter(user=user).exists():
+        return False
+    metalakes = set(Member.objects.filter(user=user).values_list("metalake_id", flat=True))
+    return metalakes == {invitation.metalake_id} and not AuditEntry.objects.filter(actor=user.username).exists()
+
+
+def _reason(name: str) -> str:
+    if name in settings.METALAKE_SERVICE_ADMINS:
+        return f"{name} is a service administrator, whose account an operator makes."
+    return "People are named by an issuer here and sign in with its tokens, so there are no links: add them as users."
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()

@@ -1,0 +1,177 @@
+"""Invitations: a link sets the first password of an account that was made for it, once, and takes over no other."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.utils import timezone
+
+from authz import models, passwords
+from authz.callers.identity import issue_token
+from authz.models import AuditEntry, Member, User
+from authz.services import invitations, people
+from authz.services.invitations import accept, add_person, invite, invited
+from metalake.context import address
+from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound, TooManyRequests, Unsupported
+from tests.authz.small_world import Wire, World
+
+pytestmark = [pytest.mark.store, pytest.mark.django_db]
+
+PASSWORD = "a first password of hers"
+
+
+def secret_of(world: World, name: str = "nora") -> str:
+    made = add_person(world.olga, "acme", name).invitation
+    assert made is not None
+    return made.secret
+
+
+def is_dead(secret: str) -> bool:
+    with pytest.raises(NotFound):
+        accept(secret, PASSWORD)
+    return True
+
+
+def test_a_link_sets_a_password_once(world: World) -> None:
+    secret = secret_of(world)
+    assert invited(secret).username == "nora"
+    assert invitations.is_waiting(world.acme.id, "nora")
+    account = accept(secret, PASSWORD)
+    assert User.objects.get(pk=account.pk).check_password(PASSWORD)
+    assert is_dead(secret) and not invitations.is_waiting(world.acme.id, "nora")
+    with pytest.raises(AlreadyExists):
+        invite(world.olga, "acme", "nora")
+    assert [(entry.actor, entry.full_name) for entry in world.events("account.password_set")] == [("nora", "nora")]
+
+
+def test_neither_the_store_nor_the_audit_has_the_secret(world: World) -> None:
+    secret = secret_of(world)
+    row = models.Invitation.objects.get()
+    assert secret not in str(vars(row)) and 6 <= (row.expires_at - timezone.now()).days <= 7
+    (entry,) = world.events("user.invited")
+    assert secret not in str(list(AuditEntry.objects.values()))
+    assert (entry.actor, entry.full_name) == ("olga", "nora")
+
+
+def test_an_account_that_exists_gets_no_link(world: World) -> None:
+    added = add_person(world.olga, "acme", "sam")
+    assert added.invitation is None and added.person.name == "sam"
+    for name in ("sam", "mia"):
+        with pytest.raises(AlreadyExists):
+            invite(world.olga, "acme", name)
+    people.add_user(world.olga, "acme", "made-without-a-link")
+    with pytest.raises(AlreadyExists):
+        invite(world.olga, "acme", "made-without-a-link")
+    assert not models.Invitation.objects.exists()
+
+
+def test_a_new_link_ends_the_old_one(world: World) -> None:
+    old = secret_of(world)
+    new = invite(world.olga, "acme", "nora").secret
+    assert is_dead(old)
+    assert accept(new, PASSWORD).username == "nora"
+
+
+def test_an_invitation_makes_the_account_too(world: World) -> None:
+    assert accept(invite(world.olga, "acme", "nora").secret, PASSWORD).username == "nora"
+    assert Member.objects.filter(metalake=world.acme, user__username="nora").exists()
+
+
+def _password(world: World) -> None:
+    user = User.objects.get(username="nora")
+    user.set_password("set by an operator!")
+    user.save()
+
+
+def _removed(world: World) -> None:
+    people.remove_user(world.olga, "acme", "nora")
+    people.add_user(world.olga, "acme", "nora")
+
+
+def _elsewhere(world: World) -> None:
+    world.metalake("other", "sam")
+    people.add_user(world.actor("sam"), "other", "nora")
+
+
+DEATHS: dict[str, Any] = {
+    "a password": _password,
+    "removed and added again": _removed,
+    "in another metalake": _elsewhere,
+    "signed in": lambda world: User.objects.filter(username="nora").update(last_login=timezone.now()),
+    "a token": lambda world: issue_token(User.objects.get(username="nora"), "engine"),
+    "acted": lambda world: AuditEntry.objects.create(at=timezone.now(), actor="nora", event="x", kind="x", object_id=1),
+    "an operator": lambda world: User.objects.filter(username="nora").update(is_superuser=True),
+    "disabled": lambda world: User.objects.filter(username="nora").update(is_active=False),
+    "too old": lambda world: models.Invitation.objects.update(expires_at=timezone.now() - timedelta(seconds=1)),
+}
+
+
+@pytest.mark.parametrize("death", DEATHS.values(), ids=list(DEATHS))
+def test_a_link_is_dead_once_the_account_is_more_than_invited(world: World, death: Any) -> None:
+    secret = secret_of(world)
+    death(world)
+    before = User.objects.get(username="nora").password
+    assert is_dead(secret)
+    assert User.objects.get(username="nora").password == before
+
+
+def test_names_that_others_vouch_for_get_no_link(world: World, settings: Any) -> None:
+    settings.METALAKE_SERVICE_ADMINS = frozenset({"root"})
+    assert add_person(world.olga, "acme", "root").invitation is None
+    with pytest.raises(Unsupported):
+        invite(world.olga, "acme", "root")
+    secret = secret_of(world)
+    settings.METALAKE_AUTHENTICATORS = ("oauth",)
+    assert is_dead(secret)
+    assert add_person(world.olga, "acme", "nils2").invitation is None
+    with pytest.raises(Unsupported):
+        invite(world.olga, "acme", "tom")
+    assert not User.objects.filter(username="tom").exists()
+
+
+def test_only_who_manages_users_invites(world: World) -> None:
+    for act in (add_person, invite):
+        with pytest.raises(Forbidden):
+            act(world.mia, "acme", "nora")
+        with pytest.raises(NotFound):
+            act(world.actor("sam"), "acme", "nora")
+        with pytest.raises(Invalid):
+            act(world.olga, "acme", "a\x00b")
+    assert not User.objects.filter(username="nora").exists()
+    world.give("mia", "manage_users@acme")
+    assert add_person(world.mia, "acme", "nora").invitation
+
+
+@pytest.mark.parametrize("weak", ["short", "passwordpassword1"[:8], ""])
+def test_a_weak_password_leaves_the_link_as_it_is(world: World, weak: str) -> None:
+    secret = secret_of(world)
+    with pytest.raises(Invalid):
+        accept(secret, weak)
+    assert accept(secret, PASSWORD)
+
+
+def test_guessing_links_is_counted_as_failed_sign_ins(world: World) -> None:
+    secret = secret_of(world)
+    token = address.set("192.0.2.1")
+    try:
+        with patch.object(passwords, "PER_ADDRESS", 3):
+            for _ in range(3):
+                with pytest.raises(NotFound):
+                    invited("guess")
+            with pytest.raises(TooManyRequests):
+                invited(secret)
+    finally:
+        address.reset(token)
+    assert invited(secret), "from another address"
+
+
+def test_the_wire_answers_a_link(world: World, wire: Wire) -> None:
+    status, body = wire("POST", "metalakes/acme/users/nora/invitation")
+    assert status == 200
+    assert accept(body["invitation"]["path"].removeprefix("/invitations/"), PASSWORD).username == "nora"
+    assert wire("POST", "metalakes/acme/users/nora/invitation")[0] == 409
+    assert wire("POST", "metalakes/acme/users/tom/invitation", user="mia")[0] == 403
+    assert wire("POST", "metalakes/acme/users/a:b/invitation")[0] == 400

@@ -1,0 +1,167 @@
+"""Search: all that somebody sees and nothing else, by names, words, paths; roles and people as the API tells them."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import pytest
+
+from authz import policy
+from authz.access import named, regions
+from authz.access.searching import Results, search
+from authz.models import Remembered
+from authz.services import people, roles
+from metalake.errors import Invalid, NotFound, TooManyRequests
+from metalake.kinds import Kind
+from tests.authz.small_world import Wire, World
+from tests.authz.test_reach import lines_of, stored_worlds
+from tests.profiles import share
+
+pytestmark = [pytest.mark.store, pytest.mark.django_db]
+
+WORLDS = 60
+
+
+def names(results: Results) -> list[str]:
+    return [".".join((*result.path[1:], result.name)) for result in results.objects]
+
+
+@pytest.mark.parametrize(("small", "heads"), [(5000, 1000), (0, 1000), (3, 4)], ids=["read", "by index", "cut"])
+def test_on_random_worlds_exactly_what_is_seen_comes(small: int, heads: int) -> None:
+    """What can be loaded comes, and nothing that the evaluator hides; a search that is cut leaves out and says so."""
+    total = 0
+    with patch.object(named, "SMALL", small), patch.object(regions, "MOST_HEADS", heads):
+        for stored, place, world in stored_worlds(share(WORLDS), every=2):
+            lines = lines_of(stored, place, world)
+            for user in world.users:
+                actor = stored.actor(place, user)
+                for top in (line for line in lines if line.kind is Kind.METALAKE and actor.is_member(line.id)):
+                    for text in ("a", "A", "b"):
+                        here = [line for line in lines if line.nodes[0].id == top.id and line.id != top.id]
+                        like = [line for line in here if named.fold(line.name).startswith(text.lower())]
+                        matches = named.by_name(actor, top, text, 1000)
+                        shown = {each.id for each in matches.objects} - {top.id}
+                        loaded = {line.id for line in like if loads(actor, line)}
+                        assert shown <= {line.id for line in here if policy.sees(actor, line)}
+                        assert matches.is_cut or loaded <= shown, (place, user, text)
+                        total += len(shown)
+    assert total > share(100)
+
+
+def loads(actor, line) -> bool:
+    return policy.may_see_name(policy.rights_on(actor, line), line.kind)
+
+
+def test_the_owner_searches_by_names_words_and_paths(world: World) -> None:
+    table = world.table("nyc_Taxi_trips")
+    assert names(search(world.olga, "acme", "TAXI")) == ["lake.A.B.nyc_Taxi_trips"]
+    assert names(search(world.olga, None, "nyc"))[0] == "lake.A.B.nyc_Taxi_trips"
+    assert names(search(world.olga, "acme", "xi_trips")) == [], "words are searched from their beginning"
+    for path in ("lake.A:B.nyc", "A:B.nyc_taxi_TRIPS", "b.n", "acme.lake.a:b.nyc"):
+        assert [each.id for each in search(world.olga, "acme", path).objects] == [table.pk], path
+    assert names(search(world.olga, "acme", "lake.")) == ["lake.A"]
+    assert names(search(world.olga, "acme", "lake.A:")) == ["lake.A.B"]
+    assert names(search(world.olga, "acme", "lake.A:B.C.D.E")) == []
+
+
+def test_the_whole_name_comes_first_and_a_cut_is_said(world: World) -> None:
+    for name in ("t2", "t1", "x_t"):
+        world.table(name)
+    every = search(world.olga, "acme", "t")
+    assert names(every) == [f"lake.A.B.{name}" for name in ("t", "t1", "t2", "x_t")]
+    assert not every.is_cut
+    few = search(world.olga, "acme", "t", 2)
+    assert names(few) == ["lake.A.B.t", "lake.A.B.t1"]
+    assert few.is_cut
+
+
+def test_in_what_is_large_beginnings_alone_are_searched_and_that_is_said(world: World) -> None:
+    world.table("nyc_taxi")
+    with patch.object(named, "SMALL", 2):
+        assert names(search(world.olga, "acme", "nyc")) == ["lake.A.B.nyc_taxi"]
+        by_word = search(world.olga, "acme", "taxi")
+    assert names(by_word) == [] and by_word.beginnings_only
+
+
+def test_what_is_hidden_changes_nothing(world: World) -> None:
+    """Neither what comes nor what is said of it."""
+    world.give("mia", "use_catalog@lake", "use_schema@lake.A", "select_table@lake.A:B.t")
+    before = search(world.mia, "acme", "t")
+    assert names(before) == ["lake.A.B.t"]
+    hidden = world.schema("tax")
+    for n in range(30):
+        world.table(f"t{n}", hidden)
+    assert search(world.mia, "acme", "t") == before
+    assert search(world.mia, "acme", "lake.t") == search(world.mia, "acme", "lake.nothing")
+    world.give("mia", "deny select_table@lake.A:B.t")
+    assert names(search(world.mia, "acme", "t")) == []
+
+
+def test_strangers_and_texts_that_cannot_be(world: World) -> None:
+    with pytest.raises(NotFound):
+        search(world.actor("sam"), "acme", "t")
+    assert not search(world.actor("sam"), None, "t")
+    assert not search(world.olga, "acme", "  ")
+    for text in ("x" * 513, "a\x00b"):
+        with pytest.raises(Invalid):
+            search(world.olga, "acme", text)
+    for text in ("%", "_", "'", "..", ":", "a.b:c.%2E", "\u202e"):
+        search(world.olga, "acme", text)
+
+
+# Roles and people
+
+
+def listed(results: Results) -> dict[str, list[str]]:
+    return {sort: [each.name for each in getattr(results, sort)] for sort in ("users", "groups", "roles")}
+
+
+def test_who_manages_people_searches_them_and_others_themselves(world: World) -> None:
+    world.group("miners", "nils")
+    role = world.give("nils", "use_catalog@lake")
+    assert listed(search(world.olga, "acme", "mi")) == {"users": ["mia"], "groups": ["miners"], "roles": []}
+    assert listed(search(world.olga, "acme", role)) == {"users": [], "groups": [], "roles": [role]}
+    assert listed(search(world.mia, "acme", "mi")) == {"users": ["mia"], "groups": [], "roles": []}
+    assert listed(search(world.mia, "acme", "nils", exact=True)) == {"users": [], "groups": [], "roles": []}
+    assert listed(search(world.actor("nils"), "acme", "mi")) == {"users": [], "groups": ["miners"], "roles": []}
+    assert listed(search(world.actor("nils"), "acme", "r"))["roles"] == [role]
+
+
+def test_who_may_grant_somewhere_is_told_the_roles_that_carry_grants_there(world: World) -> None:
+    on_a, on_files = world.give("nils", "use_schema@lake.A:B"), world.give("nils", "use_catalog@files")
+    world.give("mia", "use_catalog@lake", "manage_grants@lake.A")
+    own = roles.list_roles(world.mia, "acme")
+    shown = listed(search(world.mia, "acme", "r"))["roles"]
+    assert sorted(shown) == sorted([*own, on_a])
+    assert listed(search(world.mia, "acme", on_files))["roles"] == []
+    assert listed(search(world.mia, "acme", on_files, exact=True))["roles"] == [on_files]
+    assert listed(search(world.mia, "acme", "nils", exact=True))["users"] == ["nils"]
+    assert listed(search(world.mia, "acme", "nil", exact=True))["users"] == []
+
+
+def test_guessing_names_by_the_search_is_counted(world: World) -> None:
+    world.give("mia", "use_catalog@lake", "use_schema@lake.A", "manage_grants@lake.A")
+    with patch("authz.callers.guessing.MISSES", 2):
+        for _ in range(2):
+            assert not search(world.mia, "acme", "nobody-of-this-name", exact=True)
+        with pytest.raises(TooManyRequests):
+            search(world.mia, "acme", "nobody-of-this-name", exact=True)
+        assert "lake.A" in names(search(world.mia, "acme", "A")), "searching what one sees goes on"
+    assert Remembered.objects.count() == 1
+
+
+def test_the_wire_answers_it(world: World, wire: Wire) -> None:
+    people.add_group(world.olga, "acme", "tea")
+    status, body = wire("GET", "metalakes/acme/search?q=t&limit=5")
+    assert status == 200
+    assert body["results"] == {
+        "objects": [{"type": "table", "id": world.t.pk, "name": "t", "path": ["acme", "lake", "A", "B"]}],
+        "roles": [],
+        "users": [],
+        "groups": [{"type": "group", "id": body["results"]["groups"][0]["id"], "name": "tea", "path": ["acme"]}],
+        "isCut": False,
+        "beginningsOnly": False,
+    }
+    for query in ("", "?q=a&limit=0", "?q=a&limit=101", "?q=a&exact=maybe", "?q=%00"):
+        assert wire("GET", f"metalakes/acme/search{query}")[0] == 400, query
+    assert wire("GET", "metalakes/acme/search?q=a", user="sam")[0] == 404
