@@ -19,16 +19,16 @@ from frontend.guarding import HOME
 from frontend.refusing import refuse
 from metalake.errors import TooManyRequests
 
-Page = Callable[[HttpRequest], HttpResponse]
+Page = Callable[..., HttpResponse]
 
 
 def throttled(page: Page) -> Page:
     """Decorate a page so that TooManyRequests is shown as a page."""
 
     @wraps(page)
-    def guarded(request: HttpRequest) -> HttpResponse:
+    def guarded(request: HttpRequest, **names: str) -> HttpResponse:
         try:
-            return page(request)
+            return page(request, **names)
         except TooManyRequests as refusal:
             response = refuse(request, 429, refusal.message, title="Please wait")
             response["Retry-After"] = str(refusal.retry_after)

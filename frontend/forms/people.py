@@ -1,0 +1,85 @@
+"""The forms of people: a name, and a list of names that is pasted."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import NamedTuple
+
+from django import forms
+
+from metalake.errors import TooLarge
+
+MOST_NAMES = 10_000
+_DIVIDED = re.compile(r"[\r\n,;]+")
+
+
+class Names(NamedTuple):
+    """The names of a pasted list in their order, each once, and those that were there more than once."""
+
+    names: list[str]
+    repeated: list[str]
+
+
+def read_names(text: str) -> Names:
+    """The names in a text, one a line or divided by commas or semicolons. Raises TooLarge for more than MOST_NAMES."""
+    counts = Counter(name for part in _DIVIDED.split(text) if (name := part.strip()))
+    if counts.total() > MOST_NAMES:
+        raise TooLarge(
+            f"These are {counts.total():,} names; at most {MOST_NAMES:,} are read at once. Nothing was changed: "
+            "paste them in parts."
+        )
+    return Names(list(counts), [name for name, count in counts.items() if count > 1])
+
+
+def _name(label: str, help_text: str = "") -> forms.CharField:
+    attrs = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+    return forms.CharField(label=label, max_length=128, help_text=help_text, widget=forms.TextInput(attrs=attrs))
+
+
+class UserForm(forms.Form):
+    """Who is added to a metalake."""
+
+    name = _name("User name", "As they sign in: a short name or an e-mail address.")
+
+
+class GroupForm(forms.Form):
+    """A new group, and who is put into it."""
+
+    name = _name("Name of the group")
+    people = forms.CharField(
+        label="People",
+        required=False,
+        help_text="One a line, or divided by commas. They must be users of the metalake already.",
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
+    )
+
+
+class RoleForm(forms.Form):
+    """A new role, which holds nothing yet."""
+
+    name = _name("Name of the role", "Letters, digits and _ / = -, up to 64.")
+
+
+class PasswordForm(forms.Form):
+    """The first password of a new account, typed twice."""
+
+    password = forms.CharField(
+        label="Password",
+        max_length=4096,
+        strip=False,
+        help_text="12 characters or more.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+    again = forms.CharField(
+        label="The same password again",
+        max_length=4096,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+    def clean(self) -> dict[str, str]:
+        given: dict[str, str] = super().clean() or {}
+        if given.get("password") and given.get("again") and given["password"] != given["again"]:
+            self.add_error("again", "These two passwords differ.")
+        return given

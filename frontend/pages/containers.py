@@ -1,0 +1,73 @@
+"""The pages that make a metalake, and a schema with the parents that it needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from authz import operations, policy
+from authz.actor import Actor
+from catalogs.services import browsing, metalakes, schemas
+from frontend.forms.containers import MetalakeForm, SchemaForm
+from frontend.guarding import permits, signed_in
+from metalake.errors import Forbidden, MetalakeError, NotFound
+from metalake.hierarchy import configured_separator
+from metalake.kinds import Kind
+from metalake.lineage import Address, Located
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def make_metalake(request: HttpRequest, actor: Actor) -> HttpResponse:
+    """A new metalake, for service administrators, who own it."""
+    metalakes.require_maker(actor)
+    form = MetalakeForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        try:
+            given = form.cleaned_data
+            row = metalakes.create_metalake(actor, given["name"], given["comment"] or None, {})
+        except MetalakeError as refusal:
+            form.add_error("name", refusal.message)
+        else:
+            messages.success(request, f"Metalake {row.name} is made. Register a catalog in it, and add its people.")
+            return redirect("frontend:object", row.pk)
+    return render(request, "frontend/metalake_form.html", {"form": form}, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def make_schema(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
+    """A new schema in a catalog or schema; missing parents are shown before anything is made (`act=make`)."""
+    target = browsing.locate(actor, object_id)
+    if target.kind not in (Kind.CATALOG, Kind.SCHEMA) or (target.kind == Kind.SCHEMA and not target.nested):
+        raise NotFound("Schemas are made in catalogs, and in schemas of catalogs that nest them.")
+    if not any(permits(request, each, target) for each in (operations.CREATE_SCHEMA, operations.BOOTSTRAP_SCHEMA)):
+        raise policy.refusal(actor.name, operations.CREATE_SCHEMA, target)
+    form = SchemaForm(
+        request.POST if request.method == "POST" else None, configured_separator() if target.nested else None
+    )
+    context: dict[str, Any] = {"target": target, "form": form}
+    if form.is_valid():
+        address = _address(target, form.cleaned_data["name"])
+        try:
+            new = schemas.to_be_made(actor, address)
+            if len(new) == 1 or request.POST.get("act") == "make":
+                row = schemas.create_schema(actor, address, form.cleaned_data["comment"] or None, {}).row
+                messages.success(request, f"Schema {new[-1].logical()} is made.")
+                return redirect("frontend:object", row.pk)
+            context["new"] = new
+        except Forbidden:
+            raise
+        except MetalakeError as refusal:
+            form.add_error("name", refusal.message)
+    return render(request, "frontend/schema_form.html", context, status=422 if form.errors else 200)
+
+
+def _address(target: Located, name: str) -> Address:
+    above = target.path.segments
+    logical = configured_separator().join((target.path.logical(), name)) if above else name
+    return Address(metalake=target.metalake.name, catalog=target.catalog.name, schema=logical)

@@ -1,0 +1,226 @@
+"""Changes of who holds what: each is shown as it will be, and made when that is confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from authz import operations
+from authz.actor import Actor
+from authz.services import directory, people, roles
+from frontend.forms.people import read_names
+from frontend.guarding import require, signed_in
+from frontend.pages.catalogs import located
+from frontend.pages.people import listed
+from frontend.pages.sign_in import local_path
+from metalake.errors import Forbidden, Invalid, MetalakeError
+from metalake.kinds import Kind
+from metalake.lineage import Located
+from metalake.rest.exceptions import shape_of
+
+Asked = dict[str, str]
+_PASSED_ON = ("what", "back", "user", "group", "role")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A change before it is made: a heading, what will happen in sentences, and the act itself.
+
+    `done` is the sentence that is shown when it is made, on the page `after`, or where it was asked (None).
+    """
+
+    title: str
+    says: list[str]
+    button: str
+    done: str
+    make: Callable[[], object]
+    after: str | None = None
+    is_danger: bool = False
+
+
+@require_POST
+@signed_in
+def change(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
+    """Show what a change would do, or make it (`act=apply`); a refusal is shown with all that was typed."""
+    target = located(actor, metalake_id, Kind.METALAKE)
+    asked: Asked = {name: str(value).replace("\x00", "") for name, value in request.POST.items()}
+    asked["back"] = local_path(asked.get("back"))
+    hidden = {name: asked[name] for name in _PASSED_ON if asked.get(name)}
+    context = {"target": target, "asked": asked, "hidden": hidden}
+    read = CHANGES.get(asked.get("what", ""))
+    try:
+        if read is None:
+            raise Invalid("There is no such change.")
+        proposal = read(request, actor, target, asked)
+        if asked.get("act") == "apply":
+            proposal.make()
+            messages.success(request, proposal.done)
+            return redirect(proposal.after or asked["back"])
+    except Forbidden:
+        raise
+    except MetalakeError as refusal:
+        status, _, _ = shape_of(refusal)
+        return render(request, "frontend/people/change.html", context | {"refusal": refusal.message}, status=status)
+    return render(request, "frontend/people/change.html", context | {"proposal": proposal})
+
+
+def _holder(asked: Asked) -> tuple[str, str]:
+    """ "user" or "group", and the name."""
+    for sort in ("user", "group"):
+        if asked.get(sort):
+            return sort, asked[sort]
+    raise Invalid("Name a user or a group.")
+
+
+def _role(asked: Asked) -> str:
+    if not asked.get("role", "").strip():
+        raise Invalid("Name a role.", kind="role")
+    return asked["role"].strip()
+
+
+def assign(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
+    require(request, operations.ASSIGN_ROLES, target)
+    (sort, name), role = _holder(asked), _role(asked)
+    metalake = target.metalake.name
+    return Proposal(
+        title=f"Assign role {role} to {sort} {name}",
+        says=[_everybody(sort, f"{name} may do what the role allows, and nothing that it denies.")],
+        button="Assign the role",
+        done=f"{sort.capitalize()} {name} holds role {role} now.",
+        make=lambda: roles.assign_roles(actor, metalake, sort, name, [role]),
+    )
+
+
+def unassign(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
+    require(request, operations.ASSIGN_ROLES, target)
+    (sort, name), role = _holder(asked), _role(asked)
+    metalake = target.metalake.name
+    return Proposal(
+        title=f"Take role {role} from {sort} {name}",
+        says=[_everybody(sort, f"{name} loses what this role alone allows, and what it denies no longer counts.")],
+        button="Take the role away",
+        done=f"{sort.capitalize()} {name} does not hold role {role} any more.",
+        make=lambda: roles.unassign_roles(actor, metalake, sort, name, [role]),
+        is_danger=True,
+    )
+
+
+def _everybody(sort: str, sentence: str) -> str:
+    return f"Everybody in {sentence}" if sort == "group" else sentence
+
+
+def put_in(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
+    """Put the people of a pasted list into a group."""
+    metalake, group = target.metalake.name, asked.get("group", "")
+    shown = people.get_group(actor, metalake, group)
+    names, repeated = read_names(asked.get("people", ""))
+    if not names:
+        raise Invalid("Name at least one user, one a line.", kind="user")
+    directory.require_users(actor, metalake, names)
+    inside = set(shown.users or ())
+    fresh = [name for name in names if name not in inside]
+    says = [f"{len(fresh):,} of {len(names):,} are not in it yet: {listed(fresh) or 'nobody'}."]
+    if repeated:
+        says.append(f"Named more than once, and put in once: {listed(repeated)}.")
+    return Proposal(
+        title=f"Put {_count(len(names))} into group {group}",
+        says=[*says, _roles_of(shown, "Each gets what its roles allow and deny")],
+        button="Put them in",
+        done=f"{_count(len(fresh))} put into group {group}.",
+        make=lambda: people.set_group_users(actor, metalake, group, add=names),
+    )
+
+
+def take_out(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
+    metalake, group, user = target.metalake.name, asked.get("group", ""), asked.get("user", "")
+    shown = people.get_group(actor, metalake, group)
+    return Proposal(
+        title=f"Take {user} out of group {group}",
+        says=[_roles_of(shown, f"{user} loses what its roles alone allow, and what they deny no longer counts")],
+        button="Take out",
+        done=f"{user} is not in group {group} any more.",
+        make=lambda: people.set_group_users(actor, metalake, group, remove=[user]),
+        is_danger=True,
+    )
+
+
+def _roles_of(group: people.Person, sentence: str) -> str:
+    return f"{sentence}: {listed(group.roles)}." if group.roles else "The group holds no role."
+
+
+def _count(number: int) -> str:
+    return f"{number:,} {'person' if number == 1 else 'people'}"
+
+
+def remove_user(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
+    require(request, operations.MANAGE_USERS, target)
+    metalake = target.metalake.name
+    person = people.get_user(actor, metalake, asked.get("user", ""))
+    return Proposal(
+        title=f"Remove {person.name} from {metalake}",
+        says=[
+            f"{person.name} sees nothing of {metalake} any more, and what they own there passes to its owner.",
+            f"Their roles end: {listed(person.roles)}." if person.roles else "They hold no role themselves.",
+            "Roles and groups that deny them something are remembered, and count again if they are added again.",
+            "Their account stays.",
+        ],
+        button="Remove from the metalake",
+        done=f"{person.name} is removed from {metalake}.",
+        make=lambda: people.remove_user(actor, metalake, person.name),
+        after=_list(target, "users"),
+        is_danger=True,
+    )
+
+
+def remove_group(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
+    require(request, operations.MANAGE_GROUPS, target)
+    metalake = target.metalake.name
+    shown = people.get_group(actor, metalake, asked.get("group", ""))
+    return Proposal(
+        title=f"Remove group {shown.name}",
+        says=[
+            _roles_of(shown, f"{_count(len(shown.users or ()))} lose what its roles alone allow"),
+            "What the group owns passes to the metalake's owner. The people themselves stay.",
+        ],
+        button="Remove the group",
+        done=f"Group {shown.name} is removed.",
+        make=lambda: people.remove_group(actor, metalake, shown.name),
+        after=_list(target, "groups"),
+        is_danger=True,
+    )
+
+
+def drop_role(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
+    metalake, role = target.metalake.name, _role(asked)
+    record = roles.load_role(actor, metalake, role)
+    grants = sum(len(granted.entries) for granted in record.grants)
+    return Proposal(
+        title=f"Drop role {role}",
+        says=[f"Its {grants:,} grants end for everybody who holds it." if grants else "It carries no grant."],
+        button="Drop the role",
+        done=f"Role {role} is dropped.",
+        make=lambda: roles.drop_role(actor, metalake, role),
+        after=_list(target, "roles"),
+        is_danger=True,
+    )
+
+
+def _list(target: Located, sort: str) -> str:
+    return f"{reverse('frontend:people', args=[target.id])}?sort={sort}"
+
+
+CHANGES: dict[str, Callable[[HttpRequest, Actor, Located, Asked], Proposal]] = {
+    "assign": assign,
+    "unassign": unassign,
+    "put-in": put_in,
+    "take-out": take_out,
+    "remove-user": remove_user,
+    "remove-group": remove_group,
+    "drop-role": drop_role,
+}

@@ -1,0 +1,216 @@
+"""The pages of people: lists, a page for each, links shown once, changes shown before they are made."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from authz.models import Group, Member, Role, User
+from authz.services import people, roles
+from metalake.kinds import Kind
+from metalake.models import Metalake
+from tests.demo import actor, add_user, give
+
+pytestmark = pytest.mark.django_db
+
+
+def text(answer: Any, status: int = 200) -> str:
+    assert answer.status_code == status, answer.content[:2000]
+    return re.sub(r"\s+", " ", answer.content.decode())
+
+
+def at(ids: dict[str, int], *path: object) -> str:
+    return "/".join((f"/metalakes/{ids['demo']}/people", *map(str, path)))
+
+
+def change(client: Client, ids: dict[str, int], what: str, act: str = "preview", **asked: str) -> Any:
+    return client.post(at(ids, "change"), {"what": what, "act": act, "back": "/tokens", **asked})
+
+
+def link_in(page: str) -> str:
+    (link,) = re.findall(r"http://testserver(/invitations/[\w-]+)", page)
+    return link
+
+
+def test_lists_are_searched_and_paged(ids: dict[str, int], admin: Client, rita: Client) -> None:
+    every = text(admin.get(at(ids)))
+    assert "rita" in every and "mia" in every and "otto" not in every
+    assert "reader, visitor" in every
+    assert "mia" not in text(admin.get(at(ids) + "?q=RI"))
+    own = text(rita.get(at(ids)))
+    assert "mia" not in own and "You see yourself only" in own and "Add a person" not in own
+    assert "reader" in text(rita.get(at(ids) + "?sort=roles"))
+    for n in range(51):
+        people.add_group(actor("admin"), "demo", f"g{n:02}")
+    first = text(admin.get(at(ids) + "?sort=groups"))
+    assert "g49" in first and "g50" not in first
+    (after,) = re.findall(r"after=([^\"&]+)", first)
+    assert "g50" in text(admin.get(at(ids) + f"?sort=groups&after={after}"))
+    assert admin.get(at(ids) + "?sort=cats").status_code == 404
+
+
+def test_a_person_is_added_with_a_link_that_is_shown_once(ids: dict[str, int], admin: Client) -> None:
+    answer = admin.post(at(ids, "users"), {"name": "nora"})
+    link = link_in(text(answer))
+    assert "no-store" in answer["Cache-Control"]
+    user = User.objects.get(username="nora")
+    page = text(admin.get(at(ids, "users", user.pk)))
+    assert "has not used the link" in page and link not in page
+    fresh = Client()
+    shown = fresh.get(link)
+    assert "Welcome, <strong>nora</strong>" in text(shown)
+    assert (shown["Referrer-Policy"], "no-store" in shown["Cache-Control"]) == ("no-referrer", True)
+    given = "a password of noras own"
+    wrong = text(fresh.post(link, {"password": given, "again": "another"}), 422)
+    assert "differ" in wrong and given not in wrong
+    assert "too short" in text(fresh.post(link, {"password": "short", "again": "short"}), 422)
+    assert fresh.post(link, {"password": given, "again": given}).headers["Location"] == "/"
+    assert "nora" in text(fresh.get("/"))
+    assert "good no more" in text(Client().get(link), 404)
+    assert Client().login(username="nora", password=given)
+    assert "has not used the link" not in text(admin.get(at(ids, "users", user.pk)))
+
+
+def test_an_account_that_exists_is_added_without_a_link(ids: dict[str, int], admin: Client) -> None:
+    user = add_user("tom")
+    answer = admin.post(at(ids, "users"), {"name": "tom"})
+    assert answer.headers["Location"] == at(ids, "users", user.pk)
+    page = text(admin.get(answer.headers["Location"]))
+    assert "signs in as before" in page and "/invitations/" not in page
+    assert text(admin.post(at(ids, "users", user.pk, "invitation"), follow=True)).count("has an account already") == 1
+    for name in ("tom", "a:b", "", "x" * 129):
+        kept = text(admin.post(at(ids, "users"), {"name": name}), 422)
+        assert f'value="{name}"' in kept or not name
+
+
+def test_a_group_is_made_and_filled(ids: dict[str, int], admin: Client) -> None:
+    made = admin.post(at(ids, "groups"), {"name": "analysts", "people": "mia, rita\nmia"}, follow=True)
+    page = text(made)
+    assert "with 2 people" in page and "Named more than once and put in once: mia." in page
+    group = Group.objects.get(name="analysts")
+    kept = text(admin.post(at(ids, "groups"), {"name": "others", "people": "mia\nnobody\nno-one"}), 422)
+    assert "Users nobody, no-one do not exist." in kept and "no-one</textarea>" in kept
+    assert not Group.objects.filter(name="others").exists()
+    many = "\n".join(f"user{n}" for n in range(10_001))
+    assert "10,001 names" in text(admin.post(at(ids, "groups"), {"name": "others", "people": many}), 422)
+    before = text(change(admin, ids, "put-in", group="analysts", people="mia\nadmin;admin"))
+    assert "1 of 2 are not in it yet: admin." in before and "put in once: admin" in before
+    assert set(group.users.values_list("username", flat=True)) == {"mia", "rita"}
+    assert change(admin, ids, "put-in", "apply", group="analysts", people="admin").headers["Location"] == "/tokens"
+    wrong = text(change(admin, ids, "put-in", group="analysts", people="ghost"), 404)
+    assert "User ghost does not exist." in wrong and ">ghost</textarea>" in wrong
+    assert "rita leaves" not in text(change(admin, ids, "take-out", group="analysts", user="rita"))
+    change(admin, ids, "take-out", "apply", group="analysts", user="rita")
+    assert set(group.users.values_list("username", flat=True)) == {"mia", "admin"}
+    assert "2 people lose" in text(change(admin, ids, "remove-group", group="analysts")) or not group.roles.exists()
+    assert change(admin, ids, "remove-group", "apply", group="analysts").headers["Location"].endswith("?sort=groups")
+    assert not Group.objects.filter(pk=group.pk).exists()
+
+
+def test_roles_are_made_assigned_and_dropped(ids: dict[str, int], admin: Client) -> None:
+    assert "holds nothing yet" in text(admin.post(at(ids, "roles"), {"name": "nyc_reader"}, follow=True))
+    assert "already exists" in text(admin.post(at(ids, "roles"), {"name": "nyc_reader"}), 422)
+    row = Role.objects.get(name="nyc_reader")
+    mia = User.objects.get(username="mia")
+    assert "Assign role reader to user mia" in text(change(admin, ids, "assign", user="mia", role="reader"))
+    assert not mia.groups.exists(), "only shown"
+    change(admin, ids, "assign", "apply", user="mia", role="nyc_reader")
+    assert "nyc_reader" in text(admin.get(at(ids, "users", mia.pk)))
+    assert "mia" in text(admin.get(at(ids, "roles", row.pk)))
+    change(admin, ids, "unassign", "apply", user="mia", role="nyc_reader")
+    assert not mia.groups.exists()
+    for asked in (
+        {"user": "mia", "role": "none"},
+        {"user": "ghost", "role": "reader"},
+        {"user": "mia"},
+        {"role": "reader"},
+    ):
+        answer = change(admin, ids, "assign", "apply", **asked)
+        assert answer.status_code in (400, 404) and "Nothing was changed" in text(answer, answer.status_code)
+    assert "select_table" in text(admin.get(at(ids, "roles", Role.objects.get(name="reader").pk)))
+    change(admin, ids, "drop-role", "apply", role="nyc_reader")
+    assert not Role.objects.filter(pk=row.pk).exists()
+    assert "no such change" in text(change(admin, ids, "burn"), 400)
+
+
+def test_a_member_is_removed(ids: dict[str, int], admin: Client) -> None:
+    assert "Their roles end: reader, visitor." in text(change(admin, ids, "remove-user", user="rita"))
+    assert change(admin, ids, "remove-user", "apply", user="rita").headers["Location"].endswith("?sort=users")
+    assert not Member.objects.filter(user__username="rita").exists()
+    assert "owner" in text(change(admin, ids, "remove-user", "apply", user="admin"), 400)
+
+
+def test_who_may_not_sees_no_button_and_is_refused(ids: dict[str, int], rita: Client, otto: Client) -> None:
+    people.add_group(actor("admin"), "demo", "board")
+    people.set_group_users(actor("admin"), "demo", "board", add=["rita", "mia"])
+    group, reader, mia = Group.objects.get(), Role.objects.get(name="reader"), User.objects.get(username="mia")
+    give("mia", Kind.CATALOG, "lake", "use_catalog", role="secret")
+    for path in ("", "users/{}", "groups/{}", "roles/{}"):
+        id = {"u": User.objects.get(username="rita").pk, "g": group.pk, "r": reader.pk}.get(path[:1], "")
+        page = text(rita.get(at(ids, *filter(None, [path.format(id)]))))
+        assert "people/change" not in page and "mia" not in page
+        assert otto.get(at(ids, *filter(None, [path.format(id)]))).status_code == 404
+    hidden = [at(ids, "users", mia.pk), at(ids, "roles", Role.objects.get(name="secret").pk)]
+    missing = [at(ids, "users", 999_999), at(ids, "roles", "9" * 30), at(ids, "groups", 999_999)]
+    assert {rita.get(path).status_code for path in (*hidden, *missing)} == {404}
+    assert rita.get(hidden[0]).content == rita.get(missing[0]).content
+    for sort in ("users", "groups", "roles"):
+        assert rita.post(at(ids, sort), {"name": "new"}).status_code == 403
+        assert otto.post(at(ids, sort), {"name": "new"}).status_code == 404
+    for what in ("assign", "unassign", "remove-user"):
+        assert change(rita, ids, what, "apply", user="mia", role="secret").status_code == 403
+    assert change(rita, ids, "put-in", "apply", group="board", people="mia").status_code == 403
+    assert change(rita, ids, "take-out", "apply", group="board", user="mia").status_code == 403
+    assert change(rita, ids, "drop-role", "apply", role="secret").status_code == 404
+    assert "secret" in roles.list_roles(actor("admin"), "demo") and set(
+        people.get_group(actor("admin"), "demo", "board").users or ()
+    ) == {"mia", "rita"}
+
+
+def test_a_change_leads_back_to_a_page_of_ours_alone(ids: dict[str, int], admin: Client) -> None:
+    page = text(change(admin, ids, "assign", user="mia", role="reader", back="//elsewhere.example"))
+    assert "elsewhere" not in page
+
+
+# Metalakes and schemas
+
+
+def test_a_service_admin_makes_a_metalake(ids: dict[str, int], admin: Client, rita: Client) -> None:
+    assert rita.get("/metalakes/new").status_code == 403
+    assert "already exists" in text(admin.post("/metalakes/new", {"name": "demo"}), 422)
+    answer = admin.post("/metalakes/new", {"name": "second", "comment": "Ours"})
+    row = Metalake.objects.get(name="second")
+    assert answer.headers["Location"] == f"/objects/{row.pk}"
+
+
+def test_parents_of_a_schema_are_shown_before_they_are_made(ids: dict[str, int], admin: Client, rita: Client) -> None:
+    path = f"/objects/{ids['orders']}/schemas/new"
+    shown = text(admin.post(path, {"name": "us:west:retail"}))
+    assert "3 schemas are missing" in shown
+    assert all(f"<code>orders:{name}</code>" in shown for name in ("us", "us:west", "us:west:retail"))
+    answer = admin.post(path, {"name": "us:west:retail", "act": "make"})
+    assert answer.status_code == 302
+    assert admin.post(path, {"name": "us:east"}).status_code == 302, "one level is made at once"
+    for name in ("eu", "", "a::b", "x" * 300):
+        text(admin.post(path, {"name": name}), 422)
+    assert rita.get(path).status_code == 403
+    assert rita.get(f"/objects/{ids['payroll']}/schemas/new").status_code == 404
+    assert admin.get(f"/objects/{ids['sales']}/schemas/new").status_code == 404
+
+
+# Search
+
+
+def test_the_search_leads_to_what_one_sees(ids: dict[str, int], admin: Client, rita: Client) -> None:
+    page = text(admin.get("/search?q=SAL"))
+    assert f"/objects/{ids['sales']}" in page and " › ".join(("demo", "lake", "orders", "eu")) in page  # noqa: RUF001
+    assert f"/objects/{ids['payroll']}" in text(admin.get("/search?q=lake.pay"))
+    assert f"/objects/{ids['payroll']}" not in text(rita.get("/search?q=pay"))
+    part = rita.get("/search?q=sal", headers={"HX-Request": "true"})
+    assert f"/objects/{ids['sales']}" in text(part) and "<html" not in part.content.decode()
+    assert at(ids, "users", User.objects.get(username="mia").pk) in text(admin.get("/search?q=mia"))
+    assert "Nothing that you see" in text(rita.get("/search?q=mia"))
+    assert "512 characters" in text(admin.get("/search?q=" + "x" * 600), 422)
