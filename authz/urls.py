@@ -6,8 +6,8 @@ from authz.api import grantable as api_grantable
 from authz.api import invitations as api_invitations
 from authz.api import plans as api_plans
 from authz.api import rights as api
-from authz.api import ways as api_ways
 from authz.api import searching as api_searching
+from authz.api import ways as api_ways
 from metalake.rest.views import route
 
 METALAKE = "metalakes/<metalake>"

@@ -10,6 +10,21 @@ ADDRESSES = {
     "tree": "/tree",
     "objects/<int:object_id>": "/objects/{table}",
     "objects/<int:object_id>/children": "/objects/{schema}/children",
+    "objects/<int:object_id>/schemas/new": "/objects/{schema}/schemas/new",
+    "metalakes/new": "/metalakes/new",
+    "metalakes/<int:metalake_id>/people": "/metalakes/{metalake}/people",
+    "metalakes/<int:metalake_id>/people/change": "/metalakes/{metalake}/people/change",
+    "metalakes/<int:metalake_id>/people/users": "/metalakes/{metalake}/people/users",
+    "metalakes/<int:metalake_id>/people/users/<int:user_id>": "/metalakes/{metalake}/people/users/{user}",
+    "metalakes/<int:metalake_id>/people/users/<int:user_id>/invitation": (
+        "/metalakes/{metalake}/people/users/1/invitation"
+    ),
+    "metalakes/<int:metalake_id>/people/groups": "/metalakes/{metalake}/people/groups",
+    "metalakes/<int:metalake_id>/people/groups/<int:group_id>": "/metalakes/{metalake}/people/groups/{group}",
+    "metalakes/<int:metalake_id>/people/roles": "/metalakes/{metalake}/people/roles",
+    "metalakes/<int:metalake_id>/people/roles/<int:role_id>": "/metalakes/{metalake}/people/roles/{role}",
+    "search": "/search?q=a",
+    "invitations/<str:secret>": "/invitations/no-such-link",
     "metalakes/<int:metalake_id>/catalogs/new": "/metalakes/{metalake}/catalogs/new?provider=lakehouse-iceberg",
     "catalogs/<int:catalog_id>/settings": "/catalogs/{catalog}/settings",
     "catalogs/<int:catalog_id>/nesting": "/catalogs/{catalog}/nesting",
@@ -30,5 +45,8 @@ PARTS = ("tree", "objects/<int:object_id>/children")
 
 
 def address(route: str, ids: dict[str, int]) -> str:
-    """The address of a route, with the ids of a `metalake`, a `catalog`, a `schema` and a `table` filled in."""
-    return ADDRESSES[route].format(**ids)
+    """The address of a route with the ids of a `metalake`, `catalog`, `schema` and `table` filled in.
+
+    Those of a `user`, a `group` and a `role` are filled in if they are given.
+    """
+    return ADDRESSES[route].format(**{"user": 1, "group": 1, "role": 1} | ids)

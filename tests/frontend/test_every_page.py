@@ -7,6 +7,9 @@ import re
 import pytest
 from django.test import Client
 
+from authz.models import Role, User
+from authz.services import people
+from tests.demo import actor
 from tests.frontend.conftest import sign_in
 from tests.frontend.screens import ADDRESSES, ROUTES, address
 
@@ -17,7 +20,9 @@ HX = {"HX-Request": "true"}
 @pytest.fixture
 def known(ids: dict[str, int]) -> dict[str, int]:
     names = {"metalake": "demo", "catalog": "lake", "schema": "eu", "table": "sales"}
-    return {role: ids[name] for role, name in names.items()}
+    group = people.add_group(actor("admin"), "demo", "analysts").row.pk
+    user, role = User.objects.get(username="rita").pk, Role.objects.get(name="reader").pk
+    return {part: ids[name] for part, name in names.items()} | {"user": user, "group": group, "role": role}
 
 
 def test_every_route_has_an_address_here() -> None:
@@ -48,7 +53,8 @@ def test_every_page_keeps_to_our_own_scripts_and_styles(known: dict[str, int]) -
         assert "default-src 'self'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy, route
         assert answer.headers["X-Frame-Options"] == "DENY", route
         assert answer.headers["X-Content-Type-Options"] == "nosniff", route
-        assert answer.headers["Referrer-Policy"] == "same-origin", route
+        has_secret = route.startswith("invitations/")
+        assert answer.headers["Referrer-Policy"] == ("no-referrer" if has_secret else "same-origin"), route
         assert not INLINE.search(answer.content.decode()), route
     assert seen > 6
 
