@@ -8,13 +8,15 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from django.db.models import F, Q
+from django.db.models import BigIntegerField, ExpressionWrapper, F, Q
 
 from authz.models import Fact
 from metalake.lineage import Located
 
 MOST_READ = 5000
 LINKS = ("user_roles", "user_groups", "group_roles")
+# The sum keeps databases from reading by an index all that ever happened in a metalake.
+_METALAKE = ExpressionWrapper(F("metalake_id") + 0, output_field=BigIntegerField())
 
 
 class Window(NamedTuple):
@@ -29,8 +31,7 @@ def read_window(top: int, ids: Sequence[int], since: datetime, until: datetime) 
     """The newest facts between two moments, MOST_READ of each sort at most; `ids` are those of `lineage_ever`."""
     between = Fact.objects.filter(at__gt=since, at__lte=until)
     sorts = (
-        # The sum keeps databases from reading by its index all that ever happened in the metalake.
-        between.annotate(of=F("metalake_id") + 0).filter(of=top, topic__in=LINKS),
+        between.annotate(of=_METALAKE).filter(of=top, topic__in=LINKS),
         between.filter(topic="members", holder=top),
         between.filter(topic="object", about__in=ids),
         between.filter(Q(about__in=ids) | Q(about=0, holder__in=_roles_ever(ids)), topic="grants"),
