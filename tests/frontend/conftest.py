@@ -5,8 +5,9 @@ demo > lake > orders > eu > the table sales, and beside them the schema `payroll
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.test import Client
@@ -19,7 +20,12 @@ from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from outside.steps import step
 from tests.demo import PASSWORD, actor, add_member, add_user, give, make_demo
+from tests.frontend import shop as shops
 from tests.providers.world import World
+from tests.servers import MetalakeServer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Dialog, Page
 
 COLUMN = {"id": 1, "name": "amount", "type": "long", "required": False, "doc": "in cents"}
 
@@ -115,3 +121,26 @@ def world(tmp_path: Path) -> World:
     for name in ("stations", "winds"):
         world.put_table("weather", name)
     return world
+
+
+# In a browser
+
+
+@pytest.fixture(scope="module")
+def shop(metalake_server: MetalakeServer) -> shops.Shop:
+    return shops.made_shop(metalake_server)
+
+
+@pytest.fixture
+def desk(page: Page, shop: shops.Shop) -> Iterator[Page]:
+    """The first page, signed in; no dialog may ever open."""
+    dialogs: list[str] = []
+
+    def note(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", note)
+    shops.sign_in(page, shop)
+    yield page
+    assert not dialogs

@@ -1,0 +1,98 @@
+"""Every page in a real browser: no violation of accessibility in light and dark, no dialog, no report of the policy."""
+
+from __future__ import annotations
+
+import gzip
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.frontend import hostile
+from tests.frontend.axe import violations
+from tests.frontend.screens import ADDRESSES, PARTS, address
+from tests.frontend.shop import Shop
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+SCREENS = [route for route in ADDRESSES if route not in PARTS]
+HEAVIEST = 100_000  # bytes that the first load of a page may take, with all its files
+HEAVIEST_OBJECT = 40_000
+
+
+def ids_of(shop: Shop, table: str = "sales", schema: str = "eu") -> dict[str, int]:
+    ids = shop.ids()
+    return {"metalake": ids[shop.metalake], "catalog": ids["shop"], "schema": ids[schema], "table": ids[table]}
+
+
+def test_axe_finds_nothing(desk: Page, shop: Shop) -> None:
+    ids, problems, seen = ids_of(shop), {}, 0
+    for path in [*(address(route, ids) for route in SCREENS), "/nowhere"]:
+        if desk.request.get(f"{shop.server.url}{path}").status == 405:  # a form is sent there, and nothing else
+            continue
+        seen += 1
+        desk.goto(f"{shop.server.url}{path}")
+        if wrong := violations(desk):
+            problems[path] = wrong
+    assert not problems
+    assert seen > 6
+
+
+def test_the_sign_in_is_accessible(page: Page, shop: Shop) -> None:
+    page.goto(f"{shop.server.url}/login")
+    assert violations(page) == []
+
+
+def look_everywhere(desk: Page, shop: Shop, texts: list[str]) -> None:
+    """Go to every page of hostile tables; the fixtures fail on a dialog and on a report of the policy."""
+    ids = shop.ids()
+    for text in texts:
+        for route in SCREENS:
+            if "{table}" in ADDRESSES[route]:
+                desk.goto(f"{shop.server.url}{address(route, ids_of(shop) | {'table': ids[hostile.as_name(text)]})}")
+                assert text in desk.locator("main").inner_text(), "and it is all there"
+
+
+def test_hostile_text_does_nothing_anywhere(desk: Page, shop: Shop) -> None:
+    look_everywhere(desk, shop, hostile.SOME)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_no_hostile_text_does_anything_anywhere(desk: Page, shop: Shop) -> None:
+    for text in set(hostile.ALL) - set(hostile.SOME):
+        shop.add_hostile(text)
+    look_everywhere(desk, shop, hostile.ALL)
+
+
+def test_a_first_load_is_light(desk: Page, shop: Shop) -> None:
+    sizes: dict[str, int] = {}
+    session = desk.context.new_cdp_session(desk)
+    session.send("Network.enable")
+    session.send("Network.setCacheDisabled", {"cacheDisabled": True})
+    urls: dict[str, str] = {}
+    session.on("Network.requestWillBeSent", lambda event: urls.update({event["requestId"]: event["request"]["url"]}))
+    session.on(
+        "Network.loadingFinished",
+        lambda event: sizes.update({urls[event["requestId"]]: int(event["encodedDataLength"])}),
+    )
+    path = f"{shop.server.url}/objects/{shop.ids()['sales']}"
+    desk.goto(path, wait_until="networkidle")
+    assert sizes[path] < HEAVIEST_OBJECT
+    assert sum(sizes.values()) < HEAVIEST, sizes
+    assert all(url.startswith(shop.server.url) for url in sizes)
+
+
+def test_files_have_their_checksum_in_their_names_and_are_kept_for_a_year(desk: Page, shop: Shop) -> None:
+    hrefs = desk.evaluate(
+        "[...document.querySelectorAll('link[rel=stylesheet], script[src]')].map(e => e.href || e.src)"
+    )
+    assert len(hrefs) > 4
+    for href in hrefs:
+        request = urllib.request.Request(href, headers={"Accept-Encoding": "gzip"})
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            assert int(answer.headers["Cache-Control"].split("max-age=")[1].split(",")[0]) >= 365 * 86400, href
+            assert "immutable" in answer.headers["Cache-Control"]
+            assert answer.headers["Content-Encoding"] == "gzip"
+            assert gzip.decompress(answer.read())
