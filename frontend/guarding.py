@@ -22,7 +22,8 @@ from metalake.logs import note_failure
 from metalake.rest.exceptions import shape_of
 
 HOME = "/"
-__all__ = ["HOME", "is_partial", "permits", "require", "signed_in"]
+LONGEST_QUERY = 6000  # characters
+__all__ = ["HOME", "is_partial", "keeps_form", "permits", "require", "signed_in"]
 Page = Callable[..., HttpResponse]
 
 
@@ -40,6 +41,25 @@ def signed_in(page: Page) -> Page:
                 response = _failure(request, failure)
         add_never_cache_headers(response)
         patch_vary_headers(response, ["HX-Request"])
+        return response
+
+    return guarded
+
+
+def keeps_form(page: Page) -> Page:
+    """Lead who sends a form after their session ended back to it, filled: the page takes its form as a query too."""
+
+    @wraps(page)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.user.is_authenticated or request.method != "POST" or is_partial(request):
+            return page(request, *args, **kwargs)
+        sent = request.POST.copy()
+        for name in ("csrfmiddlewaretoken", "token", "act", "shown"):
+            sent.pop(name, None)
+        query = sent.urlencode()
+        path = request.path if len(query) > LONGEST_QUERY else f"{request.path}?{query}"
+        response = redirect(_login_url(path))
+        add_never_cache_headers(response)
         return response
 
     return guarded

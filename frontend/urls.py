@@ -4,14 +4,17 @@ from frontend.pages import (
     catalogs,
     components,
     containers,
+    granting,
     invitations,
     objects,
     outside,
     people,
     people_changes,
+    revoking,
     search,
     sign_in,
     tokens,
+    undoing,
 )
 
 app_name = "frontend"
@@ -33,6 +36,10 @@ urlpatterns = [
     path("metalakes/<int:metalake_id>/people/groups/<int:group_id>", people.show_group, name="group"),
     path("metalakes/<int:metalake_id>/people/roles", people.add_role, name="add-role"),
     path("metalakes/<int:metalake_id>/people/roles/<int:role_id>", people.show_role, name="role"),
+    path("objects/<int:object_id>/grant", granting.grant, name="grant"),
+    path("objects/<int:object_id>/grant/people", granting.suggest, name="suggest"),
+    path("objects/<int:object_id>/revoke", revoking.revoke, name="revoke-grant"),
+    path("metalakes/<int:metalake_id>/undo", undoing.undo, name="undo"),
     path("metalakes/<int:metalake_id>/catalogs/new", catalogs.register, name="register"),
     path("catalogs/<int:catalog_id>/settings", catalogs.change, name="settings"),
     path("catalogs/<int:catalog_id>/nesting", catalogs.check_nesting, name="nesting"),

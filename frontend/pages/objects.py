@@ -42,6 +42,7 @@ def show_object(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
         "seen": inspect.grants_on(actor, target),
         "standing": inspect.standing(actor, target),
         "may_register": target.kind == Kind.METALAKE and permits(request, operations.CREATE_CATALOG, target),
+        "may_grant": permits(request, operations.grant_on(target.kind), target),
         "may_change": target.kind == Kind.CATALOG and permits(request, operations.ALTER_CATALOG, target),
     }
     if watching.may_watch(actor, target):

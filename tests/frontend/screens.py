@@ -10,6 +10,10 @@ ADDRESSES = {
     "tree": "/tree",
     "objects/<int:object_id>": "/objects/{table}",
     "objects/<int:object_id>/children": "/objects/{schema}/children",
+    "objects/<int:object_id>/grant": "/objects/{schema}/grant?principal=user:rita&level=writer",
+    "objects/<int:object_id>/grant/people": "/objects/{schema}/grant/people?more=ri",
+    "objects/<int:object_id>/revoke": "/objects/{schema}/revoke?role=reader&privilege=select_table",
+    "metalakes/<int:metalake_id>/undo": "/metalakes/{metalake}/undo",
     "objects/<int:object_id>/schemas/new": "/objects/{schema}/schemas/new",
     "metalakes/new": "/metalakes/new",
     "metalakes/<int:metalake_id>/people": "/metalakes/{metalake}/people",
@@ -40,7 +44,7 @@ ADDRESSES = {
     "logout": "/logout",
 }
 """By route; the names in braces are ids."""
-PARTS = ("tree", "objects/<int:object_id>/children")
+PARTS = ("tree", "objects/<int:object_id>/children", "objects/<int:object_id>/grant/people")
 """Routes that only answer parts of a page."""
 
 

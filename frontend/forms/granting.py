@@ -1,0 +1,228 @@
+"""The form of a grant: who, which privileges, and from and until when; filled from a link or from what was sent."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+from django.utils import timezone
+from django.utils.functional import cached_property
+from django.utils.http import urlencode
+
+from authz.access.grantable import Grantable, Named
+from authz.access.questions import Whom
+from authz.services.entries import Entries, Given, check_spans
+from metalake.errors import Invalid
+from metalake.levels import Level
+from metalake.privileges import Effect, Privilege
+from metalake.wire import utc, written
+
+CHOSEN = "chosen"
+"""The choice beside the levels: the privileges that are ticked."""
+DIVIDES = re.compile(r"[,;\r\n]+")
+LONGEST_LINK = 6000  # characters
+SHOWN_NAMES = 5
+LEVELS = [(Level.READER.value, "Reader"), (Level.WRITER.value, "Writer"), (Level.MANAGER.value, "Manager")]
+
+
+class MomentField(forms.CharField):
+    """A moment in ISO 8601, in UTC if it has no offset; empty for none."""
+
+    widget = forms.DateTimeInput(attrs={"type": "datetime-local"})
+
+    def to_python(self, value: Any) -> datetime | None:  # type: ignore[override]
+        text = super().to_python(value)
+        try:
+            return utc(text) if text else None
+        except ValueError:
+            raise forms.ValidationError("This is no moment: choose a day and a time.") from None
+
+    def run_validators(self, value: Any) -> None:
+        """Validators of texts say nothing about a moment."""
+
+
+class AnyTexts(forms.MultipleChoiceField):
+    """Any texts, each exactly as it was sent; NUL, which no name holds, is left out."""
+
+    def to_python(self, value: Any) -> list[str]:
+        return [text.replace("\x00", "") for text in super().to_python(value)]
+
+    def valid_value(self, value: str) -> bool:
+        return True
+
+
+class GrantForm(forms.Form):
+    """What somebody wants to grant on an object; `principal` are exact names, `more` and `paste` lists."""
+
+    principal = AnyTexts(required=False)
+    more = forms.CharField(required=False, max_length=20_000)
+    paste = forms.CharField(required=False, max_length=500_000)
+    level = forms.ChoiceField(required=False, choices=[*LEVELS, (CHOSEN, "Choose privileges")])
+    privilege = AnyTexts(required=False)
+    effect = forms.ChoiceField(required=False, choices=[(Effect.ALLOW.value, "Allow"), (Effect.DENY.value, "Deny")])
+    starts = MomentField(required=False)
+    ends = MomentField(required=False)
+    role = forms.CharField(required=False, max_length=200)
+
+    def __init__(self, sent: QueryDict, may: Grantable) -> None:
+        super().__init__(sent)
+        self.grantable, self.sent = may, sent
+        self.named: Named | None = None
+
+    # What is chosen
+
+    @property
+    def people(self) -> tuple[Whom, ...]:
+        return self.named.people if self.named else ()
+
+    @property
+    def chips(self) -> list[tuple[str, str, str]]:
+        """The people that the form shows as chosen: what is sent, the name, and "user" or "group" if that is known."""
+        if self.named is None:
+            return [(name, name, "") for name in self.cleaned_data.get("principal", [])]
+        return [(f"{sort}:{name}", name, sort) for sort, name in self.people]
+
+    @property
+    def text(self) -> str:
+        """What stays in the field for names: those that are nobody's."""
+        if self.named is None:
+            return str(self.cleaned_data.get("more", ""))
+        return ", ".join((*self.named.unknown, *self.named.ambiguous))
+
+    @property
+    def moments(self) -> list[dict[str, Any]]:
+        """The two fields of a time span, with their moments as a picker takes them."""
+        return [
+            {"name": name, "label": label, "picked": picked(self.cleaned_data.get(name)), "errors": self[name].errors}
+            for name, label in (("starts", "From"), ("ends", "Until"))
+        ]
+
+    @property
+    def messages(self) -> list[tuple[str, str]]:
+        """What is wrong with each field that shows it, "" if nothing is."""
+        return [(name, " ".join(map(str, self[name].errors))) for name in _SAYS_ERRORS]
+
+    @property
+    def names(self) -> list[str]:
+        """All names as they were given, each once."""
+        cleaned = self.cleaned_data
+        listed = DIVIDES.split(cleaned.get("more", "")) + DIVIDES.split(cleaned.get("paste", ""))
+        names = [*cleaned.get("principal", []), *(name.strip() for name in listed)]
+        return list(dict.fromkeys(filter(None, names)))
+
+    @cached_property
+    def chosen_level(self) -> str:
+        """A level or CHOSEN; Reader unless the form or the link says otherwise."""
+        given = self.sent.get("level")
+        if given in dict(self.fields["level"].choices):  # type: ignore[attr-defined]
+            return str(given)
+        return CHOSEN if self.sent.getlist("privilege") else Level.READER.value
+
+    @cached_property
+    def ticked(self) -> frozenset[Privilege]:
+        """The privileges that the form shows as chosen."""
+        if self.chosen_level != CHOSEN:
+            return frozenset(self.grantable.levels[Level(self.chosen_level)])
+        known = set(Privilege)
+        return frozenset(Privilege(name) for name in self.sent.getlist("privilege") if name in known)
+
+    @property
+    def effect_chosen(self) -> Effect:
+        return Effect.DENY if self.sent.get("effect") == Effect.DENY else Effect.ALLOW
+
+    @property
+    def with_use(self) -> bool:
+        """Whether missing USE_* are to be granted too, unless the form says no."""
+        return "use" not in self.sent or "yes" in self.sent.getlist("use")
+
+    def entries(self) -> Entries:
+        given = Given(self.effect_chosen, self.cleaned_data.get("starts"), self.cleaned_data.get("ends"))
+        return {privilege: given for privilege in Privilege if privilege in self.ticked}
+
+    # What is wrong
+
+    def clean(self) -> dict[str, Any]:
+        self._check_privileges()
+        try:
+            check_spans(self.entries(), timezone.now())
+        except Invalid:
+            starts = self.cleaned_data.get("starts")
+            wrong = "starts" if starts and starts <= timezone.now() else "ends"
+            self.add_error(wrong, _PAST[wrong] if wrong == "starts" or not starts else "It has to end after it starts.")
+        return self.cleaned_data
+
+    def _check_privileges(self) -> None:
+        unknown = set(self.sent.getlist("privilege")) - set(Privilege)
+        if self.chosen_level == CHOSEN and unknown:
+            self.add_error("privilege", f"There is no privilege {shortened(sorted(unknown))}.")
+        refused = [each for each in self.grantable.privileges if each.privilege in self.ticked and each.why_not]
+        for each in refused:
+            self.add_error("privilege", f"{each.privilege} cannot be granted here by you. {each.why_not}")
+        elsewhere = self.ticked - {each.privilege for each in self.grantable.privileges}
+        if elsewhere:
+            self.add_error("privilege", f"{shortened(sorted(elsewhere))} is not granted on a {self.grantable.on.kind}.")
+
+    def name(self, named: Named) -> None:
+        """Take the people that were looked up, and say which names are nobody's or two people's."""
+        self.named = named
+        if named.unknown:
+            word = "names are" if len(named.unknown) > 1 else "name is"
+            self.add_error("more", f"{len(named.unknown)} {word} nobody's here: {shortened(named.unknown)}.")
+        for name in named.ambiguous:
+            self.add_error("more", f"{name} is a user and a group: write user:{name} or group:{name}.")
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is something to preview."""
+        return bool(self.people and self.ticked) and not self.errors
+
+    # The same as a link
+
+    def query(self) -> str:
+        """The form as the query of a link that fills it again; without the people if they are too many for a link."""
+        pairs = self._pairs()
+        text = urlencode(pairs)
+        if len(text) > LONGEST_LINK:
+            text = urlencode([pair for pair in pairs if pair[0] != "principal"])
+        return text
+
+    @property
+    def digest(self) -> str:
+        """The same for the same wish: what is applied must be what was shown."""
+        return hashlib.sha256(urlencode(sorted(self._pairs())).encode()).hexdigest()[:32]
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        exact = [f"{sort}:{name}" for sort, name in self.people]
+        pairs = [("principal", name) for name in exact or self.names]
+        if self.chosen_level == CHOSEN:
+            pairs += [("privilege", privilege.value) for privilege in Privilege if privilege in self.ticked]
+        else:
+            pairs.append(("level", self.chosen_level))
+        cleaned = self.cleaned_data
+        pairs += [(name, written(cleaned[name])) for name in ("starts", "ends") if cleaned.get(name)]
+        if cleaned.get("role"):
+            pairs.append(("role", cleaned["role"].strip()))
+        if self.effect_chosen is Effect.DENY:
+            pairs.append(("effect", Effect.DENY.value))
+        return pairs if self.with_use else [*pairs, ("use", "no")]
+
+
+_SAYS_ERRORS = ("more", "paste", "privilege", "starts", "ends", "role")
+_PAST = {"starts": "It starts in the past: leave it empty to begin at once.", "ends": "It ends in the past."}
+
+
+def shortened(names: Sequence[str]) -> str:
+    """ "a, b and 3 more"."""
+    more = len(names) - SHOWN_NAMES
+    text = ", ".join(name if len(name) <= 60 else f"{name[:60]}…" for name in names[:SHOWN_NAMES])
+    return f"{text} and {more:,} more" if more > 0 else text
+
+
+def picked(moment: datetime | None) -> str:
+    """A moment as a picker takes it, in UTC."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M") if moment else ""

@@ -1,0 +1,25 @@
+"""The form that names one grant to revoke."""
+
+from __future__ import annotations
+
+from django import forms
+
+from authz.plans.wanted import Change
+from authz.services.entries import Given
+from metalake.lineage import Located
+from metalake.names import dotted
+from metalake.privileges import Effect, Privilege
+
+
+class RevokeForm(forms.Form):
+    """A role and what it is to lose on an object."""
+
+    role = forms.CharField(max_length=200, strip=False)
+    privilege = forms.ChoiceField(choices=[(each.value, each.value) for each in Privilege])
+    effect = forms.ChoiceField(required=False, choices=[(each.value, each.value) for each in Effect])
+
+    def change(self, on: Located) -> Change:
+        """The change of a plan; a revoke takes back the grant whatever its times."""
+        given = Given(Effect(self.cleaned_data["effect"] or Effect.ALLOW.value))
+        privilege = Privilege(self.cleaned_data["privilege"])
+        return Change("revoke", self.cleaned_data["role"], privilege, given, (on.kind, dotted(on.full_name)))

@@ -1,0 +1,60 @@
+"""Revoking one grant of a role: shown with who loses what, then applied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from authz.actor import Actor
+from authz.plans import applying, planning
+from authz.plans.renewing import Moved
+from catalogs.services import browsing
+from frontend.forms.revoking import RevokeForm
+from frontend.guarding import keeps_form, signed_in
+from frontend.pages.undoing import say_applied
+from frontend.shown import spelled
+from metalake.errors import Invalid, MetalakeError
+from metalake.lineage import Located
+from metalake.logs import note_failure
+
+
+@require_http_methods(["GET", "POST"])
+@keeps_form
+@signed_in
+def revoke(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
+    """The page that revokes a grant of a role on an object: who loses what, and applying the plan that was shown."""
+    target = browsing.locate(actor, object_id)
+    form = RevokeForm(request.POST if request.method == "POST" else request.GET)
+    if not form.is_valid():
+        raise Invalid("Name the grant to revoke: a role, a privilege, and allow or deny.")
+    change = form.change(target)
+    context: dict[str, Any] = {"target": target, "form": form, "change": change}
+    if token := request.POST.get("token"):
+        try:
+            applied = applying.apply_plan(actor, target.metalake.name, token)
+        except Moved as moved:
+            context["moved"] = moved.message
+        except MetalakeError as failure:
+            note_failure(failure)
+            context["refusal"] = failure.message
+        else:
+            path = reverse("frontend:object", args=[target.id])
+            lost = f"{form.cleaned_data['effect'] or 'allow'} {change.privilege} on {spelled(target.name)}"
+            says = f"Role {spelled(change.role)} no longer has {lost}."
+            say_applied(request, says, target.metalake.id, applied.token, path)
+            return redirect(path)
+    return _show(request, actor, target, context, status=409 if len(context) > 3 else 200)
+
+
+def _show(request: HttpRequest, actor: Actor, target: Located, context: dict[str, Any], status: int) -> HttpResponse:
+    try:
+        context["planned"] = planning.plan_changes(actor, target.metalake.name, [context["change"]])
+    except MetalakeError as refusal:
+        if "refusal" not in context:
+            raise
+        note_failure(refusal)
+    return render(request, "frontend/granting/revoke.html", context, status=status)

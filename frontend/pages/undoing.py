@@ -1,0 +1,66 @@
+"""What was just applied, said on the next page with a button, and taking it back."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST
+
+from authz.actor import Actor
+from authz.plans import applying, renewing, undoing
+from authz.plans.planning import Planned
+from frontend import toasts
+from frontend.guarding import signed_in
+from frontend.pages.catalogs import located
+from frontend.pages.sign_in import local_path
+from frontend.shown import spelled
+from metalake.errors import MetalakeError
+from metalake.kinds import Kind
+from metalake.logs import note_failure
+
+SHOWN = 4
+
+
+def say_applied(request: HttpRequest, says: str, metalake_id: int, token: str | None, back: str) -> None:
+    """Have the next page say this; `token` is that of the applied plan, None where nothing can be undone.
+
+    `back` is the path of the page that is shown when it was undone.
+    """
+    if token is None:
+        toasts.add(request, says)
+    else:
+        path = f"{reverse('frontend:undo', args=[metalake_id])}?{urlencode({'back': back})}"
+        toasts.add(request, says, undo_path=path, undo_token=token)
+
+
+@require_POST
+@signed_in
+def undo(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
+    """Plan and apply the inverse of an applied plan, then say on the page before what was taken back."""
+    top = located(actor, metalake_id, Kind.METALAKE)
+    back = local_path(request.GET.get("back"))
+    try:
+        planned = undoing.plan_undo(actor, top.name, request.POST.get("token", ""))
+        applied = applying.apply_plan(actor, top.name, planned.token)
+    except MetalakeError as failure:
+        note_failure(failure)
+        say_applied(request, f"It was not undone. {failure.message}", top.id, None, back)
+    else:
+        say_applied(request, in_words(planned), top.id, applied.token, back)
+    return redirect(back)
+
+
+def in_words(planned: Planned) -> str:
+    """What an undo did, in a sentence or two: the first changes, how many more, and what was left as it is.
+
+    A role that is dropped or made again is one of them, with all that it holds.
+    """
+    whole = {"dropRole": "drop role {} with all that it held", "createRole": "make role {} again, as it was"}
+    roles = {change.role: whole[change.change] for change in planned.changes if change.change in whole}
+    lines = [sentence.format(spelled(role)) for role, sentence in roles.items()]
+    lines += [renewing.in_words(change) for change in planned.changes if change.role not in roles]
+    more = len(lines) - SHOWN
+    says = f"Undone: {'; '.join(lines[:SHOWN])}" if lines else "There is nothing left to undo"
+    return " ".join([f"{says}; and {more} more." if more > 0 else f"{says}.", *planned.left])

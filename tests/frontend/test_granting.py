@@ -1,0 +1,279 @@
+"""The form of a grant without JavaScript, and its parts for htmx: filled, shown, applied, undone, refused in place."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import pytest
+import yaml
+from django.test import Client
+
+from authz.models import Role
+from authz.plans import planning
+from authz.services import people, roles
+from catalogs.services import schemas
+from metalake.kinds import Kind
+from metalake.lineage import Address
+from metalake.privileges import Privilege
+from tests.demo import actor, give
+from tests.frontend.conftest import find, sign_in
+
+Ids = dict[str, int]
+READS = "mia may read lake.orders:eu and everything below it"
+
+
+def effective(user: str, *names: str) -> set[str]:
+    from authz import policy
+
+    target = find(Address(metalake="demo", catalog=names[0] if names else None, schema=names[1:] or None))
+    return {privilege.value for privilege in policy.rights_on(actor(user), target).effective()}
+
+
+def fields(html: str) -> dict[str, str]:
+    """The hidden fields of the preview."""
+    hidden = re.findall(r'<input type="hidden" name="(token|shown|rights_of)" value="([^"]*)">', html)
+    return dict(hidden)
+
+
+def undo_in(html: str) -> tuple[str, dict[str, str]]:
+    """Where the toast's button posts what."""
+    form = re.search(
+        r'<form method="post" action="(/metalakes/\d+/undo[^"]*)">.*?name="token" value="([^"]*)"', html, re.DOTALL
+    )
+    assert form
+    return unescape(form[1]), {"token": form[2]}
+
+
+def grant(client: Client, object_id: int, status: int = 200, *, part: bool = False, **sent: Any) -> str:
+    headers = {"HX-Request": "true"} if part else {}
+    answer = client.post(f"/objects/{object_id}/grant", sent, headers=headers)
+    assert answer.status_code == status, answer.content[:500]
+    return unescape(answer.content.decode())
+
+
+def apply(client: Client, object_id: int, html: str, **sent: Any) -> Any:
+    return client.post(f"/objects/{object_id}/grant", {**sent, **fields(html), "act": "apply"})
+
+
+@pytest.mark.store
+def test_a_grant_is_previewed_applied_and_undone(admin: Client, ids: Ids) -> None:
+    before = effective("mia", "lake", "orders", "eu")
+    html = grant(admin, ids["eu"], more="mia")
+    assert READS in html
+    assert "Also give what it takes to get there" in html and "use_catalog" in html
+    assert effective("mia", "lake", "orders", "eu") == before, "a preview changes nothing"
+    answer = apply(admin, ids["eu"], html, more="mia")
+    assert answer.status_code == 302, answer.content[:500]
+    assert {"use_catalog", "use_schema", "select_table", "select_view"} <= effective("mia", "lake", "orders", "eu")
+    page = admin.get(answer["Location"]).content.decode()
+    assert READS in page and ">Undo</button>" in page
+    undo = undo_in(page)
+    assert READS not in admin.get(answer["Location"]).content.decode(), "it is said once"
+    answer = admin.post(*undo)
+    assert answer.status_code == 302
+    assert effective("mia", "lake", "orders", "eu") == before
+    assert "Undone: drop role" in admin.get(answer["Location"]).content.decode()
+    answer = admin.post(*undo)
+    assert "nothing left to undo" in admin.get(answer["Location"]).content.decode()
+
+
+def test_what_is_applied_is_what_was_shown(admin: Client, ids: Ids) -> None:
+    html = grant(admin, ids["eu"], more="mia")
+    answer = apply(admin, ids["eu"], html, more="mia", level="manager")
+    assert answer.status_code == 422
+    assert "changed after this was shown" in answer.content.decode()
+    assert effective("mia", "lake", "orders", "eu") == set()
+    assert apply(admin, ids["eu"], answer.content.decode(), more="mia", level="manager").status_code == 302
+    assert "manage_grants" in effective("mia", "lake", "orders", "eu")
+
+
+def test_it_is_applied_once(admin: Client, ids: Ids) -> None:
+    html = grant(admin, ids["eu"], more="mia")
+    assert apply(admin, ids["eu"], html, more="mia").status_code == 302
+    roles_then = set(Role.objects.values_list("name", flat=True))
+    answer = apply(admin, ids["eu"], html, more="mia")
+    assert answer.status_code == 409
+    assert "was applied at" in answer.content.decode()
+    assert "effective already" in answer.content.decode()
+    assert set(Role.objects.values_list("name", flat=True)) == roles_then
+
+
+def test_rights_that_moved_are_shown_again(admin: Client, ids: Ids) -> None:
+    html = grant(admin, ids["eu"], more="mia")
+    give("mia", Kind.CATALOG, "lake", "use_catalog", role="guests")
+    answer = apply(admin, ids["eu"], html, more="mia")
+    assert answer.status_code == 409
+    assert "Rights have changed since you looked" in answer.content.decode()
+    assert apply(admin, ids["eu"], answer.content.decode(), more="mia").status_code == 302
+    assert "select_table" in effective("mia", "lake", "orders", "eu")
+
+
+def test_a_link_fills_the_form(admin: Client, ids: Ids) -> None:
+    people.add_group(actor("admin"), "demo", "a, b")
+    query = [
+        ("principal", "user:mia"), ("principal", "group:a, b"), ("privilege", "modify_table"), ("effect", "deny"),
+        ("starts", "2999-01-01T10:00Z"), ("ends", "2999-02-01T10:00+02:00"), ("role", "nights"), ("use", "no"),
+    ]  # fmt: skip
+    html = unescape(admin.get(f"/objects/{ids['eu']}/grant?{urlencode(query)}").content.decode())
+    for expected in (
+        'name="principal" value="user:mia" checked', 'name="principal" value="group:a, b" checked',
+        'value="modify_table" data-levels="writer manager" checked', 'name="effect" value="deny" checked',
+        'value="2999-01-01T10:00"', 'value="2999-02-01T08:00"', 'name="role" value="nights"',
+        "mia, a, b is denied modify_table on lake.orders:eu and everything below it",
+    ):  # fmt: skip
+        assert expected in html, expected
+
+
+@pytest.mark.parametrize(
+    "sent, expected",
+    [
+        ({"more": "nobody, mia"}, "1 name is nobody's here: nobody."),
+        ({"more": "both"}, "both is a user and a group: write user:both or group:both."),
+        ({"paste": "\n".join(f"n{n}" for n in range(10_000))}, "10,000 names are too many: up to 200"),
+        ({"more": "mia", "ends": "2020-01-01T10:00"}, "It ends in the past."),
+        ({"more": "mia", "starts": "2020-01-01T10:00"}, "It starts in the past: leave it empty to begin at once."),
+        ({"more": "mia", "starts": "2999-01-02T10:00", "ends": "2999-01-01T10:00"}, "It has to end after it starts."),
+        ({"more": "mia", "ends": "soon"}, "This is no moment: choose a day and a time."),
+        ({"more": "mia", "ends": "9999-12-31T23:59-14:00"}, "This is no moment"),
+        ({"more": "mia", "level": "chosen", "privilege": "fly"}, "There is no privilege fly."),
+        ({"more": "mia", "level": "chosen", "privilege": "use_catalog"}, "use_catalog is not granted on a schema."),
+        ({"more": "mia", "level": "chosen"}, "Choose at least one privilege."),
+        ({"more": "mia", "role": "no spaces allowed"}, "cannot be a role name"),
+        ({"more": "\x00"}, "Null characters are not allowed"),
+        ({}, "Name a user or a group, and what will happen shows here."),
+    ],
+    ids=lambda each: str(each)[:50],
+)
+def test_what_is_wrong_is_said_in_place(admin: Client, ids: Ids, sent: dict[str, Any], expected: str) -> None:
+    if sent.get("more") == "both":
+        people.add_user(actor("admin"), "demo", "both")
+        people.add_group(actor("admin"), "demo", "both")
+    html = grant(admin, ids["eu"], **sent)
+    assert expected in html
+    assert 'name="token"' not in html, "there is nothing to apply"
+    if "paste" in sent:
+        assert "n9999" in html, "what was pasted stays"
+
+
+def test_htmx_gets_the_preview_and_every_message(admin: Client, ids: Ids) -> None:
+    part = grant(admin, ids["eu"], part=True, more="mia", rights_of=str(ids["eu"]))
+    assert "<html" not in part and "<form" not in part and READS in part
+    assert '<p class="error" id="grant-more-error" hx-swap-oob="true"></p>' in part
+    assert 'id="grant-rights"' not in part, "the ticks that have the focus stay"
+    part = grant(admin, ids["eu"], part=True, more="mia", rights_of=str(ids["eu"]), on=str(ids["lake"]))
+    assert 'id="grant-rights" hx-swap-oob="true"' in part
+    assert "mia may read lake and everything below it" in part
+    drawer = admin.get(f"/objects/{ids['eu']}/grant", headers={"HX-Request": "true"}).content.decode()
+    assert 'id="grant-title"' in drawer and "<html" not in drawer
+
+
+def test_hidden_objects_are_missing_and_others_cannot_be_granted_on(rita: Client, ids: Ids) -> None:
+    assert rita.get(f"/objects/{ids['payroll']}/grant").status_code == 404
+    assert rita.get(f"/objects/{ids['payroll']}/grant/people?more=m").status_code == 404
+    for path in ("grant", "grant/people?more=m", "revoke?role=reader&privilege=use_schema"):
+        assert rita.get(f"/objects/{ids['eu']}/{path}").status_code == 403
+    answer = rita.post(f"/objects/{ids['eu']}/grant", {"more": "mia"})
+    assert answer.status_code == 403
+
+
+def test_names_are_suggested_to_who_may_find_them(admin: Client, ids: Ids) -> None:
+    people.add_group(actor("admin"), "demo", "mixers")
+    names = admin.get(f"/objects/{ids['eu']}/grant/people?more=mi").content.decode()
+    assert re.findall(r'value="([^"]*)"', names) == ["user:mia", "group:mixers"]
+    give("rita", Kind.SCHEMA, "lake.orders:eu", "manage_grants", role="eu-granters")
+    answer = sign_in("rita").get(f"/objects/{ids['eu']}/grant/people?more=mi")
+    assert (answer.status_code, answer.content.strip()) == (200, b""), "she may not list people"
+
+
+def test_an_ended_session_leads_back_to_the_filled_form(admin: Client, ids: Ids) -> None:
+    path, sent = f"/objects/{ids['eu']}/grant", {"more": "mia", "level": "writer", "token": "x", "act": "apply"}
+    admin.logout()
+    answer = admin.post(path, sent)
+    assert (answer.status_code, answer["Location"]) == (
+        302,
+        f"/login?{urlencode({'next': path})}%3Fmore%3Dmia%26level%3Dwriter",
+    )
+    assert admin.post(path, {"paste": "n" * 10_000})["Location"] == f"/login?{urlencode({'next': path})}"
+
+
+# Who may not do all of it
+
+
+@pytest.fixture
+def owner(ids: Ids) -> Client:
+    """rita owns the schema eu, and may neither make nor assign roles."""
+    from authz.services import owners
+
+    owners.set_owner(actor("admin"), "demo", Kind.SCHEMA, "lake.orders:eu", "rita", "user")
+    return sign_in("rita")
+
+
+def test_a_schemas_owner_is_told_what_to_ask_whom_for(owner: Client, admin: Client, ids: Ids) -> None:
+    html = grant(owner, ids["eu"], more="mia")
+    assert "You cannot do this alone" in html
+    assert 'name="token"' not in html
+    links = re.findall(r'<input readonly value="http://testserver(/objects/\d+/grant\?[^"]*)"', html)
+    assert links
+    for link in links:
+        assert ("principal", "user:mia") in parse_qsl(link.partition("?")[2])
+        opened = admin.get(link).content.decode()
+        assert 'name="token"' in opened, "who may do it applies it as it is"
+
+
+# The same without a page
+
+
+def test_the_recipes_make_the_same_changes(admin: Client, ids: Ids) -> None:
+    html = grant(admin, ids["eu"], more="mia")
+    calls, file = (
+        re.search(rf'<pre id="grant-{name}" tabindex="0">(.*?)</pre>', html, re.DOTALL) for name in ("calls", "file")
+    )
+    assert calls and file
+    assert "$METALAKE_TOKEN" in calls[1] and "/api/metalakes/demo/access/changes" in calls[1]
+    assert fields(html)["token"] not in calls[1]
+    changes = yaml.safe_load(file[1])["changes"]
+    assert changes[0]["change"] == "createRole"
+    assert {"change": "assign", "role": changes[0]["role"], "user": "mia"} in changes
+    from authz.wire.plans import ChangesRequest
+    from metalake.wire import read
+
+    planned = planning.plan_changes(actor("admin"), "demo", read(ChangesRequest, {"changes": changes}).wanted())
+    assert [change.change for change in planned.changes] == [change["change"] for change in changes]
+
+
+# Revoking
+
+
+@pytest.mark.store
+def test_a_grant_is_revoked_and_given_back(admin: Client, ids: Ids) -> None:
+    path = f"/objects/{ids['eu']}/revoke?role=reader&privilege=select_table"
+    html = admin.get(path).content.decode()
+    assert re.search(r'<td data-label="lost by">rita <span class="kind">on 1 table</span>', html)
+    sent = {"role": "reader", "privilege": "select_table", "effect": "allow", **fields(html)}
+    answer = admin.post(f"/objects/{ids['eu']}/revoke", sent)
+    assert answer.status_code == 302
+    assert Privilege.SELECT_TABLE.value not in effective("rita", "lake", "orders", "eu")
+    page = admin.get(answer["Location"]).content.decode()
+    assert "Role reader no longer has allow select_table on eu." in page
+    admin.post(*undo_in(page))
+    assert Privilege.SELECT_TABLE.value in effective("rita", "lake", "orders", "eu")
+    answer = admin.post(f"/objects/{ids['eu']}/revoke", sent)
+    assert answer.status_code == 409
+    assert "was applied at" in answer.content.decode()
+
+
+def test_a_revoke_of_nothing_says_so(admin: Client, ids: Ids) -> None:
+    html = admin.get(f"/objects/{ids['eu']}/revoke?role=reader&privilege=modify_table").content.decode()
+    assert "there is nothing to revoke" in html
+    assert admin.get(f"/objects/{ids['eu']}/revoke?role=none&privilege=use_schema").status_code == 404
+    assert admin.get(f"/objects/{ids['eu']}/revoke?privilege=fly").status_code == 400
+
+
+def test_a_dropped_object_is_gone(admin: Client, ids: Ids) -> None:
+    html = grant(admin, ids["payroll"], more="mia")
+    schemas.drop_schema(actor("admin"), Address(metalake="demo", catalog="lake", schema=("payroll",)))
+    assert apply(admin, ids["payroll"], html, more="mia").status_code == 404
+    assert roles.load_role(actor("admin"), "demo", "reader") is not None
