@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from authz.actor import Actor
+from formats.native.outlines import ColumnOutline
 from metalake.lineage import Located
 from metalake.surface import Surface
 
@@ -25,12 +26,13 @@ class LeafListing(NamedTuple):
 
 @dataclass(frozen=True)
 class LeafDescription:
-    """An object for people; `details` are labelled values, `columns` have name, type, required and doc."""
+    """An object for people; `details` are labelled values, `metadata` is an Iceberg table's, if it could be read."""
 
     comment: str
     properties: dict[str, str]
     details: tuple[tuple[str, str], ...] = ()
-    columns: tuple[dict[str, Any], ...] = ()
+    columns: tuple[ColumnOutline, ...] = ()
+    metadata: dict[str, Any] | None = None
 
 
 class LeafStore(Surface):

@@ -47,17 +47,27 @@ def record_of(table: ExternalTable) -> TableRecord:
     return TableRecord(table.located, location, own_files.read(location), table.taken_at, entry=table)
 
 
-def native_parts(table: ExternalTable) -> dict[str, Any]:
+def metadata_of(table: ExternalTable) -> dict[str, Any] | None:
+    """The metadata of an Iceberg table; None for another format, or if it cannot be read."""
+    if table.provider.pointers.location(table.definition) is None:
+        return None
+    try:
+        return record_of(table).metadata
+    except MetalakeError:
+        return None
+
+
+def native_parts(table: ExternalTable, metadata: dict[str, Any] | None) -> dict[str, Any]:
     """The native wire's JSON of a table, without its name and audit information.
 
-    Columns and layout of an Iceberg table come from its metadata or, if that cannot be read, from the outside entry,
-    which repeats only a part of them.
+    Columns and layout of an Iceberg table come from its metadata or, without it, from the outside entry, which repeats
+    only a part of them.
     """
     parts = table.shown()
-    if table.provider.pointers.location(table.definition) is None:
+    if metadata is None:
         return parts
     try:
-        described = from_iceberg(record_of(table).metadata)
+        described = from_iceberg(metadata)
     except MetalakeError:
         return parts
     return described | {"comment": parts["comment"], "properties": described["properties"] | parts["properties"]}

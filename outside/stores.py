@@ -23,7 +23,8 @@ from catalogs.table_stores import (
     TableStore,
 )
 from formats.iceberg import table_locations
-from formats.native.columns import type_text
+from formats.iceberg.outlines import current_columns
+from formats.native.outlines import outline_native
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Unsupported
@@ -186,16 +187,19 @@ class OutsideTables(TableStore):
         tables.loaded(actor, table, iceberg=iceberg)
 
     def parts(self, record: TableRecord) -> dict[str, Any]:
-        return iceberg.native_parts(record.entry)
+        return iceberg.native_parts(record.entry, iceberg.metadata_of(record.entry))
 
     def describe(self, actor: Actor, leaf: Located) -> LeafDescription:
-        parts = self.parts(self.load(actor, leaf))
+        entry = self.load(actor, leaf).entry
+        metadata = iceberg.metadata_of(entry)
+        parts = iceberg.native_parts(entry, metadata)
         properties = dict(parts["properties"])
         return LeafDescription(
             comment=parts["comment"] or "",
             properties=properties,
             details=tuple((label, properties[key]) for label, key in DETAILS if key in properties),
-            columns=tuple(_described_column(column) for column in parts["columns"]),
+            columns=current_columns(metadata) if metadata else outline_native(parts["columns"]),
+            metadata=metadata,
         )
 
     def create(self, actor: Actor, address: Address, home: Located, asked: CreateTableRequest) -> TableRecord:
@@ -220,15 +224,6 @@ class OutsideTables(TableStore):
 
     def partitions(self, record: TableRecord) -> PartitionStore:
         return OutsidePartitions(record.entry)
-
-
-def _described_column(column: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": column["name"],
-        "type": type_text(column["type"]),
-        "required": not column.get("nullable", True),
-        "doc": column.get("comment"),
-    }
 
 
 class OutsidePartitions(PartitionStore):

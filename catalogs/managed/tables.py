@@ -21,6 +21,7 @@ from catalogs.services.holding import Locks, write_to
 from catalogs.services.pointers import current_record, find_table, located_now
 from catalogs.services.removal import remove
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord, TableStore
+from formats.iceberg.outlines import current_columns
 from formats.iceberg.translate import from_iceberg, to_iceberg
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Unsupported
@@ -54,10 +55,6 @@ class ManagedTables(TableStore):
     def describe(self, actor: Actor, leaf: Located) -> LeafDescription:
         metadata = self.load(actor, leaf).metadata
         properties = dict(metadata.get("properties") or {})
-        current = metadata.get("current-schema-id")
-        schema: dict[str, Any] = next(
-            (one for one in metadata.get("schemas", ()) if one.get("schema-id") == current), {}
-        )
         return LeafDescription(
             comment=properties.pop("comment", ""),
             properties=properties,
@@ -65,7 +62,8 @@ class ManagedTables(TableStore):
                 ("Format", f"Iceberg v{metadata.get('format-version')}"),
                 ("Location", metadata.get("location", "")),
             ),
-            columns=tuple({**column, "type": _type_text(column.get("type"))} for column in schema.get("fields", ())),
+            columns=current_columns(metadata),
+            metadata=metadata,
         )
 
     def create(self, actor: Actor, address: Address, home: Located, asked: CreateTableRequest) -> TableRecord:
@@ -134,17 +132,3 @@ class ManagedTables(TableStore):
             "Iceberg tables have no partitions to manage: they are partitioned by expressions of their columns.",
             kind="partition",
         )
-
-
-def _type_text(type_: Any) -> str:
-    """A type in one line: primitive types are text already, nested ones are objects (Iceberg spec, appendix C)."""
-    if not isinstance(type_, dict):
-        return str(type_)
-    match type_.get("type"):
-        case "list":
-            return f"list<{_type_text(type_.get('element'))}>"
-        case "map":
-            return f"map<{_type_text(type_.get('key'))}, {_type_text(type_.get('value'))}>"
-        case _:
-            inner = ", ".join(f"{one.get('name')}: {_type_text(one.get('type'))}" for one in type_.get("fields", ()))
-            return f"struct<{inner}>"

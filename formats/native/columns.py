@@ -261,22 +261,3 @@ def is_null(expression: object) -> bool:
 
 for _model in (StructField, StructType, ListType, MapType, UnionType, LiteralValue, FunctionCall, Column):
     _model.model_rebuild()
-
-
-def type_text(type_: Any) -> str:
-    """A wire type as one line of text for people."""
-    if not isinstance(type_, dict):
-        return str(type_)
-    match type_.get("type"):
-        case "list":
-            return f"list<{type_text(type_.get('elementType'))}>"
-        case "map":
-            return f"map<{type_text(type_.get('keyType'))}, {type_text(type_.get('valueType'))}>"
-        case "struct":
-            inner = (f"{one.get('name')}: {type_text(one.get('type'))}" for one in type_.get("fields", ()))
-            return f"struct<{', '.join(inner)}>"
-        case "union":
-            return f"union<{', '.join(map(type_text, type_.get('types', ())))}>"
-        case "external":
-            return str(type_.get("catalogString"))
-    return str(type_.get("unparsedType"))

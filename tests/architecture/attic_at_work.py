@@ -37,7 +37,7 @@ def main() -> None:
     sys.stdout.write("found\n")
 
     _, trunk = leaves.describe_leaf(olga, Address(metalake="acme", catalog="attic", schema="A:B", leaf="trunk"))
-    assert [column["name"] for column in trunk.columns] == ["id", "weight"]
+    assert [column.name for column in trunk.columns] == ["id", "weight"]
     sys.stdout.write("read\n")
 
 

@@ -1,0 +1,95 @@
+"""Columns as people read them: a type in a few words, and the fields that are nested in it below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ColumnOutline:
+    """A column, or a field nested in one. `type` only names a struct, whose fields are `fields`.
+
+    So are the fields of a list's elements and of a map's values. `id` is Iceberg's field id, None in other formats.
+    """
+
+    name: str
+    type: str
+    required: bool = False
+    comment: str = ""
+    id: int | None = None
+    fields: tuple[ColumnOutline, ...] = ()
+
+
+class Row(NamedTuple):
+    """A column in a list of all: how deep it is nested, 0 for a column of the table, and its names from there."""
+
+    column: ColumnOutline
+    depth: int
+    path: tuple[str, ...]
+
+    @property
+    def above(self) -> tuple[str, ...]:
+        return self.path[:-1]
+
+
+def rows_of(columns: Iterable[ColumnOutline], above: tuple[str, ...] = ()) -> Iterator[Row]:
+    """Every column and every nested field, each followed by its own fields."""
+    for column in columns:
+        path = (*above, column.name)
+        yield Row(column, len(above), path)
+        yield from rows_of(column.fields, path)
+
+
+def matching(columns: Iterable[ColumnOutline], text: str) -> list[ColumnOutline]:
+    """The columns that have the text in their name, or in that of a nested field, in any case."""
+    wanted = text.casefold()
+    return [column for column in columns if any(wanted in row.column.name.casefold() for row in rows_of([column]))]
+
+
+def outline_native(columns: Iterable[Json]) -> tuple[ColumnOutline, ...]:
+    """The columns of the native wire's JSON, or the fields of one of its structs."""
+    return tuple(
+        ColumnOutline(
+            name=str(column.get("name")),
+            type=native_type_text(column.get("type")),
+            required=not column.get("nullable", True),
+            comment=column.get("comment") or "",
+            fields=_nested(column.get("type")),
+        )
+        for column in columns
+    )
+
+
+def _nested(type_: Any) -> tuple[ColumnOutline, ...]:
+    if not isinstance(type_, dict):
+        return ()
+    match type_.get("type"):
+        case "struct":
+            return outline_native(type_.get("fields") or ())
+        case "list":
+            return _nested(type_.get("elementType"))
+        case "map":
+            return (*_nested(type_.get("keyType")), *_nested(type_.get("valueType")))
+    return ()
+
+
+def native_type_text(type_: Any) -> str:
+    """A type of the native wire in one line."""
+    if not isinstance(type_, dict):
+        return str(type_)
+    match type_.get("type"):
+        case "struct":
+            return "struct"
+        case "list":
+            return f"list<{native_type_text(type_.get('elementType'))}>"
+        case "map":
+            return f"map<{native_type_text(type_.get('keyType'))}, {native_type_text(type_.get('valueType'))}>"
+        case "union":
+            return f"union<{', '.join(map(native_type_text, type_.get('types') or ()))}>"
+        case "external":
+            return str(type_.get("catalogString"))
+    return str(type_.get("unparsedType"))
