@@ -1,6 +1,7 @@
 from django.urls import path
 
 from frontend.pages import (
+    access,
     catalogs,
     components,
     containers,
@@ -13,6 +14,7 @@ from frontend.pages import (
     revoking,
     search,
     sign_in,
+    tables,
     tokens,
     undoing,
 )
@@ -25,6 +27,9 @@ urlpatterns = [
     path("tree", objects.list_metalakes, name="tree"),
     path("objects/<int:object_id>", objects.show_object, name="object"),
     path("objects/<int:object_id>/children", objects.list_children, name="children"),
+    path("objects/<int:object_id>/columns", tables.show_columns, name="columns"),
+    path("objects/<int:object_id>/snapshots", tables.show_snapshots, name="snapshots"),
+    path("objects/<int:object_id>/access", access.show_access, name="access"),
     path("objects/<int:object_id>/schemas/new", containers.make_schema, name="make-schema"),
     path("metalakes/new", containers.make_metalake, name="make-metalake"),
     path("metalakes/<int:metalake_id>/people", people.show_people, name="people"),

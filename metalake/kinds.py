@@ -80,8 +80,7 @@ class KindDeclaration:
     `creating` are granted on any container above such an object; `privileges` on the object and on all above it.
     `catalog_type` is the only type of catalog that its privileges apply in; None if they apply in all. `label` is used
     in the native wire's exception names; `old_codes`: its handlers in the Python client know no code above 1010 but
-    1100. `icon` is the name of its Lucide icon, and `sections` are the parts of its page in their order, each
-    a template in `frontend/sections`.
+    1100. `icon` is the name of its Lucide icon, and `tabs` are those of its page in their order (`frontend.tabs`).
     """
 
     kind: Kind
@@ -96,7 +95,7 @@ class KindDeclaration:
     iceberg: IcebergWords | None = None
     old_codes: bool = False
     icon: str = ""
-    sections: tuple[str, ...] = ("grants", "about", "properties")
+    tabs: tuple[str, ...] = ("overview", "access")
 
     @cached_property
     def depth(self) -> int:
@@ -129,7 +128,6 @@ _DECLARED = (
         privileges=(P.USE_CATALOG, P.BOOTSTRAP_NAMESPACE, P.MANAGE_GRANTS),
         iceberg=IcebergWords(noun="Warehouse", missing="NoSuchWarehouseException"),
         icon="database",
-        sections=("outside", "grants", "about", "properties"),
     ),
     KindDeclaration(
         kind=Kind.SCHEMA,
@@ -154,7 +152,7 @@ _DECLARED = (
         iceberg=IcebergWords(noun="Table", missing="NoSuchTableException"),
         old_codes=True,
         icon="table-2",
-        sections=("grants", "about", "columns", "properties"),
+        tabs=("overview", "columns", "snapshots", "access"),
     ),
     KindDeclaration(
         kind=Kind.VIEW,

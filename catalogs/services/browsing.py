@@ -1,41 +1,62 @@
-"""Walk the tree of objects by id, level by level, and describe one object; built on the services of the wires."""
+"""Walk the tree of objects by id, level by level; built on the services of the wires."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from django.db.models import QuerySet
 
 from authz import operations, policy
+from authz.access.children import count_own_grants, rights_on_each
 from authz.actor import Actor
-from catalogs import secrets
 from catalogs.lookup import by_id
-from catalogs.models import Catalog
-from catalogs.services.catalogs import list_catalogs, load_catalog
-from catalogs.services.leaves import describe_leaf, list_leaves
-from catalogs.services.metalakes import list_metalakes, load_metalake
-from catalogs.services.schemas import list_schemas, load_schema
+from catalogs.services.catalogs import list_catalogs
+from catalogs.services.leaves import list_leaves
+from catalogs.services.metalakes import list_metalakes
+from catalogs.services.schemas import list_schemas
 from catalogs.stores import leaf_kinds
-from metalake.errors import NotFound, ProviderUnavailable, Unsupported
+from metalake.errors import NotFound
 from metalake.kinds import CONTAINERS, Kind, slot_of
 from metalake.lineage import Address, Located, Node
-from metalake.models import Metalake, Securable
+from metalake.models import Securable
 
 LEVEL_LIMIT = 200
 _LARGEST_ID = 2**63 - 1
 _NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")
+_SHOWN = (*_NODE, "comment", "owner_user__username", "owner_group__name")
 
 
 @dataclass(frozen=True)
 class Child:
-    """One object of a level. With `is_path`, the actor may know only its name, as the way to an object below."""
+    """One object of a level. With `is_path`, the actor may know only its name: it is the way to an object below.
 
-    id: int
-    kind: str
-    name: str
+    `grants` counts those on the object itself that the actor may read. A comment is shown if our store has it.
+    """
+
+    node: Node
+    owner: str = ""
+    comment: str = ""
+    grants: int = 0
     is_path: bool = False
     enabled: bool = True
+
+    @property
+    def id(self) -> int:
+        return self.node.id
+
+    @property
+    def kind(self) -> str:
+        return self.node.kind
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def owner_is_group(self) -> bool:
+        return self.node.owner_user_id is None
 
     @property
     def opens(self) -> bool:
@@ -58,25 +79,11 @@ class Level:
     next: Next | None = None
 
 
-@dataclass(frozen=True)
-class Description:
-    """One object with masked secrets; `details` are labelled values, `notice` says why a part of it is missing.
-
-    With `is_path`, the actor may know only its name, as the way to an object below.
-    """
-
-    comment: str = ""
-    owner: str = ""
-    owner_is_group: bool = False
-    properties: dict[str, str] = field(default_factory=dict)
-    details: tuple[tuple[str, str], ...] = ()
-    columns: tuple[dict[str, Any], ...] = ()
-    creator: str = ""
-    create_time: datetime | None = None
-    last_modifier: str = ""
-    last_modified_time: datetime | None = None
-    is_path: bool = False
-    notice: str = ""
+class _Row(NamedTuple):
+    node: Node
+    comment: str
+    owner: str
+    enabled: bool = True
 
 
 def locate(actor: Actor, securable_id: int) -> Located:
@@ -87,29 +94,59 @@ def locate(actor: Actor, securable_id: int) -> Located:
     return target
 
 
-def top_level(actor: Actor, after: str | None = None) -> Level:
-    """The metalakes of the actor."""
-    return _level(list_metalakes(actor), Kind.METALAKE, after)
-
-
 def _is_shown(target: Located) -> bool:
     return target.kind in CONTAINERS or target.kind in leaf_kinds(target)
+
+
+def top_level(actor: Actor, after: str | None = None) -> Level:
+    """The metalakes of the actor."""
+    rows, following = _page(list_metalakes(actor), Kind.METALAKE, after)
+    return Level(_children(actor, None, rows), following)
 
 
 def level_below(actor: Actor, target: Located, kind: str | None = None, after: str | None = None) -> Level:
     """The objects directly below one that the actor sees; to continue a level, pass the fields of its `next`."""
     if target.kind == Kind.METALAKE:
-        return _level(list_catalogs(actor, target.metalake.name), Kind.CATALOG, after)
+        rows, following = _page(list_catalogs(actor, target.metalake.name), Kind.CATALOG, after)
+    else:
+        rows, following = _rows_below(actor, target, kind, after)
+    return Level(_children(actor, target, rows), following)
+
+
+def child_alone(actor: Actor, parent: Located | None, child_id: int) -> Level:
+    """The part of a level that has only this object, a metalake if there is no parent.
+
+    Raises NotFound if the actor does not see it, or it lies elsewhere.
+    """
+    child = locate(actor, child_id)
+    if child.nodes[:-1] != (parent.nodes if parent else ()):
+        raise NotFound("There is no such object.")
+    rows = _read(Securable.objects.filter(pk=child_id))
+    is_enabled = child.disabled != child.kind
+    return Level(_children(actor, parent, [row._replace(enabled=is_enabled) for row in rows]))
+
+
+def _page(rows: QuerySet, kind: Kind, after: str | None) -> tuple[list[_Row], Next | None]:
+    """A page of metalakes or catalogs, all of which the actor may load, and where the next one begins."""
+    if after is not None:
+        rows = rows.filter(name__gt=after)
+    some = _read(rows[: LEVEL_LIMIT + 1], "enabled")
+    page = some[:LEVEL_LIMIT]
+    return page, Next(kind, page[-1].node.name) if len(some) > LEVEL_LIMIT else None
+
+
+def _rows_below(actor: Actor, target: Located, kind: str | None, after: str | None) -> tuple[list[_Row], Next | None]:
+    """A page of what lies in a catalog or schema, and where the next one begins."""
     kinds = _kinds_below(target)
-    children: list[Child] = []
+    rows: list[_Row] = []
     for each in kinds[kinds.index(Kind(kind)) :] if kind in kinds else kinds:
-        room = LEVEL_LIMIT - len(children)
-        more = _children(actor, target, each, after, room)
+        room = LEVEL_LIMIT - len(rows)
+        more = _rows_of(actor, target, each, after, room + 1)
         if len(more) > room:
-            return Level((*children, *more[:room]), Next(each, more[room - 1].name if room else ""))
-        children += more
+            return [*rows, *more[:room]], Next(each, more[room - 1].node.name if room else "")
+        rows += more
         after = None
-    return Level(tuple(children))
+    return rows, None
 
 
 def _kinds_below(target: Located) -> list[Kind]:
@@ -121,112 +158,40 @@ def _kinds_below(target: Located) -> list[Kind]:
     return []
 
 
-def _level(rows: Any, kind: Kind, after: str | None) -> Level:
-    """A level of metalakes or catalogs, all of which the actor may load."""
-    if after is not None:
-        rows = rows.filter(name__gt=after)
-    target = list(rows[: LEVEL_LIMIT + 1])
-    children = tuple(Child(row.id, row.kind, row.name, enabled=row.enabled) for row in target[:LEVEL_LIMIT])
-    return Level(children, Next(kind, children[-1].name) if len(target) > LEVEL_LIMIT else None)
-
-
-def _children(actor: Actor, target: Located, kind: Kind, after: str | None, room: int) -> list[Child]:
-    """The children of one kind, at most one more than `room`."""
-    if kind != Kind.SCHEMA:
-        names = list_leaves(actor, _ident(target), kind, after, room + 1).names
-        return [Child(node.id, node.kind, node.name) for node in _nodes(target, kind, names)]
-    paths = list_schemas(actor, _ident(target), after, room + 1).paths
-    nodes = _nodes(target, kind, [path.leaf for path in paths])
-    return [Child(node.id, node.kind, node.name, is_path=not _may_load(actor, target, node)) for node in nodes]
-
-
-def _nodes(target: Located, kind: Kind, names: list[str]) -> Iterable[Node]:
-    """The children with these names, in that order; without those that were removed in between."""
-    rows = Securable.objects.filter(parent_id=target.id, slot=slot_of(kind), name__in=names).values_list(*_NODE)
-    by_name = {node.name: node for node in (Node(*row) for row in rows)}
+def _rows_of(actor: Actor, target: Located, kind: Kind, after: str | None, limit: int) -> list[_Row]:
+    """The children of one kind, in order of name; without those that were removed in between."""
+    address = address_of(target)
+    if kind == Kind.SCHEMA:
+        names = [path.leaf for path in list_schemas(actor, address, after, limit).paths]
+    else:
+        names = list_leaves(actor, address, kind, after, limit).names
+    rows = Securable.objects.filter(parent_id=target.id, slot=slot_of(kind), name__in=names)
+    by_name = {row.node.name: row for row in _read(rows)}
     return [by_name[name] for name in names if name in by_name]
 
 
-def _may_load(actor: Actor, parent: Located, node: Node) -> bool:
-    return policy.permits(actor, operations.LOAD_SCHEMA, parent.below(node))
+def _read(rows: QuerySet, *more: str) -> list[_Row]:
+    values = rows.values_list(*_SHOWN, *more)
+    return [_Row(Node(*row[:5]), row[5] or "", row[6] or row[7] or "", *row[8:]) for row in values]
 
 
-def _ident(target: Located) -> Address:
+def _children(actor: Actor, above: Located | None, rows: Sequence[_Row]) -> tuple[Child, ...]:
+    """The rows as the actor may know them."""
+    rights = rights_on_each(actor, above, [row.node for row in rows])
+    grants = count_own_grants(actor, rights) if rights else {}
+
+    def child(row: _Row) -> Child:
+        kind = row.node.kind
+        if not policy.decide(operations.load_of(kind), rights[row.node], kind):
+            return Child(row.node, is_path=True)
+        return Child(row.node, row.owner, row.comment, grants.get(row.node.id, 0), enabled=row.enabled)
+
+    return tuple(map(child, rows))
+
+
+def address_of(target: Located) -> Address:
+    """The names of a located object."""
     if target.kind == Kind.METALAKE:
         return Address(metalake=target.metalake.name)
     names = Address(metalake=target.metalake.name, catalog=target.catalog.name, schema=target.path.segments or None)
     return names if target.kind in CONTAINERS else replace(names, leaf=target.name, leaf_kind=target.kind)
-
-
-def describe(actor: Actor, target: Located) -> Description:
-    """All that the actor may know of a located object. Raises NotInUse if its metalake or catalog is disabled."""
-    if not policy.permits(actor, operations.load_of(target.kind), target):
-        return Description(is_path=True)
-    if target.kind == Kind.SCHEMA:
-        return _describe_schema(actor, target)
-    if target.kind not in CONTAINERS:
-        return _describe_leaf(actor, target)
-    details = _DETAILS[Kind(target.kind)](actor, target)
-    row = _row(target)
-    return _described(row, row.comment or "", row.properties, details)
-
-
-def _described(
-    row: Securable, comment: str, properties: dict[str, str], details: Iterable[tuple[str, str]], **more: Any
-) -> Description:
-    owner = row.owner_user or row.owner_group
-    return Description(
-        comment=comment,
-        owner=str(owner),
-        owner_is_group=row.owner_user_id is None,
-        properties=dict(sorted(secrets.mask(properties).items())),
-        details=tuple(secrets.mask(dict(details)).items()),
-        creator=row.creator,
-        create_time=row.create_time,
-        last_modifier=row.last_modifier or "",
-        last_modified_time=row.last_modified_time,
-        **more,
-    )
-
-
-def _metalake_details(actor: Actor, target: Located) -> tuple[tuple[str, str], ...]:
-    return _in_use(load_metalake(actor, target.metalake.name))
-
-
-def _catalog_details(actor: Actor, target: Located) -> tuple[tuple[str, str], ...]:
-    row = load_catalog(actor, target.metalake.name, target.catalog.name)
-    nested = "allowed" if row.nested else "not in this catalog"
-    return (("Type", row.type), ("Provider", row.provider), ("Schemas inside schemas", nested), *_in_use(row))
-
-
-_DETAILS = {Kind.METALAKE: _metalake_details, Kind.CATALOG: _catalog_details}
-
-
-def _describe_schema(actor: Actor, target: Located) -> Description:
-    """The description of a schema by its store or, if its system does not answer, from the row alone."""
-    details = (("Full name", target.path.logical()),)
-    try:
-        row = load_schema(actor, _ident(target)).row
-    except ProviderUnavailable as failure:
-        return _described(_row(target), "", {}, details, notice=f"Its details cannot be read now. {failure.message}")
-    return _described(row, row.comment or "", row.properties, details)
-
-
-def _in_use(row: Metalake | Catalog) -> tuple[tuple[str, str], ...]:
-    return () if row.enabled else (("State", "disabled: nothing below it answers"),)
-
-
-def _describe_leaf(actor: Actor, target: Located) -> Description:
-    """The description of a leaf by its store or, if it cannot be read, from the row alone."""
-    try:
-        leaf, shown = describe_leaf(actor, _ident(target))
-    except (ProviderUnavailable, Unsupported) as failure:
-        return _described(_row(target), "", {}, (), notice=f"Its metadata cannot be read now. {failure.message}")
-    return _described(_row(leaf), shown.comment, shown.properties, shown.details, columns=shown.columns)
-
-
-def _row(target: Located) -> Securable:
-    row = Securable.objects.select_related("owner_user", "owner_group").filter(pk=target.id).first()
-    if row is None:
-        raise target.missing()
-    return row

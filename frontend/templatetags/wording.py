@@ -24,3 +24,9 @@ def duration(seconds: float | None) -> str:
 def spaced(verb: str) -> str:
     """`create_table` is "create table"."""
     return verb.replace("_", " ")
+
+
+@register.filter
+def grouped(number: int | None) -> str:
+    """`1234567` is "1,234,567"; None is nothing."""
+    return "" if number is None else f"{number:,}"

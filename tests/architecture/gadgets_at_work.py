@@ -164,7 +164,7 @@ def on_the_wire(olga: Any) -> None:
 
 
 def on_the_pages(olga: Any) -> None:
-    """It is in the tree with its icon, and its page has the sections that it declares."""
+    """It is in the tree with its icon, and its page has the tabs that it declares, with an overview of its own."""
     static_files.prepare()
     pages = client()
     home = find(olga, at("lake"))
@@ -172,7 +172,8 @@ def on_the_pages(olga: Any) -> None:
     assert "#icon-gadget" in tree and ">g</span>" in tree, tree
     assert 'id="icon-gadget"' in pages.get("/").content.decode()
     page = pages.get(f"/objects/{find(olga, at('lake', 'g')).id}").content.decode()
-    assert "Wheels of g" in page and "<dd>3</dd>" in page and "Grants" not in page, page
+    assert "Wheels of g" in page and "<dd>3</dd>" in page, page
+    assert "/access" not in page and pages.get(f"/objects/{find(olga, at('lake', 'g')).id}/access").status_code == 404
     sys.stdout.write("on the pages\n")
 
 

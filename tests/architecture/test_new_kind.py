@@ -14,7 +14,7 @@ ELSEWHERE = {  # lines by file, and the text there that they are put behind
         "_DECLARED = (\n": [
             '    KindDeclaration(kind=Kind.GADGET, label="Gadget", plural="gadgets", slot="gadget",',
             "        creating=(P.CREATE_GADGET,), privileges=(P.READ_GADGET, P.MANAGE_GRANTS),",
-            '        icon="cog", sections=("about", "wheels"),',
+            '        icon="cog", tabs=("overview",),',
             "        rights=LeafRights(create=(P.CREATE_GADGET,), load=(P.READ_GADGET,), alter=())),",
         ],
     },

@@ -22,8 +22,11 @@ ANYONE, CALLER = "anyone", "caller"
 PAGES = {
     "": (CALLER,),
     "tree": (CALLER,),
-    "objects/<int:object_id>": ("load", "read_access"),
-    "objects/<int:object_id>/children": ("list_below", "list_tables"),
+    "objects/<int:object_id>": ("load", "list_below", "list_tables", "read_access"),
+    "objects/<int:object_id>/columns": ("load",),
+    "objects/<int:object_id>/snapshots": ("load",),
+    "objects/<int:object_id>/access": ("read_access",),
+    "objects/<int:object_id>/children": ("list_below", "list_tables", "read_access"),
     "objects/<int:object_id>/schemas/new": ("load", "create_schema", "bootstrap_schema"),
     "metalakes/new": (CALLER,),
     "metalakes/<int:metalake_id>/people": ("list_members", "list_roles"),

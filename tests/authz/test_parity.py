@@ -298,10 +298,10 @@ class Pages:
             client.force_login(User.objects.get(username=name))
 
     def ask(self, name: str, key: Key, shown: str) -> str:
-        path = f"/objects/{self.ids[key]}" + ("/children" if shown == "list" else "")
+        path = f"/objects/{self.ids[key]}" + {"list": "/children", "grants": "/access"}.get(shown, "")
         answer = self.clients[name].get(path)
         content = answer.content.decode()
-        if shown == "load" and "leads to something below" in content:
+        if shown == "load" and "leads to something below that you may see" in content:
             return "forbidden"
         if shown == "grants" and "grants of your own roles only" in content:
             return "forbidden"

@@ -20,7 +20,7 @@ from tests.names import own_name
 from tests.servers import MetalakeServer
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Dialog, Page
+    from playwright.sync_api import Browser, Dialog, Locator, Page
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -107,7 +107,8 @@ def open_menu(page: Page, name: str) -> None:
 
 
 def focused(page: Page) -> str:
-    return str(page.evaluate("document.activeElement.innerText")).strip()
+    """The object of the tree that has the focus, or the text of what has it."""
+    return str(page.evaluate("document.activeElement.dataset.name ?? document.activeElement.innerText")).strip()
 
 
 def press_until(page: Page, key: str, name: str) -> None:
@@ -118,71 +119,149 @@ def press_until(page: Page, key: str, name: str) -> None:
     raise AssertionError(f"{key} never came to {name}; it stopped at {focused(page)!r}")
 
 
+def to_tree(page: Page, name: str) -> None:
+    """To an object of the first level: the tree is one stop of the Tab key, and the arrow keys walk in it."""
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.locator("[role=treeitem]:focus").count():
+            break
+    page.keyboard.press("Home")
+    press_until(page, "ArrowDown", name)
+
+
 def open_level(page: Page, name: str) -> None:
     """Walk to an object and open what it holds, by arrow keys alone."""
     press_until(page, "ArrowDown", name)
     page.keyboard.press("ArrowRight")
-    page.locator(".tree li:has(> .row > a:focus) > ul > li").first.wait_for()
+    page.locator(".tree li:has(> a:focus) > ul > li").first.wait_for()
+
+
+def item(page: Page, name: str) -> Locator:
+    return page.get_by_role("treeitem", name=name).first
 
 
 def test_the_tree_is_walked_by_keyboard(desk: Page, shop: Shop) -> None:
-    press_until(desk, "Tab", shop.metalake)
+    to_tree(desk, shop.metalake)
     for name in (shop.metalake, "shop", "orders", "eu", "retail"):
         open_level(desk, name)
     press_until(desk, "ArrowDown", "sales")
+    assert desk.locator(".tree [tabindex='0']").count() == 1, "one stop of the Tab key"
+    assert desk.locator("[role=treeitem]:focus").get_attribute("aria-level") == "6"
     desk.keyboard.press("Enter")
     desk.wait_for_selector("main h1:has-text('sales')")
     assert re.search(r"/objects/\d+$", desk.url)
     assert desk.title() == "sales · Metalake"
     assert focused(desk).endswith("sales"), "the focus stays in the tree"
+    desk.get_by_role("link", name="Access", exact=True).click()
+    desk.wait_for_selector(".tabs [aria-current]:has-text('Access')")
+    assert focused(desk) == "Access", "and then on the tab"
     grants = desk.locator("table.grants").inner_text()
     for expected in ("readers", "select_table", "modify_table", "from schema orders"):
         assert expected in grants
-    assert desk.locator(".tree a[aria-current]").inner_text().endswith("sales")
+    assert desk.locator(".tree a[aria-selected=true]").get_attribute("data-name") == "sales"
+    item(desk, "table sales").focus()
     desk.keyboard.press("ArrowLeft")
     assert focused(desk).endswith("retail")
     desk.keyboard.press("ArrowLeft")
     assert desk.locator(".tree a:has-text('sales')").is_hidden()
 
 
-def test_the_tree_is_opened_by_its_buttons_too(desk: Page, shop: Shop) -> None:
-    toggle = desk.get_by_role("button", name=f"What {shop.metalake} holds")
-    toggle.focus()
-    desk.keyboard.press("Enter")
-    inner = desk.get_by_role("button", name="What shop holds")
+def test_letters_home_and_end_find_their_way(desk: Page, shop: Shop) -> None:
+    to_tree(desk, shop.metalake)
+    for name in (shop.metalake, "shop", "orders"):
+        open_level(desk, name)
+    desk.keyboard.type("sho")
+    assert focused(desk).endswith("shop"), "from anywhere, in what is open"
+    desk.wait_for_timeout(800)
+    desk.keyboard.type("e")
+    assert focused(desk).endswith("eu")
+    desk.keyboard.press("Home")
+    assert desk.locator(".tree > li:first-child > a:focus").count()
+    desk.keyboard.press("End")
+    assert desk.evaluate(
+        "[...document.querySelectorAll('.tree a')].filter(a => a.offsetParent).at(-1).matches(':focus')"
+    )
+
+
+def test_the_tree_is_opened_by_mouse_too(desk: Page, shop: Shop) -> None:
+    metalake = item(desk, f"metalake {shop.metalake}")
+    metalake.locator(".toggle").click()
+    inner = item(desk, "catalog shop")
     inner.wait_for()
-    assert toggle.get_attribute("aria-expanded") == "true"
-    desk.keyboard.press("Space")
-    assert toggle.get_attribute("aria-expanded") == "false"
+    assert metalake.get_attribute("aria-expanded") == "true"
+    assert desk.url == f"{shop.server.url}/", "it is opened and not shown"
+    inner.focus()
+    metalake.locator(".toggle").click()
+    assert metalake.get_attribute("aria-expanded") == "false"
     assert inner.is_hidden()
+    assert focused(desk).endswith(shop.metalake), "the focus is not lost with what is closed"
+
+
+def test_a_page_opens_the_tree_down_to_its_object(desk: Page, shop: Shop) -> None:
+    desk.locator("main a", has_text=shop.metalake).click()
+    for name in ("shop", "orders", "eu", "retail", "sales"):
+        desk.locator("main table.children a", has_text=name).first.click()
+        desk.wait_for_selector(f"main h1:has-text('{name}')")
+        assert desk.evaluate("document.activeElement !== document.body"), "the focus is not lost with the link"
+    desk.wait_for_selector(".tree a[aria-current]:has-text('sales')")
+    desk.reload()
+    chosen = desk.locator(".tree a[aria-current]")
+    chosen.wait_for()
+    assert chosen.get_attribute("data-name") == "sales" and chosen.get_attribute("tabindex") == "0"
+    assert desk.evaluate("(() => { const a = document.querySelector('.tree [aria-current]').getBoundingClientRect();"
+                         " return a.top >= 0 && a.bottom <= innerHeight; })()")  # fmt: skip
+
+
+def test_a_long_level_goes_on_by_keyboard(desk: Page, shop: Shop) -> None:
+    for number in range(203):
+        shop.add_namespace("many", f"n{number:03}")
+    to_tree(desk, shop.metalake)
+    for name in (shop.metalake, "shop", "many"):
+        open_level(desk, name)
+    last = item(desk, "schema n199")
+    last.focus()
+    desk.keyboard.press("ArrowDown")
+    assert focused(desk).startswith("Show more")
+    desk.keyboard.press("Enter")
+    desk.wait_for_selector("meta-tree [role=status]:has-text('3 more')")
+    assert focused(desk).endswith("n200"), "the first of the new ones"
+    item(desk, "schema n202").click()
+    desk.wait_for_selector("main h1:has-text('n202')")
+    desk.reload()
+    desk.wait_for_selector(".tree a[aria-current]:has-text('n202')")
+    desk.locator(".tree li.more a").click()
+    item(desk, "schema n201").wait_for()
+    assert [desk.locator(f".tree a:has-text('n20{n}')").count() for n in range(3)] == [1, 1, 1]
 
 
 def test_back_and_reload_show_the_same(desk: Page, shop: Shop) -> None:
-    desk.locator(".tree a", has_text=shop.metalake).click()
+    item(desk, f"metalake {shop.metalake}").click()
     desk.wait_for_selector(f"main h1:has-text('{shop.metalake}')")
-    desk.get_by_role("button", name=f"What {shop.metalake} holds").click()
-    desk.locator(".tree a", has_text="shop").click()
+    item(desk, f"metalake {shop.metalake}").locator(".toggle").click()
+    item(desk, "catalog shop").click()
     desk.wait_for_selector("main h1:has-text('shop')")
     desk.reload()
     assert desk.locator("main h1").inner_text().startswith("shop")
     desk.wait_for_selector(".tree a[aria-current]:has-text('shop')")
     desk.go_back()
     desk.wait_for_selector(f"main h1:has-text('{shop.metalake}')")
+    desk.wait_for_selector("main:focus")
 
 
 def test_hostile_names_open_no_dialog(desk: Page, shop: Shop) -> None:
-    press_until(desk, "Tab", shop.metalake)
+    to_tree(desk, shop.metalake)
     for name in (shop.metalake, "shop"):
         open_level(desk, name)
     for name in HOSTILE:
-        row = desk.locator(".tree .row").filter(has_text=name).first
-        row.locator("button").click()
-        row.locator("a").click()
-        desk.locator("main h1 > span:first-of-type").get_by_text(name, exact=True).wait_for()
+        row = desk.locator(".tree .item").filter(has_text=name).first
+        row.locator(".toggle").click()
         table = desk.locator(f".tree a:has(use[href='#icon-table']):has-text({json.dumps(name)})").first
+        table.wait_for()
+        row.click()
+        desk.locator("main h1 > span:first-of-type").get_by_text(name, exact=True).wait_for()
         table.click()
         desk.wait_for_selector("main h1 .kind:has-text('table')")
-        row.locator("button").click()
+        row.locator(".toggle").click()
 
 
 def test_a_token_is_issued_and_revoked(desk: Page) -> None:
@@ -212,10 +291,12 @@ def test_a_phone_never_scrolls_sideways(browser: Browser, shop: Shop, scheme: st
     context = browser.new_context(viewport={"width": 380, "height": 760}, color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
     page = context.new_page()
     sign_in(page, shop)
-    page.get_by_role("button", name=f"What {shop.metalake} holds").click()
-    page.get_by_role("button", name="What shop holds").click()
-    page.locator(".tree a", has_text="orders").click()
+    page.get_by_role("button", name="Objects").click()
+    for name in (f"metalake {shop.metalake}", "catalog shop"):
+        item(page, name).locator(".toggle").click()
+    item(page, "schema orders").click()
     page.wait_for_selector("main h1:has-text('orders')")
+    assert not page.locator(".tree").is_visible(), "the drawer closes over what was chosen"
     for path in (page.url, f"{shop.server.url}/", f"{shop.server.url}/tokens", f"{shop.server.url}/nowhere"):
         page.goto(path)
         page.wait_for_load_state("networkidle")

@@ -1,0 +1,121 @@
+"""Describe one object for people; built on the services of the wires."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from authz import operations, policy
+from authz.actor import Actor
+from catalogs import secrets
+from catalogs.models import Catalog
+from catalogs.services.browsing import address_of
+from catalogs.services.catalogs import load_catalog
+from catalogs.services.leaves import describe_leaf
+from catalogs.services.metalakes import load_metalake
+from catalogs.services.schemas import load_schema
+from formats.native.outlines import ColumnOutline
+from metalake.errors import ProviderUnavailable, Unsupported
+from metalake.kinds import CONTAINERS, Kind
+from metalake.lineage import Located
+from metalake.models import Metalake, Securable
+
+
+@dataclass(frozen=True)
+class Description:
+    """One object with masked secrets; `details` are labelled values, `notice` says why a part of it is missing.
+
+    `metadata` is that of an Iceberg table, None for one in another format or that cannot be read.
+    With `is_path`, the actor may know only its name, as the way to an object below.
+    """
+
+    comment: str = ""
+    owner: str = ""
+    owner_is_group: bool = False
+    properties: dict[str, str] = field(default_factory=dict)
+    details: tuple[tuple[str, str], ...] = ()
+    columns: tuple[ColumnOutline, ...] = ()
+    metadata: dict[str, Any] | None = None
+    creator: str = ""
+    create_time: datetime | None = None
+    last_modifier: str = ""
+    last_modified_time: datetime | None = None
+    is_path: bool = False
+    notice: str = ""
+
+
+def describe(actor: Actor, target: Located) -> Description:
+    """All that the actor may know of a located object. Raises NotInUse if its metalake or catalog is disabled."""
+    if not policy.permits(actor, operations.load_of(target.kind), target):
+        return Description(is_path=True)
+    if target.kind == Kind.SCHEMA:
+        return _describe_schema(actor, target)
+    if target.kind not in CONTAINERS:
+        return _describe_leaf(actor, target)
+    details = _DETAILS[Kind(target.kind)](actor, target)
+    row = _row(target)
+    return _described(row, row.comment or "", row.properties, details)
+
+
+def _described(
+    row: Securable, comment: str, properties: dict[str, str], details: Iterable[tuple[str, str]], **more: Any
+) -> Description:
+    owner = row.owner_user or row.owner_group
+    return Description(
+        comment=comment,
+        owner=str(owner),
+        owner_is_group=row.owner_user_id is None,
+        properties=dict(sorted(secrets.mask(properties).items())),
+        details=tuple(secrets.mask(dict(details)).items()),
+        creator=row.creator,
+        create_time=row.create_time,
+        last_modifier=row.last_modifier or "",
+        last_modified_time=row.last_modified_time,
+        **more,
+    )
+
+
+def _metalake_details(actor: Actor, target: Located) -> tuple[tuple[str, str], ...]:
+    return _in_use(load_metalake(actor, target.metalake.name))
+
+
+def _catalog_details(actor: Actor, target: Located) -> tuple[tuple[str, str], ...]:
+    row = load_catalog(actor, target.metalake.name, target.catalog.name)
+    nested = "allowed" if row.nested else "not in this catalog"
+    return (("Type", row.type), ("Provider", row.provider), ("Schemas inside schemas", nested), *_in_use(row))
+
+
+_DETAILS = {Kind.METALAKE: _metalake_details, Kind.CATALOG: _catalog_details}
+
+
+def _describe_schema(actor: Actor, target: Located) -> Description:
+    """The description of a schema by its store or, if its system does not answer, from the row alone."""
+    details = (("Full name", target.path.logical()),)
+    try:
+        row = load_schema(actor, address_of(target)).row
+    except ProviderUnavailable as failure:
+        return _described(_row(target), "", {}, details, notice=f"Its details cannot be read now. {failure.message}")
+    return _described(row, row.comment or "", row.properties, details)
+
+
+def _in_use(row: Metalake | Catalog) -> tuple[tuple[str, str], ...]:
+    return () if row.enabled else (("State", "disabled: nothing below it answers"),)
+
+
+def _describe_leaf(actor: Actor, target: Located) -> Description:
+    """The description of a leaf by its store or, if it cannot be read, from the row alone."""
+    try:
+        leaf, shown = describe_leaf(actor, address_of(target))
+    except (ProviderUnavailable, Unsupported) as failure:
+        return _described(_row(target), "", {}, (), notice=f"Its metadata cannot be read now. {failure.message}")
+    parts = {"columns": shown.columns, "metadata": shown.metadata}
+    return _described(_row(leaf), shown.comment, shown.properties, shown.details, **parts)
+
+
+def _row(target: Located) -> Securable:
+    row = Securable.objects.select_related("owner_user", "owner_group").filter(pk=target.id).first()
+    if row is None:
+        raise target.missing()
+    return row
