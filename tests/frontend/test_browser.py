@@ -223,7 +223,7 @@ def test_a_long_level_goes_on_by_keyboard(desk: Page, shop: Shop) -> None:
     desk.keyboard.press("ArrowDown")
     assert focused(desk).startswith("Show more")
     desk.keyboard.press("Enter")
-    desk.wait_for_selector("meta-tree [role=status]:has-text('3 more')")
+    desk.wait_for_selector("#announcements:has-text('3 more')")
     assert focused(desk).endswith("n200"), "the first of the new ones"
     item(desk, "schema n202").click()
     desk.wait_for_selector("main h1:has-text('n202')")

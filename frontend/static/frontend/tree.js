@@ -12,7 +12,6 @@ class MetaTree extends HTMLElement {
   connectedCallback() {
     this.tree = this.querySelector("[role=tree]");
     if (!this.tree) return;
-    this.status = this.querySelector("[role=status]");
     this.typed = { text: "", at: 0 };
     this.addEventListener("click", this.onClick, true); // before htmx, which listens on the links
     this.addEventListener("keydown", this.onKey);
@@ -50,10 +49,6 @@ class MetaTree extends HTMLElement {
     item?.focus();
   }
 
-  announce(text) {
-    this.status.textContent = text;
-  }
-
   async open(item) {
     const below = belowOf(item);
     item.setAttribute("aria-expanded", "true");
@@ -81,7 +76,7 @@ class MetaTree extends HTMLElement {
     if (isOpen(item)) return this.close(item);
     await this.open(item);
     const count = belowOf(item).querySelectorAll(":scope > li > a[data-name]").length;
-    this.announce(`${count} in ${item.dataset.name}`);
+    announce(`${count} in ${item.dataset.name}`);
   }
 
   onClick(event) {
@@ -162,7 +157,7 @@ class MetaTree extends HTMLElement {
     }
     this.prepare();
     if (hadFocus) this.focusOn((first?.isConnected ? first : level.children[place])?.querySelector("[role=treeitem]"));
-    this.announce(`${added} more`);
+    announce(`${added} more`);
   }
 
   // Opens the way to the object that is shown, and marks it.
