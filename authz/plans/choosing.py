@@ -149,10 +149,12 @@ def lines_for(role: str, standing: Standing, grants: Grants, now: datetime) -> l
 
 
 def assignments(role: str, row: Role | None, parties: Sequence[Party]) -> list[Change]:
-    """The changes by which these people hold a role."""
+    """The changes by which those of these people hold a role who do not hold it yet, directly or by a group."""
     id = row.pk if row else 0
     return [
-        Change("assign", role, holder=(party.whom.sort, party.whom.name)) for party in parties if id not in party.direct
+        Change("assign", role, holder=(party.whom.sort, party.whom.name))
+        for party in parties
+        if id not in party.actor.roles
     ]
 
 

@@ -149,13 +149,14 @@ class Standing:
     def _verdict(self, party: Party, privilege: Privilege, given: Given, use: Use | None) -> tuple[str, str]:
         who, rights = party.whom.name, self.rights[party.whom]
         if not rights.member:
-            return "broken", f"{who} is disabled in {policy.describe(self.target.top)}."
+            return "broken", f"{who} is no enabled member of {policy.describe(self.target.top)}."
         owned = next((node for node in self.target.nodes if party.actor.owns(node)), None)
+        owning = f"{who} owns {self.case.named(self.case.at(owned.id))}" if owned else ""
         rows = [row for row in self.rows if row.privilege is privilege and row.role_id in party.actor.roles]
         standing = next((row for row in rows if row.effect is given.effect and _given(row).covers(given)), None)
         if given.effect is Effect.DENY:
             if owned:
-                return "broken", f"{who} owns {owned.kind} {owned.name}, and a DENY does not cut what owners may do."
+                return "broken", f"{owning}, and a DENY does not cut what owners may do."
             if standing:
                 return "effective", self._through(party, standing)
             return _when(given, f"{who} is denied {privilege}")
@@ -165,7 +166,7 @@ class Standing:
         if use and not (owned and owned.kind in (Kind.METALAKE, Kind.CATALOG)):
             return "broken", f"{who} gets no use of {privilege} without {use.privilege} on {self.case.named(use.on)}."
         if owned:
-            return "effective", f"{who} owns {owned.kind} {owned.name}."
+            return "effective", f"{owning}."
         if standing:
             return "effective", self._through(party, standing)
         return _when(given, f"{who} gets {privilege}")

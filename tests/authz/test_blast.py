@@ -13,7 +13,7 @@ from authz.access import reach
 from authz.actor import Actor
 from authz.models import Member, User
 from authz.objects import by_ids
-from authz.plans import applying, blast, planning
+from authz.plans import applying, blast, planning, undoing
 from authz.plans.blast_lines import SHOWN, Blast
 from authz.plans.exporting import export
 from authz.plans.wanted import Wanted, WantedGrant, WantedRole
@@ -22,6 +22,7 @@ from authz.services.entries import Given
 from metalake.kinds import Kind, grantable_on
 from metalake.models import Securable
 from metalake.privileges import Effect, Privilege
+from tests.authz.plan_files import change
 from tests.authz.small_world import World
 
 pytestmark = pytest.mark.store
@@ -160,6 +161,22 @@ def test_it_is_what_happens_on_random_worlds(world: World, seed: int) -> None:
             assert plain(role.grants) == plain(wanted.get(role.name, []))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_changes_come_to_the_same_and_undo_gives_all_back(world: World, seed: int) -> None:
+    made = Random(world, seed)
+    applying.apply_plan(world.olga, "acme", planning.plan(world.olga, "acme", made.file()).token)
+    before = export(world.olga, "acme")
+    whole = planning.plan(world.olga, "acme", made.file())
+    changes = planning.plan_changes(world.olga, "acme", whole.changes)
+    assert (changes.changes, changes.blast) == (whole.changes, whole.blast)
+    applying.apply_plan(world.olga, "acme", changes.token)
+    inverse = undoing.plan_undo(world.olga, "acme", changes.token)
+    assert inverse.left == ()
+    assert {key: sides[::-1] for key, sides in shown(inverse.blast).items()} == shown(whole.blast)
+    applying.apply_plan(world.olga, "acme", inverse.token)
+    assert export(world.olga, "acme") == before
+
+
 def plain(grants_: list[WantedGrant]) -> list[tuple[Any, ...]]:
     return [grant[1:] for grant in grants_]
 
@@ -195,6 +212,30 @@ def test_traversal_opens_what_was_granted_below(world: World) -> None:
 
 def test_many_tables_and_users_are_few_steps(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """2,000 tables and 300 users who hold the same take no more steps than a handful."""
+    tables(world, 1999)
+    users = User.objects.bulk_create([User(username=f"u{n:03}") for n in range(300)])
+    Member.objects.bulk_create(Member(metalake=world.acme, user=user, creator="olga") for user in users)
+    snapshot.forget()
+    monkeypatch.setattr(blast, "BUDGET", 200)
+    names = [user.username for user in users]
+    given = {P.USE_CATALOG: Given(Effect.ALLOW), P.USE_SCHEMA: Given(Effect.ALLOW), P.SELECT_TABLE: Given(Effect.ALLOW)}
+    file = Wanted("acme", None, [WantedRole("r", "all", names, None, [WantedGrant("g", Kind.CATALOG, "lake", given)])])
+    planned = planning.plan(world.olga, "acme", file)
+    assert not planned.blast.is_cut
+    assert shown(planned.blast)[P.SELECT_TABLE, Kind.TABLE] == ((300, 2000, names[:5]), (0, 0, []))
+    assert planned.summary.startswith("300 users gain select_table on 2000 tables; ")
+
+
+def test_a_preview_reads_only_so_many_objects(world: World) -> None:
+    tables(world, 299)
+    wish = [change("grant", world.give("mia", "use_catalog@lake", "use_schema@lake"), "select_table@lake")]
+    cut, whole = (planning.plan_changes(world.olga, "acme", wish, budget=budget).blast for budget in (100, 1000))
+    assert cut.is_cut and cut.summary == "at least: 1 user gains select_table on 98 tables"
+    assert not whole.is_cut and shown(whole)[P.SELECT_TABLE, Kind.TABLE] == ((1, 300, ["mia"]), (0, 0, []))
+
+
+def tables(world: World, count: int) -> None:
+    """That many tables more in lake.A:B."""
     first = world.table("first")
     Securable.objects.bulk_create(
         Securable(
@@ -207,19 +248,8 @@ def test_many_tables_and_users_are_few_steps(world: World, monkeypatch: pytest.M
             owner_user=world.users["olga"],
             creator="olga",
         )
-        for n in range(1, 1999)
+        for n in range(1, count)
     )
-    users = User.objects.bulk_create([User(username=f"u{n:03}") for n in range(300)])
-    Member.objects.bulk_create(Member(metalake=world.acme, user=user, creator="olga") for user in users)
-    snapshot.forget()
-    monkeypatch.setattr(blast, "BUDGET", 200)
-    names = [user.username for user in users]
-    given = {P.USE_CATALOG: Given(Effect.ALLOW), P.USE_SCHEMA: Given(Effect.ALLOW), P.SELECT_TABLE: Given(Effect.ALLOW)}
-    file = Wanted("acme", None, [WantedRole("r", "all", names, None, [WantedGrant("g", Kind.CATALOG, "lake", given)])])
-    planned = planning.plan(world.olga, "acme", file)
-    assert not planned.blast.is_cut
-    assert shown(planned.blast)[P.SELECT_TABLE, Kind.TABLE] == ((300, 2000, names[:5]), (0, 0, []))
-    assert planned.summary.startswith("300 users gain select_table on 2000 tables; ")
 
 
 def test_what_takes_too_long_is_told_as_the_least(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,8 +167,8 @@ def test_each_person_and_privilege_has_a_note(world: World) -> None:
         ("crew", "modify_table"): ("new", "crew gets modify_table."),
         ("olga", "select_table"): ("effective", "olga owns metalake acme."),
         ("olga", "modify_table"): ("effective", "olga owns metalake acme."),
-        ("sam", "select_table"): ("broken", "sam is disabled in metalake acme."),
-        ("sam", "modify_table"): ("broken", "sam is disabled in metalake acme."),
+        ("sam", "select_table"): ("broken", "sam is no enabled member of metalake acme."),
+        ("sam", "modify_table"): ("broken", "sam is no enabled member of metalake acme."),
     }
     assert proposal.use == ()
     entries = {Privilege.MODIFY_TABLE: Given(Effect.ALLOW, LATER)}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.authz import revocations
+from tests.authz import plan_races, revocations
 from tests.catalogs import orders, races
 from tests.catalogs.pairs import Disturbance, Write, pair, pairs
 from tests.catalogs.racing import Nodes, one_node, two_nodes
@@ -27,6 +27,7 @@ ROUNDS: list[tuple[Callable[[Nodes, str], list[str]], int]] = [
     (races.many_commits, 1),
     (races.commit_against_purge, 6),
     *((race, 5) for race in revocations.RACES),
+    *((race, 3) for race in plan_races.RACES),
 ]
 
 
