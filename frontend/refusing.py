@@ -6,6 +6,8 @@ that no form and no list is lost.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
@@ -26,6 +28,7 @@ TEXTS = {
         "There is nothing here",
         "It may have been dropped or never existed, or it is not yours to see. Whoever owns it can grant you a role.",
     ),
+    405: ("Nothing is shown at this address", "It only takes forms. Go back to the page that the form is on."),
     500: (
         "The server failed",
         "It is not your doing. Try again; if it stays, tell the operators when it happened: the log has the rest.",
@@ -87,6 +90,21 @@ def signed_out(request: HttpRequest) -> HttpResponse:
         "link_text": "Sign in, in a new tab",
     }
     return _sentence(request, 401, context)
+
+
+class WithoutMethod:
+    """A middleware: the empty answer to a page that is asked for by a method it has not becomes a page."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if response.status_code != 405 or response.streaming or response.content:
+            return response
+        page = refuse(request, 405)
+        page["Allow"] = response["Allow"]
+        return page
 
 
 def _sentence(request: HttpRequest, status: int, context: dict[str, str]) -> HttpResponse:

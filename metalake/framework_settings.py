@@ -29,6 +29,7 @@ PAGE_MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "metalake.middleware.ContentSecurity",
     "django_htmx.middleware.HtmxMiddleware",
+    "frontend.refusing.WithoutMethod",
 ]
 # PagesOnly gives the admin its middleware; our PolicyBackend replaces guardian's, which has no DENY.
 SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410", "guardian.W001"]

@@ -41,6 +41,12 @@ def test_a_form_without_its_key_keeps_the_navigation(rita: Client) -> None:
     assert 'id="account"' in answer.content.decode()
 
 
+def test_an_address_that_only_takes_forms_says_so(rita: Client) -> None:
+    answer = rita.get("/tokens/1/revoke")
+    assert answer.status_code == 405 and answer.headers["Allow"] == "POST"
+    assert "It only takes forms" in answer.content.decode() and 'id="account"' in answer.content.decode()
+
+
 @pytest.mark.parametrize("as_part", [False, True])
 def test_a_failure_asks_the_store_for_nothing(rita: Client, monkeypatch: pytest.MonkeyPatch, as_part: bool) -> None:
     def fail(*args: object) -> None:

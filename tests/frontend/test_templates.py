@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.messages import get_messages
+from django.contrib.messages.storage.cookie import CookieStorage
 from django.template.loader import render_to_string
+from django.test import RequestFactory
 
+from frontend import toasts
 from frontend.templatetags.ui import icon, kind_icon
 from metalake.kinds import KINDS
 
@@ -32,6 +36,17 @@ def test_a_path_is_drawn_with_its_names_as_text() -> None:
     assert "&lt;b&gt;&amp;[U+200B]" in drawn and "<b>" not in drawn
     assert 'class="link bad"' in drawn
     assert path([]) == ""
+
+
+def test_a_toast_says_what_was_done_and_takes_it_back() -> None:
+    request = RequestFactory().get("/")
+    request._messages = CookieStorage(request)  # type: ignore[attr-defined]
+    toasts.add(request, "<b> may read it", undo_path="/metalakes/1/undo", undo_token="a-token")
+    toasts.add(request, "Nothing to take back")
+    drawn = render_to_string("frontend/toasts_part.html", {"messages": get_messages(request)}, request)
+    assert "&lt;b&gt; may read it" in drawn and 'hx-swap-oob="beforeend"' in drawn
+    assert drawn.count("<form") == 1 and 'action="/metalakes/1/undo"' in drawn and 'value="a-token"' in drawn
+    assert "csrfmiddlewaretoken" in drawn
 
 
 def test_the_top_stands_without_a_request() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.frontend import hostile
 from tests.frontend.axe import violations
 from tests.frontend.screens import ADDRESSES, PARTS, address
-from tests.frontend.shop import Shop
+from tests.frontend.shop import Shop, sign_in
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -42,6 +42,27 @@ def test_axe_finds_nothing(desk: Page, shop: Shop) -> None:
 def test_the_sign_in_is_accessible(page: Page, shop: Shop) -> None:
     page.goto(f"{shop.server.url}/login")
     assert violations(page) == []
+
+
+def test_a_form_outlives_a_new_sign_in_of_another_tab(desk: Page, shop: Shop) -> None:
+    desk.goto(f"{shop.server.url}/tokens")
+    desk.get_by_label("Name").fill("kept while away")
+    other = desk.context.new_page()
+    other.goto(f"{shop.server.url}/")
+    other.get_by_role("button", name="Your account").click()
+    other.get_by_role("button", name="Sign out").click()
+    other.wait_for_url("**/login")
+    trouble = desk.locator("#trouble")
+    desk.get_by_role("button", name="Issue").click()
+    trouble.get_by_text("You are signed out").wait_for()
+    sign_in(other, shop)
+    desk.get_by_role("button", name="Issue").click()
+    trouble.get_by_text("You signed in anew meanwhile, as admin").wait_for()
+    assert desk.get_by_label("Name").input_value() == "kept while away"
+    desk.get_by_role("button", name="Issue").click()
+    desk.get_by_label("The new token").wait_for()
+    assert trouble.inner_text() == ""
+    desk.get_by_role("button", name="Revoke kept while away").click()
 
 
 def look_everywhere(desk: Page, shop: Shop, texts: list[str]) -> None:
