@@ -90,13 +90,30 @@ class Rows:
 
     @cached_property
     def listed(self) -> list[Actor]:
-        """The users, groups or roles that the ways are listed by, by name."""
+        """The users, groups or roles that the ways are listed by, by name, if one of their ways may be wanted."""
+        return [who for who in self._all_listed() if self._may_match(who)]
+
+    def _all_listed(self) -> list[Actor]:
         if self.narrowed.by == "user":
             return self.members
         is_group = self.narrowed.by == "group"
         names, make = (self.group_names, reach.group_alone) if is_group else (self.role_names, reach.role_alone)
         ids = names.keys() if self.own is None else names.keys() & (self.own.groups if is_group else self.own.roles)
         return [make(id, name, self.policy, self.now) for name, id in sorted((names[id], id) for id in ids)]
+
+    def _may_match(self, who: Actor) -> bool:
+        """Whether a way of theirs may have the names that are asked for."""
+        whom, text = self.narrowed.whom, self.narrowed.q.casefold()
+        if not whom and not text:
+            return True
+        names = {
+            "group": [self.group_names.get(id, "") for id in who.groups],
+            "role": [self.role_names.get(id, "") for id in who.roles],
+            self.narrowed.by: [who.name],
+        }
+        if whom and whom.name not in names[whom.sort]:
+            return False
+        return any(text in name.casefold() for some in names.values() for name in some)
 
     @cached_property
     def holders(self) -> dict[int, list[int]]:
@@ -141,11 +158,13 @@ class Rows:
         yield from self._by_grants(ALLOWED, Effect.ALLOW, after)
 
     def _by_grants(self, section: int, effect: Effect, after: Key | None) -> Iterator[Row]:
-        begin = after if after and after[0] == section else (section, "", "")
+        whom, begin = self.narrowed.whom, after if after and after[0] == section else (section, "", "")
         for (of_effect, privilege), by_role in sorted(self.granted.items(), key=lambda item: item[0]):
             if of_effect is not effect or self.narrowed.privilege not in (None, privilege) or privilege < begin[1]:
                 continue
             start = begin[2] if privilege == begin[1] else ""
+            if whom and whom.sort == "role":
+                by_role = {role: some for role, some in by_role.items() if self.role_names.get(role) == whom.name}
             for place in sorted({place for role in by_role for place in self.holders.get(role, ())}):
                 if (who := self.listed[place]).name >= start:
                     yield from sorted(self._of_one(section, privilege, by_role, who), key=lambda row: row.key)
