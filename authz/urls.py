@@ -7,6 +7,7 @@ from authz.api import invitations as api_invitations
 from authz.api import plans as api_plans
 from authz.api import rights as api
 from authz.api import searching as api_searching
+from authz.api import seeing as api_seeing
 from authz.api import ways as api_ways
 from metalake.rest.views import route
 
@@ -45,6 +46,7 @@ urlpatterns = [
     route(f"{METALAKE}/access/objects/{OBJECT}/moments", api_ways.Moments),
     route(f"{METALAKE}/access/objects/{OBJECT}/compared", api_ways.ComparedAccess),
     route(f"{METALAKE}/access/users/<user>", api_access.ReachedByUser),
+    route(f"{METALAKE}/access/users/<user>/children", api_seeing.ChildrenSeenByUser),
     route(f"{METALAKE}/access/groups/<group>", api_access.ReachedByGroup),
     route(f"{METALAKE}/access/roles/<role>", api_access.ReachedByRole),
     route(f"{METALAKE}/access/export", api_plans.Export),

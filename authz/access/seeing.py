@@ -1,0 +1,67 @@
+"""What one person sees directly below an object, for whoever may read access there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from django.db.models import Q, QuerySet
+
+from authz import policy
+from authz.access.asking import open_state, subject
+from authz.access.questions import Place, locate
+from authz.actor import NOBODY, Actor
+from authz.callers.guessing import misses_counted
+from metalake.errors import NotFound
+from metalake.kinds import CONTAINERS, LEAVES, Kind
+from metalake.lineage import Located, Node
+from metalake.models import Securable
+
+_NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")
+
+
+def children_seen(actor: Actor, metalake: str, user: str, on: Place, after: str, limit: int) -> list[Located]:
+    """The objects directly below another that a user sees, by kind and name, from the one after `after`.
+
+    `after` is "kind/name" of the last one of the page before. Raises as `viewer` does.
+    """
+    state = open_state(actor, metalake)
+    target = locate(actor, state, on)
+    rows = _visible(viewer(actor, metalake, target, user), target, Securable.objects.filter(parent_id=target.id))
+    if after:
+        kind, _, name = after.partition("/")
+        rows = rows.filter(Q(kind__gt=kind) | Q(kind=kind, name__gt=name))
+    nodes = rows.order_by("kind", "name").values_list(*_NODE)[:limit]
+    return [target.below(Node(*values)) for values in nodes]
+
+
+def seen_among(person: Actor, target: Located, ids: Collection[int]) -> frozenset[int]:
+    """The ids of those children of an object that a person sees; one statement for each kind of child."""
+    rows = Securable.objects.filter(parent_id=target.id, pk__in=ids)
+    return frozenset(_visible(person, target, rows).values_list("pk", flat=True))
+
+
+@misses_counted("user")
+def viewer(actor: Actor, metalake: str, target: Located, user: str) -> Actor:
+    """The member of that name, to ask what they see at an object.
+
+    Raises NotFound if the caller may not know of the object or there is no such member, and Forbidden unless the
+    caller may read access there or is that member.
+    """
+    person = subject(actor, open_state(actor, metalake), target, user)
+    if person.id == NOBODY:
+        raise NotFound(f"User {user} does not exist.", kind="user")
+    return person
+
+
+def _visible(person: Actor, target: Located, rows: QuerySet[Securable]) -> QuerySet[Securable]:
+    """Those of the rows below the target that the person may load, or that are the path to what they may load."""
+    if target.kind == Kind.METALAKE:
+        is_member = person.is_member(target.id)
+        return policy.visible_catalogs(person, target, rows.filter(kind=Kind.CATALOG)) if is_member else rows.none()
+    if target.kind not in CONTAINERS:
+        return rows.none()
+    seen = Q(pk__in=policy.visible_schemas(person, target, rows.filter(kind=Kind.SCHEMA)).values("pk"))
+    if target.kind == Kind.SCHEMA:
+        for kind in LEAVES:
+            seen |= Q(pk__in=policy.visible_leaves(person, target, rows.filter(kind=kind), kind).values("pk"))
+    return rows.filter(seen)
