@@ -10,6 +10,7 @@ from rest_framework.parsers import BaseParser
 from authz.actor import Actor
 from authz.plans import applying, planning, proposing, undoing
 from authz.plans import file as plan_file
+from authz.plans.changes_file import ChangesFile
 from authz.plans.exporting import export
 from authz.plans.wanted import Change, Wanted
 from authz.wire import plans as wire
@@ -48,7 +49,7 @@ class FileParser(BaseParser):
 class ChangesParser(FileParser):
     """A list of changes, YAML or JSON."""
 
-    model = wire.ChangesRequest
+    model = ChangesFile
 
 
 class _Planning(Endpoint):
@@ -71,7 +72,7 @@ class Plan(_Planning):
 class Changes(_Planning):
     parser_classes = [ChangesParser]
 
-    @answers("load_metalake", body=wire.ChangesRequest, reply={"plan": wire.PlannedReply}, id="planAccessChanges")
+    @answers("load_metalake", body=ChangesFile, reply={"plan": wire.PlannedReply}, id="planAccessChanges")
     def post(self, actor: Actor, metalake: str, body: list[Change]) -> dict[str, Any]:
         """Plan these changes and no others, and tell who gains and loses by them; changes nothing.
 

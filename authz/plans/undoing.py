@@ -44,7 +44,9 @@ def plan_undo(actor: Actor, metalake: str, token: str | None) -> Planned:
     if row.applied_at + GOOD_FOR <= timezone.now():
         raise Conflict(f"The plan was applied more than {GOOD_FOR} ago; make a new one instead.", kind="plan")
     inverse = _Inverse(actor.refreshed(), top, read_steps(row.changes), row.changes.get("made", {}))
-    return plan_changes(actor, metalake, list(inverse.changes()), undoes=row, left=tuple(dict.fromkeys(inverse.left)))
+    changes, budget = list(inverse.changes()), row.changes.get("budget")
+    left = tuple(dict.fromkeys(inverse.left))
+    return plan_changes(actor, metalake, changes, budget=budget, undoes=row, left=left)
 
 
 @dataclass

@@ -113,6 +113,25 @@ def test_the_command(filled: World, tmp_path: Path) -> None:
     assert run("apply", "acme", str(file), "--yes") == "Nothing differs.\n"
 
 
+def test_the_command_makes_just_the_changes_of_a_file(world: World, tmp_path: Path) -> None:
+    world.give("nils", "use_catalog@lake")
+    file = tmp_path / "changes.yaml"
+    file.write_text(
+        "changes:\n- {change: createRole, role: reader}\n- {change: assign, role: reader, user: mia}\n"
+        "- change: grant\n  role: reader\n  privilege: use_catalog\n  condition: allow\n"
+        "  on: {type: catalog, fullName: lake}\n"
+    )
+    shown = run("plan", "acme", str(file))
+    assert "  role reader\n+   the role itself\n+   allow use_catalog on catalog lake\n+   held by user mia\n" in shown
+    assert run("apply", "acme", str(file), "--yes").endswith("Done: 3 changes.\n")
+    assert world.role("r1") == {"lake": ["allow use_catalog"]}
+    with pytest.raises(CommandError, match=r"changes\[0\]: Role reader already exists"):
+        run("drift", "acme", str(file))
+    file.write_text("changes: [{change: fly, role: r}]")
+    with pytest.raises(CommandError, match=r"changes.yaml: changes\[0\]\.change: must be"):
+        run("plan", "acme", str(file))
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

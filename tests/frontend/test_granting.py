@@ -237,10 +237,10 @@ def test_the_recipes_make_the_same_changes(admin: Client, ids: Ids) -> None:
     changes = yaml.safe_load(file[1])["changes"]
     assert changes[0]["change"] == "createRole"
     assert {"change": "assign", "role": changes[0]["role"], "user": "mia"} in changes
-    from authz.wire.plans import ChangesRequest
+    from authz.plans.changes_file import ChangesFile
     from metalake.wire import read
 
-    planned = planning.plan_changes(actor("admin"), "demo", read(ChangesRequest, {"changes": changes}).wanted())
+    planned = planning.plan_changes(actor("admin"), "demo", read(ChangesFile, {"changes": changes}).wanted())
     assert [change.change for change in planned.changes] == [change["change"] for change in changes]
 
 

@@ -14,6 +14,8 @@ from authz.callers.identity import actor_of
 from authz.models import User
 from authz.plans import applying, differing, planning
 from authz.plans import file as plan_file
+from authz.plans.changes import compare_changes
+from authz.plans.changes_file import ChangesFile
 from authz.plans.exporting import export
 from authz.plans.wanted import Change, Wanted
 from authz.services.entries import Given
@@ -27,7 +29,7 @@ SIGNS = {"createRole": "+", "grant": "+", "assign": "+", "revoke": "-", "unassig
 class Command(BaseCommand):
     help = (
         "Grants as code. export prints the grants of a metalake; plan shows what would lead to those of a file; "
-        "apply makes them so; drift exits with 1 where they differ."
+        "apply makes them so; drift exits with 1 where they differ. A file of changes is planned as just these."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -67,16 +69,16 @@ class Command(BaseCommand):
         except OSError as failure:
             raise CommandError(f"{options['file']} cannot be written: {failure.strerror}.") from None
 
-    def _plan(self, actor: Actor, options: dict[str, Any], wanted: Wanted) -> None:
-        planned = planning.plan(actor, options["metalake"], wanted)
+    def _plan(self, actor: Actor, options: dict[str, Any], wanted: Wanted | list[Change]) -> None:
+        planned = _planned(actor, options["metalake"], wanted)
         self._show(planned.changes)
         if planned.changes:
             user = f" --as {options['user']}" if options["user"] else ""
             self.stdout.write(f"\n{planned.summary}.")
             self.stdout.write(f"To make it so: manage.py access apply {options['metalake']} {options['file']}{user}")
 
-    def _apply(self, actor: Actor, options: dict[str, Any], wanted: Wanted) -> None:
-        planned = planning.plan(actor, options["metalake"], wanted)
+    def _apply(self, actor: Actor, options: dict[str, Any], wanted: Wanted | list[Change]) -> None:
+        planned = _planned(actor, options["metalake"], wanted)
         self._show(planned.changes)
         if not planned.changes:
             return
@@ -86,8 +88,11 @@ class Command(BaseCommand):
         applied = applying.apply_plan(actor, options["metalake"], planned.token)
         self.stdout.write(f"Done: {len(applied.changes)} changes.")
 
-    def _drift(self, actor: Actor, options: dict[str, Any], wanted: Wanted) -> None:
-        changes = differing.compare(actor, options["metalake"], wanted).changes
+    def _drift(self, actor: Actor, options: dict[str, Any], wanted: Wanted | list[Change]) -> None:
+        if isinstance(wanted, Wanted):
+            changes = differing.compare(actor, options["metalake"], wanted).changes
+        else:
+            changes = compare_changes(actor, options["metalake"], wanted).changes
         self._show(changes)
         if changes:
             self.stdout.write(f"\n{len(changes)} changes would lead from the server to the file.")
@@ -131,13 +136,22 @@ def _actor(metalake: str, name: str | None) -> Actor:
     return actor_of(user)
 
 
-def _read(file: str) -> Wanted:
+def _planned(actor: Actor, metalake: str, wanted: Wanted | list[Change]) -> planning.Planned:
+    if isinstance(wanted, Wanted):
+        return planning.plan(actor, metalake, wanted)
+    return planning.plan_changes(actor, metalake, wanted)
+
+
+def _read(file: str) -> Wanted | list[Change]:
+    """The state that a file wants, or its changes if it has these."""
     try:
         raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as failure:
         raise CommandError(f"{file} cannot be read: {failure.strerror}.") from None
     try:
-        return plan_file.read_json(raw) if file.endswith(".json") else plan_file.read_yaml(raw)
+        data = plan_file.data_of(f"application/{'json' if file.endswith('.json') else 'yaml'}", raw)
+        has_changes = isinstance(data, dict) and "changes" in data
+        return plan_file.checked(ChangesFile if has_changes else plan_file.AccessFile, data)
     except Invalid as wrong:
         raise CommandError(f"{file}: {wrong.message}") from None
 
