@@ -117,7 +117,7 @@ def _apply(request: HttpRequest, actor: Actor, drawer: Drawer) -> HttpResponse:
         note_failure(failure)
         drawer.refusal = failure.message
     else:
-        path = reverse("frontend:object", args=[drawer.on.id])
+        path = reverse("frontend:access", args=[drawer.on.id])
         say_applied(request, f"{drawer.sentence}.", drawer.on.metalake.id, applied.token, path)
         return HttpResponseClientRedirect(path) if is_partial(request) else redirect(path)
     return _show(request, actor, drawer, status=409)

@@ -42,7 +42,7 @@ def revoke(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
             note_failure(failure)
             context["refusal"] = failure.message
         else:
-            path = reverse("frontend:object", args=[target.id])
+            path = reverse("frontend:access", args=[target.id])
             lost = f"{form.cleaned_data['effect'] or 'allow'} {change.privilege} on {spelled(target.name)}"
             says = f"Role {spelled(change.role)} no longer has {lost}."
             say_applied(request, says, target.metalake.id, applied.token, path)

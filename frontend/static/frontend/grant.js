@@ -118,23 +118,42 @@ customElements.define("grant-people", GrantPeople);
 customElements.define("grant-moment", GrantMoment);
 
 // What is shown is no longer what the form says, until the next preview is there.
+const BESIDE = ["csrfmiddlewaretoken", "token", "shown"];
+const saidBy = (form) => [...new FormData(form)].filter(([name]) => !BESIDE.includes(name)).join("&");
+let shown = "";
+let hasMoved = false; // since the request that is under way was sent
+
+function compare(form) {
+  const isFresh = saidBy(form) === shown;
+  if (!isFresh) hasMoved = true;
+  const apply = form.querySelector("#grant-apply");
+  if (apply) apply.disabled = !isFresh;
+  form.querySelector("#grant-preview").setAttribute("aria-busy", String(!isFresh));
+}
+
 for (const name of ["input", "change"]) {
   document.addEventListener(name, (event) => {
     const form = event.target.closest("#grant-form");
     if (!form) return;
-    if (event.target.name === "level") {
+    if (event.target.name === "level" && event.target.value !== "chosen") {
       form.querySelectorAll("[data-levels]").forEach((box) => {
-        if (event.target.value !== "chosen") box.checked = !box.disabled && box.dataset.levels.split(" ").includes(event.target.value);
+        box.checked = !box.disabled && box.dataset.levels.split(" ").includes(event.target.value);
       });
     }
-    const apply = form.querySelector("#grant-apply");
-    if (apply) apply.disabled = true;
-    form.querySelector("#grant-preview").setAttribute("aria-busy", "true");
+    compare(form);
   });
 }
-document.addEventListener("htmx:afterSwap", (event) => {
-  if (event.target.id === "grant-preview") event.target.removeAttribute("aria-busy");
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.target.id === "grant-form") hasMoved = false;
 });
+document.addEventListener("htmx:afterSettle", (event) => {
+  const form = document.getElementById("grant-form");
+  if (!form || !event.target.closest("#grant-form, #grant-drawer")) return;
+  if (!hasMoved) shown = saidBy(form);
+  compare(form);
+});
+const whole = document.getElementById("grant-form");
+if (whole) shown = saidBy(whole); // a page of its own is shown as it was sent
 
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copies]");

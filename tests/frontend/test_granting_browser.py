@@ -1,0 +1,148 @@
+"""A grant in a real browser: how few interactions it takes (printed), by keyboard alone, and asking others for it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+
+from tests.frontend.shop import Shop
+from tests.names import own_name
+from tests.servers import REPOSITORY, MetalakeServer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+MOST = 5  # interactions
+PASSWORD = "a long enough password"
+
+
+@dataclass
+class Hands:
+    """What somebody does by mouse: each click and each field that is filled counts as one interaction."""
+
+    page: Page
+    done: list[str] = field(default_factory=list)
+
+    def click(self, target: Locator, what: str) -> None:
+        target.click()
+        self.done.append(f"click {what}")
+
+    def fill(self, target: Locator, text: str, *, enter: bool = False) -> None:
+        target.fill(text)
+        if enter:
+            target.press("Enter")
+        self.done.append(f'fill in "{text}"')
+
+    def report(self, what: str) -> None:
+        steps = (f"  {number}. {one}" for number, one in enumerate(self.done, 1))
+        sys.stdout.write("\n".join(["", f"{what}: {len(self.done)} interactions", *steps, ""]))
+        assert len(self.done) <= MOST
+
+
+@pytest.fixture(scope="module")
+def shop(metalake_server: MetalakeServer) -> Shop:
+    """shop.travel:nyc with a table; olga owns the metalake, sam the schema, analyst and clerk are members with nothing."""
+    shop = Shop(metalake_server, own_name("granting"))
+    shop.native("", {"name": shop.metalake, "comment": "", "properties": {}})
+    catalog = {"name": "shop", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "", "properties": {}}
+    shop.native(f"/{shop.metalake}/catalogs", catalog)
+    shop.add_namespace("travel", "nyc")
+    shop.add_table("travel", "nyc", name="trips")
+    for person in ("olga", "sam", "analyst", "clerk"):
+        shop.native(f"/{shop.metalake}/users", {"name": name_of(shop, person)})
+    for person in ("olga", "sam"):
+        set_password(shop, name_of(shop, person))
+    on = {"fullName": "shop", "type": "CATALOG", "privileges": [{"name": "use_catalog", "condition": "allow"}]}
+    shop.native(f"/{shop.metalake}/roles", {"name": "guests", "properties": {}, "securableObjects": [on]})
+    path = f"/{shop.metalake}/permissions/users/{name_of(shop, 'sam')}/grant"
+    shop.native(path, {"roleNames": ["guests"]}, "PUT")
+    for person, kind, full_name in (("sam", "schema", "shop.travel:nyc"), ("olga", "metalake", shop.metalake)):
+        owner = {"name": name_of(shop, person), "type": "USER"}
+        shop.native(f"/{shop.metalake}/owners/{kind}/{quote(full_name, safe='')}", owner, "PUT")
+    return shop
+
+
+def name_of(shop: Shop, person: str) -> str:
+    """Accounts are of the whole server, which other tests share."""
+    return f"{person}-{shop.metalake}"
+
+
+def set_password(shop: Shop, name: str) -> None:
+    command = [sys.executable, "manage.py", "set_password", name]
+    environment = shop.server.environment
+    subprocess.run(command, cwd=REPOSITORY, env=environment, input=f"{PASSWORD}\n", text=True, check=True, timeout=60)
+
+
+def sign_in(page: Page, shop: Shop, person: str) -> None:
+    page.goto(f"{shop.server.url}/login")
+    page.get_by_label("User name").fill(name_of(shop, person))
+    page.get_by_label("Password").fill(PASSWORD)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{shop.server.url}/")
+
+
+def open_drawer(hands: Hands, path: str = "travel:nyc") -> None:
+    hands.fill(hands.page.get_by_role("searchbox"), path, enter=True)
+    hands.click(hands.page.locator("main a", has_text="nyc").first, "the schema nyc")
+    hands.click(hands.page.get_by_role("link", name="Grant", exact=True), "Grant")
+    hands.page.wait_for_selector("dialog[open] #grant-more")
+
+
+def test_the_owner_of_all_grants_by_mouse_and_takes_it_back(page: Page, shop: Shop) -> None:
+    sign_in(page, shop, "olga")
+    hands, analyst = Hands(page), name_of(shop, "analyst")
+    open_drawer(hands)
+    hands.fill(page.locator("#grant-more"), analyst)
+    page.wait_for_selector("#grant-apply:enabled")
+    hands.click(page.get_by_role("button", name="Apply"), "Apply")
+    toast = page.locator(".toast", has_text=f"{analyst} may read shop.travel:nyc and everything below it")
+    toast.wait_for()
+    hands.report("The metalake's owner")
+    toast.get_by_role("button", name="Undo").click()
+    page.locator(".toast", has_text="Undone: drop role nyc_reader").wait_for()
+
+
+def test_a_grant_by_keyboard_alone(page: Page, shop: Shop) -> None:
+    sign_in(page, shop, "olga")
+    page.get_by_role("searchbox").fill("travel:nyc")
+    page.keyboard.press("Enter")
+    page.locator("main a", has_text="nyc").first.click()
+    page.wait_for_selector("main h1:has-text('nyc')")
+    page.keyboard.press("g")
+    page.wait_for_selector("#grant-more:focus")
+    page.keyboard.type(f"{name_of(shop, 'analyst')},")
+    page.locator("dialog .chip", has_text="analyst").wait_for()
+    page.keyboard.type("nobody-of-that-name")
+    page.locator("#grant-more-error", has_text="1 name is nobody's here").wait_for()
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.press("Delete")
+    page.wait_for_selector("#grant-apply:enabled")
+    for _ in range(40):
+        if page.evaluate("document.activeElement.id") == "grant-apply":
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.locator(".toast", has_text="may read").wait_for()
+    assert re.search(r"/objects/\d+/access$", page.url)
+
+
+def test_a_schemas_owner_learns_what_to_ask_whom_for(page: Page, shop: Shop) -> None:
+    sign_in(page, shop, "sam")
+    hands = Hands(page)
+    open_drawer(hands, "shop.travel:nyc")
+    hands.fill(page.locator("#grant-more"), name_of(shop, "clerk"))
+    hands.click(page.get_by_role("button", name="Preview"), "Preview")
+    asks = page.locator(".asks li")
+    asks.first.wait_for()
+    hands.report("A schema's owner, who has to ask others")
+    sys.stdout.write("  then asks: " + " ".join(asks.all_inner_texts()) + "\n")
+    assert name_of(shop, "olga") in asks.first.inner_text()
+    link = page.get_by_label("A link that opens this form filled").first.input_value()
+    assert link.startswith(f"{shop.server.url}/objects/")
+    assert not page.locator("#grant-apply").count()
