@@ -13,6 +13,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from catalogs.services import browsing
 from frontend.guarding import is_partial, permits
+from frontend.pages.containers import may_make_schema
 from metalake.errors import NotFound
 from metalake.kinds import KINDS, Kind
 from metalake.lineage import Located
@@ -69,7 +70,8 @@ def show(request: HttpRequest, actor: Actor, target: Located, name: str, context
         "shown_tab": name,
         "panel": overviews if name == OVERVIEW else f"frontend/tabs/{name}.html",
         "may_register": target.kind == Kind.METALAKE and permits(request, operations.CREATE_CATALOG, target),
-        "may_grant": permits(request, operations.grant_on(target.kind), target),
+        "may_make_schema": may_make_schema(actor, target),
+        "may_grant": policy.permits(actor, operations.grant_on(target.kind), target),
         "may_change": target.kind == Kind.CATALOG and permits(request, operations.ALTER_CATALOG, target),
     }
     if is_partial(request):

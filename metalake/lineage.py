@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from metalake.errors import NotFound
 from metalake.hierarchy import HierarchicalSchema
-from metalake.kinds import Kind
+from metalake.kinds import CONTAINERS, Kind
 
 SchemaName = str | Sequence[str]
 """A logical name, as on the native wire, or a list of levels, as on the Iceberg wire."""
@@ -123,6 +123,16 @@ class Located:
     def lineage(self) -> str:
         """The ids from the metalake to the object, as Securable stores them: "/1/5/9"."""
         return lineage_text(self)
+
+    @property
+    def address(self) -> Address:
+        """The names that lead to the object."""
+        if self.kind == Kind.METALAKE:
+            return Address(metalake=self.name)
+        if self.kind == Kind.ROLE:
+            return Address(metalake=self.metalake.name, leaf=self.name, leaf_kind=Kind.ROLE)
+        names = Address(metalake=self.metalake.name, catalog=self.catalog.name, schema=self.path.segments or None)
+        return names if self.kind in CONTAINERS else replace(names, leaf=self.name, leaf_kind=self.kind)
 
     @property
     def path(self) -> HierarchicalSchema:

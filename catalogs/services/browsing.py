@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from authz import operations, policy
 from authz.access.children import count_own_grants, rights_on_each
 from authz.actor import Actor
 from catalogs.lookup import by_id
 from catalogs.services.catalogs import list_catalogs
-from catalogs.services.leaves import list_leaves
+from catalogs.services.leaves import leaves_of
 from catalogs.services.metalakes import list_metalakes
-from catalogs.services.schemas import list_schemas
+from catalogs.services.schemas import schemas_of
 from catalogs.stores import leaf_kinds
 from metalake.errors import NotFound
 from metalake.kinds import CONTAINERS, Kind, slot_of
-from metalake.lineage import Address, Located, Node
+from metalake.lineage import Located, Node
 from metalake.models import Securable
 
 LEVEL_LIMIT = 200
@@ -138,15 +138,17 @@ def _page(rows: QuerySet, kind: Kind, after: str | None) -> tuple[list[_Row], Ne
 def _rows_below(actor: Actor, target: Located, kind: str | None, after: str | None) -> tuple[list[_Row], Next | None]:
     """A page of what lies in a catalog or schema, and where the next one begins."""
     kinds = _kinds_below(target)
-    rows: list[_Row] = []
+    names: list[tuple[Kind, str]] = []
+    following = None
     for each in kinds[kinds.index(Kind(kind)) :] if kind in kinds else kinds:
-        room = LEVEL_LIMIT - len(rows)
-        more = _rows_of(actor, target, each, after, room + 1)
+        room = LEVEL_LIMIT - len(names)
+        more = _names_of(actor, target, each, after, room + 1)
+        names += [(each, name) for name in more[:room]]
         if len(more) > room:
-            return [*rows, *more[:room]], Next(each, more[room - 1].node.name if room else "")
-        rows += more
+            following = Next(each, more[room - 1] if room else "")
+            break
         after = None
-    return rows, None
+    return _rows_of(target, names), following
 
 
 def _kinds_below(target: Located) -> list[Kind]:
@@ -158,16 +160,23 @@ def _kinds_below(target: Located) -> list[Kind]:
     return []
 
 
-def _rows_of(actor: Actor, target: Located, kind: Kind, after: str | None, limit: int) -> list[_Row]:
-    """The children of one kind, in order of name; without those that were removed in between."""
-    address = address_of(target)
+def _names_of(actor: Actor, target: Located, kind: Kind, after: str | None, limit: int) -> list[str]:
     if kind == Kind.SCHEMA:
-        names = [path.leaf for path in list_schemas(actor, address, after, limit).paths]
-    else:
-        names = list_leaves(actor, address, kind, after, limit).names
-    rows = Securable.objects.filter(parent_id=target.id, slot=slot_of(kind), name__in=names)
-    by_name = {row.node.name: row for row in _read(rows)}
-    return [by_name[name] for name in names if name in by_name]
+        return [path.leaf for path in schemas_of(actor, target, after, limit).paths]
+    return leaves_of(actor, target, kind, after, limit).names
+
+
+def _rows_of(target: Located, names: Sequence[tuple[Kind, str]]) -> list[_Row]:
+    """The children of these kinds and names, in that order; without those that were removed in between."""
+    if not names:
+        return []
+    wanted = Q()
+    for kind in {kind for kind, _ in names}:
+        wanted |= Q(slot=slot_of(kind), name__in=[name for each, name in names if each == kind])
+    rows = _read(Securable.objects.filter(wanted, parent_id=target.id))
+    by_name = {(slot_of(row.node.kind), row.node.name): row for row in rows}
+    keys = [(slot_of(kind), name) for kind, name in names]
+    return [by_name[key] for key in keys if key in by_name]
 
 
 def _read(rows: QuerySet, *more: str) -> list[_Row]:
@@ -187,11 +196,3 @@ def _children(actor: Actor, above: Located | None, rows: Sequence[_Row]) -> tupl
         return Child(row.node, row.owner, row.comment, grants.get(row.node.id, 0), enabled=row.enabled)
 
     return tuple(map(child, rows))
-
-
-def address_of(target: Located) -> Address:
-    """The names of a located object."""
-    if target.kind == Kind.METALAKE:
-        return Address(metalake=target.metalake.name)
-    names = Address(metalake=target.metalake.name, catalog=target.catalog.name, schema=target.path.segments or None)
-    return names if target.kind in CONTAINERS else replace(names, leaf=target.name, leaf_kind=target.kind)

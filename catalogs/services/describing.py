@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from authz import operations, policy
 from authz.actor import Actor
 from catalogs import secrets
 from catalogs.models import Catalog
-from catalogs.services.browsing import address_of
-from catalogs.services.catalogs import load_catalog
+from catalogs.services.changes import require_enabled
 from catalogs.services.leaves import describe_leaf
-from catalogs.services.metalakes import load_metalake
-from catalogs.services.schemas import load_schema
+from catalogs.services.schemas import load_located_schema
 from formats.native.outlines import ColumnOutline
 from metalake.errors import ProviderUnavailable, Unsupported
 from metalake.kinds import CONTAINERS, Kind
 from metalake.lineage import Located
-from metalake.models import Metalake, Securable
+from metalake.models import Securable
+
+Row = TypeVar("Row", bound=Securable)
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,10 @@ def describe(actor: Actor, target: Located) -> Description:
         return _describe_schema(actor, target)
     if target.kind not in CONTAINERS:
         return _describe_leaf(actor, target)
-    details = _DETAILS[Kind(target.kind)](actor, target)
-    row = _row(target)
-    return _described(row, row.comment or "", row.properties, details)
+    if target.kind == Kind.CATALOG:
+        return _describe_catalog(target)
+    row = _row(target, Securable)
+    return _described(row, row.comment or "", row.properties, _in_use(target))
 
 
 def _described(
@@ -77,45 +78,46 @@ def _described(
     )
 
 
-def _metalake_details(actor: Actor, target: Located) -> tuple[tuple[str, str], ...]:
-    return _in_use(load_metalake(actor, target.metalake.name))
-
-
-def _catalog_details(actor: Actor, target: Located) -> tuple[tuple[str, str], ...]:
-    row = load_catalog(actor, target.metalake.name, target.catalog.name)
+def _describe_catalog(target: Located) -> Description:
+    """The description of a catalog. Raises NotInUse if its metalake is disabled."""
+    require_enabled(target.above())
+    row = _row(target, Catalog)
     nested = "allowed" if row.nested else "not in this catalog"
-    return (("Type", row.type), ("Provider", row.provider), ("Schemas inside schemas", nested), *_in_use(row))
-
-
-_DETAILS = {Kind.METALAKE: _metalake_details, Kind.CATALOG: _catalog_details}
+    details = (("Type", row.type), ("Provider", row.provider), ("Schemas inside schemas", nested), *_in_use(target))
+    return _described(row, row.comment or "", row.properties, details)
 
 
 def _describe_schema(actor: Actor, target: Located) -> Description:
     """The description of a schema by its store or, if its system does not answer, from the row alone."""
     details = (("Full name", target.path.logical()),)
     try:
-        row = load_schema(actor, address_of(target)).row
+        row = load_located_schema(actor, target, target.address).row
     except ProviderUnavailable as failure:
-        return _described(_row(target), "", {}, details, notice=f"Its details cannot be read now. {failure.message}")
+        return _described(
+            _row(target, Securable), "", {}, details, notice=f"Its details cannot be read now. {failure.message}"
+        )
     return _described(row, row.comment or "", row.properties, details)
 
 
-def _in_use(row: Metalake | Catalog) -> tuple[tuple[str, str], ...]:
-    return () if row.enabled else (("State", "disabled: nothing below it answers"),)
+def _in_use(target: Located) -> tuple[tuple[str, str], ...]:
+    return (("State", "disabled: nothing below it answers"),) if target.disabled == target.kind else ()
 
 
 def _describe_leaf(actor: Actor, target: Located) -> Description:
     """The description of a leaf by its store or, if it cannot be read, from the row alone."""
     try:
-        leaf, shown = describe_leaf(actor, address_of(target))
+        leaf, shown = describe_leaf(actor, target.address)
     except (ProviderUnavailable, Unsupported) as failure:
-        return _described(_row(target), "", {}, (), notice=f"Its metadata cannot be read now. {failure.message}")
+        return _described(
+            _row(target, Securable), "", {}, (), notice=f"Its metadata cannot be read now. {failure.message}"
+        )
     parts = {"columns": shown.columns, "metadata": shown.metadata}
-    return _described(_row(leaf), shown.comment, shown.properties, shown.details, **parts)
+    return _described(_row(leaf, Securable), shown.comment, shown.properties, shown.details, **parts)
 
 
-def _row(target: Located) -> Securable:
-    row = Securable.objects.select_related("owner_user", "owner_group").filter(pk=target.id).first()
+def _row(target: Located, model: type[Row]) -> Row:
+    """The row with its owner. Raises NotFound if it was removed in between."""
+    row = model.objects.select_related("owner_user", "owner_group").filter(pk=target.id).first()
     if row is None:
         raise target.missing()
     return row

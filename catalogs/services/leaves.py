@@ -35,7 +35,20 @@ def list_leaves(
     refresh: bool = False,
 ) -> LeafList:
     """The names of a kind's objects in a schema that the actor may load, in order; after `after`, at most `limit`."""
-    schema = schema_to_list(actor, address)
+    return leaves_of(actor, schema_to_list(actor, address), kind, after, limit, refresh=refresh)
+
+
+def leaves_of(
+    actor: Actor,
+    schema: Located,
+    kind: Kind,
+    after: str | None = None,
+    limit: int | None = None,
+    *,
+    refresh: bool = False,
+) -> LeafList:
+    """The same for a schema that is located, and that the actor sees. Raises NotInUse."""
+    require_enabled(schema)
     listing = store_for(schema, kind).listing(actor, schema, refresh=refresh)
     return visible_names(actor, schema, kind, listing, after, limit)
 

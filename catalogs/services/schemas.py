@@ -46,6 +46,13 @@ def list_schemas(
     if not policy.sees(actor, parent):
         _check_parent(actor, container)
         raise policy.unseen(actor, parent)
+    return schemas_of(actor, parent, after, limit, refresh=refresh)
+
+
+def schemas_of(
+    actor: Actor, parent: Located, after: str | None = None, limit: int | None = None, *, refresh: bool = False
+) -> SchemaList:
+    """The same for a container that is located, and that the actor sees. Raises Unsupported, NotInUse."""
     if parent.kind == Kind.SCHEMA and not parent.nested:
         raise Unsupported(chains.FLAT, kind=Kind.SCHEMA)
     require_enabled(parent)
@@ -102,6 +109,14 @@ def create_schema(actor: Actor, address: Address, comment: str | None, propertie
 
 
 def load_schema(actor: Actor, address: Address, *, refresh: bool = False, with_folder: bool = False) -> SchemaRecord:
+    return load_located_schema(actor, find(actor, address), address, refresh=refresh, with_folder=with_folder)
+
+
+def load_located_schema(
+    actor: Actor, schema: Located, address: Address, *, refresh: bool = False, with_folder: bool = False
+) -> SchemaRecord:
+    """The same for a schema that is located, at this address."""
+
     def allow(schema: Located) -> None:
         policy.require(actor, operations.LOAD_SCHEMA, schema)
         require_enabled(schema)
@@ -110,7 +125,7 @@ def load_schema(actor: Actor, address: Address, *, refresh: bool = False, with_f
         store = store_for(schema, Kind.SCHEMA)
         return store.load(actor, schema, refresh=refresh, with_folder=with_folder)
 
-    return read_or_namesake(address, find(actor, address), allow, read)
+    return read_or_namesake(address, schema, allow, read)
 
 
 def schema_exists(actor: Actor, address: Address) -> None:

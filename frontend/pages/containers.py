@@ -13,7 +13,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from catalogs.services import browsing, metalakes, schemas
 from frontend.forms.containers import MetalakeForm, SchemaForm
-from frontend.guarding import permits, signed_in
+from frontend.guarding import signed_in
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.hierarchy import configured_separator
 from metalake.kinds import Kind
@@ -43,9 +43,9 @@ def make_metalake(request: HttpRequest, actor: Actor) -> HttpResponse:
 def make_schema(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
     """A new schema in a catalog or schema; missing parents are shown before anything is made (`act=make`)."""
     target = browsing.locate(actor, object_id)
-    if target.kind not in (Kind.CATALOG, Kind.SCHEMA) or (target.kind == Kind.SCHEMA and not target.nested):
+    if not _takes_schemas(target):
         raise NotFound("Schemas are made in catalogs, and in schemas of catalogs that nest them.")
-    if not any(permits(request, each, target) for each in (operations.CREATE_SCHEMA, operations.BOOTSTRAP_SCHEMA)):
+    if not may_make_schema(actor, target):
         raise policy.refusal(actor.name, operations.CREATE_SCHEMA, target)
     form = SchemaForm(
         request.POST if request.method == "POST" else None, configured_separator() if target.nested else None
@@ -65,6 +65,16 @@ def make_schema(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
         except MetalakeError as refusal:
             form.add_error("name", refusal.message)
     return render(request, "frontend/schema_form.html", context, status=422 if form.errors else 200)
+
+
+def may_make_schema(actor: Actor, target: Located) -> bool:
+    """Whether the actor may make a schema in this object, be it with parents that are missing."""
+    creations = operations.CREATE_SCHEMA, operations.BOOTSTRAP_SCHEMA
+    return _takes_schemas(target) and any(policy.permits(actor, each, target) for each in creations)
+
+
+def _takes_schemas(target: Located) -> bool:
+    return target.kind == Kind.CATALOG or (target.kind == Kind.SCHEMA and target.nested)
 
 
 def _address(target: Located, name: str) -> Address:
