@@ -47,7 +47,7 @@ class Hands:
 
 @pytest.fixture(scope="module")
 def shop(metalake_server: MetalakeServer) -> Shop:
-    """shop.travel:nyc with a table; olga owns the metalake, sam the schema, analyst and clerk are members with nothing."""
+    """shop.travel:nyc with a table; olga owns the metalake, sam the schema, analyst and clerk have nothing."""
     shop = Shop(metalake_server, own_name("granting"))
     shop.native("", {"name": shop.metalake, "comment": "", "properties": {}})
     catalog = {"name": "shop", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "", "properties": {}}
