@@ -14,6 +14,7 @@ COLOURS = {"runOnly": ["color-contrast"]}
 
 def violations(page: Page) -> list[str]:
     """What axe finds wrong with the page as it is now, in light and in dark: the rule, and the elements."""
+    page.wait_for_load_state("networkidle")  # what is still loading is dimmed
     page.emulate_media(color_scheme="light")
     problems = _run(page)
     page.emulate_media(color_scheme="dark")
@@ -27,5 +28,5 @@ def _run(page: Page, options: dict[str, Any] | None = None) -> list[str]:
     return [
         f"{rule['id']} ({rule['help']}): {node['target']} {node['html'][:200]} {node.get('failureSummary', '')}"
         for rule in answer["violations"]
-        for node in rule["nodes"]
+        for node in rule["nodes"][:3]
     ]

@@ -5,100 +5,18 @@ The `page` fixture fails a test in which a script or the content security policy
 
 from __future__ import annotations
 
-import base64
 import json
 import re
-import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.names import own_name
+from tests.frontend import hostile
+from tests.frontend.shop import Shop, sign_in
 from tests.servers import MetalakeServer
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Dialog, Locator, Page
-
-HOSTILE = [
-    "<img src=x onerror=alert(1)>",
-    "<script>alert(2)</script>",
-    '"><svg onload=alert(3)>',
-    "' onfocus=alert(4) '",
-]
-FIELD = {"id": 1, "name": "amount", "type": "long", "required": False}
-
-
-@dataclass
-class Shop:
-    """A metalake of this file's own on the shared server: the catalog shop with nested, long and hostile levels."""
-
-    server: MetalakeServer
-    metalake: str = field(default_factory=lambda: own_name("browser"))
-
-    def call(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        credential = base64.b64encode(f"admin:{self.server.admin_password}".encode()).decode()
-        headers = {"Authorization": f"Basic {credential}", "Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self.server.url}{path}", json.dumps(body).encode(), headers, method=method)
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.load(answer)
-
-    def native(self, path: str, body: dict[str, Any], method: str = "POST") -> dict[str, Any]:
-        return self.call(method, f"/api/metalakes{path}", body)
-
-    def add_namespace(self, *levels: str, **properties: str) -> None:
-        body = {"namespace": list(levels), "properties": properties}
-        self.call("POST", f"/iceberg/{self.metalake}/v1/shop/namespaces", body)
-
-    def add_table(self, *levels: str, name: str) -> None:
-        path = quote("\x1f".join(levels), safe="")
-        body = {"name": name, "schema": {"type": "struct", "schema-id": 0, "fields": [FIELD]}}
-        self.call("POST", f"/iceberg/{self.metalake}/v1/shop/namespaces/{path}/tables", body)
-
-
-@pytest.fixture(scope="module")
-def shop(metalake_server: MetalakeServer) -> Shop:
-    shop = Shop(metalake_server)
-    shop.native("", {"name": shop.metalake, "comment": "", "properties": {}})
-    catalog = {"name": "shop", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "", "properties": {}}
-    shop.native(f"/{shop.metalake}/catalogs", catalog)
-    shop.add_namespace("orders", "eu", "retail")
-    shop.add_table("orders", "eu", "retail", name="sales")
-    for name in HOSTILE:
-        shop.add_namespace(name, comment=name, **{name: name})
-        shop.add_table(name, name=name)
-    granted = [{"name": "select_table", "condition": "allow"}, {"name": "modify_table", "condition": "deny"}]
-    on = {"fullName": "shop.orders", "type": "SCHEMA", "privileges": granted}
-    shop.native(f"/{shop.metalake}/roles", {"name": "readers", "properties": {}, "securableObjects": [on]})
-    return shop
-
-
-@pytest.fixture
-def desk(page: Page, shop: Shop) -> Iterator[Page]:
-    """The first page, signed in; no dialog may ever open."""
-    dialogs: list[str] = []
-
-    def note(dialog: Dialog) -> None:
-        dialogs.append(dialog.message)
-        dialog.dismiss()
-
-    page.on("dialog", note)
-    sign_in(page, shop)
-    yield page
-    assert not dialogs
-
-
-def sign_in(page: Page, shop: Shop) -> None:
-    page.goto(f"{shop.server.url}/")
-    assert page.url.endswith("/login")
-    page.wait_for_selector("input[name=username]:focus")
-    page.keyboard.type("admin")
-    page.keyboard.press("Tab")
-    page.keyboard.type(shop.server.admin_password)
-    page.keyboard.press("Enter")
-    page.wait_for_url(f"{shop.server.url}/")
+    from playwright.sync_api import Browser, Locator, Page
 
 
 def open_menu(page: Page, name: str) -> None:
@@ -252,7 +170,7 @@ def test_hostile_names_open_no_dialog(desk: Page, shop: Shop) -> None:
     to_tree(desk, shop.metalake)
     for name in (shop.metalake, "shop"):
         open_level(desk, name)
-    for name in HOSTILE:
+    for name in map(hostile.as_name, hostile.SOME):
         row = desk.locator(".tree .item").filter(has_text=name).first
         row.locator(".toggle").click()
         table = desk.locator(f".tree a:has(use[href='#icon-table']):has-text({json.dumps(name)})").first
