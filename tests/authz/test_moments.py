@@ -159,7 +159,7 @@ def differing(before: Access, after: Access) -> set[tuple[str, bool]]:
 @pytest.mark.timeout(300)
 def test_what_was_gained_and_lost_is_what_who_reaches_says(lively: History) -> None:
     total = 0
-    for seed in range(share(HISTORIES) - 1):
+    for seed in range(share(HISTORIES - 1)):
         rng = random.Random(f"compared {seed}")
         marks = [now()]
         for step in range(STEPS):
@@ -182,13 +182,13 @@ def test_what_was_gained_and_lost_is_what_who_reaches_says(lively: History) -> N
             for one in answer.moved:
                 assert access_at(target, one.by.at).get(one.user) == later.get(one.user)
             total += len(wanted)
-    assert total > share(3)
+    assert total >= share(3)
 
 
 @pytest.mark.timeout(300)
 def test_the_ways_of_the_past_say_who_reached_it(lively: History) -> None:
     """The same as who_reaches at moments of a random history; of the present tests/authz/test_ways.py says it."""
-    for seed in range(share(HISTORIES) // 2 + 1):
+    for seed in range(share(HISTORIES - 1)):
         rng = random.Random(f"ways {seed}")
         for _ in range(STEPS // 2):
             live(lively, rng)
