@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Concat, Lower
 
 from authz import policy
-from authz.access.regions import Region, Seen, seen_by
+from authz.access.regions import Region, Seen
 from authz.actor import Actor
 from authz.objects import by_ids, finder
 from metalake.kinds import CONTAINERS, LEAVES, Kind, slot_of
@@ -51,13 +51,13 @@ def starts_word(name: str, text: str) -> bool:
     return re.search(r"(?<![^\W_])" + re.escape(text), fold(name)) is not None
 
 
-def by_name(actor: Actor, top: Located, text: str, limit: int) -> Matches:
-    """The objects of a metalake in whose name a word begins with the text."""
+def by_name(actor: Actor, seen: Seen, text: str, limit: int) -> Matches:
+    """The objects of a metalake in whose name a word begins with the text; `seen` is what the actor sees of it."""
     wanted = fold(text)
-    return _matching(actor, top, limit, wanted, lambda name: starts_word(name, wanted), f"{wanted}{_LAST}")
+    return _matching(actor, seen, limit, wanted, lambda name: starts_word(name, wanted), f"{wanted}{_LAST}")
 
 
-def by_path(actor: Actor, top: Located, text: str, limit: int) -> Matches:
+def by_path(actor: Actor, seen: Seen, text: str, limit: int) -> Matches:
     """The objects at the end of a path, or of its last part, whose last name may be cut: `lake.travel:n`, `travel:n`.
 
     Everything but a leaf may stand at its beginning. No object for a text that is no path.
@@ -65,7 +65,7 @@ def by_path(actor: Actor, top: Located, text: str, limit: int) -> Matches:
     first, *middle = steps = [fold(step) for step in _steps(text)]
     if len(steps) < 2:
         return Matches([])
-    first_ones = _matching(actor, top, MOST_PARENTS, first, lambda name: fold(name) == first, first)
+    first_ones = _matching(actor, seen, MOST_PARENTS, first, lambda name: fold(name) == first, first)
     parents = [each for each in first_ones.objects if each.kind in CONTAINERS]
     for step in middle[:-1]:
         parents = _children(actor, parents, Q(folded=step), MOST_PARENTS)
@@ -79,10 +79,10 @@ def _steps(text: str) -> list[str]:
     return [level for part in text.split(".") for name in undotted(part) for level in finder().levels(name)]
 
 
-def _matching(actor: Actor, top: Located, limit: int, first: str, matches: Callable[[str], bool], last: str) -> Matches:
+def _matching(actor: Actor, seen: Seen, limit: int, first: str, matches: Callable[[str], bool], last: str) -> Matches:
     """The objects whose name matches; in large regions those whose folded name lies between `first` and `last`."""
-    seen = seen_by(actor, top)
-    ids = [head.id for head in seen.heads if matches(head.name)]
+    # With what lies above a head, which the actor may see as the way to it.
+    ids = [node.id for head in seen.heads for node in head.nodes if matches(node.name)]
     small, large = _by_size(seen)
     for region in small:
         rows = Securable.objects.filter(region.rows()).values_list("id", "name")

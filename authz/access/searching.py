@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 
 from authz import policy
 from authz.access import named
-from authz.access.regions import seen_by
+from authz.access.regions import Seen, seen_by
 from authz.actor import Actor
 from authz.callers.guessing import misses_counted
 from authz.models import Grant, Group, Member, Role, unended
@@ -86,7 +86,8 @@ def _metalakes(actor: Actor, results: Results) -> list[str]:
 
 def _search_one(actor: Actor, metalake: str, text: str, limit: int, exact: bool, results: Results) -> None:
     top = enter(actor, metalake)
-    for matches in (named.by_path(actor, top, text, limit), named.by_name(actor, top, text, limit)):
+    seen = seen_by(actor, top)
+    for matches in (named.by_path(actor, seen, text, limit), named.by_name(actor, seen, text, limit)):
         known = {result.id for result in results.objects}
         results.objects += [_object(each) for each in matches.objects if each.id not in known]
         results.is_cut |= matches.is_cut
@@ -96,7 +97,7 @@ def _search_one(actor: Actor, metalake: str, text: str, limit: int, exact: bool,
     )
     results.groups += _rows("group", top, people.listed_groups(actor, top).filter(word_begins("name", text)), limit)
     results.roles += _rows("role", top, _roles(actor, top).filter(word_begins("name", text)), limit)
-    granting = _granting(actor, top)
+    granting = _granting(actor, seen)
     if granting:
         results.roles += _carried(actor, top, granting, word_begins("group__role__name", text), limit)
         if exact:
@@ -132,12 +133,12 @@ def _roles(actor: Actor, top: Located) -> QuerySet:
     return Role.objects.filter(readable(actor, top), parent_id=top.id)
 
 
-def _granting(actor: Actor, top: Located) -> list[Located]:
+def _granting(actor: Actor, seen: Seen) -> list[Located]:
     """The topmost objects on which the actor may grant by what they hold or own there; roles are all told already to
     those who may on the metalake.
     """
     allowed: list[Located] = []
-    for head in seen_by(actor, top).heads:
+    for head in seen.heads:
         is_covered = allowed and head.lineage.startswith(f"{allowed[-1].lineage}/")
         if not is_covered and policy.may_grant(actor, head):
             allowed.append(head)

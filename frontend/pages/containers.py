@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
@@ -12,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 from authz import operations, policy
 from authz.actor import Actor
 from catalogs.services import browsing, metalakes, schemas
+from frontend import toasts
 from frontend.forms.containers import MetalakeForm, SchemaForm
 from frontend.guarding import signed_in
 from metalake.errors import Forbidden, MetalakeError, NotFound
@@ -33,7 +33,7 @@ def make_metalake(request: HttpRequest, actor: Actor) -> HttpResponse:
         except MetalakeError as refusal:
             form.add_error("name", refusal.message)
         else:
-            messages.success(request, f"Metalake {row.name} is made. Register a catalog in it, and add its people.")
+            toasts.add(request, f"Metalake {row.name} is made. Register a catalog in it, and add its people.")
             return redirect("frontend:object", row.pk)
     return render(request, "frontend/metalake_form.html", {"form": form}, status=422 if form.errors else 200)
 
@@ -57,7 +57,7 @@ def make_schema(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
             new = schemas.to_be_made(actor, address)
             if len(new) == 1 or request.POST.get("act") == "make":
                 row = schemas.create_schema(actor, address, form.cleaned_data["comment"] or None, {}).row
-                messages.success(request, f"Schema {new[-1].logical()} is made.")
+                toasts.add(request, f"Schema {new[-1].logical()} is made.")
                 return redirect("frontend:object", row.pk)
             context["new"] = new
         except Forbidden:

@@ -29,7 +29,7 @@ def invitation(request: HttpRequest, secret: str) -> HttpResponse:
     except NotFound as refusal:
         context = {"title": "This link is good no more", "message": refusal.message}
         response = render(request, "frontend/error.html", context, status=404)
-    response["Referrer-Policy"] = "no-referrer"
+    response["Referrer-Policy"] = "strict-origin"  # with none at all browsers name no origin, and CSRF refuses the form
     return response
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -15,6 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from authz import operations
 from authz.actor import Actor
 from authz.services import directory, invitations, people, roles
+from frontend import toasts
 from frontend.forms.people import GroupForm, RoleForm, UserForm, read_names
 from frontend.guarding import permits, require, signed_in
 from frontend.pages.catalogs import located
@@ -91,7 +91,7 @@ def add_user(request: HttpRequest, actor: Actor, target: Located, given: dict[st
     """Add a person; a new account's link is shown in this answer alone."""
     added = invitations.add_person(actor, target.metalake.name, given["name"])
     if added.invitation is None:
-        messages.success(request, f"{given['name']} is a user of {target.name} now, and signs in as before.")
+        toasts.add(request, f"{given['name']} is a user of {target.name} now, and signs in as before.")
         return redirect("frontend:user", target.id, added.user_id)
     return _invitation(request, target, given["name"], added.user_id, added.invitation)
 
@@ -106,7 +106,7 @@ def invite(request: HttpRequest, actor: Actor, metalake_id: int, user_id: int) -
     try:
         made = invitations.invite(actor, target.metalake.name, name)
     except AlreadyExists as refusal:
-        messages.warning(request, refusal.message)
+        toasts.add(request, refusal.message)
         return redirect("frontend:user", target.id, user_id)
     return _invitation(request, target, name, user_id, made)
 
@@ -127,9 +127,9 @@ def add_group(request: HttpRequest, actor: Actor, target: Located, given: dict[s
     group = people.add_group(actor, target.metalake.name, given["name"])
     if names:
         people.set_group_users(actor, target.metalake.name, given["name"], add=names)
-    messages.success(request, f"Group {given['name']} is made, with {len(names):,} people.")
+    toasts.add(request, f"Group {given['name']} is made, with {len(names):,} people.")
     if repeated:
-        messages.info(request, f"Named more than once and put in once: {listed(repeated)}.")
+        toasts.add(request, f"Named more than once and put in once: {listed(repeated)}.")
     return redirect("frontend:group", target.id, group.row.pk)
 
 
@@ -137,7 +137,7 @@ def add_group(request: HttpRequest, actor: Actor, target: Located, given: dict[s
 def add_role(request: HttpRequest, actor: Actor, target: Located, given: dict[str, Any]) -> HttpResponse:
     made = roles.create_role(actor, target.metalake.name, given["name"])
     assert made.row is not None
-    messages.success(request, f"Role {given['name']} is made. It holds nothing yet.")
+    toasts.add(request, f"Role {given['name']} is made. It holds nothing yet.")
     return redirect("frontend:role", target.id, made.row.pk)
 
 

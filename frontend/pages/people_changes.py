@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -13,18 +13,24 @@ from django.views.decorators.http import require_POST
 
 from authz import operations
 from authz.actor import Actor
+from authz.plans import applying, planning
+from authz.plans.renewing import Moved
+from authz.plans.wanted import Change
 from authz.services import directory, people, roles
+from frontend import toasts
 from frontend.forms.people import read_names
 from frontend.guarding import require, signed_in
 from frontend.pages.catalogs import located
 from frontend.pages.people import listed
 from frontend.pages.sign_in import local_path
+from frontend.pages.undoing import say_applied
 from metalake.errors import Forbidden, Invalid, MetalakeError
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.rest.exceptions import shape_of
 
 Asked = dict[str, str]
+BUDGET = 20_000  # objects that a preview counts
 _PASSED_ON = ("what", "back", "user", "group", "role")
 
 
@@ -32,14 +38,16 @@ _PASSED_ON = ("what", "back", "user", "group", "role")
 class Proposal:
     """A change before it is made: a heading, what will happen in sentences, and the act itself.
 
-    `done` is the sentence that is shown when it is made, on the page `after`, or where it was asked (None).
+    `done` is the sentence that is shown when it is made, on the page `after`, or where it was asked (None). What plans
+    know is a plan of `changes`, with who gains and loses by it; all else is made by `make`.
     """
 
     title: str
     says: list[str]
     button: str
     done: str
-    make: Callable[[], object]
+    make: Callable[[], object] | None = None
+    changes: tuple[Change, ...] = ()
     after: str | None = None
     is_danger: bool = False
 
@@ -52,22 +60,40 @@ def change(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse
     asked: Asked = {name: str(value).replace("\x00", "") for name, value in request.POST.items()}
     asked["back"] = local_path(asked.get("back"))
     hidden = {name: asked[name] for name in _PASSED_ON if asked.get(name)}
-    context = {"target": target, "asked": asked, "hidden": hidden}
+    context: dict[str, Any] = {"target": target, "asked": asked, "hidden": hidden}
+    template = "frontend/people/change.html"
     read = CHANGES.get(asked.get("what", ""))
     try:
         if read is None:
             raise Invalid("There is no such change.")
         proposal = read(request, actor, target, asked)
-        if asked.get("act") == "apply":
-            proposal.make()
-            messages.success(request, proposal.done)
+        context["proposal"] = proposal
+        if asked.get("act") == "apply" and _make(request, actor, target, proposal, asked):
             return redirect(proposal.after or asked["back"])
+        if proposal.changes:
+            context["planned"] = planning.plan_changes(actor, target.name, proposal.changes, budget=BUDGET)
     except Forbidden:
         raise
+    except Moved as moved:
+        return render(request, template, context | {"planned": moved.planned, "moved": moved.message}, status=409)
     except MetalakeError as refusal:
         status, _, _ = shape_of(refusal)
-        return render(request, "frontend/people/change.html", context | {"refusal": refusal.message}, status=status)
-    return render(request, "frontend/people/change.html", context | {"proposal": proposal})
+        context.pop("proposal", None)
+        return render(request, template, context | {"refusal": refusal.message}, status=status)
+    return render(request, template, context)
+
+
+def _make(request: HttpRequest, actor: Actor, target: Located, proposal: Proposal, asked: Asked) -> bool:
+    """Make the change; False for one that plans know and that was not shown yet. Raises Moved if it is another now."""
+    if proposal.make is not None:
+        proposal.make()
+        toasts.add(request, proposal.done)
+        return True
+    if not asked.get("token"):
+        return False
+    applied = applying.apply_plan(actor, target.name, asked["token"])
+    say_applied(request, proposal.done, target.id, applied.token, proposal.after or asked["back"])
+    return True
 
 
 def _holder(asked: Asked) -> tuple[str, str]:
@@ -87,26 +113,24 @@ def _role(asked: Asked) -> str:
 def assign(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
     require(request, operations.ASSIGN_ROLES, target)
     (sort, name), role = _holder(asked), _role(asked)
-    metalake = target.metalake.name
     return Proposal(
         title=f"Assign role {role} to {sort} {name}",
         says=[_everybody(sort, f"{name} may do what the role allows, and nothing that it denies.")],
         button="Assign the role",
         done=f"{sort.capitalize()} {name} holds role {role} now.",
-        make=lambda: roles.assign_roles(actor, metalake, sort, name, [role]),
+        changes=(Change("assign", role, holder=(sort, name)),),
     )
 
 
 def unassign(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
     require(request, operations.ASSIGN_ROLES, target)
     (sort, name), role = _holder(asked), _role(asked)
-    metalake = target.metalake.name
     return Proposal(
         title=f"Take role {role} from {sort} {name}",
         says=[_everybody(sort, f"{name} loses what this role alone allows, and what it denies no longer counts.")],
         button="Take the role away",
         done=f"{sort.capitalize()} {name} does not hold role {role} any more.",
-        make=lambda: roles.unassign_roles(actor, metalake, sort, name, [role]),
+        changes=(Change("unassign", role, holder=(sort, name)),),
         is_danger=True,
     )
 
@@ -197,15 +221,15 @@ def remove_group(request: HttpRequest, actor: Actor, target: Located, asked: Ask
 
 
 def drop_role(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
-    metalake, role = target.metalake.name, _role(asked)
-    record = roles.load_role(actor, metalake, role)
+    role = _role(asked)
+    record = roles.load_role(actor, target.name, role)
     grants = sum(len(granted.entries) for granted in record.grants)
     return Proposal(
         title=f"Drop role {role}",
         says=[f"Its {grants:,} grants end for everybody who holds it." if grants else "It carries no grant."],
         button="Drop the role",
         done=f"Role {role} is dropped.",
-        make=lambda: roles.drop_role(actor, metalake, role),
+        changes=(Change("dropRole", role),),
         after=_list(target, "roles"),
         is_danger=True,
     )

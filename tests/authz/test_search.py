@@ -39,7 +39,7 @@ def test_on_random_worlds_exactly_what_is_seen_comes(small: int, heads: int) -> 
                     for text in ("a", "A", "b"):
                         here = [line for line in lines if line.nodes[0].id == top.id and line.id != top.id]
                         like = [line for line in here if named.fold(line.name).startswith(text.lower())]
-                        matches = named.by_name(actor, top, text, 1000)
+                        matches = named.by_name(actor, regions.seen_by(actor, top), text, 1000)
                         shown = {each.id for each in matches.objects} - {top.id}
                         loaded = {line.id for line in like if loads(actor, line)}
                         assert shown <= {line.id for line in here if policy.sees(actor, line)}
@@ -62,6 +62,13 @@ def test_the_owner_searches_by_names_words_and_paths(world: World) -> None:
     assert names(search(world.olga, "acme", "lake.")) == ["lake.A"]
     assert names(search(world.olga, "acme", "lake.A:")) == ["lake.A.B"]
     assert names(search(world.olga, "acme", "lake.A:B.C.D.E")) == []
+
+
+def test_a_path_leads_through_schemas_that_are_only_the_way(world: World) -> None:
+    world.give("mia", "use_catalog@lake", "use_schema@lake.A:B")
+    assert names(search(world.mia, "acme", "a:b")) == ["lake.A.B"]
+    assert names(search(world.mia, "acme", "lake.a:")) == ["lake.A.B"]
+    assert "lake.A" in names(search(world.mia, "acme", "a")), "as in the tree"
 
 
 def test_the_whole_name_comes_first_and_a_cut_is_said(world: World) -> None:

@@ -54,7 +54,7 @@ def test_every_page_keeps_to_our_own_scripts_and_styles(known: dict[str, int]) -
         assert answer.headers["X-Frame-Options"] == "DENY", route
         assert answer.headers["X-Content-Type-Options"] == "nosniff", route
         has_secret = route.startswith("invitations/")
-        assert answer.headers["Referrer-Policy"] == ("no-referrer" if has_secret else "same-origin"), route
+        assert answer.headers["Referrer-Policy"] == ("strict-origin" if has_secret else "same-origin"), route
         assert not INLINE.search(answer.content.decode()), route
     assert seen > 6
 

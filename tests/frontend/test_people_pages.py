@@ -35,6 +35,12 @@ def change(client: Client, ids: dict[str, int], what: str, act: str = "preview",
     return client.post(at(ids, "change"), {"what": what, "act": act, "back": "/tokens", **asked})
 
 
+def make(client: Client, ids: dict[str, int], what: str, **asked: str) -> Any:
+    """Confirm a change of which a plan was shown."""
+    (token,) = re.findall(r'name="token" value="([^"]+)"', text(change(client, ids, what, **asked)))
+    return change(client, ids, what, "apply", token=token, **asked)
+
+
 def link_in(page: str) -> str:
     (link,) = re.findall(r"http://testserver(/invitations/[\w-]+)", page)
     return link
@@ -67,7 +73,7 @@ def test_a_person_is_added_with_a_link_that_is_shown_once(ids: dict[str, int], a
     fresh = Client()
     shown = fresh.get(link)
     assert "Welcome, <strong>nora</strong>" in text(shown)
-    assert (shown["Referrer-Policy"], "no-store" in shown["Cache-Control"]) == ("no-referrer", True)
+    assert (shown["Referrer-Policy"], "no-store" in shown["Cache-Control"]) == ("strict-origin", True)
     given = "a password of noras own"
     wrong = text(fresh.post(link, {"password": given, "again": "another"}), 422)
     assert "differ" in wrong and given not in wrong
@@ -120,12 +126,17 @@ def test_roles_are_made_assigned_and_dropped(ids: dict[str, int], admin: Client)
     assert "already exists" in text(admin.post(at(ids, "roles"), {"name": "nyc_reader"}), 422)
     row = Role.objects.get(name="nyc_reader")
     mia = User.objects.get(username="mia")
-    assert "Assign role reader to user mia" in text(change(admin, ids, "assign", user="mia", role="reader"))
+    give(None, Kind.CATALOG, "lake", "use_catalog", "use_schema", role="guest")
+    shown = text(change(admin, ids, "assign", user="mia", role="guest"))
+    assert "Assign role guest to user mia" in shown and "<code>use_schema</code>" in shown and "3 schemas" in shown
     assert not mia.groups.exists(), "only shown"
-    change(admin, ids, "assign", "apply", user="mia", role="nyc_reader")
+    assert not change(admin, ids, "assign", "apply", user="mia", role="nyc_reader").has_header("Location")
+    assert not mia.groups.exists(), "nothing is made that was not shown"
+    assert make(admin, ids, "assign", user="mia", role="nyc_reader").headers["Location"] == "/tokens"
+    assert "It is so already" in text(change(admin, ids, "assign", user="mia", role="nyc_reader"))
     assert "nyc_reader" in text(admin.get(at(ids, "users", mia.pk)))
     assert "mia" in text(admin.get(at(ids, "roles", row.pk)))
-    change(admin, ids, "unassign", "apply", user="mia", role="nyc_reader")
+    make(admin, ids, "unassign", user="mia", role="nyc_reader")
     assert not mia.groups.exists()
     for asked in (
         {"user": "mia", "role": "none"},
@@ -136,7 +147,7 @@ def test_roles_are_made_assigned_and_dropped(ids: dict[str, int], admin: Client)
         answer = change(admin, ids, "assign", "apply", **asked)
         assert answer.status_code in (400, 404) and "Nothing was changed" in text(answer, answer.status_code)
     assert "select_table" in text(admin.get(at(ids, "roles", Role.objects.get(name="reader").pk)))
-    change(admin, ids, "drop-role", "apply", role="nyc_reader")
+    make(admin, ids, "drop-role", role="nyc_reader")
     assert not Role.objects.filter(pk=row.pk).exists()
     assert "no such change" in text(change(admin, ids, "burn"), 400)
 
