@@ -50,7 +50,8 @@ class Drawer:
         is_deny = self.form.effect_chosen is Effect.DENY
         if self.form.chosen_level == CHOSEN:
             listed = shortened(sorted(self.form.ticked))
-            does = f"{names} is denied {listed} on" if is_deny else f"{names} may use {listed} on"
+            be = "is" if len(self.form.people) == 1 else "are"
+            does = f"{names} {be} denied {listed} on" if is_deny else f"{names} may use {listed} on"
         else:
             does = f"{names} {'may not' if is_deny else 'may'} {Level(self.form.chosen_level).verb}"
         return f"{does} {covered(self.on)}"

@@ -147,6 +147,9 @@ class GrantForm(forms.Form):
     # What is wrong
 
     def clean(self) -> dict[str, Any]:
+        for choice in ("level", "effect"):
+            if self.errors.pop(choice, None):
+                self.add_error("privilege", f"There is no such {choice}.")
         self._check_privileges()
         try:
             check_spans(self.entries(), timezone.now())

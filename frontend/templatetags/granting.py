@@ -33,5 +33,10 @@ def foremost(planned: Planned) -> list[Line]:
 
 
 @register.filter
+def gain_something(lines: list[Line]) -> bool:
+    return any(line.gain.users for line in lines)
+
+
+@register.filter
 def lose_something(lines: list[Line]) -> bool:
     return any(line.lose.users for line in lines)

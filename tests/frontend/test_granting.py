@@ -111,6 +111,16 @@ def test_rights_that_moved_are_shown_again(admin: Client, ids: Ids) -> None:
     assert "select_table" in effective("mia", "lake", "orders", "eu")
 
 
+def test_a_role_that_others_hold_is_never_chosen_silently(admin: Client, ids: Ids) -> None:
+    grants = ("use_schema", "select_table", "select_view")
+    give("rita", Kind.SCHEMA, "lake.orders:eu", *grants, role="readers")
+    html = grant(admin, ids["eu"], more="mia", use="no")
+    assert "Role readers carries exactly these grants." in html
+    assert "readers is held by others too, who get the same: rita." in html
+    html = grant(admin, ids["eu"], more="mia", role="own-name")
+    assert "Role <strong>own-name</strong> is made" in html and "held by others" not in html
+
+
 def test_a_link_fills_the_form(admin: Client, ids: Ids) -> None:
     people.add_group(actor("admin"), "demo", "a, b")
     query = [
@@ -122,7 +132,7 @@ def test_a_link_fills_the_form(admin: Client, ids: Ids) -> None:
         'name="principal" value="user:mia" checked', 'name="principal" value="group:a, b" checked',
         'value="modify_table" data-levels="writer manager" checked', 'name="effect" value="deny" checked',
         'value="2999-01-01T10:00"', 'value="2999-02-01T08:00"', 'name="role" value="nights"',
-        "mia, a, b is denied modify_table on lake.orders:eu and everything below it",
+        "mia, a, b are denied modify_table on lake.orders:eu and everything below it",
     ):  # fmt: skip
         assert expected in html, expected
 
@@ -141,6 +151,7 @@ def test_a_link_fills_the_form(admin: Client, ids: Ids) -> None:
         ({"more": "mia", "level": "chosen", "privilege": "fly"}, "There is no privilege fly."),
         ({"more": "mia", "level": "chosen", "privilege": "use_catalog"}, "use_catalog is not granted on a schema."),
         ({"more": "mia", "level": "chosen"}, "Choose at least one privilege."),
+        ({"more": "mia", "level": "king"}, "There is no such level."),
         ({"more": "mia", "role": "no spaces allowed"}, "cannot be a role name"),
         ({"more": "\x00"}, "Null characters are not allowed"),
         ({}, "Name a user or a group, and what will happen shows here."),
