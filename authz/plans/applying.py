@@ -68,8 +68,8 @@ def _apply(actor: Actor, metalake: str, token: str | None) -> Applied:
         made = changes_of(steps, located)
         application = _Application(actor, top, located, row.changes.get("undoes"))
         publish_events(*application.run(steps))
-        if application.made:
-            Plan.objects.filter(pk=row.pk).update(changes=row.changes | {"made": application.made})
+        if outcome := application.outcome:
+            Plan.objects.filter(pk=row.pk).update(changes=row.changes | outcome)
         return Applied(made, token)
 
     return change(actor, metalake, act, kind="plan", on=lambda: _ids_of(actor, token))
@@ -116,13 +116,22 @@ def _located(row: Plan, steps: list[Step]) -> dict[int, Located]:
 
 @dataclass
 class _Application:
-    """`undoes` is when the plan was applied that this one undoes; `made` are the ids of the roles made, by name."""
+    """`undoes` is when the plan was applied that this one undoes; `made` are the ids of the roles made, by name.
+
+    `plain` are the dropped roles that had no properties and were the actor's own.
+    """
 
     actor: Actor
     top: Located
     located: dict[int, Located]
     undoes: str | None = None
     made: dict[str, int] = field(default_factory=dict)
+    plain: list[str] = field(default_factory=list)
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """What an undo has to know beside the steps."""
+        return {name: what for name, what in (("made", self.made), ("plain", self.plain)) if what}
 
     def run(self, steps: list[Step]) -> list[Event]:
         rows = Role.objects.in_bulk([step.role_id for step in steps if step.role_id is not None])
@@ -156,6 +165,8 @@ class _Application:
 
     def _drop(self, row: Role) -> Event:
         role = row.pk
+        if not row.properties and row.owner_user_id == self.actor.id:
+            self.plain.append(row.name)
         facts = delete_role(self.actor, self.top, row)
         row.pk = role  # deleting a row takes its key
         return self._event("role.dropped", row, facts)

@@ -194,6 +194,7 @@ class _Comparison:
         address = self._address(change)
         on, privilege, given = self.on.get(address), change.privilege, change.given
         assert privilege and given
+        entries.check_kind(privilege, address.kind)
         if on is None:
             raise missing(address.kind, address.names, error_kind="object")
         is_lift = change.change == "revoke" and given.effect is Effect.DENY

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import count, islice
 from typing import NamedTuple
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from authz.models import Grant, Role, unended
 from authz.name_rules import MAX_ROLE_NAME
@@ -24,6 +25,7 @@ from metalake.privileges import Effect, Privilege
 
 SHOWN = 5
 MOST_LOOKED_AT = 200
+NAMES_AT_ONCE = 10
 _READS = ("use", "select", "read", "consume", "execute")
 
 Standing = dict[int, Entries]
@@ -33,7 +35,7 @@ Grants = Sequence[tuple[Located, Entries]]
 
 
 class Choice(NamedTuple):
-    """A role, or the name of a new one (`row` is None), and why this one; `standing` is what it holds."""
+    """A role, or the name of a new one (`row` is None), and why this one; `standing` is what it holds there."""
 
     name: str
     reason: str
@@ -82,8 +84,8 @@ class Choosing:
             UserRole.objects.filter(group__role__in=counts).values_list("group__role").annotate(Count("pk")),
             GroupRole.objects.filter(role__in=counts).values_list("role").annotate(Count("pk")),
         ):
-            for role, count in pairs:
-                counts[role] += count
+            for role, holders in pairs:
+                counts[role] += holders
         theirs = [row for row in rows if counts[row.pk] == len(self.parties)]
         standing = self._standing(theirs)
         fits = [
@@ -108,7 +110,7 @@ class Choosing:
         few = few.filter(count__lte=len(entries) + len(extras)).order_by("group")[:MOST_LOOKED_AT]
         rows = list(Role.objects.filter(parent_id=self.top.id, group__in=[row["group"] for row in few]))
         wanted = {(on.id, privilege) for on, privileges in self.grants for privilege in privileges} | {*extras}
-        standing = self._standing(rows)
+        standing = by_role(self._grants_of(rows))
         for row in sorted(rows, key=lambda row: row.name):
             present = standing.get(row.pk, {})
             has_more = any((id, privilege) not in wanted for id, on in present.items() for privilege in on)
@@ -117,14 +119,24 @@ class Choosing:
         return None
 
     def _new(self) -> Choice:
-        names = list(names_for(*self.grants[0]))
-        there = set(Role.objects.filter(parent_id=self.top.id, name__in=names).values_list("name", flat=True))
-        name = next(name for name in names if name not in there)
+        name = next(name for some in self._free_names() for name in some)
         reason = f"No role is held by just these people or carries just these grants: {name} is made for them."
         return Choice(name, reason, None, {})
 
+    def _free_names(self) -> Iterator[list[str]]:
+        """The names for a new role that no role has, a few in each statement."""
+        names = names_for(*self.grants[0])
+        while True:
+            some = list(islice(names, NAMES_AT_ONCE))
+            there = set(Role.objects.filter(parent_id=self.top.id, name__in=some).values_list("name", flat=True))
+            yield [name for name in some if name not in there]
+
     def _standing(self, rows: Sequence[Role]) -> dict[int, Standing]:
-        return by_role(Grant.objects.filter(unended(self.now), group__in=[row.group_id for row in rows]))
+        """What the roles hold on the objects of the grants."""
+        return by_role(self._grants_of(rows).filter(content_object__in=[on.id for on, _ in self.grants]))
+
+    def _grants_of(self, rows: Sequence[Role]) -> QuerySet[Grant]:
+        return Grant.objects.filter(unended(self.now), group__in=[row.group_id for row in rows])
 
 
 def lines_for(role: str, standing: Standing, grants: Grants, now: datetime) -> list[Change] | None:
@@ -159,14 +171,14 @@ def assignments(role: str, row: Role | None, parties: Sequence[Party]) -> list[C
 
 
 def names_for(target: Located, entries: Entries) -> Iterator[str]:
-    """Names for a role with these grants, after the object: `nyc_reader`, `travel_nyc_reader`, `nyc_reader_2`."""
+    """Names for a role, after the object and without end: `nyc_reader`, `travel_nyc_reader`, `nyc_reader_2`, ..."""
     word = _word(entries)
     parts = [re.sub(r"[^\w=-]+", "_", node.name).strip("_") or node.kind for node in target.nodes]
     base = ""
     for part in reversed(parts):
         base = f"{part}_{base}" if base else part
         yield _name(base, word)
-    yield from (_name(parts[-1], f"{word}_{n}") for n in range(2, 1000))
+    yield from (_name(parts[-1], f"{word}_{n}") for n in count(2))
 
 
 def _name(base: str, word: str) -> str:

@@ -35,10 +35,12 @@ def propose(actor: Actor, metalake: str, wish: Wish) -> Proposal:
     or "role", and Invalid for a wish that names nobody or nothing, or a role that holds what the wish contradicts.
     """
     top = enter(actor, metalake)
-    target = find_object(metalake, *wish.on, actor)
-    require_give(actor, target, wish.entries)
     if not wish.entries:
         raise Invalid("Name at least one privilege.", kind="privilege")
+    for privilege in wish.entries:
+        entries.check_kind(privilege, wish.on.kind)
+    target = find_object(metalake, *wish.on, actor)
+    require_give(actor, target, wish.entries)
     if not wish.people and wish.role is None:
         raise Invalid("Name a user, a group or a role.", kind="user")
     entries.check_spans(wish.entries, actor.moment)

@@ -43,7 +43,8 @@ def plan_undo(actor: Actor, metalake: str, token: str | None) -> Planned:
         raise Conflict("The plan was not applied, so there is nothing to undo.", kind="plan")
     if row.applied_at + GOOD_FOR <= timezone.now():
         raise Conflict(f"The plan was applied more than {GOOD_FOR} ago; make a new one instead.", kind="plan")
-    inverse = _Inverse(actor.refreshed(), top, read_steps(row.changes), row.changes.get("made", {}))
+    made, plain = row.changes.get("made", {}), row.changes.get("plain", [])
+    inverse = _Inverse(actor.refreshed(), top, read_steps(row.changes), made, plain)
     changes, budget = list(inverse.changes()), row.changes.get("budget")
     left = tuple(dict.fromkeys(inverse.left))
     return plan_changes(actor, metalake, changes, budget=budget, undoes=row, left=left)
@@ -51,12 +52,16 @@ def plan_undo(actor: Actor, metalake: str, token: str | None) -> Planned:
 
 @dataclass
 class _Inverse:
-    """`made` are the ids of the roles that the plan made, by name; `left` is what is not undone, in words."""
+    """`made` are the ids of the roles that the plan made, by name; `left` is what is not undone, in words.
+
+    `plain` are the roles that it dropped which had no properties and were the actor's own.
+    """
 
     actor: Actor
     top: Located
     steps: list[Step]
     made: dict[str, int]
+    plain: list[str]
     left: list[str] = field(default_factory=list)
 
     def changes(self) -> Iterator[Change]:
@@ -161,6 +166,8 @@ class _Inverse:
         if Role.objects.filter(parent_id=self.top.id, name=step.name).exists():
             self.left.append(f"There is another role {step.name} now.")
             return
+        if step.name not in self.plain:
+            self.left.append(f"Role {step.name} is made anew: it is yours, and has none of its properties.")
         yield Change("createRole", step.name)
         row = Role(name=step.name, group_id=0)
         again = Step(None, step.name, take=step.take, unassign=step.unassign)

@@ -71,13 +71,18 @@ def read_entries(kind: Kind, pairs: Pairs) -> Entries:
             raise Invalid(f"{pair} is not allow or deny and a known privilege.", kind="privilege")
         if privilege in entries:
             raise Invalid(f"Privilege {privilege} is given twice; say it once.", kind="privilege")
-        if kind not in grantable_on(privilege):
-            kinds = ", ".join(sorted(grantable_on(privilege)))
-            raise Invalid(f"Privilege {privilege} cannot be granted on a {kind}, but on: {kinds}.", kind="privilege")
+        check_kind(privilege, kind)
         entries[privilege] = Given(effect, *span)
     if not entries:
         raise Invalid("Name at least one privilege.", kind="privilege")
     return entries
+
+
+def check_kind(privilege: Privilege, kind: Kind) -> None:
+    """Raise Invalid of kind "privilege" for one that cannot be granted on objects of this kind."""
+    if kind not in grantable_on(privilege):
+        kinds = ", ".join(sorted(grantable_on(privilege)))
+        raise Invalid(f"Privilege {privilege} cannot be granted on a {kind}, but on: {kinds}.", kind="privilege")
 
 
 def check_spans(entries: Entries, now: datetime) -> None:

@@ -125,6 +125,10 @@ WRONG: dict[str, tuple[list[Change], type[MetalakeError]]] = {
     r"changes\[0\]: Group ghosts does not exist": ([change("unassign", "r1", "group ghosts")], NotFound),
     r"changes\[0\]: Catalog pond does not exist": ([change("grant", "r1", "use_catalog@pond")], NotFound),
     r"changes\[0\]: Privilege select_table is for relational": ([change("grant", "r1", "select_table@files")], Invalid),
+    r"changes\[0\]: Privilege use_catalog cannot be granted on a schema": (
+        [change("grant", "r1", "use_catalog@lake.A")],
+        Invalid,
+    ),
     r"changes\[0\]: 'a b' cannot be a role name": ([change("createRole", "a b")], Invalid),
     r"changes\[0\]: Privilege use_catalog is to end at 2001": (
         [change("grant", "r1", "use_catalog@lake", ends=datetime(2001, 1, 1, tzinfo=UTC))],

@@ -144,6 +144,13 @@ def test_what_moved_since_is_left_and_said(world: World, moved: str) -> None:
         applying.apply_plan(world.olga, "acme", planned.token)
 
 
+def test_a_role_that_is_made_again_is_a_new_one(world: World) -> None:
+    roles.create_role(world.olga, "acme", "rich", {"team": "blue"})
+    token = apply(world, change("dropRole", "rich"))
+    assert undo(world, token).left == ("Role rich is made anew: it is yours, and has none of its properties.",)
+    assert roles.load_role(world.olga, "acme", "rich").row
+
+
 def test_what_ended_meanwhile_is_not_given_back(world: World) -> None:
     world.give("nils", "use_schema@lake")
     until = timezone.now() + timedelta(days=1)
