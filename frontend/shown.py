@@ -48,6 +48,11 @@ def shown(name: object) -> SafeString:
     return format_html("<bdi>{}</bdi>{}", marked, _note(text))
 
 
+def sentence(text: object) -> SafeString:
+    """A sentence with names in it: each word by itself, since a name of another script is no stranger there."""
+    return mark_safe(" ".join(shown(word) for word in str(text).split(" ")))  # noqa: S308 (each word is escaped)
+
+
 def spelled(name: object) -> str:
     """The same as plain text, for titles and labels: `admin[U+200B]`."""
     text = str(name)

@@ -53,11 +53,20 @@ def locate(actor: Actor, object_id: int, name: str) -> Located:
     return target
 
 
-def show(request: HttpRequest, actor: Actor, target: Located, name: str, context: dict[str, Any]) -> HttpResponse:
+def show(
+    request: HttpRequest,
+    actor: Actor,
+    target: Located,
+    name: str,
+    context: dict[str, Any],
+    *,
+    status: int = 200,
+    **instead: str,
+) -> HttpResponse:
     """The object with this tab open: the part that changes if htmx asks, else the whole page with the tree.
 
     The tab's template is `frontend/tabs/<name>.html`; an overview's is `frontend/overviews/<kind>.html`, if there is
-    one, else what every kind's shows.
+    one, else what every kind's shows. A page that belongs to a tab says its own `panel` and `title` instead.
     """
     overviews = [f"frontend/overviews/{target.kind}.html", "frontend/overviews/any.html"]
     context = context | {
@@ -74,6 +83,7 @@ def show(request: HttpRequest, actor: Actor, target: Located, name: str, context
         "may_grant": policy.permits(actor, operations.grant_on(target.kind), target),
         "may_change": target.kind == Kind.CATALOG and permits(request, operations.ALTER_CATALOG, target),
     }
+    context |= instead
     if is_partial(request):
-        return render(request, "frontend/object.html", context | {"is_partial": True})
-    return render(request, "frontend/home.html", context | {"level": browsing.top_level(actor)})
+        return render(request, "frontend/object.html", context | {"is_partial": True}, status=status)
+    return render(request, "frontend/home.html", context | {"level": browsing.top_level(actor)}, status=status)

@@ -3,10 +3,12 @@ from django.urls import path
 from frontend.pages import (
     access,
     catalogs,
+    changes,
     components,
     containers,
     granting,
     invitations,
+    matrix,
     objects,
     outside,
     people,
@@ -17,6 +19,7 @@ from frontend.pages import (
     tables,
     tokens,
     undoing,
+    why,
 )
 
 app_name = "frontend"
@@ -30,6 +33,11 @@ urlpatterns = [
     path("objects/<int:object_id>/columns", tables.show_columns, name="columns"),
     path("objects/<int:object_id>/snapshots", tables.show_snapshots, name="snapshots"),
     path("objects/<int:object_id>/access", access.show_access, name="access"),
+    path("objects/<int:object_id>/access.csv", access.download_access, name="access-csv"),
+    path("objects/<int:object_id>/access/changes", changes.show_changes, name="changes"),
+    path("objects/<int:object_id>/access/compare", changes.compare, name="compare"),
+    path("objects/<int:object_id>/why", why.why, name="why"),
+    path("metalakes/<int:metalake_id>/matrix", matrix.matrix, name="matrix"),
     path("objects/<int:object_id>/schemas/new", containers.make_schema, name="make-schema"),
     path("metalakes/new", containers.make_metalake, name="make-metalake"),
     path("metalakes/<int:metalake_id>/people", people.show_people, name="people"),

@@ -34,13 +34,18 @@ class NamedGrant:
 
 @dataclass(frozen=True)
 class Reason:
-    """One sentence of an explanation, the reasons for it, and the same as data; `on` is the object that is owned."""
+    """One sentence of an explanation, the reasons for it, and the same as data.
+
+    `on` is the object that is owned, or the nearest one that the privilege `lacks` could be granted on; None if the
+    asker may not see it.
+    """
 
     says: str
     because: tuple[Reason, ...] = ()
     grant: NamedGrant | None = None
     group: str | None = None
     owner: Owner | None = None
+    lacks: Privilege | None = None
     on: Located | None = None
 
 

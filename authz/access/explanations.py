@@ -185,7 +185,7 @@ def _lacking(case: Case, privilege: Privilege) -> Reason:
     on = case.nearest(privilege)
     above = "" if on.kind is Kind.METALAKE else " or above it"
     says = f"No role of {case.who} allows {privilege} on {case.named(on)}{above}."
-    return Reason(says, (*left_out, *ahead)[:MAX_GRANTS])
+    return Reason(says, (*left_out, *ahead)[:MAX_GRANTS], lacks=privilege, on=case.shown(on))
 
 
 def _allows(case: Case, privilege: Privilege) -> list[GrantRow]:

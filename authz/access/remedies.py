@@ -29,11 +29,13 @@ class By:
     """Who may make a change: the first few names, and how many more of the candidates may.
 
     Names are None if the asker may not read access there; they see the owner instead if they may load the object.
+    `is_asker`: the asker may make the change themselves.
     """
 
     names: tuple[str, ...] | None
     more: int = 0
     owner: Owner | None = None
+    is_asker: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,9 +124,9 @@ class Remedies:
         asker = self.case.asker
         if not reads_access(asker, on):
             is_loaded = policy.permits(asker, operations.load_of(on.kind), on)
-            return By(None, owner=owner_of(on) if is_loaded else None)
+            return By(None, owner=owner_of(on) if is_loaded else None, is_asker=may(asker))
         names = [actor.name for actor in self._candidates if may(actor)]
-        return By(tuple(names[:SHOWN]), more=len(names[SHOWN:]))
+        return By(tuple(names[:SHOWN]), more=len(names[SHOWN:]), is_asker=may(asker))
 
     @cached_property
     def _candidates(self) -> list[Actor]:

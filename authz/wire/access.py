@@ -71,13 +71,17 @@ class ThroughReply(Reply):
 
 
 class ReasonReply(Reply):
-    """One sentence, what it rests on, and the same as data: a grant, or who owns the object `on`."""
+    """One sentence, what it rests on, and the same as data.
+
+    That is a grant; who owns the object `on`; or the privilege that is lacking and the nearest object to grant it on.
+    """
 
     says: str
     because: list[ReasonReply]
     grant: GrantReply | None = None
     through: ThroughReply | None = None
     owner: OwnerReply | None = None
+    lacks: str | None = None
     on: ObjectReply | None = None
 
 
@@ -137,6 +141,7 @@ def _reason_reply(reason: Reason) -> dict[str, Any]:
         grant=reason.grant and _grant_reply(reason.grant),
         through=reason.group and {"group": reason.group},
         owner=reason.owner and owner_reply(reason.owner),
+        lacks=reason.lacks and reason.lacks.value,
         on=reason.on and object_reply(reason.on),
     )
 

@@ -1,22 +1,167 @@
-"""The tab of an object's access: every grant that reaches it, and what the reader may do there."""
+"""The tab of an object's access: every way to it, of whom and why it counts or not, and the same as a file."""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
-from authz.access import inspect
+from authz.access import inspect, ways
+from authz.access.questions import Place, Whom
+from authz.access.way_rows import Narrowed
+from authz.access.ways import Way
 from authz.actor import Actor
+from authz.services.authority import may_give, may_lift
 from frontend import tabs
-from frontend.guarding import signed_in
+from frontend.filled import grant_page, revoke_page
+from frontend.forms.access import AccessForm
+from frontend.guarding import is_partial, signed_in
+from frontend.spreadsheets import download
+from metalake.errors import Invalid, NotFound
+from metalake.kinds import grantable_on
+from metalake.lineage import Located
+from metalake.names import dotted
+from metalake.privileges import Privilege
+from metalake.rest.exceptions import shape_of
+from metalake.wire import written
 
 NAME = "access"
+PAGE = 50
+HEADER = (
+    "user", "group", "role", "privilege", "effect", "on_type", "on", "direct", "owner", "verdict", "reason",
+    "granted_by", "granted_at", "starts_at", "ends_at",
+)  # fmt: skip
+
+
+class Link(NamedTuple):
+    url: str
+    label: str
+
+
+class Row(NamedTuple):
+    """A way, with the pages that it leads to: the object it is on, its reason, its end, and the grants that mend it."""
+
+    way: Way
+    on_url: str = ""
+    why_url: str = ""
+    revoke_url: str = ""
+    mending: tuple[Link, ...] = ()
 
 
 @require_safe
 @signed_in
 def show_access(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
-    """Every grant that reaches the object; for whoever may not read them all, those of their own roles."""
+    """The ways to the object, 50 a page; for whoever may not read everybody's, their own."""
     target = tabs.locate(actor, object_id, NAME)
-    context = {"seen": inspect.grants_on(actor, target), "standing": inspect.standing(actor, target)}
-    return tabs.show(request, actor, target, NAME, context)
+    form = AccessForm(request.GET, target)
+    context: dict[str, Any] = {"form": form, "by": form.sort, "query": form.query()}
+    status = 200
+    if form.is_valid():
+        try:
+            context |= _page(actor, target, form, request.GET.get("after", ""))
+        except (Invalid, NotFound) as refusal:
+            form.add_error(None, refusal.message)
+            status, _, _ = shape_of(refusal)
+    else:
+        status = 422
+    if is_partial(request) and request.htmx.target == "ways":  # type: ignore[attr-defined]
+        return render(request, "frontend/access/ways.html", context | {"node": target.node}, status=status)
+    asked = urlencode({"on": f"{target.kind} {dotted(target.full_name)}"})
+    context["matrix_url"] = f"{reverse('frontend:matrix', args=[target.metalake.id])}?{asked}"
+    context["standing"] = inspect.standing(actor, target)
+    return tabs.show(request, actor, target, NAME, context, status=status)
+
+
+@require_safe
+@signed_in
+def download_access(request: HttpRequest, actor: Actor, object_id: int) -> Any:
+    """All ways that the same query shows, as a file. Raises Invalid for a query that shows none."""
+    target = tabs.locate(actor, object_id, NAME)
+    form = AccessForm(request.GET, target)
+    if not form.is_valid():
+        raise Invalid(" ".join(f"{name}: {error}" for name, errors in form.errors.items() for error in errors))
+    every = ways.every_way(actor, *_asked(target, form), narrowed=_narrowed(form))
+    return download(f"access-{target.name}", HEADER, map(_cells, every))
+
+
+def _asked(target: Located, form: AccessForm) -> tuple[Any, ...]:
+    return target.metalake.name, Place(target.kind, dotted(target.full_name)), form.cleaned_data["asOf"]
+
+
+def _narrowed(form: AccessForm) -> Narrowed:
+    asked = form.cleaned_data
+    privilege = Privilege(asked["privilege"]) if asked["privilege"] else None
+    return Narrowed(asked["by"], asked["show"] or None, privilege, q=asked["q"])
+
+
+def _page(actor: Actor, target: Located, form: AccessForm, after: str) -> dict[str, Any]:
+    """The context of one page. Raises what the service raises."""
+    page = ways.ways_in(actor, *_asked(target, form), narrowed=_narrowed(form), after=after, limit=PAGE)
+    as_of = form.cleaned_data["asOf"]
+    links = Links(actor, target, as_of and written(as_of))
+    return {
+        "page": page,
+        "rows": [links.row(way) for way in page.ways],
+        "as_of": as_of,
+        "after": after,
+        "next_query": page.next and form.query(after=page.next),
+    }
+
+
+class Links(NamedTuple):
+    """Where the ways to an object lead. `as_of` is the moment of the question as text, None for now."""
+
+    actor: Actor
+    target: Located
+    as_of: str | None
+
+    def row(self, way: Way) -> Row:
+        mending = () if self.as_of else tuple(self._mending(way))
+        return Row(way, self._on(way), self._why(way), self._revoke(way), mending)
+
+    def _on(self, way: Way) -> str:
+        """The object above that the grant is on, if it is still above today."""
+        if way.on is None or way.is_direct or all(node.id != way.on.id for node in self.target.nodes):
+            return ""
+        return reverse("frontend:access", args=[way.on.id])
+
+    def _why(self, way: Way) -> str:
+        """The reason for the privilege, asked on the nearest object that it means something on."""
+        if way.user is None:
+            return ""
+        privilege = way.privilege or Privilege.MANAGE_GRANTS
+        on = next(node for node in reversed(self.target.nodes) if node.kind in grantable_on(privilege))
+        query = {"user": way.user.name, "privilege": privilege.value} | ({"asOf": self.as_of} if self.as_of else {})
+        return f"{reverse('frontend:why', args=[on.id])}?{urlencode(query)}"
+
+    def _mending(self, way: Way) -> list[Link]:
+        """The filled pages of the grants that a broken way lacks, where the reader may give them."""
+        sorts = (("user", way.user), ("group", way.group))
+        whom = next((Whom(sort, named.name) for sort, named in sorts if named), None)
+        return [
+            Link(grant_page(missing.on.id, whom, missing.privilege), f"Grant {missing.privilege}")
+            for missing in way.missing
+            if whom and missing.on and not missing.is_denied and may_give(self.actor, missing.on, missing.privilege)
+        ]
+
+    def _revoke(self, way: Way) -> str:
+        """The page that revokes this grant, if the reader may."""
+        if self.as_of or way.on is None or way.role is None or way.privilege is None:
+            return ""
+        may = may_lift(self.actor, way.on) if way.is_deny else may_give(self.actor, way.on, way.privilege)
+        return revoke_page(way.on.id, way.role.name, way.privilege, way.effect) if may else ""
+
+
+def _cells(way: Way) -> tuple[Any, ...]:
+    """A line of the file, in the order of HEADER."""
+    on = way.on
+    names = [named and named.name for named in (way.user, way.group, way.role)]
+    moments = [moment and written(moment) for moment in (way.granted_at, way.starts_at, way.ends_at)]
+    return (
+        *names, way.privilege, way.effect, on and on.kind, on and dotted(on.full_name), way.is_direct, way.owner,
+        way.verdict, way.says, way.grantor, *moments,
+    )  # fmt: skip

@@ -42,6 +42,12 @@ def shown(name: object) -> SafeString:
 
 
 @register.filter
+def sentence(text: object) -> SafeString:
+    """A sentence with names in it, each as what it is."""
+    return names.sentence(text)
+
+
+@register.filter
 def spelled(name: object) -> str:
     """The same for attributes and titles, as plain text."""
     return names.spelled(name)

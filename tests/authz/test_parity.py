@@ -303,7 +303,7 @@ class Pages:
         content = answer.content.decode()
         if shown == "load" and "leads to something below that you may see" in content:
             return "forbidden"
-        if shown == "grants" and "grants of your own roles only" in content:
+        if shown == "grants" and "You see your own ways alone" in content:
             return "forbidden"
         return answer_of(answer.status_code)
 

@@ -17,6 +17,11 @@ ADDRESSES = {
     "objects/<int:object_id>/columns": "/objects/{table}/columns",
     "objects/<int:object_id>/snapshots": "/objects/{table}/snapshots",
     "objects/<int:object_id>/access": "/objects/{table}/access",
+    "objects/<int:object_id>/access.csv": "/objects/{table}/access.csv",
+    "objects/<int:object_id>/access/changes": "/objects/{table}/access/changes",
+    "objects/<int:object_id>/access/compare": "/objects/{table}/access/compare?from=2026-01-01",
+    "objects/<int:object_id>/why": "/objects/{table}/why?privilege=select_table",
+    "metalakes/<int:metalake_id>/matrix": "/metalakes/{metalake}/matrix?people=admin&objects=shop",
     "objects/<int:object_id>/schemas/new": "/objects/{schema}/schemas/new",
     "metalakes/new": "/metalakes/new",
     "metalakes/<int:metalake_id>/people": "/metalakes/{metalake}/people",
@@ -47,8 +52,13 @@ ADDRESSES = {
     "logout": "/logout",
 }
 """By route; the names in braces are ids."""
-PARTS = ("tree", "objects/<int:object_id>/children", "objects/<int:object_id>/grant/people")
-"""Routes that only answer parts of a page."""
+PARTS = (
+    "tree",
+    "objects/<int:object_id>/children",
+    "objects/<int:object_id>/grant/people",
+    "objects/<int:object_id>/access.csv",
+)
+"""Routes that answer parts of a page, or a file."""
 
 
 def address(route: str, ids: dict[str, int]) -> str:

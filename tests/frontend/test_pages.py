@@ -12,7 +12,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from authz.services import people, roles
+from authz.services import people
 from catalogs.services import browsing, catalogs
 from metalake.kinds import Kind
 from metalake.models import Securable
@@ -246,41 +246,6 @@ def test_an_id_that_cannot_be_is_missing(admin: Client, path: str) -> None:
 @pytest.mark.parametrize("query", ["kind=nonsense", "after=%00", "only=x", f"only={'9' * 6000}", "after=%FF%FE"])
 def test_a_level_survives_any_query(admin: Client, ids: Ids, query: str) -> None:
     text(admin, f"/objects/{ids['lake']}/children?{query}")
-
-
-# Its grants
-
-
-def test_the_owner_sees_every_grant_and_who_holds_it(admin: Client, ids: Ids) -> None:
-    people.add_group(actor("admin"), "demo", "auditors")
-    people.set_group_users(actor("admin"), "demo", "auditors", add=["mia"])
-    roles.assign_roles(actor("admin"), "demo", "group", "auditors", ["reader"])
-    sales = text(admin, f"/objects/{ids['sales']}/access")
-    assert "0 here, 3 from above" in sales
-    assert "1 user: rita" in sales
-    assert "1 group: auditors (1)" in sales
-    assert f'from schema</span> <a href="/objects/{ids["eu"]}"' in sales
-    assert "grants of your own roles only" not in sales
-
-
-def test_others_see_the_grants_of_their_own_roles(rita: Client, ids: Ids) -> None:
-    give(None, Kind.CATALOG, "lake", "modify_table", role="boss")
-    sales = text(rita, f"/objects/{ids['sales']}/access")
-    assert "You see the grants of your own roles only" in sales
-    assert "reader" in sales
-    assert "boss" not in sales
-    assert "1 user" not in sales, "who else holds it is not hers to read"
-
-
-def test_deny_is_explained(admin: Client, ids: Ids) -> None:
-    give("rita", Kind.CATALOG, "lake", "deny select_table", role="embargo")
-    sales = text(admin, f"/objects/{ids['sales']}/access")
-    assert "Wins over ALLOW in reader for whoever holds both roles." in sales
-    assert "Gives nothing to whoever also holds embargo: DENY wins." in sales
-
-
-def test_nothing_granted_says_what_to_do(admin: Client, ids: Ids) -> None:
-    assert "No grant reaches this metalake" in text(admin, f"/objects/{ids['demo']}/access")
 
 
 def test_an_object_costs_the_same_however_much_is_granted(admin: Client, ids: Ids) -> None:

@@ -72,7 +72,8 @@ def look_everywhere(desk: Page, shop: Shop, texts: list[str]) -> None:
         for route in SCREENS:
             if "{table}" in ADDRESSES[route]:
                 desk.goto(f"{shop.server.url}{address(route, ids_of(shop) | {'table': ids[hostile.as_name(text)]})}")
-                assert text in desk.locator("main").inner_text(), "and it is all there"
+                name = hostile.as_name(text)
+                assert name in desk.locator("main").inner_text(), "and it is all there"
 
 
 def test_hostile_text_does_nothing_anywhere(desk: Page, shop: Shop) -> None:

@@ -1,0 +1,24 @@
+"""The filled pages that a grant or a revoke begins on."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from authz.access.questions import Whom
+from metalake.privileges import Effect, Privilege
+
+
+def grant_page(object_id: int, whom: Whom, privilege: Privilege) -> str:
+    """The page that grants this privilege on an object to a user or group."""
+    return _filled("grant", object_id, principal=f"{whom.sort}:{whom.name}", privilege=privilege.value)
+
+
+def revoke_page(object_id: int, role: str, privilege: Privilege, effect: Effect) -> str:
+    """The page that takes this grant on an object from a role."""
+    return _filled("revoke-grant", object_id, role=role, privilege=privilege.value, effect=effect.value)
+
+
+def _filled(route: str, object_id: int, **query: str) -> str:
+    return f"{reverse(f'frontend:{route}', args=[object_id])}?{urlencode(query)}"

@@ -1,0 +1,83 @@
+"""The form of a matrix: which people may use which privileges on which objects of a metalake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from authz.access.questions import MAX_QUESTIONS, Place
+from authz.operations import FAMILIES
+from frontend.forms.moments import AsOfField
+from metalake.kinds import Kind, grantable_on
+from metalake.names import undotted
+from metalake.privileges import Privilege
+from metalake.wire import quote
+
+BY_PARTS = (Kind.CATALOG, Kind.SCHEMA, Kind.TABLE)
+TOO_MANY = (
+    "These are {count:,} questions: {people} people, {objects} objects and {privileges} privileges. "
+    f"At most {MAX_QUESTIONS:,} are answered at once."
+)
+AN_OBJECT = "is no object: write a path such as lake.travel:nyc, with the word view before a view's."
+
+
+class LinesField(forms.CharField):
+    """Lines of text without the empty ones, each once."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}), **given)
+
+    def to_python(self, value: Any) -> list[str]:  # type: ignore[override]
+        lines = (line.strip() for line in (super().to_python(value) or "").splitlines())
+        return list(dict.fromkeys(filter(None, lines)))
+
+    def run_validators(self, value: Any) -> None:
+        for line in value:
+            super().run_validators(line)
+
+
+class MatrixForm(forms.Form):
+    """It is bound once objects are asked about; `name` is who asks."""
+
+    people = LinesField(label="People", help_text="One name a line.")
+    objects = LinesField(label="Objects", help_text="One path a line: lake, lake.travel:nyc, lake.travel.flights.")
+    privilege = forms.MultipleChoiceField(
+        label="Privileges",
+        choices=[(each.value, each.value) for each in Privilege],
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"invalid_choice": "%(value)s is no privilege."},
+    )
+    asOf = AsOfField()  # the word of the wires
+
+    def __init__(self, data: QueryDict, name: str) -> None:
+        super().__init__(data if "objects" in data else None, initial={"people": name, "objects": data.get("on", "")})
+
+    def clean_objects(self) -> list[Place]:
+        return [read_place(line) for line in self.cleaned_data["objects"]]
+
+    def clean(self) -> dict[str, Any]:
+        asked: dict[str, Any] = super().clean() or self.cleaned_data
+        sizes = {name: len(asked.get(name, ())) for name in ("people", "objects")}
+        sizes["privileges"] = len(asked.get("privilege", ()))
+        count = sizes["people"] * sizes["objects"] * sizes["privileges"]
+        if count > MAX_QUESTIONS:
+            raise forms.ValidationError(TOO_MANY.format(count=count, **sizes))
+        return asked
+
+
+def read_place(line: str) -> Place:
+    """The object of a line: its kind by the number of names, or by a word before the path."""
+    word, _, path = line.partition(" ")
+    if word in FAMILIES["read_access"] and path:
+        return Place(Kind(word), path.strip())
+    parts = len(undotted(line))
+    if parts > len(BY_PARTS):
+        raise forms.ValidationError(f"{quote(line)} {AN_OBJECT}")
+    return Place(BY_PARTS[parts - 1], line)
+
+
+def applies(privilege: Privilege, on: Place) -> bool:
+    """Whether the privilege means something on such an object."""
+    return on.kind in grantable_on(privilege)

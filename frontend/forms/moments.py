@@ -1,0 +1,66 @@
+"""A field for a moment in the past, and the form that compares two."""
+
+from __future__ import annotations
+
+from datetime import MAXYEAR, UTC, datetime, timedelta
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+from django.utils import timezone
+
+from authz.wire.access import read_as_of
+from metalake.errors import Invalid
+
+
+class AsOfField(forms.CharField):
+    """A moment in ISO 8601, empty for now; without an offset it is UTC, which is what browsers' pickers send."""
+
+    def __init__(self, label: str = "As of (UTC)", *, required: bool = False) -> None:
+        widget = MomentInput(attrs={"type": "datetime-local", "step": "any"})
+        super().__init__(label=label, required=required, widget=widget)
+
+    def to_python(self, value: Any) -> datetime | None:  # type: ignore[override]
+        text = super().to_python(value)
+        try:
+            return read_as_of(text or None)
+        except Invalid as refusal:
+            raise forms.ValidationError(refusal.message) from None
+
+    def run_validators(self, value: Any) -> None:
+        """Validators of texts say nothing about a moment."""
+
+
+class MomentInput(forms.TextInput):
+    """A picker of moments, filled as browsers take it: without an offset, to the millisecond, rounded up."""
+
+    def format_value(self, value: Any) -> str | None:
+        try:
+            moment = read_as_of(value or None) if isinstance(value, str) else value
+        except Invalid:
+            return None
+        return shown_in_picker(moment) if moment else None
+
+
+def shown_in_picker(moment: datetime) -> str:
+    """The moment in UTC as `datetime-local` takes it; never earlier, so that what changed at that moment shows."""
+    rounded = moment.astimezone(UTC)
+    past = rounded.microsecond % 1000
+    if past and rounded.year < MAXYEAR:
+        rounded += timedelta(microseconds=1000 - past)
+    return rounded.replace(tzinfo=None).isoformat(timespec="milliseconds" if rounded.microsecond else "seconds")
+
+
+class CompareForm(forms.Form):
+    """Two moments; an empty `to` is now. It is bound once it is asked."""
+
+    def __init__(self, query: QueryDict) -> None:
+        super().__init__(query if "from" in query else None)
+        self.fields |= {"from": AsOfField(label="From (UTC)", required=True), "to": AsOfField(label="To (UTC, or now)")}
+
+    def clean(self) -> dict[str, Any]:
+        asked: dict[str, Any] = super().clean() or self.cleaned_data
+        asked["to"] = asked.get("to") or timezone.now()
+        if "from" in asked and asked["from"] >= asked["to"]:
+            raise forms.ValidationError("The first moment has to be before the second.")
+        return asked
