@@ -53,11 +53,15 @@ EFFECTIVE = Judgement(Verdict.EFFECTIVE)
 
 @dataclass(frozen=True)
 class Judge:
-    """Judges what is granted on one lineage, or owned there; equal cases are decided once."""
+    """Judges what is granted on one lineage, or owned there; equal cases are decided once.
+
+    `alone`: of groups or roles, each as if a member held just that; sentences say so.
+    """
 
     sight: Sight
     granted: Sorted
     role_names: dict[int, str]
+    alone: bool = False
     _rights: dict[tuple, Rights] = field(default_factory=dict, repr=False)
     _broken: dict[tuple, Judgement] = field(default_factory=dict, repr=False)
 
@@ -103,7 +107,7 @@ class Judge:
             levels = {SELF, *(node.kind for node in on.nodes)}
             pieces = remedies(operation, rights, on.kind, levels)[0]
             lacks = [lack for piece in pieces for lack in self._lacks(who, piece)]
-            says = f"{what}, but {' and '.join(words for words, _ in lacks)}"
+            says = f"{'held alone: ' if self.alone else ''}{what}, but {' and '.join(words for words, _ in lacks)}"
             self._broken[key] = Judgement(Verdict.BROKEN, says, tuple(missing for _, missing in lacks))
         return self._broken[key]
 

@@ -135,7 +135,7 @@ class Rows:
 
     def judged(self, after: Key | None) -> Iterator[Judged]:
         """The rows that are wanted, from the one behind `after` on."""
-        judge = Judge(self.sight, self.granted, self.role_names)
+        judge = Judge(self.sight, self.granted, self.role_names, alone=self.narrowed.by != "user")
         for row in self._every(after):
             if (after is not None and row.key <= after) or not self._is_wanted(row):
                 continue

@@ -241,6 +241,7 @@ def test_groups_and_roles_are_listed_once_with_how_many_have_it(crowd: World) ->
         (("analysts", "reading", "allow", "select_table"), "broken", 2),
         (("analysts", "reading", "allow", "use_catalog"), "effective", 2),
     ]
+    assert by_group.ways[0].says == "held alone: select_table, but no use_schema on schema lake.A:B"
     by_role = seen(crowd.olga, by="role")
     assert [(line(way)[2:5], way.member_count) for way in by_role.ways] == [
         (("refused", "deny", "select_table"), 1),
