@@ -284,6 +284,15 @@ def test_others_are_shown_their_own_ways_alone(crowd: World) -> None:
             every_way(actor, "acme", Place(Kind.TABLE, TABLE))
 
 
+def test_who_may_grant_or_owns_is_shown_everybody_s_from_there_down(crowd: World) -> None:
+    crowd.give("mia", "use_schema@lake", "manage_grants@lake.A:B")
+    crowd.give("nils", "use_schema@lake")
+    crowd.own("nils", crowd.a)
+    for actor, complete in ((crowd.mia, {"lake.A:B", TABLE}), (crowd.actor("nils"), {"lake.A", "lake.A:B", TABLE})):
+        for where in ("acme", "lake", "lake.A", "lake.A:B", TABLE):
+            assert seen(actor, where).is_complete == (where in complete), where
+
+
 def test_the_caller_s_narrowed_roles_narrow_their_own_allows(crowd: World) -> None:
     crowd.give("mia", "use_schema@lake")
     roles_by_name = {name: id for id, name in Now(at(crowd)).roles().items()}
