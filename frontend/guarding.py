@@ -12,18 +12,22 @@ from django.utils.cache import add_never_cache_headers, patch_vary_headers
 from django.utils.http import urlencode
 from django_htmx.http import HttpResponseClientRedirect
 
-from authz import policy
+from authz import operations, policy
+from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.operations import Operation
 from frontend.refusing import SAFE, is_partial, refuse, signed_out
 from metalake.errors import Forbidden, MetalakeError, NotFound
-from metalake.lineage import Lineage
+from metalake.kinds import Kind
+from metalake.lineage import Lineage, Located
 from metalake.logs import note_failure
 from metalake.rest.exceptions import shape_of
 
 HOME = "/"
 LONGEST_QUERY = 6000  # characters
-__all__ = ["HOME", "is_partial", "keeps_form", "permits", "require", "signed_in"]
+__all__ = [
+    "HOME", "is_partial", "keeps_form", "may_make_schema", "permits", "require", "signed_in", "takes_schemas",
+]  # fmt: skip
 Page = Callable[..., HttpResponse]
 
 
@@ -75,6 +79,17 @@ def require(request: HttpRequest, operation: Operation, target: Lineage) -> None
     """Raise Forbidden unless the user may do this on an object that they see."""
     if not permits(request, operation, target):
         raise policy.refusal(request.user.get_username(), operation, target)
+
+
+def may_make_schema(actor: Actor, target: Located) -> bool:
+    """Whether the actor may make a schema in this object, be it with parents that are missing."""
+    creations = operations.CREATE_SCHEMA, operations.BOOTSTRAP_SCHEMA
+    return takes_schemas(target) and any(policy.permits(actor, each, target) for each in creations)
+
+
+def takes_schemas(target: Located) -> bool:
+    """Whether schemas may lie directly in this object."""
+    return target.kind == Kind.CATALOG or (target.kind == Kind.SCHEMA and target.nested)
 
 
 def _to_login(request: HttpRequest) -> HttpResponse:

@@ -12,8 +12,7 @@ from django.urls import reverse
 from authz import operations, policy
 from authz.actor import Actor
 from catalogs.services import browsing
-from frontend.guarding import is_partial, permits
-from frontend.pages.containers import may_make_schema
+from frontend.guarding import is_partial, may_make_schema, permits
 from metalake.errors import NotFound
 from metalake.kinds import KINDS, Kind
 from metalake.lineage import Located

@@ -13,10 +13,9 @@ from authz.actor import Actor
 from catalogs.services import browsing, metalakes, schemas
 from frontend import toasts
 from frontend.forms.containers import MetalakeForm, SchemaForm
-from frontend.guarding import signed_in
+from frontend.guarding import may_make_schema, signed_in, takes_schemas
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.hierarchy import configured_separator
-from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 
 
@@ -43,7 +42,7 @@ def make_metalake(request: HttpRequest, actor: Actor) -> HttpResponse:
 def make_schema(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
     """A new schema in a catalog or schema; missing parents are shown before anything is made (`act=make`)."""
     target = browsing.locate(actor, object_id)
-    if not _takes_schemas(target):
+    if not takes_schemas(target):
         raise NotFound("Schemas are made in catalogs, and in schemas of catalogs that nest them.")
     if not may_make_schema(actor, target):
         raise policy.refusal(actor.name, operations.CREATE_SCHEMA, target)
@@ -65,16 +64,6 @@ def make_schema(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
         except MetalakeError as refusal:
             form.add_error("name", refusal.message)
     return render(request, "frontend/schema_form.html", context, status=422 if form.errors else 200)
-
-
-def may_make_schema(actor: Actor, target: Located) -> bool:
-    """Whether the actor may make a schema in this object, be it with parents that are missing."""
-    creations = operations.CREATE_SCHEMA, operations.BOOTSTRAP_SCHEMA
-    return _takes_schemas(target) and any(policy.permits(actor, each, target) for each in creations)
-
-
-def _takes_schemas(target: Located) -> bool:
-    return target.kind == Kind.CATALOG or (target.kind == Kind.SCHEMA and target.nested)
 
 
 def _address(target: Located, name: str) -> Address:
