@@ -12,14 +12,15 @@ if TYPE_CHECKING:
 COLOURS = {"runOnly": ["color-contrast"]}
 
 
-def violations(page: Page) -> list[str]:
-    """What axe finds wrong with the page as it is now, in light and in dark: the rule, and the elements."""
+def violations(page: Page, *, in_dark: bool = True) -> list[str]:
+    """What axe finds wrong with the page as it is now, in light and perhaps in dark: the rule, and the elements."""
     page.wait_for_load_state("networkidle")  # what is still loading is dimmed
     page.emulate_media(color_scheme="light")
     problems = _run(page)
-    page.emulate_media(color_scheme="dark")
-    problems += [f"in dark: {problem}" for problem in _run(page, COLOURS)]
-    page.emulate_media(color_scheme=None)
+    if in_dark:
+        page.emulate_media(color_scheme="dark")
+        problems += [f"in dark: {problem}" for problem in _run(page, COLOURS)]
+        page.emulate_media(color_scheme="light")
     return problems
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from django.contrib.messages import get_messages
 from django.contrib.messages.storage.cookie import CookieStorage
@@ -11,6 +14,23 @@ from django.test import RequestFactory
 from frontend import toasts
 from frontend.templatetags.ui import icon, kind_icon
 from metalake.kinds import KINDS
+from tests.architecture.rooms import REPOSITORY
+
+FOLDER = REPOSITORY / "frontend" / "templates"
+SENT = re.compile(r'\b(?:value|id|for|name|data-[\w-]+)="[^"]*"')
+"""Attributes that nobody reads, with names exactly as they are."""
+NAME = re.compile(
+    r"{{ (?!choice|field|form|moment|row|tab)(?:\w+\.)*"
+    r"(?:name|full_name|username|owner|creator|last_modifier|grantor|role|group|user|actor_name|requested_by|key)"
+    r"(?!\|shown|\|spelled|\|urlencode)(?:\|[^}]*)? }}"
+)
+"""Where a template writes what somebody has named, and not as what it is."""
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.html")), ids=lambda path: path.relative_to(FOLDER).as_posix())
+def test_names_are_shown_as_what_they_are(path: Path) -> None:
+    """With {{ name|shown }}, and in attributes and titles with {{ name|spelled }}."""
+    assert NAME.findall(SENT.sub("", path.read_text(encoding="utf-8"))) == []
 
 
 @pytest.mark.parametrize("kind", [kind for kind, declared in KINDS.items() if declared.icon])
