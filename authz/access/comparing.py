@@ -12,10 +12,11 @@ from authz.access.moments import Moment, moment_of
 from authz.access.questions import Place, locate
 from authz.access.replaying import NO_USE, Replay, Use
 from authz.access.sight import Sight
-from authz.access.window import MOST_READ
 from authz.actor import Actor
 from metalake.errors import Invalid
 from metalake.lineage import Located
+
+MOST_READ = 5000  # facts of a sort
 
 
 class Moved(NamedTuple):
@@ -46,7 +47,7 @@ def compared(actor: Actor, metalake: str, on: Place, before: datetime, after: da
     state = open_state(actor, metalake, after)
     target = locate(actor, state, on)
     require_reader(actor, state, target)
-    replay = Replay(Sight(actor, state, target), before, end)
+    replay = Replay(Sight(actor, state, target), before, end, MOST_READ)
     if replay.is_cut:
         raise Invalid(f"More than {MOST_READ} changes of rights lie between these moments; choose closer ones.")
     then = dict(replay.uses)

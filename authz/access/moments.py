@@ -19,6 +19,7 @@ from metalake.lineage import Located
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 SHOWN_SENTENCES = 3
+FACTS_A_MOMENT = 5  # are read of each sort at most
 
 
 class Moment(NamedTuple):
@@ -61,7 +62,7 @@ def moments(
     state = open_state(actor, metalake)
     target = locate(actor, state, on)
     require_reader(actor, state, target)
-    replay = Replay(Sight(actor, state, target), begin, end)
+    replay = Replay(Sight(actor, state, target), begin, end, limit * FACTS_A_MOMENT)
     newest = deque(replay.changes(), maxlen=limit + 1)
     complete_since = replay.since
     if len(newest) > limit:

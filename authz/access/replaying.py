@@ -55,14 +55,14 @@ class Replay:
     """The access to one object between two moments. `changes` plays it, once.
 
     `uses` is what each user can use on the object at the moment that is reached, by id; others can use nothing.
-    `is_cut`: so much changed that it starts later than asked.
+    `is_cut`: more than `most` facts of a sort lie between, and it starts later than asked.
     """
 
-    def __init__(self, sight: Sight, since: datetime, until: datetime) -> None:
+    def __init__(self, sight: Sight, since: datetime, until: datetime, most: int) -> None:
         self.sight, self.until, self.top = sight, until, sight.target.metalake.id
         ids = lineage_ever(sight.target)
         self.names = Names(self.top, ids)
-        self.facts, self.moment, self.is_cut = read_window(self.top, ids, since, until)
+        self.facts, self.moment, self.is_cut = read_window(self.top, ids, since, until, most)
         self.since = self.moment
         self.catalog_type = reach.type_of(sight.target)
         facts = Fact.objects.filter(at__lte=self.moment)
@@ -196,12 +196,11 @@ class Replay:
 
     def _settle(self, touched: _Touched) -> dict[int, tuple[Use, Use]]:
         """Ask the evaluator about those whom something touched; returns who can use other privileges than before."""
-        members = self.policy.members.get(self.top, frozenset())
         users = set(touched.users)
         if touched.everybody:
-            users.update(members, self.uses)
+            users.update(self.policy.members.get(self.top, ()), self.uses)
         elif touched.roles:
-            users.update(user for user in members if not touched.roles.isdisjoint(self.policy.roles_of(user)))
+            users.update(self._holders(touched.roles))
         alike: dict[tuple, Use] = {}
         moved = {}
         for user in users:
@@ -211,6 +210,12 @@ class Replay:
             if before != after:
                 moved[user] = before, after
         return moved
+
+    def _holders(self, roles: set[int]) -> Iterator[int]:
+        """The users with one of these roles, members or not."""
+        groups = {group for group, of_group in self.policy.group_roles.items() if not roles.isdisjoint(of_group)}
+        for of_user, wanted in ((self.policy.user_roles, roles), (self.policy.user_groups, groups)):
+            yield from (user for user, some in of_user.items() if not wanted.isdisjoint(some))
 
     def _use(self, user: int, alike: dict[tuple, Use]) -> Use:
         if not self.lineage or any(id not in self.nodes for id in self.lineage):

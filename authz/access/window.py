@@ -13,7 +13,6 @@ from django.db.models import BigIntegerField, ExpressionWrapper, F, Q
 from authz.models import Fact
 from metalake.lineage import Located
 
-MOST_READ = 5000
 LINKS = ("user_roles", "user_groups", "group_roles")
 # The sum keeps databases from reading by an index all that ever happened in a metalake.
 _METALAKE = ExpressionWrapper(F("metalake_id") + 0, output_field=BigIntegerField())
@@ -27,8 +26,8 @@ class Window(NamedTuple):
     is_cut: bool
 
 
-def read_window(top: int, ids: Sequence[int], since: datetime, until: datetime) -> Window:
-    """The newest facts between two moments, MOST_READ of each sort at most; `ids` are those of `lineage_ever`."""
+def read_window(top: int, ids: Sequence[int], since: datetime, until: datetime, most: int) -> Window:
+    """The newest facts between two moments, at most so many of each sort; `ids` are those of `lineage_ever`."""
     between = Fact.objects.filter(at__gt=since, at__lte=until)
     sorts = (
         between.annotate(of=_METALAKE).filter(of=top, topic__in=LINKS),
@@ -39,8 +38,8 @@ def read_window(top: int, ids: Sequence[int], since: datetime, until: datetime) 
     facts: list[Fact] = []
     begin = since
     for sort in sorts:
-        some = list(sort.order_by("-at", "-id")[: MOST_READ + 1])
-        if len(some) > MOST_READ:
+        some = list(sort.order_by("-at", "-id")[: most + 1])
+        if len(some) > most:
             begin = max(begin, some[-1].at)
         facts += some
     in_order = sorted((fact for fact in facts if fact.at > begin), key=lambda fact: (fact.at, fact.pk))

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from authz.access import window
 from authz.access.comparing import compared
 from authz.access.moments import EARLIEST, Moments, moments
 from authz.access.questions import Place
@@ -131,7 +130,7 @@ def test_between_two_moments_who_reaches_an_object_stays_the_same(lively: Histor
             live(lively, rng)
         where = PLACES[seed % len(PLACES)]
         target = found(lively, where)
-        replay = Replay(Sight(lively.olga, lively.at(None), target), begin, end)
+        replay = Replay(Sight(lively.olga, lively.at(None), target), begin, end, 1000)
         uses = [access_at(target, begin)]
         assert named(replay) == uses[0]
         times = [begin]
@@ -299,9 +298,10 @@ def test_there_is_a_bound_and_the_moments_before_can_be_asked_for(past: History,
     some = asked(past, since=begin, limit=3)
     assert some.moments == whole[:3] and some.since == whole[3].at
     assert asked(past, since=begin, until=some.since).moments == whole[3:]
-    monkeypatch.setattr(window, "MOST_READ", 5)
-    bounded = asked(past, since=begin)
+    monkeypatch.setattr("authz.access.moments.FACTS_A_MOMENT", 1)
+    bounded = asked(past, since=begin, limit=5)
     assert bounded.moments == whole[:5] and bounded.since == whole[5].at
+    monkeypatch.setattr("authz.access.comparing.MOST_READ", 5)
     with pytest.raises(Invalid, match="choose closer ones"):
         compared(past.olga, "acme", Place(Kind.SCHEMA, FLIGHTS), begin)
 
