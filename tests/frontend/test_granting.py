@@ -111,6 +111,16 @@ def test_rights_that_moved_are_shown_again(admin: Client, ids: Ids) -> None:
     assert "select_table" in effective("mia", "lake", "orders", "eu")
 
 
+def test_what_is_beaten_or_effective_already_is_said_and_why(admin: Client, ids: Ids) -> None:
+    give("mia", Kind.CATALOG, "lake", "use_catalog", "use_schema", "deny select_view", role="interns")
+    html = grant(admin, ids["eu"], more="mia")
+    assert "Role interns denies select_view on catalog lake, and mia holds it." in html
+    assert f'<a href="/objects/{ids["eu"]}/why?user=mia&privilege=select_view">Why?</a>' in html
+    part = grant(admin, ids["eu"], part=True, more="mia", rights_of=str(ids["eu"]))
+    note = re.search(r'id="grant-note-use_schema" hx-swap-oob="true">([^<]*)<', part)
+    assert note and note[1] == "Role interns allows use_schema on catalog lake, and mia holds it."
+
+
 def test_a_role_that_others_hold_is_never_chosen_silently(admin: Client, ids: Ids) -> None:
     grants = ("use_schema", "select_table", "select_view")
     give("rita", Kind.SCHEMA, "lake.orders:eu", *grants, role="readers")
