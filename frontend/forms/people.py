@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from django import forms
 
+from frontend.forms.fields import DescribedForm, name_field
 from metalake.errors import TooLarge
 
 MOST_NAMES = 10_000
@@ -32,21 +33,16 @@ def read_names(text: str) -> Names:
     return Names(list(counts), [name for name, count in counts.items() if count > 1])
 
 
-def _name(label: str, help_text: str = "") -> forms.CharField:
-    attrs = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
-    return forms.CharField(label=label, max_length=128, help_text=help_text, widget=forms.TextInput(attrs=attrs))
-
-
-class UserForm(forms.Form):
+class UserForm(DescribedForm):
     """Who is added to a metalake."""
 
-    name = _name("User name", "As they sign in: a short name or an e-mail address.")
+    name = name_field("User name", "As they sign in: a short name or an e-mail address.")
 
 
-class GroupForm(forms.Form):
+class GroupForm(DescribedForm):
     """A new group, and who is put into it."""
 
-    name = _name("Name of the group")
+    name = name_field("Name of the group")
     people = forms.CharField(
         label="People",
         required=False,
@@ -55,13 +51,13 @@ class GroupForm(forms.Form):
     )
 
 
-class RoleForm(forms.Form):
+class RoleForm(DescribedForm):
     """A new role, which holds nothing yet."""
 
-    name = _name("Name of the role", "Letters, digits and _ / = -, up to 64.")
+    name = name_field("Name of the role", "Letters, digits and _ / = -, up to 64.")
 
 
-class PasswordForm(forms.Form):
+class PasswordForm(DescribedForm):
     """The first password of a new account, typed twice."""
 
     password = forms.CharField(

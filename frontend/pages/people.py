@@ -18,6 +18,7 @@ from frontend import toasts
 from frontend.forms.people import GroupForm, RoleForm, UserForm, read_names
 from frontend.guarding import permits, require, signed_in
 from frontend.pages.catalogs import located
+from frontend.shown import spelled
 from metalake.errors import AlreadyExists, Invalid, MetalakeError, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Located
@@ -91,7 +92,7 @@ def add_user(request: HttpRequest, actor: Actor, target: Located, given: dict[st
     """Add a person; a new account's link is shown in this answer alone."""
     added = invitations.add_person(actor, target.metalake.name, given["name"])
     if added.invitation is None:
-        toasts.add(request, f"{given['name']} is a user of {target.name} now, and signs in as before.")
+        toasts.add(request, f"{spelled(given['name'])} is a user of {target.name} now, and signs in as before.")
         return redirect("frontend:user", target.id, added.user_id)
     return _invitation(request, target, given["name"], added.user_id, added.invitation)
 
@@ -127,7 +128,7 @@ def add_group(request: HttpRequest, actor: Actor, target: Located, given: dict[s
     group = people.add_group(actor, target.metalake.name, given["name"])
     if names:
         people.set_group_users(actor, target.metalake.name, given["name"], add=names)
-    toasts.add(request, f"Group {given['name']} is made, with {len(names):,} people.")
+    toasts.add(request, f"Group {spelled(given['name'])} is made, with {len(names):,} people.")
     if repeated:
         toasts.add(request, f"Named more than once and put in once: {listed(repeated)}.")
     return redirect("frontend:group", target.id, group.row.pk)
@@ -144,7 +145,7 @@ def add_role(request: HttpRequest, actor: Actor, target: Located, given: dict[st
 def listed(names: list[str], shown: int = 20) -> str:
     """ "a, b and 3 more"."""
     more = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {more:,} more" if more > 0 else "")
+    return ", ".join(map(spelled, names[:shown])) + (f" and {more:,} more" if more > 0 else "")
 
 
 # One of them

@@ -24,6 +24,7 @@ from frontend.pages.catalogs import located
 from frontend.pages.people import listed
 from frontend.pages.sign_in import local_path
 from frontend.pages.undoing import say_applied
+from frontend.shown import spelled
 from metalake.errors import Forbidden, Invalid, MetalakeError
 from metalake.kinds import Kind
 from metalake.lineage import Located
@@ -113,11 +114,12 @@ def _role(asked: Asked) -> str:
 def assign(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
     require(request, operations.ASSIGN_ROLES, target)
     (sort, name), role = _holder(asked), _role(asked)
+    who, what = spelled(name), spelled(role)
     return Proposal(
-        title=f"Assign role {role} to {sort} {name}",
-        says=[_everybody(sort, f"{name} may do what the role allows, and nothing that it denies.")],
+        title=f"Assign role {what} to {sort} {who}",
+        says=[_everybody(sort, f"{who} may do what the role allows, and nothing that it denies.")],
         button="Assign the role",
-        done=f"{sort.capitalize()} {name} holds role {role} now.",
+        done=f"{sort.capitalize()} {who} holds role {what} now.",
         changes=(Change("assign", role, holder=(sort, name)),),
     )
 
@@ -125,11 +127,12 @@ def assign(request: HttpRequest, actor: Actor, target: Located, asked: Asked) ->
 def unassign(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
     require(request, operations.ASSIGN_ROLES, target)
     (sort, name), role = _holder(asked), _role(asked)
+    who, what = spelled(name), spelled(role)
     return Proposal(
-        title=f"Take role {role} from {sort} {name}",
-        says=[_everybody(sort, f"{name} loses what this role alone allows, and what it denies no longer counts.")],
+        title=f"Take role {what} from {sort} {who}",
+        says=[_everybody(sort, f"{who} loses what this role alone allows, and what it denies no longer counts.")],
         button="Take the role away",
-        done=f"{sort.capitalize()} {name} does not hold role {role} any more.",
+        done=f"{sort.capitalize()} {who} does not hold role {what} any more.",
         changes=(Change("unassign", role, holder=(sort, name)),),
         is_danger=True,
     )
@@ -153,10 +156,10 @@ def put_in(request: HttpRequest, actor: Actor, target: Located, asked: Asked) ->
     if repeated:
         says.append(f"Named more than once, and put in once: {listed(repeated)}.")
     return Proposal(
-        title=f"Put {_count(len(names))} into group {group}",
+        title=f"Put {_count(len(names))} into group {spelled(group)}",
         says=[*says, _roles_of(shown, "Each gets what its roles allow and deny")],
         button="Put them in",
-        done=f"{_count(len(fresh))} put into group {group}.",
+        done=f"{_count(len(fresh))} put into group {spelled(group)}.",
         make=lambda: people.set_group_users(actor, metalake, group, add=names),
     )
 
@@ -164,11 +167,14 @@ def put_in(request: HttpRequest, actor: Actor, target: Located, asked: Asked) ->
 def take_out(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
     metalake, group, user = target.metalake.name, asked.get("group", ""), asked.get("user", "")
     shown = people.get_group(actor, metalake, group)
+    who = spelled(user)
     return Proposal(
-        title=f"Take {user} out of group {group}",
-        says=[_roles_of(shown, f"{user} loses what its roles alone allow, and what they deny no longer counts")],
+        title=f"Take {who} out of group {spelled(group)}",
+        says=[
+            _roles_of(shown, f"{spelled(user)} loses what its roles alone allow, and what they deny no longer counts")
+        ],
         button="Take out",
-        done=f"{user} is not in group {group} any more.",
+        done=f"{who} is not in group {spelled(group)} any more.",
         make=lambda: people.set_group_users(actor, metalake, group, remove=[user]),
         is_danger=True,
     )
@@ -186,16 +192,17 @@ def remove_user(request: HttpRequest, actor: Actor, target: Located, asked: Aske
     require(request, operations.MANAGE_USERS, target)
     metalake = target.metalake.name
     person = people.get_user(actor, metalake, asked.get("user", ""))
+    who = spelled(person.name)
     return Proposal(
-        title=f"Remove {person.name} from {metalake}",
+        title=f"Remove {who} from {metalake}",
         says=[
-            f"{person.name} sees nothing of {metalake} any more, and what they own there passes to its owner.",
+            f"{who} sees nothing of {metalake} any more, and what they own there passes to its owner.",
             f"Their roles end: {listed(person.roles)}." if person.roles else "They hold no role themselves.",
             "Roles and groups that deny them something are remembered, and count again if they are added again.",
             "Their account stays.",
         ],
         button="Remove from the metalake",
-        done=f"{person.name} is removed from {metalake}.",
+        done=f"{who} is removed from {metalake}.",
         make=lambda: people.remove_user(actor, metalake, person.name),
         after=_list(target, "users"),
         is_danger=True,
@@ -207,13 +214,13 @@ def remove_group(request: HttpRequest, actor: Actor, target: Located, asked: Ask
     metalake = target.metalake.name
     shown = people.get_group(actor, metalake, asked.get("group", ""))
     return Proposal(
-        title=f"Remove group {shown.name}",
+        title=f"Remove group {spelled(shown.name)}",
         says=[
             _roles_of(shown, f"{_count(len(shown.users or ()))} lose what its roles alone allow"),
             "What the group owns passes to the metalake's owner. The people themselves stay.",
         ],
         button="Remove the group",
-        done=f"Group {shown.name} is removed.",
+        done=f"Group {spelled(shown.name)} is removed.",
         make=lambda: people.remove_group(actor, metalake, shown.name),
         after=_list(target, "groups"),
         is_danger=True,

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 from authz.access import searching
 from authz.actor import Actor
 from frontend.guarding import is_partial, signed_in
-from metalake.errors import Invalid
+from metalake.errors import Invalid, TooManyRequests
 
 WHILE_TYPING, AT_ONCE = 8, 50
 
@@ -20,12 +20,13 @@ def search(request: HttpRequest, actor: Actor) -> HttpResponse:
     """What the caller may see in all of their metalakes; whoever sends the whole form also asks for exact names."""
     text = request.GET.get("q", "")
     is_typing = is_partial(request)
-    context: dict[str, object] = {"q": text, "limit": AT_ONCE}
-    status = 200
+    context: dict[str, object] = {"q": text, "searched": text}
+    status, limit = 200, WHILE_TYPING if is_typing else AT_ONCE
     try:
-        context["results"] = searching.search(
-            actor, None, text, WHILE_TYPING if is_typing else AT_ONCE, exact=not is_typing
-        )
+        context["results"] = searching.search(actor, None, text, limit, exact=not is_typing)
+    except TooManyRequests as refusal:  # of names that were guessed; what one sees is searched on
+        context["results"] = searching.search(actor, None, text, limit)
+        context["notice"] = refusal.message
     except Invalid as refusal:
         context["refusal"], status = refusal.message, 422
     template = "frontend/search/part.html" if is_typing else "frontend/search/page.html"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from django.test import Client
@@ -186,6 +187,14 @@ def test_who_may_not_sees_no_button_and_is_refused(ids: dict[str, int], rita: Cl
     ) == {"mia", "rita"}
 
 
+def test_names_that_look_like_others_are_said_as_what_they_are(ids: dict[str, int], admin: Client) -> None:
+    odd = "ri\u200bta"
+    Member.objects.create(metalake_id=ids["demo"], user=User.objects.create_user(odd), creator="admin")
+    for page in (admin.get(at(ids) + "?q=ri"), change(admin, ids, "remove-user", user=odd)):
+        assert "U+200B" in text(page)
+    assert "[U+200B]" in text(change(admin, ids, "assign", user=odd, role="reader"))
+
+
 def test_a_change_leads_back_to_a_page_of_ours_alone(ids: dict[str, int], admin: Client) -> None:
     page = text(change(admin, ids, "assign", user="mia", role="reader", back="//elsewhere.example"))
     assert "elsewhere" not in page
@@ -230,3 +239,11 @@ def test_the_search_leads_to_what_one_sees(ids: dict[str, int], admin: Client, r
     assert at(ids, "users", User.objects.get(username="mia").pk) in text(admin.get("/search?q=mia"))
     assert "Nothing that you see" in text(rita.get("/search?q=mia"))
     assert "512 characters" in text(admin.get("/search?q=" + "x" * 600), 422)
+
+
+def test_guessing_names_leaves_the_search_of_objects(ids: dict[str, int], rita: Client) -> None:
+    give("rita", Kind.SCHEMA, "lake.orders:eu", "manage_grants")
+    with patch("authz.callers.guessing.MISSES", 1):
+        rita.get("/search?q=nobody-of-that-name")
+        page = text(rita.get("/search?q=sales"))
+    assert "Too many users, groups or roles" in page and f"/objects/{ids['sales']}" in page
