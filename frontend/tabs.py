@@ -12,6 +12,7 @@ from django.urls import reverse
 from authz import operations, policy
 from authz.actor import Actor
 from catalogs.services import browsing
+from frontend import seen_as
 from frontend.guarding import is_partial, may_make_schema, permits
 from metalake.errors import NotFound
 from metalake.kinds import KINDS, Kind
@@ -83,6 +84,7 @@ def show(
         "may_change": target.kind == Kind.CATALOG and permits(request, operations.ALTER_CATALOG, target),
     }
     context |= instead
+    context |= seen_as.chosen(request, actor, target)
     if is_partial(request):
         return render(request, "frontend/object.html", context | {"is_partial": True}, status=status)
     return render(request, "frontend/home.html", context | {"level": browsing.top_level(actor)}, status=status)

@@ -1,22 +1,32 @@
-"""What one person sees directly below an object, for whoever may read access there."""
+"""What one person sees of an object and directly below it, for whoever may read access there."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import NamedTuple
 
 from django.db.models import Q, QuerySet
 
 from authz import policy
 from authz.access.asking import open_state, subject
 from authz.access.questions import Place, locate
+from authz.access.reach import type_of, usable
 from authz.actor import NOBODY, Actor
 from authz.callers.guessing import misses_counted
 from metalake.errors import NotFound
 from metalake.kinds import CONTAINERS, LEAVES, Kind
 from metalake.lineage import Located, Node
 from metalake.models import Securable
+from metalake.privileges import Privilege
 
 _NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")
+
+
+class Seen(NamedTuple):
+    """Whether a person sees an object, and the privileges that they can use on it."""
+
+    sees: bool
+    privileges: tuple[Privilege, ...]
 
 
 def children_seen(actor: Actor, metalake: str, user: str, on: Place, after: str, limit: int) -> list[Located]:
@@ -38,6 +48,12 @@ def seen_among(person: Actor, target: Located, ids: Collection[int]) -> frozense
     """The ids of those children of an object that a person sees; one statement for each kind of child."""
     rows = Securable.objects.filter(parent_id=target.id, pk__in=ids)
     return frozenset(_visible(person, target, rows).values_list("pk", flat=True))
+
+
+def seen_of(person: Actor, target: Located) -> Seen:
+    """What a person sees of an object."""
+    rights = policy.rights_on(person, target)
+    return Seen(policy.sees(person, target, rights), usable(rights, target.kind, type_of(target)))
 
 
 @misses_counted("user")

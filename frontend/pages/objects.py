@@ -12,7 +12,7 @@ from authz.access import inspect
 from authz.actor import Actor
 from catalogs.services import browsing
 from catalogs.services.describing import describe
-from frontend import tabs
+from frontend import seen_as, tabs
 from frontend.guarding import is_partial, signed_in
 from frontend.pages.outside import watched
 from metalake.errors import MetalakeError, NotFound
@@ -54,7 +54,7 @@ def _below(request: HttpRequest, actor: Actor, target: Located) -> dict[str, Any
     except MetalakeError as failure:
         note_failure(failure)
         return {"unlisted": failure.message}
-    return {"below": level, "goes_on": "after" in request.GET}
+    return {"below": level, "goes_on": "after" in request.GET} | seen_as.dimmed(request, actor, target, level.children)
 
 
 @require_safe
@@ -78,7 +78,7 @@ def list_children(request: HttpRequest, actor: Actor, object_id: int) -> HttpRes
             level = browsing.child_alone(actor, parent, only)
         else:
             level = browsing.level_below(actor, parent, request.GET.get("kind"), _after(request))
-        context["level"] = level
+        context |= {"level": level} | seen_as.dimmed(request, actor, parent, level.children)
     except NotFound:
         raise
     except MetalakeError as failure:

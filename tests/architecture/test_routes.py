@@ -45,6 +45,7 @@ PAGES = {
     "metalakes/<int:metalake_id>/people/roles/<int:role_id>": ("load_role",),
     "search": (CALLER,),
     "invitations/<str:secret>": (ANYONE,),
+    "objects/<int:object_id>/see-as": ("read_access",),
     "objects/<int:object_id>/grant": ("grant_on",),
     "objects/<int:object_id>/grant/people": ("grant_on",),
     "objects/<int:object_id>/revoke": ("grant_on",),

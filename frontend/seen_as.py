@@ -1,0 +1,71 @@
+"""The person as whom the tree and the pages are looked at: what they do not reach is dimmed. It changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+
+from authz.access import seeing
+from authz.access.seeing import Seen
+from authz.access.sight import reads_access
+from authz.actor import Actor
+from catalogs.services import browsing
+from metalake.errors import Forbidden, NotFound
+from metalake.lineage import Located
+
+SEE_AS = "see_as"  # of the session: the metalake's id and the person's name
+
+
+@dataclass(frozen=True)
+class Seeing:
+    """The person as whom the pages are looked at; `seen` is None where the reader may not read access."""
+
+    user: str
+    seen: Seen | None
+
+
+def choose(request: HttpRequest, actor: Actor, target: Located, user: str) -> None:
+    """Look at this metalake as that person from now on; with an empty name, as oneself. Raises as `viewer` does."""
+    request.session.pop(SEE_AS, None)
+    if user:
+        seeing.viewer(actor, target.metalake.name, target, user)
+        request.session[SEE_AS] = [target.metalake.id, user]
+
+
+def chosen(request: HttpRequest, actor: Actor, target: Located) -> dict[str, Any]:
+    """The context of an object's page: who may be chosen, and what the chosen person sees of it."""
+    context: dict[str, Any] = {"may_see_as": reads_access(actor, target)}
+    user = _user(request, target)
+    if user is not None:
+        person = _person(actor, target, user)
+        context["seeing"] = Seeing(user, seeing.seen_of(person, target) if person else None)
+    return context
+
+
+def dimmed(
+    request: HttpRequest, actor: Actor, target: Located | None, children: Iterable[browsing.Child]
+) -> dict[str, Any]:
+    """The context of a level: the ids of those children of an object that the chosen person does not see."""
+    user = _user(request, target) if target else None
+    person = _person(actor, target, user) if target and user is not None else None
+    if target is None or person is None:
+        return {}
+    ids = {child.id for child in children}
+    return {"unseen": ids - seeing.seen_among(person, target, ids), "unseen_by": user}
+
+
+def _user(request: HttpRequest, target: Located) -> str | None:
+    """The person who was chosen for this metalake."""
+    metalake_id, user = request.session.get(SEE_AS) or (None, None)
+    return user if metalake_id == target.metalake.id else None
+
+
+def _person(actor: Actor, target: Located, user: str) -> Actor | None:
+    """The person as of now; None where the reader may not read access, or the person is gone."""
+    try:
+        return seeing.viewer(actor, target.metalake.name, target, user)
+    except (Forbidden, NotFound):
+        return None
