@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from authz.wire.access import read_as_of
 from metalake.errors import Invalid
+from metalake.wire import quote
 
 
 class AsOfField(forms.CharField):
@@ -24,8 +25,8 @@ class AsOfField(forms.CharField):
         text = super().to_python(value)
         try:
             return read_as_of(text or None)
-        except Invalid as refusal:
-            raise forms.ValidationError(refusal.message) from None
+        except Invalid:
+            raise forms.ValidationError(f"{quote(str(text))} is no moment: write it like 2026-08-01T12:00Z.") from None
 
     def run_validators(self, value: Any) -> None:
         """Validators of texts say nothing about a moment."""

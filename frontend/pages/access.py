@@ -10,11 +10,13 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
+from authz import policy
 from authz.access import inspect, ways
 from authz.access.questions import Place, Whom
 from authz.access.way_rows import Narrowed
-from authz.access.ways import Way
+from authz.access.ways import Named, Way
 from authz.actor import Actor
+from authz.callers.guessing import LISTING
 from authz.services.authority import may_give, may_lift
 from frontend import tabs
 from frontend.filled import grant_page, revoke_page
@@ -43,9 +45,12 @@ class Link(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A way, with the pages that it leads to: the object it is on, its reason, its end, and the grants that mend it."""
+    """A way, with the pages that it leads to: whose it is, the object it is on, its reason, its end, what mends it."""
 
     way: Way
+    user_url: str = ""
+    group_url: str = ""
+    role_url: str = ""
     on_url: str = ""
     why_url: str = ""
     revoke_url: str = ""
@@ -121,7 +126,24 @@ class Links(NamedTuple):
 
     def row(self, way: Way) -> Row:
         mending = () if self.as_of else tuple(self._mending(way))
-        return Row(way, self._on(way), self._why(way), self._revoke(way), mending)
+        return Row(
+            way,
+            user_url=self._of_person("user", way.user),
+            group_url=self._of_person("group", way.group),
+            role_url=self._of_person("role", way.role),
+            on_url=self._on(way),
+            why_url=self._why(way),
+            revoke_url=self._revoke(way),
+            mending=mending,
+        )
+
+    def _of_person(self, sort: str, named: Named | None) -> str:
+        """The page of a user, group or role of today, where the reader may list all of them or it is their own."""
+        actor, top = self.actor, self.target.top
+        own = {"user": (actor.id,), "group": actor.groups, "role": actor.roles}
+        if named is None or self.as_of or not (named.id in own[sort] or policy.permits(actor, LISTING[sort], top)):
+            return ""
+        return reverse(f"frontend:{sort}", args=[top.id, named.id])
 
     def _on(self, way: Way) -> str:
         """The object above that the grant is on, if it is still above today."""

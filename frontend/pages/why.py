@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from authz.access import explanations
@@ -83,6 +84,8 @@ def _remedy(request: HttpRequest, explanation: Explanation, step: Step) -> Remed
 def _page_of(user: str, step: Step, on: Located) -> tuple[str, str]:
     """The path of the page that makes this change, filled, and what its button says; both empty if there is none."""
     match step:
+        case Step(change="addMember"):
+            return reverse("frontend:people", args=[on.id]), f"Add people to {on.name}"
         case Step(change="grant", privilege=Privilege() as privilege):
             return grant_page(on.id, Whom("user", user), privilege), f"Grant {privilege}"
         case Step(change="liftDeny", privilege=Privilege() as privilege, role=str(role)):

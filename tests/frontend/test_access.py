@@ -143,7 +143,7 @@ def test_a_moment_of_the_past_is_shown(admin: Client, ids: Ids) -> None:
 @pytest.mark.parametrize(
     ("query", "status", "says"),
     [
-        ({"asOf": "yesterday"}, 422, "asOf is 'yesterday', but has to be a moment"),
+        ({"asOf": "yesterday"}, 422, "'yesterday' is no moment: write it like"),
         ({"asOf": "2999-01-01"}, 400, "lies ahead"),
         ({"by": "cat"}, 422, "cat is none of the choices"),
         ({"show": "cat"}, 422, "cat is none of the choices"),

@@ -66,7 +66,7 @@ def test_hidden_and_missing_are_both_no(ids: Ids) -> None:
         ({"objects": ".."}, 400, "is not the full name of a table"),
         ({"privilege": ["fly"]}, 422, "fly is no privilege"),
         ({"people": ""}, 422, "This field is required"),
-        ({"asOf": "soon"}, 422, "asOf is 'soon', but has to be a moment"),
+        ({"asOf": "soon"}, 422, "'soon' is no moment: write it like"),
         ({"people": "\n".join(f"u{n}" for n in range(MAX_QUESTIONS + 1))}, 422, "These are 1,001 questions"),
         ({"people": "\n".join(f"u{n}" for n in range(10_000))}, 422, "These are 10,000 questions"),
     ],

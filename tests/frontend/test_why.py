@@ -107,7 +107,7 @@ def test_a_moment_of_the_past_has_reasons_and_no_changes(admin: Client, ids: Ids
     [
         ({"privilege": "fly"}, "fly is no privilege that can be used here"),
         ({"privilege": "create_catalog"}, "create_catalog is no privilege that can be used here"),
-        ({"privilege": "select_table", "asOf": "yesterday"}, "asOf is 'yesterday', but has to be a moment"),
+        ({"privilege": "select_table", "asOf": "yesterday"}, "'yesterday' is no moment: write it like"),
         ({"privilege": "select_table", "asOf": "9999-12-31T23:59:59.999999Z"}, "lies ahead"),
         ({"privilege": "select_table", "asOf": "1999-01-01"}, "ask about a later moment"),
         ({"privilege": "select_table", "user": "a\x00b"}, "Null characters are not allowed"),
