@@ -301,7 +301,7 @@ class AuditEntry(models.Model):
     actor = models.CharField(max_length=255, db_index=True)
     event = models.CharField(max_length=64)
     kind = models.CharField(max_length=16)
-    object_id = models.BigIntegerField(db_index=True)
+    object_id = models.BigIntegerField()
     full_name = models.TextField()
     metalake_id = models.BigIntegerField(null=True, db_index=True)
     details = models.JSONField(default=dict)
@@ -309,6 +309,7 @@ class AuditEntry(models.Model):
 
     class Meta:
         verbose_name_plural = "audit entries"
+        indexes = [models.Index(fields=["object_id", "id"], name="audit_of_object")]
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor} {self.event} {self.full_name}"

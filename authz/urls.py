@@ -1,6 +1,7 @@
 """The native wire's paths for users, groups, roles, permissions, owners and tokens."""
 
 from authz.api import access as api_access
+from authz.api import auditing as api_auditing
 from authz.api import bulk as api_bulk
 from authz.api import grantable as api_grantable
 from authz.api import invitations as api_invitations
@@ -41,6 +42,7 @@ urlpatterns = [
     route(f"{METALAKE}/access/former-members", api_access.FormerMembers),
     route(f"{METALAKE}/access/check", api_access.Check),
     route(f"{METALAKE}/access/objects/{OBJECT}", api_access.WhoReaches),
+    route(f"{METALAKE}/access/objects/{OBJECT}/changes", api_auditing.ChangesOfObject),
     route(f"{METALAKE}/access/objects/{OBJECT}/grantable", api_grantable.Grantable),
     route(f"{METALAKE}/access/objects/{OBJECT}/ways", api_ways.Ways),
     route(f"{METALAKE}/access/objects/{OBJECT}/moments", api_ways.Moments),

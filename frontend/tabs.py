@@ -19,6 +19,7 @@ from metalake.kinds import KINDS, Kind
 from metalake.lineage import Located
 
 OVERVIEW = "overview"
+HISTORY = "history"  # a tab for whoever may read access to the object
 OF_A_NAME = (OVERVIEW, "access")  # the tabs of an object of which the actor may know only the name
 
 
@@ -41,8 +42,13 @@ class Tab:
 
 def tabs_of(actor: Actor, target: Located) -> list[Tab]:
     """The tabs that the actor may open, in the order of the kind's declaration."""
-    is_loaded = policy.permits(actor, operations.load_of(target.kind), target)
-    return [Tab(name, target.id) for name in KINDS[target.kind].tabs if is_loaded or name in OF_A_NAME]
+    may_load = policy.permits(actor, operations.load_of(target.kind), target)
+    may_read_access = policy.permits(actor, operations.read_access(target.kind), target)
+
+    def may_open(name: str) -> bool:
+        return may_read_access if name == HISTORY else may_load or name in OF_A_NAME
+
+    return [Tab(name, target.id) for name in KINDS[target.kind].tabs if may_open(name)]
 
 
 def locate(actor: Actor, object_id: int, name: str) -> Located:

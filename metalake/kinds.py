@@ -95,7 +95,7 @@ class KindDeclaration:
     iceberg: IcebergWords | None = None
     old_codes: bool = False
     icon: str = ""
-    tabs: tuple[str, ...] = ("overview", "access")
+    tabs: tuple[str, ...] = ("overview", "access", "history")
 
     @cached_property
     def depth(self) -> int:
@@ -152,7 +152,7 @@ _DECLARED = (
         iceberg=IcebergWords(noun="Table", missing="NoSuchTableException"),
         old_codes=True,
         icon="table-2",
-        tabs=("overview", "columns", "snapshots", "access"),
+        tabs=("overview", "columns", "snapshots", "access", "history"),
     ),
     KindDeclaration(
         kind=Kind.VIEW,

@@ -31,6 +31,7 @@ PAGES = {
     "objects/<int:object_id>/access/compare": ("read_access",),
     "objects/<int:object_id>/why": ("load", "read_access"),
     "metalakes/<int:metalake_id>/matrix": ("load_metalake",),
+    "objects/<int:object_id>/history": ("read_access",),
     "objects/<int:object_id>/children": ("list_below", "list_tables", "read_access"),
     "objects/<int:object_id>/schemas/new": ("load", "create_schema", "bootstrap_schema"),
     "metalakes/new": (CALLER,),

@@ -22,6 +22,7 @@ ADDRESSES = {
     "objects/<int:object_id>/access/compare": "/objects/{table}/access/compare?from=2026-01-01",
     "objects/<int:object_id>/why": "/objects/{table}/why?privilege=select_table",
     "metalakes/<int:metalake_id>/matrix": "/metalakes/{metalake}/matrix?people=admin&objects=shop",
+    "objects/<int:object_id>/history": "/objects/{table}/history",
     "objects/<int:object_id>/see-as": "/objects/{schema}/see-as",
     "objects/<int:object_id>/schemas/new": "/objects/{schema}/schemas/new",
     "metalakes/new": "/metalakes/new",

@@ -1,0 +1,39 @@
+"""The tab of an object's history, for whoever may read access to it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from frontend.pages import history
+from metalake.kinds import Kind
+from tests.demo import give
+from tests.frontend.test_pages import Ids, text
+
+
+def lines(page: str) -> list[str]:
+    return re.findall(r"<td>([^<]*)</td>", page)
+
+
+def test_what_was_done_is_shown_in_pages(admin: Client, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(4):
+        give(None, Kind.TABLE, "lake.orders:eu.sales", "select_table", role=f"r{number}")
+    at = f"/objects/{ids['sales']}/history"
+    assert lines(text(admin, at)) == ["created"], "a role that is made with its grants is a change of the role"
+    monkeypatch.setattr(history, "SHOWN", 1)
+    first = text(admin, f"/objects/{ids['lake']}/history")
+    assert lines(first) == ["created"]
+    assert "There is nothing more." in text(admin, f"{at}?before=1")
+    for query in ("before=x", f"before={'9' * 400}", "before=-1"):
+        assert lines(text(admin, f"{at}?{query}")) == ["created"]
+
+
+def test_it_is_a_tab_for_whoever_may_read_access(admin: Client, rita: Client, ids: Ids) -> None:
+    assert "/history" in text(admin, f"/objects/{ids['sales']}")
+    assert "/history" not in text(rita, f"/objects/{ids['sales']}")
+    text(rita, f"/objects/{ids['sales']}/history", 404)
+    give("rita", Kind.TABLE, "lake.orders:eu.sales", "manage_grants", role="steward")
+    assert "/history" in text(rita, f"/objects/{ids['sales']}")
+    text(rita, f"/objects/{ids['sales']}/history")
