@@ -133,7 +133,7 @@ class Replay:
         self._edges = None
         touched.everybody = True
         if way != self.lineage:
-            return ["It was moved." if way and self.lineage else "It was made." if self.lineage else "It was dropped."]
+            return [sentences.placed(fact.event, was_there=bool(way), is_there=bool(self.lineage))]
         after = self.nodes.get(fact.about)
         if before is None or after is None or _owner(before) == _owner(after) or fact.about not in self.lineage:
             return []

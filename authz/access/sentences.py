@@ -40,6 +40,15 @@ def joined(who: str, *, is_in: bool) -> str:
     return f"{who} is a member." if is_in else f"{who} is no longer a member."
 
 
+def placed(event: str, *, was_there: bool, is_there: bool) -> str:
+    """What became of the object itself; a store from before the history has it from the history's beginning."""
+    if event == "history.begun":
+        return "The history begins."
+    if was_there and is_there:
+        return "It was moved."
+    return "It was made." if is_there else "It was dropped."
+
+
 def _changed(who: str, now: str, no_longer: str, come: Sequence[str], gone: Sequence[str]) -> list[str]:
     says = [f"{who} {no_longer} {', '.join(gone)}."] if gone else []
     return [*says, f"{who} {now} {', '.join(come)}."] if come else says
