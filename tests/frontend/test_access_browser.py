@@ -50,7 +50,7 @@ def test_a_reason_is_one_key_away(desk: Page, shop: Shop) -> None:
     desk.wait_for_url("**/why?*")
     desk.wait_for_selector("text=No. mia may not use select_table")
     assert "no use_schema on schema" in (desk.locator("svg.drawing.wide").first.text_content() or "")
-    desk.get_by_label("Person").fill(HOSTILE)
+    desk.locator("form.ask").get_by_label("Person").fill(HOSTILE)
     desk.keyboard.press("Enter")
     desk.wait_for_selector(".verdict-line.yes")
     assert f"{HOSTILE} may use select_table" in desk.locator("#answer").inner_text()
