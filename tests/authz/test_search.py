@@ -5,6 +5,8 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from authz import policy
 from authz.access import named, regions
@@ -19,7 +21,7 @@ from tests.profiles import share
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 
-WORLDS = 60
+WORLDS = 30
 
 
 def names(results: Results) -> list[str]:
@@ -36,7 +38,7 @@ def test_on_random_worlds_exactly_what_is_seen_comes(small: int, heads: int) -> 
             for user in world.users:
                 actor = stored.actor(place, user)
                 for top in (line for line in lines if line.kind is Kind.METALAKE and actor.is_member(line.id)):
-                    for text in ("a", "A", "b"):
+                    for text in ("A", "b"):
                         here = [line for line in lines if line.nodes[0].id == top.id and line.id != top.id]
                         like = [line for line in here if named.fold(line.name).startswith(text.lower())]
                         matches = named.by_name(actor, regions.seen_by(actor, top), text, 1000)
@@ -91,14 +93,19 @@ def test_in_what_is_large_beginnings_alone_are_searched_and_that_is_said(world: 
 
 
 def test_what_is_hidden_changes_nothing(world: World) -> None:
-    """Neither what comes nor what is said of it."""
+    """Neither what comes, nor what is said of it, nor what is asked of the store."""
     world.give("mia", "use_catalog@lake", "use_schema@lake.A", "select_table@lake.A:B.t")
-    before = search(world.mia, "acme", "t")
+    before, mia = search(world.mia, "acme", "t"), world.mia
     assert names(before) == ["lake.A.B.t"]
+    with CaptureQueriesContext(connection) as asked:
+        search(mia, "acme", "t")
     hidden = world.schema("tax")
     for n in range(30):
         world.table(f"t{n}", hidden)
     assert search(world.mia, "acme", "t") == before
+    with CaptureQueriesContext(connection) as asked_again:
+        search(mia, "acme", "t")
+    assert len(asked_again) == len(asked)
     assert search(world.mia, "acme", "lake.t") == search(world.mia, "acme", "lake.nothing")
     world.give("mia", "deny select_table@lake.A:B.t")
     assert names(search(world.mia, "acme", "t")) == []

@@ -47,6 +47,7 @@ def link_in(page: str) -> str:
     return link
 
 
+@pytest.mark.store
 def test_lists_are_searched_and_paged(ids: dict[str, int], admin: Client, rita: Client) -> None:
     every = text(admin.get(at(ids)))
     assert "rita" in every and "mia" in every and "otto" not in every
@@ -98,6 +99,7 @@ def test_an_account_that_exists_is_added_without_a_link(ids: dict[str, int], adm
         assert f'value="{name}"' in kept or not name
 
 
+@pytest.mark.store
 def test_a_group_is_made_and_filled(ids: dict[str, int], admin: Client) -> None:
     made = admin.post(at(ids, "groups"), {"name": "analysts", "people": "mia, rita\nmia"}, follow=True)
     page = text(made)
@@ -160,6 +162,7 @@ def test_a_member_is_removed(ids: dict[str, int], admin: Client) -> None:
     assert "owner" in text(change(admin, ids, "remove-user", "apply", user="admin"), 400)
 
 
+@pytest.mark.store
 def test_who_may_not_sees_no_button_and_is_refused(ids: dict[str, int], rita: Client, otto: Client) -> None:
     people.add_group(actor("admin"), "demo", "board")
     people.set_group_users(actor("admin"), "demo", "board", add=["rita", "mia"])
