@@ -250,3 +250,12 @@ def test_guessing_names_leaves_the_search_of_objects(ids: dict[str, int], rita: 
         rita.get("/search?q=nobody-of-that-name")
         page = text(rita.get("/search?q=sales"))
     assert "Too many users, groups or roles" in page and f"/objects/{ids['sales']}" in page
+
+
+def test_the_page_of_a_person_leads_to_their_access(ids: dict[str, int], admin: Client, rita: Client) -> None:
+    path = at(ids, "users", User.objects.get(username="rita").pk)
+    links = re.findall(r'href="(/objects/[^"]+rita)"', text(admin.get(path)).replace("&amp;", "&"))
+    assert len(links) == 3
+    for link in links:
+        assert "rita" in text(admin.get(link))
+    assert "/access?" not in text(rita.get(path))
