@@ -18,7 +18,7 @@ from tests.servers import REPOSITORY, MetalakeServer
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-MOST = 5  # interactions
+MOST, BY_PALETTE = 5, 3  # interactions
 PASSWORD = "a long enough password"
 
 
@@ -39,22 +39,22 @@ class Hands:
             target.press("Enter")
         self.done.append(f'fill in "{text}"')
 
-    def report(self, what: str) -> None:
+    def report(self, what: str, most: int = MOST) -> None:
         steps = (f"  {number}. {one}" for number, one in enumerate(self.done, 1))
         sys.stdout.write("\n".join(["", f"{what}: {len(self.done)} interactions", *steps, ""]))
-        assert len(self.done) <= MOST
+        assert len(self.done) <= most
 
 
 @pytest.fixture(scope="module")
 def shop(metalake_server: MetalakeServer) -> Shop:
-    """shop.travel:nyc with a table; olga owns the metalake, sam the schema, analyst and clerk have nothing."""
+    """shop.travel:nyc with a table; olga owns the metalake, sam the schema, the others have nothing."""
     shop = Shop(metalake_server, own_name("granting"))
     shop.native("", {"name": shop.metalake, "comment": "", "properties": {}})
     catalog = {"name": "shop", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "", "properties": {}}
     shop.native(f"/{shop.metalake}/catalogs", catalog)
     shop.add_namespace("travel", "nyc")
     shop.add_table("travel", "nyc", name="trips")
-    for person in ("olga", "sam", "analyst", "clerk"):
+    for person in ("olga", "sam", "analyst", "clerk", "dana"):
         shop.native(f"/{shop.metalake}/users", {"name": name_of(shop, person)})
     for person in ("olga", "sam"):
         set_password(shop, name_of(shop, person))
@@ -146,3 +146,26 @@ def test_a_schemas_owner_learns_what_to_ask_whom_for(page: Page, shop: Shop) -> 
     link = page.get_by_label("A link that opens this form filled").first.input_value()
     assert link.startswith(f"{shop.server.url}/objects/")
     assert not page.locator("#grant-apply").count()
+
+
+def test_the_palette_takes_a_wish_and_opens_the_filled_form(page: Page, shop: Shop) -> None:
+    sign_in(page, shop, "olga")
+    hands, dana = Hands(page), name_of(shop, "dana")
+    page.keyboard.press("ControlOrMeta+k")
+    hands.done.append("press Ctrl-K")
+    page.wait_for_selector(".palette[open] input:focus")
+    field = page.locator(".palette input")
+    hands.fill(field, f"{dana} reads travel:nyc")
+    page.locator("#palette-results a", has_text=f"{dana} may read nyc").wait_for()
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.innerText").startswith(dana)
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate("document.activeElement.name") == "q"
+    field.press("Enter")
+    page.wait_for_selector("#grant-apply:enabled")
+    hands.click(page.get_by_role("button", name="Apply"), "Apply")
+    page.locator(".toast", has_text=f"{dana} may read shop.travel:nyc").wait_for()
+    hands.report("The metalake's owner, by palette", BY_PALETTE)
+    page.keyboard.press("ControlOrMeta+k")
+    page.keyboard.press("Escape")
+    assert not page.locator(".palette[open]").count()
