@@ -21,7 +21,7 @@ SENT = re.compile(r'\b(?:value|id|for|name|data-[\w-]+)="[^"]*"')
 """Attributes that nobody reads, with names exactly as they are."""
 NAME = re.compile(
     r"{{ (?!choice|field|form|moment|row|tab)(?:\w+\.)*"
-    r"(?:name|full_name|username|owner|creator|last_modifier|grantor|role|group|user|actor_name|requested_by|key)"
+    r"(?:name|full_name|username|owner|creator|last_modifier|grantor|role|group|user|actor|actor_name|requested_by|key)"
     r"(?!\|shown|\|spelled|\|urlencode)(?:\|[^}]*)? }}"
 )
 """Where a template writes what somebody has named, and not as what it is."""
