@@ -63,7 +63,7 @@ def list_metalakes(request: HttpRequest, actor: Actor) -> HttpResponse:
     """The first level of the tree: the next metalakes, or the `only` one asked for."""
     only = _only(request)
     level = browsing.child_alone(actor, None, only) if only else browsing.top_level(actor, _after(request))
-    return render(request, "frontend/level.html", {"level": level, "depth": 1})
+    return render(request, "frontend/level.html", {"level": level, "depth": 1, "goes_on": "after" in request.GET})
 
 
 @require_safe

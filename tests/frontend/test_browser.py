@@ -100,6 +100,10 @@ def test_letters_home_and_end_find_their_way(desk: Page, shop: Shop) -> None:
     assert desk.evaluate(
         "[...document.querySelectorAll('.tree a')].filter(a => a.offsetParent).at(-1).matches(':focus')"
     )
+    desk.keyboard.press("/")
+    assert desk.evaluate("document.activeElement.matches('.top input[type=search]')")
+    desk.keyboard.type("a/b")
+    assert desk.locator(".top input[type=search]").input_value() == "a/b", "in a field it is a letter"
 
 
 def test_the_tree_is_opened_by_mouse_too(desk: Page, shop: Shop) -> None:

@@ -202,6 +202,15 @@ class MetaTree extends HTMLElement {
 
 customElements.define("meta-tree", MetaTree);
 
+// "/" leads to the search, from anywhere but a field.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.altKey || event.ctrlKey || event.metaKey) return;
+  const search = document.querySelector(".top input[type=search]");
+  if (!search || event.target.closest("input, textarea, select")) return;
+  event.preventDefault();
+  search.focus();
+});
+
 // What is shown has changed: it begins at its top, and the focus never falls off the page.
 document.addEventListener("htmx:afterSettle", (event) => {
   if (event.target.id !== "main") return;
