@@ -106,7 +106,8 @@ def _by_size(seen: Seen) -> tuple[list[Region], list[Region]]:
     small: list[Region] = []
     large: list[Region] = list(seen.regions[READ_REGIONS:])
     for region in seen.regions[:READ_REGIONS]:
-        size = Securable.objects.filter(region.extent())[: room + 1].count()
+        # Only what the actor sees is counted, or the figure would tell of the rest.
+        size = Securable.objects.filter(region.rows()).order_by("lineage")[: room + 1].count()
         if size > room:
             large.append(region)
         else:

@@ -37,10 +37,6 @@ class Region:
     holes: list[Located] = field(default_factory=list)
     hidden: list[int] = field(default_factory=list)
 
-    def extent(self) -> Q:
-        """A filter for everything below the head, which one range of an index holds."""
-        return below(self.head.lineage)
-
     def rows(self, place: str = "lineage") -> Q:
         """A filter for the rows of the region; `place` is the field with the lineage."""
         inside = below(self.head.lineage, place) & Q(kind__in=self.kinds)

@@ -107,8 +107,12 @@ def test_what_is_hidden_changes_nothing(world: World) -> None:
         search(mia, "acme", "t")
     assert len(asked_again) == len(asked)
     assert search(world.mia, "acme", "lake.t") == search(world.mia, "acme", "lake.nothing")
+    world.give("mia", "use_schema@lake")
+    assert names(search(world.mia, "acme", "ta")) == ["lake.tax"]
+    with patch.object(named, "SMALL", 10):
+        assert not search(world.mia, "acme", "ta").beginnings_only, "of the hidden tables none is counted"
     world.give("mia", "deny select_table@lake.A:B.t")
-    assert names(search(world.mia, "acme", "t")) == []
+    assert names(search(world.mia, "acme", "t")) == ["lake.tax"]
 
 
 def test_strangers_and_texts_that_cannot_be(world: World) -> None:
