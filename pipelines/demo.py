@@ -42,7 +42,11 @@ def main() -> int:
         write(lake)
         read_back(lake)
         analyst = give_role(admin)
-        return check_access(analyst.iceberg(METALAKE, CATALOG))
+        wrong = check_access(analyst.iceberg(METALAKE, CATALOG))
+        if not wrong:
+            say("\nEverything was as the role says. Signed in as admin, see the grant, and take it back, on")
+            say(f"  {page_of_grant(admin)}")
+        return wrong
     except requests.ConnectionError:
         say(f"[red]Nothing answers on {url}.[/] Start the server with 'make run' in another terminal, then try again.")
     except Refused as refused:
@@ -176,8 +180,14 @@ def check_access(lake: Catalog) -> int:
     if wrong:
         say(f"[red]{wrong} answers were not what the role says.[/]")
         return 1
-    say("\nEverything was as the role says. Look around at the server's first page, signed in as admin.")
     return 0
+
+
+def page_of_grant(admin: Client) -> str:
+    """The page that shows who may read the schema travel, with a button that takes each grant back."""
+    answer = admin.call("GET", "metalakes", METALAKE, "search", query={"q": f"{CATALOG}.{CITY[0]}"})
+    travel = next(one for one in answer["results"]["objects"] if one["type"] == "schema" and one["name"] == CITY[0])
+    return f"{admin.url}/objects/{travel['id']}/access"
 
 
 def name_of(identifier: tuple[str, ...]) -> str:

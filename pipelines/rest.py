@@ -28,13 +28,11 @@ class Client:
     password: str = ""
     token: str = ""
 
-    def call(self, method: str, *path: str, body: Any = None) -> dict[str, Any]:
+    def call(self, method: str, *path: str, body: Any = None, query: dict[str, str] | None = None) -> dict[str, Any]:
         """The reply's body. Raises Refused, or the errors of requests if the server does not answer."""
         target = f"{self.url}/api/" + "/".join(quote(part, safe="") for part in path)
-        if self.token:
-            answer = requests.request(method, target, json=body, headers=self._bearer, timeout=30)
-        else:
-            answer = requests.request(method, target, json=body, auth=(self.user, self.password), timeout=30)
+        who: dict[str, Any] = {"headers": self._bearer} if self.token else {"auth": (self.user, self.password)}
+        answer = requests.request(method, target, json=body, params=query, timeout=30, **who)
         if not answer.ok:
             raise Refused(answer.status_code, answer.json().get("message", answer.reason))
         return dict(answer.json())

@@ -11,10 +11,10 @@ from metalake.wire import Reply
 
 
 class ResultReply(Reply):
-    """One thing that matches, with the names above it, the metalake's first."""
+    """One thing that matches, with the names above it, the metalake's first; pages address it by the id."""
 
     type: str
-    id: int
+    id: str = Field(description="Digits, more than a number of JavaScript holds")
     name: str
     path: list[str]
 
@@ -42,4 +42,4 @@ def results_reply(results: Results) -> dict[str, Any]:
 
 
 def _result(result: Result) -> dict[str, Any]:
-    return {"type": result.kind, "id": result.id, "name": result.name, "path": list(result.path)}
+    return {"type": result.kind, "id": str(result.id), "name": result.name, "path": list(result.path)}

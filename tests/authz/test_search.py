@@ -173,7 +173,7 @@ def test_the_wire_answers_it(world: World, wire: Wire) -> None:
     status, body = wire("GET", "metalakes/acme/search?q=t&limit=5")
     assert status == 200
     assert body["results"] == {
-        "objects": [{"type": "table", "id": world.t.pk, "name": "t", "path": ["acme", "lake", "A", "B"]}],
+        "objects": [{"type": "table", "id": str(world.t.pk), "name": "t", "path": ["acme", "lake", "A", "B"]}],
         "roles": [],
         "users": [],
         "groups": [{"type": "group", "id": body["results"]["groups"][0]["id"], "name": "tea", "path": ["acme"]}],
