@@ -10,7 +10,7 @@ RUN_READY := $(VENV)/.run-$(shell cksum < requirements.txt | cut -d' ' -f1)
 DEV_READY := $(VENV)/.dev-$(shell cksum < requirements-dev.txt | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
-.PHONY: help run install worker demo test test-long check fix bench lock clean
+.PHONY: help run install worker demo test test-long check fix bench pictures lock clean
 MAKEFLAGS += --no-print-directory
 
 # uv is fast where it works; it trusts the certificates that the system trusts. pip does the same work without it.
@@ -56,6 +56,9 @@ bench: $(DEV_READY) ## Run every program in benchmarks/, whatever the others fou
 		name=$$(basename $$program .py); echo "== $$name"; \
 		$(PY) -m "benchmarks.$$name" $(ARGS) || missed="$$missed $$name"; \
 	done; test -z "$$missed" || { echo "These missed a goal or failed:$$missed"; exit 1; }
+
+pictures: $(DEV_READY) ## Take the README's pictures of the pages anew, on a server of their own
+	@$(PY) -m tests.pictures
 
 lock: $(DEV_READY) ## Resolve requirements*.in into exact pins with their hashes; what runs gets the pins that are tested
 	@$(VENV)/bin/uv --version >/dev/null 2>&1 || $(PY) -m pip install $(pinned) -r requirements-uv.txt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
@@ -55,6 +56,7 @@ class Row(NamedTuple):
     why_url: str = ""
     revoke_url: str = ""
     mending: tuple[Link, ...] = ()
+    above: tuple[Any, ...] = ()  # the rows of what the same person owns above it
 
 
 @require_safe
@@ -110,11 +112,26 @@ def _page(actor: Actor, target: Located, form: AccessForm, after: str) -> dict[s
     links = Links(actor, target, as_of and written(as_of))
     return {
         "page": page,
-        "rows": [links.row(way) for way in page.ways],
+        "rows": folded(links.row(way) for way in page.ways),
         "as_of": as_of,
         "after": after,
         "next_query": page.next and form.query(after=page.next),
     }
+
+
+def folded(rows: Iterable[Row]) -> list[Row]:
+    """The rows, with what one person owns on the way up as one: whoever owns the top often owns all below it."""
+    shown: list[Row] = []
+    for row in rows:
+        if shown and row.way.owner and _whose(row) == _whose(shown[-1]):
+            shown[-1] = shown[-1]._replace(above=(*shown[-1].above, row))
+        else:
+            shown.append(row)
+    return shown
+
+
+def _whose(row: Row) -> tuple[Any, ...]:
+    return row.way.owner, row.way.user, row.way.group
 
 
 class Links(NamedTuple):

@@ -101,19 +101,26 @@ def test_ways_are_narrowed(admin: Client, ids: Ids) -> None:
 
 def test_pages_follow_each_other(admin: Client, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "PAGE", 2)
-    for number in range(3):
+    for number in range(5):
         add_member(f"u{number}")
         give(f"u{number}", Kind.TABLE, "lake.orders:eu.sales", "select_table", role=f"role{number}")
-    whole = [line["user"] for line in as_file(admin, ids["sales"])]
+    whole = [line["user"] for line in as_file(admin, ids["sales"], q="u")]
     seen: list[str] = []
     path = f"/objects/{ids['sales']}/access"
-    link = "?"
+    link = "?q=u"
     while link:
         page = unescape(admin.get(path + link).content.decode())
         seen += [line.split()[0] for line in rows(page)]
         following = re.search(r'rel="next" href="([^"]+)"', page)
         link = following[1] if following else ""
     assert seen == whole and len(seen) > 4
+
+
+def test_what_one_person_owns_on_the_way_up_is_one_row(admin: Client, ids: Ids) -> None:
+    lines = [line for line in rows(show(admin, ids["sales"])) if " owner " in line]
+    assert len(lines) == 1
+    assert "this table and schema eu , schema orders , catalog lake , metalake demo" in lines[0]
+    assert len([line for line in as_file(admin, ids["sales"]) if line["owner"] == "True"]) == 5, "the file has each"
 
 
 @pytest.mark.store
