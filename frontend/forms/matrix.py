@@ -10,7 +10,7 @@ from django.http import QueryDict
 from authz.access.questions import MAX_QUESTIONS, Place
 from authz.operations import FAMILIES
 from frontend.forms.moments import AsOfField
-from metalake.kinds import Kind, grantable_on
+from metalake.kinds import KINDS, STORED_KINDS, Kind, grantable_on
 from metalake.names import undotted
 from metalake.privileges import Privilege
 from metalake.wire import quote
@@ -20,6 +20,13 @@ TOO_MANY = (
     "These are {count:,} questions: {people} people, {objects} objects and {privileges} privileges. "
     f"At most {MAX_QUESTIONS:,} are answered at once."
 )
+OFFERED = [
+    privilege
+    for privilege in Privilege
+    if any(privilege in (*KINDS[kind].creating, *KINDS[kind].privileges) for kind in STORED_KINDS)
+]
+"""The privileges that mean something on the objects there are."""
+FIRST_ASKED = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE)
 AN_OBJECT = "is no object: write a path such as lake.travel:nyc, with the word view before a view's."
 
 
@@ -45,9 +52,13 @@ class MatrixForm(forms.Form):
     objects = LinesField(label="Objects", help_text="One path a line: lake, lake.travel:nyc, lake.travel.flights.")
     privilege = forms.MultipleChoiceField(
         label="Privileges",
-        choices=[(each.value, each.value) for each in Privilege],
+        choices=[(each.value, each.value) for each in OFFERED],
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"invalid_choice": "%(value)s is no privilege."},
+        initial=[each.value for each in FIRST_ASKED],
+        error_messages={
+            "required": "Choose at least one privilege.",
+            "invalid_choice": "%(value)s is no privilege of objects here.",
+        },
     )
     asOf = AsOfField()  # the word of the wires
 
