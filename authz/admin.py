@@ -24,6 +24,7 @@ from authz.models import (
     Fact,
     Grant,
     Group,
+    Invitation,
     Member,
     Plan,
     PolicyChange,
@@ -171,6 +172,16 @@ class TokenAdmin(ReadOnlyAdmin):
             Token.objects.filter(pk__in=[row.pk for row in good]).update(revoked_at=timezone.now())
             record(*(row.event("token.revoked", request.user.get_username()) for row in good))
         self.message_user(request, f"{len(good)} revoked.", messages.SUCCESS)
+
+
+@admin.register(Invitation)
+class InvitationAdmin(ReadOnlyAdmin):
+    """Links by which new accounts get their first password; whoever manages users withdraws them."""
+
+    list_display = ("user", "metalake_id", "expires_at")
+    list_select_related = ("user",)
+    search_fields = ("user__username", "metalake_id__exact")
+    exclude = ("digest",)
 
 
 @admin.register(Member)

@@ -22,9 +22,7 @@ SHOWN = 3
 class Moved(Conflict):
     """Rights moved, and the plan of the same changes is another one now: `planned`, with a token of its own."""
 
-    def __init__(self, message: str, planned: Planned) -> None:
-        super().__init__(message, kind="plan")
-        self.planned = planned
+    planned: Planned
 
 
 def what_moved(top: Located, who: str, what: str, when: datetime) -> str:
@@ -49,7 +47,9 @@ def renew(actor: Actor, metalake: str, token: str) -> None:
         old = changes_of(steps, draft.difference.located | by_ids(_ids(steps)))
         more = {"undoes": undoes} if undoes else {}
         planned = store(actor, draft, wanted, budget=row.changes.get("budget"), **more)
-        raise Moved(f"{reason} {_difference(old, blast.summary, planned)}", planned)
+        moved = Moved(f"{reason} {_difference(old, blast.summary, planned)}", kind="plan")
+        moved.planned = planned
+        raise moved
     _note(actor, row, draft)
 
 

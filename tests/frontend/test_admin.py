@@ -21,7 +21,7 @@ from authz.history import facts as history
 from authz.models import AuditEntry, Grant, PolicyChange, Token, User
 from authz.plans import planning
 from authz.plans.wanted import Wanted, WantedRole
-from authz.services import people
+from authz.services import invitations, people
 from catalogs.models import Intent, Reservation, ReservedPlace, Tombstone
 from catalogs.services import schemas
 from metalake.lineage import Address
@@ -48,6 +48,7 @@ def full(ids: dict[str, int], world: World) -> dict[str, int]:
     people.add_group(actor("admin"), "demo", "auditors")
     people.set_group_users(actor("admin"), "demo", "auditors", add=["mia"])
     issue_token(User.objects.get(username="rita"), "spark")
+    invitations.add_person(actor("admin"), "demo", "newcomer")
     planning.plan(actor("admin"), "demo", Wanted("demo", None, [WantedRole("", "auditor", None, None, [])]))
     history.seal()
     station = add_outside(world, **{"cache-ttl": "60"})
