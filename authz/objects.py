@@ -57,9 +57,6 @@ def finder() -> Finder:
     return _finder
 
 
-NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")
-
-
 def address_of(metalake: str, kind: Kind, full_name: str) -> Address:
     """The address of a dotted full name; a column's is its table's. Raises Invalid for the wrong number of parts."""
     kind, names = Kind(kind), tuple(undotted(full_name))
@@ -78,7 +75,7 @@ def address_of(metalake: str, kind: Kind, full_name: str) -> Address:
 
 
 def find_metalake(name: str) -> Located | None:
-    row = Metalake.objects.filter(parent__isnull=True, name=name).values_list(*NODE).first()
+    row = Metalake.objects.filter(parent__isnull=True, name=name).values_list(*Node._fields).first()
     return Located(nodes=(Node(*row),)) if row else None
 
 
@@ -122,7 +119,7 @@ def find_role(metalake: str, name: str) -> Located | None:
     top = find_metalake(metalake)
     if top is None:
         return None
-    row = Role.objects.filter(parent_id=top.id, name=name).values_list(*NODE).first()
+    row = Role.objects.filter(parent_id=top.id, name=name).values_list(*Node._fields).first()
     return top.below(Node(*row)) if row else None
 
 
@@ -162,7 +159,7 @@ def by_ids(ids: Iterable[int]) -> dict[int, Located]:
 
 def _securables(ids: Iterable[int]) -> Iterator[tuple]:
     for some in batches(set(ids)):
-        yield from Securable.objects.filter(pk__in=some).values_list(*NODE, "lineage")
+        yield from Securable.objects.filter(pk__in=some).values_list(*Node._fields, "lineage")
 
 
 def batches(items: Iterable[T]) -> Iterator[list[T]]:

@@ -45,13 +45,11 @@ def chosen(request: HttpRequest, actor: Actor, target: Located) -> dict[str, Any
     return context
 
 
-def dimmed(
-    request: HttpRequest, actor: Actor, target: Located | None, children: Iterable[browsing.Child]
-) -> dict[str, Any]:
+def dimmed(request: HttpRequest, actor: Actor, target: Located, children: Iterable[browsing.Child]) -> dict[str, Any]:
     """The context of a level: the ids of those children of an object that the chosen person does not see."""
-    user = _user(request, target) if target else None
-    person = _person(actor, target, user) if target and user is not None else None
-    if target is None or person is None:
+    user = _user(request, target)
+    person = None if user is None else _person(actor, target, user)
+    if person is None:
         return {}
     ids = {child.id for child in children}
     return {"unseen": ids - seeing.seen_among(person, target, ids), "unseen_by": user}

@@ -18,7 +18,7 @@ SchemaName = str | Sequence[str]
 
 
 class Node(NamedTuple):
-    """One object on a lineage, with all that rights depend on."""
+    """One object on a lineage, with all that rights depend on; its fields are columns of a securable's row."""
 
     id: int
     kind: str

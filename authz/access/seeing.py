@@ -13,13 +13,12 @@ from authz.access.questions import Place, locate
 from authz.access.reach import type_of, usable
 from authz.actor import NOBODY, Actor
 from authz.callers.guessing import misses_counted
+from authz.history.state import State
 from metalake.errors import NotFound
 from metalake.kinds import CONTAINERS, LEAVES, Kind
 from metalake.lineage import Located, Node
 from metalake.models import Securable
 from metalake.privileges import Privilege
-
-_NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")
 
 
 class Seen(NamedTuple):
@@ -29,6 +28,7 @@ class Seen(NamedTuple):
     privileges: tuple[Privilege, ...]
 
 
+@misses_counted("user")
 def children_seen(actor: Actor, metalake: str, user: str, on: Place, after: str, limit: int) -> list[Located]:
     """The objects directly below another that a user sees, by kind and name, from the one after `after`.
 
@@ -36,11 +36,11 @@ def children_seen(actor: Actor, metalake: str, user: str, on: Place, after: str,
     """
     state = open_state(actor, metalake)
     target = locate(actor, state, on)
-    rows = _visible(viewer(actor, metalake, target, user), target, Securable.objects.filter(parent_id=target.id))
+    rows = _visible(_member(actor, state, target, user), target, Securable.objects.filter(parent_id=target.id))
     if after:
         kind, _, name = after.partition("/")
         rows = rows.filter(Q(kind__gt=kind) | Q(kind=kind, name__gt=name))
-    nodes = rows.order_by("kind", "name").values_list(*_NODE)[:limit]
+    nodes = rows.order_by("kind", "name").values_list(*Node._fields)[:limit]
     return [target.below(Node(*values)) for values in nodes]
 
 
@@ -63,7 +63,11 @@ def viewer(actor: Actor, metalake: str, target: Located, user: str) -> Actor:
     Raises NotFound if the caller may not know of the object or there is no such member, and Forbidden unless the
     caller may read access there or is that member.
     """
-    person = subject(actor, open_state(actor, metalake), target, user)
+    return _member(actor, open_state(actor, metalake), target, user)
+
+
+def _member(actor: Actor, state: State, target: Located, user: str) -> Actor:
+    person = subject(actor, state, target, user)
     if person.id == NOBODY:
         raise NotFound(f"User {user} does not exist.", kind="user")
     return person

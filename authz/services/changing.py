@@ -15,7 +15,7 @@ from authz import policy, snapshot
 from authz.actor import Actor
 from authz.locks import Lock, hold
 from authz.models import PolicyEpoch
-from authz.objects import NODE, find_metalake
+from authz.objects import find_metalake
 from authz.writing import Stale, write
 from metalake.errors import NotFound, NotInUse
 from metalake.events import Event, event_of, record
@@ -71,7 +71,7 @@ def alone(actor: Actor) -> Actor:
 
 def enter(actor: Actor, metalake: str) -> Located:
     """The metalake, if the actor is a member. Raises NotFound, and NotInUse if it is disabled."""
-    row = Metalake.objects.filter(parent__isnull=True, name=metalake).values_list(*NODE, "enabled").first()
+    row = Metalake.objects.filter(parent__isnull=True, name=metalake).values_list(*Node._fields, "enabled").first()
     if row is None:
         raise NotFound(f"Metalake {metalake} does not exist.", kind=Kind.METALAKE)
     *node, enabled = row

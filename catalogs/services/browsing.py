@@ -24,8 +24,7 @@ from metalake.models import Securable
 
 LEVEL_LIMIT = 200
 _LARGEST_ID = 2**63 - 1
-_NODE = ("id", "kind", "name", "owner_user_id", "owner_group_id")
-_SHOWN = (*_NODE, "comment", "owner_user__username", "owner_group__name")
+_SHOWN = (*Node._fields, "comment", "owner_user__username", "owner_group__name")
 
 
 @dataclass(frozen=True)

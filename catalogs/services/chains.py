@@ -104,10 +104,10 @@ def _check_flat(name: str) -> None:
 def _nearest_parent(catalog: Located, path: HierarchicalSchema) -> tuple[Located, bool]:
     """The nearest existing strict ancestor, and whether the schema itself exists."""
     rows = {
-        physical: Node(id, kind, name, user_id, group_id)
-        for physical, id, kind, name, user_id, group_id in Schema.objects.filter(
+        physical: Node(*values)
+        for physical, *values in Schema.objects.filter(
             in_catalog_id=catalog.id, physical_name__in=[scope.physical for scope in path.scopes]
-        ).values_list("physical_name", "id", "kind", "name", "owner_user_id", "owner_group_id")
+        ).values_list("physical_name", *Node._fields)
     }
     nodes = (rows[ancestor.physical] for ancestor in path.ancestors if ancestor.physical in rows)
     return catalog.below(*nodes), path.physical in rows
