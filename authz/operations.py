@@ -145,7 +145,8 @@ ALTER_VIEW = OPERATIONS["alter_view"]
 MOVE_VIEW = OPERATIONS["move_view"]
 DROP_VIEW = OPERATIONS["drop_view"]
 
-# Operations that only tables have.
+# Operations that only some leaves have.
+REGISTER_VIEW = _add("register_view", SCHEMA, any_of(P.CREATE_VIEW), _SCHEMA_UP, Traversal.SCHEMA)
 REGISTER_TABLE = _add("register_table", SCHEMA, any_of(P.CREATE_TABLE), _SCHEMA_UP, Traversal.SCHEMA)
 VEND_CREDENTIALS = _add("vend_credentials", Kind.TABLE, any_of(P.SELECT_TABLE), _ALL, Traversal.SCHEMA)
 COMMIT_TABLE = _add("commit_table", Kind.TABLE, any_of(P.MODIFY_TABLE), _ALL, Traversal.SCHEMA)

@@ -340,9 +340,8 @@ def require_no_escape(actor: Actor, target: Lineage, home: Lineage) -> None:
     for securable_id in denied.values_list("content_object_id", flat=True).distinct():
         depth = next(depth for depth, node in enumerate(target.nodes) if node.id == securable_id)
         if not may_grant(actor, _Ancestor(target.nodes[:depth], target.full_name)):
-            raise Forbidden(
-                f"Moving {describe(target)} would shed a DENY that {actor.name} may not lift.", kind="table"
-            )
+            shed = f"Moving {describe(target)} would shed a DENY that {actor.name} may not lift."
+            raise Forbidden(shed, kind=target.nodes[-1].kind)
 
 
 def may_grant(actor: Actor, lineage: Lineage) -> bool:

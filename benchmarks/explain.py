@@ -60,6 +60,7 @@ def milliseconds(asks: list[Ask]) -> list[float]:
 def explain(ask: Ask) -> Explanation:
     """The explanation, as the owner of the metalake asks for it over the wire."""
     from authz.access import explanations as explaining
+    from authz.access.asking import Place
     from authz.callers.identity import actor_of
     from authz.models import User
     from benchmarks.population import METALAKE
@@ -69,7 +70,7 @@ def explain(ask: Ask) -> Explanation:
     user, table = ask
     admin = actor_of(User.objects.get(username="admin"))
     wanted = explaining.read_wanted(Kind.TABLE, None, "load_table")
-    return explaining.explain(admin, METALAKE, Kind.TABLE, dotted(table.full_name), wanted, user.username, None)
+    return explaining.explain(admin, METALAKE, Place(Kind.TABLE, dotted(table.full_name)), wanted, user.username, None)
 
 
 if __name__ == "__main__":

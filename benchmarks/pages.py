@@ -69,6 +69,7 @@ def main(arguments: list[str]) -> None:
             ask = _asking(client, f"/objects/{schema}/access")
             ask()
             claim(f"Access of a schema with {PEOPLE} people", median(timed(ask, ROUNDS)), ACCESS, unit=" ms")
+            claim(f"SQL statements of Access of a schema with {PEOPLE} people", statements(ask), MOST_STATEMENTS)
     finish()
 
 

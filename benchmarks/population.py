@@ -25,6 +25,7 @@ from metalake.models import Securable, new_id
 from metalake.privileges import Privilege
 
 METALAKE, CATALOG = "bench", "lake"
+POINTERS = {Kind.TABLE: "catalogs_table", Kind.VIEW: "views_mgmt_view"}
 
 Rule = tuple[Role, Privilege, int, str]
 """A grant: role, privilege, object id and effect."""
@@ -122,7 +123,7 @@ def make_catalogs(names: Iterable[str]) -> list[int]:
 
 
 def children(parent: Securable, names: Iterable[str], kind: Kind, owner: User) -> list[int]:
-    """Schemas or tables below one parent, in bulk; their ids."""
+    """Schemas, tables or views below one parent, in bulk; their ids."""
     made: list[int] = []
     catalog_id = parent.lineage_ids[1]
     path = parent.schema.physical_name + "\x01" if parent.kind == Kind.SCHEMA else ""
@@ -136,7 +137,7 @@ def children(parent: Securable, names: Iterable[str], kind: Kind, owner: User) -
                 )
             else:
                 cursor.executemany(
-                    "INSERT INTO catalogs_table (securable_ptr_id, metadata_location, uuid) VALUES (%s, %s, %s)",
+                    f"INSERT INTO {POINTERS[kind]} (securable_ptr_id, metadata_location, uuid) VALUES (%s, %s, %s)",
                     [(row.id, "", _uuid()) for row in rows],
                 )
             made += [row.id for row in rows]

@@ -32,7 +32,7 @@ _DEEPEST = """
     ), (SELECT securable_ptr_id FROM metalake_metalake LIMIT 1))
 """
 # Each kind's own columns are read by key: with joins, PostgreSQL would read whole tables. They come as one text
-# ("1" or "0" for enabled, for nested, then the provider), since PostgreSQL plans each sub-select once a request.
+# ("1" or "0" for enabled, for nested, then type and provider), since PostgreSQL plans each sub-select once a request.
 _UP = """
     WITH RECURSIVE up(id, parent_id, kind, name, owner_user_id, owner_group_id, properties, height) AS (
         SELECT id, parent_id, kind, name, owner_user_id, owner_group_id, properties, 0
@@ -46,7 +46,7 @@ _UP = """
                 WHEN 'metalake' THEN (SELECT CASE WHEN enabled THEN '1' ELSE '0' END
                                       FROM metalake_metalake WHERE securable_ptr_id = up.id)
                 WHEN 'catalog' THEN (SELECT CASE WHEN enabled THEN '1' ELSE '0' END
-                                            || CASE WHEN nested THEN '1' ELSE '0' END || provider
+                                            || CASE WHEN nested THEN '1' ELSE '0' END || type || ' ' || provider
                                      FROM catalogs_catalog WHERE securable_ptr_id = up.id) END,
            CASE up.kind {pointers} END,
            CASE up.kind WHEN 'catalog' THEN up.properties END
@@ -128,11 +128,13 @@ def _fetch(deepest: str, parameters: list) -> Located | None:
         return None
     is_in_catalog = len(rows) > 1 and rows[1][1] == Kind.CATALOG
     own, properties = (rows[1][5], rows[1][7]) if is_in_catalog else ("  ", None)
+    catalog_type, _, provider = own[2:].partition(" ")
     return Located(
         nodes=tuple(Node(*row[:5]) for row in rows),
         disabled=next((row[1] for row in rows if row[5] is not None and row[5][0] == "0"), None),
         nested=own[1] == "1",
-        provider=own[2:] or None,
+        catalog_type=catalog_type or None,
+        provider=provider or None,
         properties=properties,
         metadata_location=rows[-1][6],
     )

@@ -227,7 +227,7 @@ def storage_of(located: Located, kind: Kind) -> Storage:
 
 def storage_in(provider: str, properties: Mapping[str, str], kind: Kind) -> Storage:
     """As `storage_of`, for a catalog's provider and properties."""
-    return _storage(provider_class(provider).offers(properties) if provider in PROVIDERS else {}, kind)
+    return _storage(provider_class(provider).all_offers(properties) if provider in PROVIDERS else {}, kind)
 
 
 def _storage(offers: Mapping[Kind, Offer], kind: Kind) -> Storage:
@@ -254,7 +254,7 @@ def offers_of(located: Located) -> Mapping[Kind, Offer]:
 @lru_cache(maxsize=512)
 def _offers(provider: str, properties: str) -> Mapping[Kind, Offer]:
     """The offers, cached: they depend on these two only, and hot reads would parse the properties each time."""
-    return provider_class(provider).offers(orjson.loads(properties))
+    return provider_class(provider).all_offers(orjson.loads(properties))
 
 
 def leaf_kinds(located: Located) -> list[Kind]:

@@ -4,7 +4,7 @@ from catalogs.api.catalogs import Catalog, CatalogConnection, Catalogs, NewCatal
 from catalogs.api.metalakes import Metalake, Metalakes
 from catalogs.api.partitions import Partition, Partitions
 from catalogs.api.places import ReservedPlace, ReservedPlaces, TablePlace, TablePlaces
-from catalogs.api.schemas import Schema, Schemas
+from catalogs.api.schemas import Schema, Schemas, SchemasToBeMade
 from catalogs.api.tables import Table, Tables
 from metalake.rest.views import route
 
@@ -20,6 +20,7 @@ urlpatterns = [
     route(f"{SCHEMAS}/<schema>", Schema),
     route(SCHEMAS, Schemas),
     route(CATALOGS, Catalogs),
+    route(f"{SCHEMAS}/<schema>/to-be-made", SchemasToBeMade),
     route(f"{CATALOGS}/testConnection", NewCatalogConnection),
     route(f"{CATALOGS}/<catalog>", Catalog),
     route("metalakes", Metalakes),

@@ -8,6 +8,7 @@ from typing import Any
 from authz import operations
 from authz.access.grantable import Grantable, Scope
 from authz.access.questions import Place
+from authz.plans.marking import Shown
 from authz.plans.wishes import Note, Proposal
 from frontend.forms.granting import CHOSEN, LEVELS, GrantForm, shortened
 from frontend.shown import spelled
@@ -22,7 +23,10 @@ SHOWN_NOTES = 12
 
 @dataclass
 class Drawer:
-    """The form as it is shown: `opened` is the object of the page, the form is about the chosen scope."""
+    """The form as it is shown: `opened` is the object of the page, the form is about the chosen scope.
+
+    `moved` says how rights moved since `before` was shown.
+    """
 
     opened: Located
     scopes: tuple[Scope, ...]
@@ -30,6 +34,7 @@ class Drawer:
     proposal: Proposal | None = None
     refusal: str = ""
     moved: str = ""
+    before: Shown | None = None
 
     @property
     def on(self) -> Located:
@@ -93,9 +98,10 @@ class Drawer:
         return len(self.worth_telling[SHOWN_NOTES:])
 
     @property
-    def may_add_use(self) -> bool:
-        """Whether there is a choice about the USE_* privileges that are lacking."""
-        return not self.form.with_use or any(use.is_added for use in self.proposal.use) if self.proposal else False
+    def declined(self) -> list[Privilege]:
+        """The USE_* that are not to be given, and for which there is no tick now."""
+        uses = self.proposal.use if self.proposal else ()
+        return sorted(self.form.declined - {use.privilege for use in uses if use.is_offered})
 
     @property
     def more_holders(self) -> int:

@@ -55,6 +55,25 @@ def path(stops: Sequence[Stop]) -> SafeString:
     return _svg("wide", _side_by_side(stops)) + _svg("tall", _stacked(stops))
 
 
+def flow(columns: Sequence[Sequence[Stop]], lines: Sequence[tuple[tuple[int, int], tuple[int, int]]]) -> SafeString:
+    """Columns of boxes with lines between them, for wide screens; a line's ends are a column and a place in it."""
+    placed: list[list[_Placed]] = []
+    x = 1.0
+    for stops in columns:
+        width = max(stop.width for stop in stops)
+        placed.append([_Placed(stop, x, 1 + row * (HIGH + PADDING), width) for row, stop in enumerate(stops)])
+        x += width + 2 * GAP
+    boxes = [each for column in placed for each in column]
+    ends = [(placed[start[0]][start[1]], placed[end[0]][end[1]]) for start, end in lines]
+    return _drawn("wide", boxes, [("", _curve(*pair)) for pair in ends])
+
+
+def _curve(before: _Placed, after: _Placed) -> str:
+    start, end, middle = before.x + before.width, after.x, (before.x + before.width + after.x) / 2
+    high, low = before.y + HIGH / 2, after.y + HIGH / 2
+    return f"M{start:.0f} {high:.0f}C{middle:.0f} {high:.0f} {middle:.0f} {low:.0f} {end:.0f} {low:.0f}"
+
+
 def _side_by_side(stops: Sequence[Stop]) -> list[_Placed]:
     placed: list[_Placed] = []
     x, y = 1.0, 1.0
@@ -71,13 +90,14 @@ def _stacked(stops: Sequence[Stop]) -> list[_Placed]:
 
 
 def _svg(layout: str, placed: list[_Placed]) -> SafeString:
+    return _drawn(layout, placed, [(after.stop.state, _line(before, after)) for before, after in _pairs(placed)])
+
+
+def _drawn(layout: str, placed: Sequence[_Placed], lines: Sequence[tuple[str, str]]) -> SafeString:
+    """The boxes over the lines, of each of which its state and its path are given."""
     width = max(each.x + each.width for each in placed) + 1
-    height = placed[-1].y + HIGH + 1
-    links = format_html_join(
-        "",
-        '<path class="link {}" d="{}"/>',
-        ((after.stop.state, _line(before, after)) for before, after in _pairs(placed)),
-    )
+    height = max(each.y for each in placed) + HIGH + 1
+    links = format_html_join("", '<path class="link {}" d="{}"/>', lines)
     boxes = format_html_join("", "{}", ((_box(each),) for each in placed))
     return format_html(
         '<svg class="drawing {}" viewBox="0 0 {} {}" width="{}" height="{}" aria-hidden="true">{}{}</svg>',

@@ -16,6 +16,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.operations import Operation
+from catalogs.stores import leaf_kinds
 from frontend.refusing import SAFE, is_partial, refuse, signed_out
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.kinds import Kind
@@ -26,7 +27,8 @@ from metalake.rest.exceptions import shape_of
 HOME = "/"
 LONGEST_QUERY = 6000  # characters
 __all__ = [
-    "HOME", "is_partial", "keeps_form", "may_make_schema", "permits", "require", "signed_in", "takes_schemas",
+    "HOME", "is_partial", "keeps_form", "may_make_schema", "may_make_view", "permits", "require", "signed_in",
+    "takes_schemas", "takes_views",
 ]  # fmt: skip
 Page = Callable[..., HttpResponse]
 
@@ -90,6 +92,16 @@ def may_make_schema(actor: Actor, target: Located) -> bool:
 def takes_schemas(target: Located) -> bool:
     """Whether schemas may lie directly in this object."""
     return target.kind == Kind.CATALOG or (target.kind == Kind.SCHEMA and target.nested)
+
+
+def may_make_view(actor: Actor, target: Located) -> bool:
+    """Whether the actor may make a view directly in this object."""
+    return takes_views(target) and policy.permits(actor, operations.CREATE_VIEW, target)
+
+
+def takes_views(target: Located) -> bool:
+    """Whether views may lie directly in this object."""
+    return target.kind == Kind.SCHEMA and Kind.VIEW in leaf_kinds(target)
 
 
 def _to_login(request: HttpRequest) -> HttpResponse:

@@ -40,7 +40,7 @@ def chosen(request: HttpRequest, actor: Actor, target: Located) -> dict[str, Any
     context: dict[str, Any] = {"may_see_as": reads_access(actor, target)}
     user = _user(request, target)
     if user is not None:
-        person = _person(actor, target, user)
+        person = _person(request, actor, target, user)
         context["seeing"] = Seeing(user, seeing.seen_of(person, target) if person else None)
     return context
 
@@ -48,11 +48,20 @@ def chosen(request: HttpRequest, actor: Actor, target: Located) -> dict[str, Any
 def dimmed(request: HttpRequest, actor: Actor, target: Located, children: Iterable[browsing.Child]) -> dict[str, Any]:
     """The context of a level: the ids of those children of an object that the chosen person does not see."""
     user = _user(request, target)
-    person = None if user is None else _person(actor, target, user)
+    person = None if user is None else _person(request, actor, target, user)
     if person is None:
         return {}
     ids = {child.id for child in children}
     return {"unseen": ids - seeing.seen_among(person, target, ids), "unseen_by": user}
+
+
+def dimmed_metalakes(request: HttpRequest, actor: Actor, metalakes: Iterable[browsing.Child]) -> dict[str, Any]:
+    """The context of the first level: the ids of those metalakes that the chosen person does not see."""
+    _, user = request.session.get(SEE_AS) or (None, None)
+    if user is None:
+        return {}
+    tops = [Located(nodes=(child.node,)) for child in metalakes]
+    return {"unseen": seeing.metalakes_unseen(actor, user, tops), "unseen_by": user}
 
 
 def _user(request: HttpRequest, target: Located) -> str | None:
@@ -61,9 +70,15 @@ def _user(request: HttpRequest, target: Located) -> str | None:
     return user if metalake_id == target.metalake.id else None
 
 
-def _person(actor: Actor, target: Located, user: str) -> Actor | None:
-    """The person as of now; None where the reader may not read access, or the person is gone."""
-    try:
-        return seeing.viewer(actor, target.metalake.name, target, user)
-    except (Forbidden, NotFound):
-        return None
+def _person(request: HttpRequest, actor: Actor, target: Located, user: str) -> Actor | None:
+    """The person as of now; None where the reader may not read access, or the person is gone.
+
+    They are looked up once for the page and its level.
+    """
+    persons: dict[int, Actor | None] = request.__dict__.setdefault("persons_seen_as", {})
+    if target.id not in persons:
+        try:
+            persons[target.id] = seeing.viewer(actor, target.metalake.name, target, user)
+        except (Forbidden, NotFound):
+            persons[target.id] = None
+    return persons[target.id]

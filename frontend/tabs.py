@@ -13,7 +13,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from catalogs.services import browsing
 from frontend import seen_as
-from frontend.guarding import is_partial, may_make_schema, permits
+from frontend.guarding import is_partial, may_make_schema, may_make_view, permits
 from metalake.errors import NotFound
 from metalake.kinds import KINDS, Kind
 from metalake.lineage import Located
@@ -86,6 +86,7 @@ def show(
         "panel": overviews if name == OVERVIEW else f"frontend/tabs/{name}.html",
         "may_register": target.kind == Kind.METALAKE and permits(request, operations.CREATE_CATALOG, target),
         "may_make_schema": may_make_schema(actor, target),
+        "may_make_view": may_make_view(actor, target),
         "may_grant": policy.permits(actor, operations.grant_on(target.kind), target),
         "may_change": target.kind == Kind.CATALOG and permits(request, operations.ALTER_CATALOG, target),
     }
@@ -93,4 +94,7 @@ def show(
     context |= seen_as.chosen(request, actor, target)
     if is_partial(request):
         return render(request, "frontend/object.html", context | {"is_partial": True}, status=status)
-    return render(request, "frontend/home.html", context | {"level": browsing.top_level(actor)}, status=status)
+    level = browsing.top_level(actor)
+    first = seen_as.dimmed_metalakes(request, actor, level.children)
+    unseen = {*context.get("unseen", ()), *first.get("unseen", ())}
+    return render(request, "frontend/home.html", context | first | {"unseen": unseen, "level": level}, status=status)

@@ -45,7 +45,7 @@ def _is_offered(asked: Route, provider: Provider) -> bool:
     offer = provider.offered.get(asked.needs) if asked.needs else None
     if offer is None:
         return False
-    return asked.needs is Kind.SCHEMA or (asked.needs is Kind.TABLE and "iceberg" in offer.formats)
+    return asked.needs is Kind.SCHEMA or "iceberg" in offer.formats
 
 
 @route("GET /v1/{prefix}/namespaces", operations.LIST_SCHEMAS)

@@ -9,15 +9,14 @@ from django.http import HttpResponse
 from authz import operations
 from catalogs.services import commits, tables
 from catalogs.table_stores import TableDraft, TableRecord
-from iceberg_rest.names import checked_levels, checked_name, dotted
+from iceberg_rest.names import checked_levels, checked_name
 from iceberg_rest.pages import page
 from iceberg_rest.routes import Call, done, reply, route
 from iceberg_rest.wire import (
-    CommitTable,
+    Commit,
     CreateTable,
     RegisterTable,
-    RenameTable,
-    TableIdentifier,
+    RenameLeaf,
     commit_result,
     etag_of,
     matches,
@@ -91,24 +90,18 @@ def table_exists(call: Call) -> HttpResponse:
 @route(
     "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}",
     operations.COMMIT_TABLE,
-    body=CommitTable,
+    body=Commit,
     needs=Kind.TABLE,
     commits=True,
 )
-def commit_table(call: Call, body: CommitTable) -> HttpResponse:
+def commit_table(call: Call, body: Commit) -> HttpResponse:
     if body.identifier:
-        _check_identifier(call, body.identifier)
+        call.require_own(body.identifier.namespace, body.identifier.name)
     requirements, updates = body.requirements or [], body.updates or []
     if any(requirement.get("type") == "assert-create" for requirement in requirements):
         call.subject = call.about_namespace(call.levels)
     record = commits.commit_table(call.actor, call.ident(), requirements, updates)
     return _tagged(record, commit_result(record))
-
-
-def _check_identifier(call: Call, given: TableIdentifier) -> None:
-    if (tuple(given.namespace), given.name) != (call.levels, call.table):
-        other = dotted((*given.namespace, given.name))
-        raise Invalid(f"identifier: {other} is not the table of the path, {call.subject.name}.", kind=Kind.TABLE)
 
 
 @route("DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}", operations.DROP_TABLE, needs=Kind.TABLE)
@@ -126,12 +119,12 @@ def register_table(call: Call, body: RegisterTable) -> HttpResponse:
     return _table(tables.register_table(call.actor, ident, body.metadata_location, overwrite=bool(body.overwrite)))
 
 
-@route("POST /v1/{prefix}/tables/rename", operations.ALTER_TABLE, body=RenameTable, needs=Kind.TABLE)
-def rename_table(call: Call, body: RenameTable) -> HttpResponse:
+@route("POST /v1/{prefix}/tables/rename", operations.ALTER_TABLE, body=RenameLeaf, needs=Kind.TABLE)
+def rename_table(call: Call, body: RenameLeaf) -> HttpResponse:
     """Rename a table; moving it to another namespace takes its owner, with the right to create there."""
     source, target = checked_levels(body.source.namespace), checked_levels(body.destination.namespace)
     moved = call.ident(source, checked_name(body.source.name, Kind.TABLE))
-    call.subject = call.about_table(source, body.source.name)
+    call.subject = call.about_leaf(source, body.source.name)
     tables.table_exists(call.actor, moved, iceberg=True)
     try:
         tables.rename_table(call.actor, moved, call.ident(target, body.destination.name), iceberg=True)

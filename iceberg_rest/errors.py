@@ -14,6 +14,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpResponse, UnreadablePostError
 from pydantic import ValidationError
 
+from formats.iceberg import updating
 from metalake import errors
 from metalake.bodies import JSON
 from metalake.causes import unavailable
@@ -47,7 +48,7 @@ class Subject:
 
 
 def render_error(error: Exception, *, commits: bool = False) -> HttpResponse:
-    """The response for any failure; `commits`: the request would have changed a table's metadata."""
+    """The response for any failure; `commits`: the request would have changed a table's or view's metadata."""
     known = _known(error)
     if known is None:
         log.error("unforeseen failure", exc_info=error)
@@ -101,6 +102,8 @@ def shape_of(error: MetalakeError, *, commits: bool = False) -> tuple[int, str]:
             return 413, "BadRequestException"
         case errors.Unprocessable():
             return 422, "UnprocessableEntityException"
+        case errors.Invalid(kind=updating.REFERENCE_TEXT):
+            return 400, "IllegalArgumentException"
         case errors.Invalid():
             return 400, "BadRequestException"
         case errors.Unsupported():

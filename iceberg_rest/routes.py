@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -17,10 +17,11 @@ from catalogs.services.admission import admit_to
 from iceberg_rest import names
 from iceberg_rest.errors import Subject, error_response, render_error
 from iceberg_rest.names import Levels, dotted
+from metalake import hooks
 from metalake.bodies import JSON, before_reading, parse
 from metalake.errors import Forbidden, Invalid, Unsupported
-from metalake.kinds import Kind
-from metalake.lineage import Address
+from metalake.kinds import LEAVES, Kind
+from metalake.lineage import Address, logical
 from metalake.refusals import refused
 from metalake.rest.declarations import Declaration
 from metalake.rest.replies import with_age
@@ -38,13 +39,14 @@ class Call:
     metalake: str
     catalog: str = ""
     levels: Levels = ()
-    table: str = ""
+    leaf: str = ""  # the table or view of the path
+    leaf_kind: Kind = Kind.TABLE
     subject: Subject = field(init=False)
     taken_at: datetime | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        if self.table:
-            self.subject = self.about_table(self.levels, self.table)
+        if self.leaf:
+            self.subject = self.about_leaf(self.levels, self.leaf)
         elif self.levels:
             self.subject = self.about_namespace(self.levels)
         else:
@@ -54,13 +56,17 @@ class Call:
     def query(self) -> QueryDict:
         return self.request.GET
 
-    def ident(self, levels: Levels | None = None, table: str | None = None) -> Address:
+    @property
+    def names(self) -> dict[str, str]:
+        """The names of the path by kind, as the native wire has them."""
+        names = {Kind.METALAKE: self.metalake, Kind.CATALOG: self.catalog, Kind.SCHEMA: logical(self.levels)}
+        return {kind.value: name for kind, name in (names | {self.leaf_kind: self.leaf}).items() if name}
+
+    def ident(self, levels: Levels | None = None, leaf: str | None = None) -> Address:
         """The address of the path's own object, or of another in the same catalog."""
-        if levels is None:
-            return Address(
-                metalake=self.metalake, catalog=self.catalog, schema=self.levels or None, leaf=self.table or None
-            )
-        return Address(metalake=self.metalake, catalog=self.catalog, schema=levels, leaf=table)
+        schema = (self.levels or None) if levels is None else levels
+        name = (self.leaf or None) if levels is None else leaf
+        return Address(metalake=self.metalake, catalog=self.catalog, schema=schema, leaf=name, leaf_kind=self.leaf_kind)
 
     def choice(self, parameter: str, *choices: str) -> str:
         """A query parameter that is one of these words in upper or lower case; the first one if it is absent."""
@@ -82,8 +88,17 @@ class Call:
     def about_namespace(self, levels: Levels) -> Subject:
         return Subject(Kind.SCHEMA, dotted(levels))
 
-    def about_table(self, levels: Levels, table: str) -> Subject:
-        return Subject(Kind.TABLE, dotted((*levels, table)))
+    def about_leaf(self, levels: Levels, name: str) -> Subject:
+        return Subject(self.leaf_kind, dotted((*levels, name)))
+
+    def require_own(self, levels: Iterable[str], name: str) -> None:
+        """Raise Invalid unless the name in a body is that of the path's own table or view."""
+        if (tuple(levels), name) != (self.levels, self.leaf):
+            other = dotted((*levels, name))
+            raise Invalid(
+                f"identifier: {other} is not the {self.leaf_kind} of the path, {self.subject.name}.",
+                kind=self.leaf_kind,
+            )
 
 
 Endpoint = Callable[..., HttpResponse]
@@ -137,15 +152,28 @@ def view_of(routes: Mapping[str, Route]) -> Callable[..., HttpResponse]:
 
     def view(request: HttpRequest, **raw: str) -> HttpResponse:
         asked = routes.get(request.method or "")
-        return _not_allowed(request, sorted(routes)) if asked is None else _answer(asked, request, raw)
+        if asked is None:
+            return _not_allowed(request, sorted(routes))
+        return _announced(asked, request, raw) if hooks.listeners else _answer(asked, request, raw)
 
     return view
 
 
-def _answer(asked: Route, request: HttpRequest, raw: dict[str, str]) -> HttpResponse:
+def _announced(asked: Route, request: HttpRequest, raw: dict[str, str]) -> HttpResponse:
+    with hooks.announcing("iceberg", asked.operation) as announcer:
+        response = _answer(asked, request, raw, announcer)
+        announcer.answers(response.status_code)
+        return response
+
+
+def _answer(
+    asked: Route, request: HttpRequest, raw: dict[str, str], announcer: hooks.Announcer | None = None
+) -> HttpResponse:
     call: Call | None = None
     try:
-        call = _read(request, **raw)
+        call = _read(request, asked.needs, **raw)
+        if announcer:
+            announcer.begins(call.actor.name, call.names)
         if asked.method == "POST":
             with before_reading(request):
                 admit_to(call.actor, asked.operation, call.ident())
@@ -154,24 +182,31 @@ def _answer(asked: Route, request: HttpRequest, raw: dict[str, str]) -> HttpResp
         with_age(response, call.taken_at)
         return response
     except Exception as error:
+        if announcer:
+            announcer.error = error
         if call and isinstance(error, Forbidden):
             refused(call.actor.name, f"{request.method} {request.path}", error)
         return render_error(call.subject.reported(error) if call else error, commits=asked.commits)
 
 
-def _read(request: HttpRequest, metalake: str, prefix: str = "", namespace: str = "", table: str = "") -> Call:
+def _read(
+    request: HttpRequest, needs: Kind | None, metalake: str, prefix: str = "", namespace: str = "", **leaf: str
+) -> Call:
+    """The call of a request; `leaf` has the name of the path's table or view, if it has one."""
     metalake = names.name_in(metalake, Kind.METALAKE)
     sent = request.META
     actor = authenticate(sent.get("HTTP_AUTHORIZATION"), sent.get("HTTP_X_GRAVITINO_ACTIVE_ROLES"), metalake)
     if sent.get("QUERY_STRING") and any(parameter.lower() == "cascade" for parameter in request.GET):
         raise Unsupported("Cascade is not supported: drop what the namespace holds first.", kind=Kind.SCHEMA)
+    kind = needs if needs in LEAVES else Kind.TABLE
     return Call(
         request,
         actor,
         metalake,
         names.catalog_in(prefix) if prefix else "",
         names.levels_in(namespace) if namespace else (),
-        names.name_in(table, Kind.TABLE) if table else "",
+        names.name_in(leaf[kind], kind) if leaf else "",
+        kind,
     )
 
 

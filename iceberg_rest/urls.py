@@ -8,7 +8,7 @@ from collections import defaultdict
 from django.http import HttpRequest, HttpResponse
 from django.urls import re_path
 
-from iceberg_rest import api, api_tables  # noqa: F401  (they add the routes)
+from iceberg_rest import api, api_tables, api_views  # noqa: F401  (they add the routes)
 from iceberg_rest.errors import render_error
 from iceberg_rest.routes import ROUTES, Route, view_of
 from metalake.errors import NotFound
@@ -22,10 +22,12 @@ _by_path: defaultdict[str, dict[str, Route]] = defaultdict(dict)
 for _route in ROUTES:
     _by_path[_route.path][_route.method] = _route
 
-# The most frequent read first. Django's own matching would take as long as the rest of a load.
+# The most frequent reads first: engines look for a view of a name before its table. Django's own matching would take as
+# long as the rest of a load.
+FREQUENT = ("/tables/{table}", "/views/{view}")
 DOORS = [
     (re.compile(_pattern(path)), view_of(routes))
-    for path, routes in sorted(_by_path.items(), key=lambda item: not item[0].endswith("/tables/{table}"))
+    for path, routes in sorted(_by_path.items(), key=lambda item: not item[0].endswith(FREQUENT))
 ]
 
 

@@ -1,4 +1,4 @@
-"""The request bodies and table responses of the Iceberg REST specification.
+"""The request bodies, and the responses about tables and views, of the Iceberg REST specification.
 
 Unknown fields are ignored, as the specification requires; a wrong type is refused, naming the field.
 """
@@ -12,6 +12,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from catalogs.table_stores import TableRecord
+from views_mgmt.stores import ViewRecord
 
 
 class Body(BaseModel):
@@ -40,26 +41,41 @@ class CreateTable(Body):
     properties: dict[str, str] | None = None
 
 
+class CreateView(Body):
+    name: str
+    columns: dict[str, Any] = Field(alias="schema")
+    view_version: dict[str, Any]
+    location: str | None = None
+    properties: dict[str, str] | None = None
+
+
+class RegisterView(Body):
+    name: str
+    metadata_location: str
+
+
 class RegisterTable(Body):
     name: str
     metadata_location: str
     overwrite: bool | None = None
 
 
-class TableIdentifier(Body):
+class LeafIdentifier(Body):
+    """The name of a table or view."""
+
     namespace: list[str]
     name: str
 
 
-class RenameTable(Body):
-    source: TableIdentifier
-    destination: TableIdentifier
+class RenameLeaf(Body):
+    source: LeafIdentifier
+    destination: LeafIdentifier
 
 
-class CommitTable(Body):
-    """A commit; the identifier is optional, since Java's client sends it in the path only."""
+class Commit(Body):
+    """A commit to a table or view; the identifier is optional, since Java's client sends it in the path only."""
 
-    identifier: TableIdentifier | None = None
+    identifier: LeafIdentifier | None = None
     requirements: list[dict[str, Any]] | None = None
     updates: list[dict[str, Any]] | None = None
 
@@ -72,7 +88,8 @@ def table_result(record: TableRecord, metadata: bytes | None = None) -> bytes:
     )
 
 
-def commit_result(record: TableRecord) -> bytes:
+def commit_result(record: TableRecord | ViewRecord) -> bytes:
+    """CommitTableResponse, or LoadViewResult without a configuration."""
     return b'{"metadata-location":%b,"metadata":%b}' % (orjson.dumps(record.metadata_location), record.content)
 
 

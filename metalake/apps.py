@@ -6,10 +6,13 @@ class MetalakeConfig(AppConfig):
     verbose_name = "Metalake"
 
     def ready(self) -> None:
-        from metalake import event_log, events, outbox, sharing, store
+        from django.conf import settings
+
+        from metalake import event_log, events, hooks, outbox, sharing, store
         from metalake.health import STORED
 
         store.refuse_at_first_connection()
         outbox.handles(events.TOPIC, events.deliver, in_order=True, unless=sharing.events_left)
         STORED.register(sharing.Metrics())
         events.subscribe(event_log.append)
+        hooks.listen_to_names(settings.METALAKE_LISTENERS)

@@ -16,7 +16,7 @@ from django.http import HttpRequest, UnreadablePostError
 
 from metalake.errors import Forbidden, Invalid, MetalakeError, TooLarge
 from metalake.targets import wire_of
-from metalake.wire import AnyBody, read
+from metalake.wire import ESCAPED_BACKSLASH, AnyBody, holds_nul, read
 
 JSON = "application/json"
 
@@ -31,7 +31,6 @@ def limit_of(path: str) -> int:
     return settings.METALAKE_MAX_PLAN_BODY if wire == "api" and _PLAN.fullmatch(path) else settings.METALAKE_MAX_BODY
 
 
-_ESCAPED_BACKSLASH = rb"\\"
 _STRINGS_AND_MARKS = re.compile(rb'"[^"]*+"|[,\[{]')
 
 
@@ -44,7 +43,7 @@ def require_few_values(body: bytes, limit: int) -> None:
         return
     # Commas in strings do not count. Each value has a mark before it, and one or two strings.
     marks = strings = 0
-    for match in _STRINGS_AND_MARKS.finditer(body.replace(_ESCAPED_BACKSLASH, b"").replace(rb"\"", b"")):
+    for match in _STRINGS_AND_MARKS.finditer(body.replace(ESCAPED_BACKSLASH, b"").replace(rb"\"", b"")):
         if match[0].startswith(b'"'):
             strings += 1
         else:
@@ -55,11 +54,6 @@ def require_few_values(body: bytes, limit: int) -> None:
 
 def too_many_values(limit: int) -> TooLarge:
     return TooLarge(f"The request body holds too many values; {limit} may be sent at once.")
-
-
-def holds_nul(body: bytes) -> bool:
-    """Whether a string in a JSON body has a NUL, which JSON writes only as an escape."""
-    return rb"\u0000" in body and rb"\u0000" in body.replace(_ESCAPED_BACKSLASH, b"")
 
 
 PIECE = 64 * 1024

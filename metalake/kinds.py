@@ -80,7 +80,8 @@ class KindDeclaration:
     `creating` are granted on any container above such an object; `privileges` on the object and on all above it.
     `catalog_type` is the only type of catalog that its privileges apply in; None if they apply in all. `label` is used
     in the native wire's exception names; `old_codes`: its handlers in the Python client know no code above 1010 but
-    1100. `icon` is the name of its Lucide icon, and `tabs` are those of its page in their order (`frontend.tabs`).
+    1100. `stored_here`: Metalake stores such objects itself in catalogs whose provider offers none. `icon` is the name
+    of its Lucide icon, and `tabs` are those of its page in their order (`frontend.tabs`).
     """
 
     kind: Kind
@@ -94,6 +95,7 @@ class KindDeclaration:
     rights: LeafRights | None = None
     iceberg: IcebergWords | None = None
     old_codes: bool = False
+    stored_here: bool = False
     icon: str = ""
     tabs: tuple[str, ...] = ("overview", "access", "history")
 
@@ -152,7 +154,7 @@ _DECLARED = (
         iceberg=IcebergWords(noun="Table", missing="NoSuchTableException"),
         old_codes=True,
         icon="table-2",
-        tabs=("overview", "columns", "snapshots", "access", "history"),
+        tabs=("overview", "columns", "snapshots", "lineage", "access", "history"),
     ),
     KindDeclaration(
         kind=Kind.VIEW,
@@ -170,7 +172,9 @@ _DECLARED = (
         ),
         iceberg=IcebergWords(noun="View", missing="NoSuchViewException"),
         old_codes=True,
+        stored_here=True,
         icon="eye",
+        tabs=("overview", "columns", "dialects", "versions", "lineage", "access", "history"),
     ),
     KindDeclaration(
         kind=Kind.TOPIC,
@@ -267,6 +271,11 @@ def slot_of(kind: str) -> str:
     slot = KINDS[Kind(kind)].slot
     assert slot is not None, kind
     return slot
+
+
+def sharing(slot: str) -> frozenset[Kind]:
+    """The stored kinds of one name space."""
+    return frozenset(kind for kind in STORED_KINDS if KINDS[kind].slot == slot)
 
 
 def kind_choices() -> list[tuple[str, str]]:

@@ -82,14 +82,15 @@ class Address:
 class Located:
     """An object that exists, with all above it: the metalake first, itself last.
 
-    Only `catalogs.lookup` sets the other fields: `nested`, `provider` and `properties` (JSON with secrets masked) of
-    the catalog; `disabled`, the kind of the object above it, or itself, that is disabled; a table's
-    `metadata_location`.
+    Only `catalogs.lookup` sets the other fields: `nested`, `catalog_type`, `provider` and `properties` (JSON with
+    secrets masked) of the catalog; `disabled`, the kind of the object above it, or itself, that is disabled; a
+    table's `metadata_location`.
     """
 
     nodes: tuple[Node, ...]
     disabled: str | None = None
     nested: bool = False
+    catalog_type: str | None = None
     provider: str | None = None
     properties: str | None = None
     metadata_location: str | None = None

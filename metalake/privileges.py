@@ -63,6 +63,9 @@ class Privilege(StrEnum):
 
 _BITS = {privilege: 1 << position for position, privilege in enumerate(Privilege)}
 
+BEYOND_GRAVITINO = frozenset({Privilege.ALTER_VIEW, Privilege.DROP_VIEW, Privilege.BOOTSTRAP_NAMESPACE})
+"""Privileges that Gravitino's clients have no name for; they fail on a role that shows one."""
+
 ALIASES = {"create_model": Privilege.REGISTER_MODEL, "create_model_version": Privilege.LINK_MODEL_VERSION}
 
 

@@ -54,6 +54,7 @@ METALAKE_FILE_LOCATIONS = tuple(env.list("METALAKE_FILE_LOCATIONS", default=[]))
 METALAKE_WAREHOUSE = env.str("METALAKE_WAREHOUSE", "")  # else `warehouse` in the data folder
 METALAKE_SHARED_SYSTEMS = tuple(env.list("METALAKE_SHARED_SYSTEMS", default=[]))
 METALAKE_EVENT_LOG = env.str("METALAKE_EVENT_LOG", "")
+METALAKE_LISTENERS = tuple(env.list("METALAKE_LISTENERS", default=[]))
 METALAKE_PROVIDERS = env.dict("METALAKE_PROVIDERS", default={})  # additional ones, name=module:Class
 METALAKE_MAX_BODY = env.int("METALAKE_MAX_BODY", 2 * 1024 * 1024)
 METALAKE_MAX_COMMIT_BODY = env.int("METALAKE_MAX_COMMIT_BODY", 16 * 1024 * 1024)
@@ -82,6 +83,8 @@ def seconds(name: str, default: float, least: float = 0.001) -> float:
         refuse(f"{name} is a number of seconds, {least:g} at least.")
     return given
 
+
+METALAKE_SQL_TIMEOUT = seconds("METALAKE_SQL_TIMEOUT", 4)  # for reading the SQL of one view, in all its dialects
 
 try:
     check_separator(METALAKE_SCHEMA_SEPARATOR, METALAKE_SEPARATOR_POLICY)

@@ -98,6 +98,14 @@ def _items(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
+ESCAPED_BACKSLASH = rb"\\"
+
+
+def holds_nul(content: bytes) -> bool:
+    """Whether a string in JSON has a NUL, which JSON writes only as an escape."""
+    return rb"\u0000" in content and rb"\u0000" in content.replace(ESCAPED_BACKSLASH, b"")
+
+
 def explain(error: ValidationError, body: object = None) -> str:
     """The first mistake in words, with its place in the body if that is given, and how many more there are."""
     # Only the first one is parsed: a body may have a hundred thousand mistakes of a dozen objects each.

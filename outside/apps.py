@@ -11,11 +11,13 @@ class OutsideConfig(AppConfig):
         from metalake.meters import LOOKED_UP
         from outside import metrics, tasks
         from outside.stores import OutsideCatalogs, OutsideSchemas, OutsideTables
+        from outside.view_stores import OutsideViews
         from providers.base import Storage
 
         stores.register(Storage.EXTERNAL, Kind.CATALOG, OutsideCatalogs())
         stores.register(Storage.EXTERNAL, Kind.SCHEMA, OutsideSchemas())
         stores.register(Storage.EXTERNAL, Kind.TABLE, OutsideTables())
+        stores.register(Storage.EXTERNAL, Kind.VIEW, OutsideViews())
         tasks.register()
         STORED.register(metrics.OutsideCatalogs())
         NAMES.register(metrics.OutsideNames())

@@ -61,11 +61,14 @@ def levels_of(schema: Located) -> Levels | None:
     return store_for(schema, Kind.SCHEMA).levels(schema)
 
 
-def load(actor: Actor, located: Located, provider: Provider, schema: list[str], table: str | None = None) -> Remote:
-    """A schema, or a table in it, as its system has it now. Raises NotFound."""
-    if table is None:
-        return Remote(**ask(actor, located, provider, "load_schema", schema=schema))
-    return Remote(**ask(actor, located, provider, "load_table", schema=schema, table=table))
+def load_schema(actor: Actor, located: Located, provider: Provider, schema: Levels) -> Remote:
+    """A schema as its system has it now. Raises NotFound."""
+    return Remote(**ask(actor, located, provider, "load_schema", schema=schema))
+
+
+def load_leaf(actor: Actor, located: Located, provider: Provider, listing: Kind, schema: Levels, name: str) -> Remote:
+    """The object of this name, of any kind in the `listing`, as its system has it now. Raises NotFound."""
+    return Remote(**ask(actor, located, provider, f"load_{listing}", **{"schema": schema, str(listing): name}))
 
 
 def pages(actor: Actor, located: Located, provider: Provider, verb: str, **arguments: Any) -> Iterator[list[Remote]]:

@@ -1,4 +1,4 @@
-"""Make tables in an outside system by intents."""
+"""Make tables and views in an outside system by intents."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from metalake.names import dotted
 from outside import ground, intents, mirror
 from outside.intents import Draft, Work, step
 from outside.schema_places import asked_now, making, place_to_make, publish_place
+from outside.view_versions import note_all as note_views
 from outside.work import names_on, recheck
 from providers.answers import NewTable, Remote
 from providers.base import Provider
@@ -55,29 +56,47 @@ def make(actor: Actor, ident: Address, home: Located, defined: Callable[[Provide
     plan = ground.with_ground(bound, new.plan)
     require_unclaimed(provider, new.definition.get("location"), provider.pointers.location(new.definition))
 
-    def decide(actor: Actor) -> Draft:
-        fresh = recheck(actor, home, operations.CREATE_TABLE)
-        naming.require_free(fresh, name)
-        arguments: dict[str, Any] = {"schema": mirror.provider_levels(schema), "table": name}
-        arguments |= {"definition": new.definition, "plan": plan, "by_owner": places.may_choose(actor, fresh)}
-        return _creation(fresh, name, place, arguments)
+    def arguments(actor: Actor, fresh: Located) -> dict[str, Any]:
+        names = {"schema": mirror.provider_levels(schema), "table": name}
+        return {**names, "definition": new.definition, "plan": plan, "by_owner": places.may_choose(actor, fresh)}
 
-    intents.carry(actor, decide, holds=partial(hold_each, [(home, Lock.MOVES)]))
+    carry_creation(actor, home, Kind.TABLE, name, place, arguments)
     return lookup.find(actor, replace(ident, leaf=name))
 
 
-def _creation(home: Located, name: str, place: Remote | None, arguments: dict[str, Any]) -> Draft:
-    """The draft of the intent to make a table, and before it the outside schema `place` if that does not exist yet."""
-    marker = new_id()
+def carry_creation(
+    actor: Actor,
+    home: Located,
+    kind: Kind,
+    name: str,
+    place: Remote | None,
+    arguments: Callable[[Actor, Located], dict[str, Any]],
+) -> None:
+    """Make an object in a schema, and before it the schema's `place` if it does not exist yet.
+
+    `arguments` are those of the call but for its marker, made in the transaction that promises it.
+    """
+
+    def decide(actor: Actor) -> Draft:
+        fresh = recheck(actor, home, operations.OPERATIONS[f"create_{kind}"])
+        naming.require_free(fresh, name, kind)
+        return _creation(fresh, kind, name, place, arguments(actor, fresh))
+
+    intents.carry(actor, decide, holds=partial(hold_each, [(home, Lock.MOVES)]))
+
+
+def _creation(home: Located, kind: Kind, name: str, place: Remote | None, arguments: dict[str, Any]) -> Draft:
+    """The draft of the intent to make an object, and before it the outside schema `place` if that is not there yet."""
+    marker, verb = new_id(), f"create_{kind}"
     first, on_the_way = making(place, home, marker)
     return Draft(
         id=marker,
-        verb="create_table",
+        verb=verb,
         catalog_id=home.catalog.id,
         full_name=dotted([*home.full_name, name]),
         names=[*on_the_way, (home.id, Slot.TABULAR, name)],
         must_stay=names_on(home),
-        steps=[*first, step("create_table", **arguments, marker=str(marker))],
+        steps=[*first, step(verb, **arguments, marker=str(marker))],
         arguments={"schema_id": home.id, "name": name},
     )
 
@@ -86,19 +105,22 @@ def _home(actor: Actor, intent: Intent) -> Located:
     home = by_id(intent.arguments["schema_id"])
     if home is None:
         raise NotFound(f"The schema of {intent.full_name} does not exist.", kind=Kind.SCHEMA)
-    policy.require(actor, operations.CREATE_TABLE, home)
+    policy.require(actor, operations.OPERATIONS[intent.verb], home)
     return home
 
 
 def _publish_creation(actor: Actor, intent: Intent) -> None:
     now, home, name = timezone.now(), _home(actor, intent), intent.arguments["name"]
-    naming.require_free(home, name)
+    kind, answer = Kind(intent.verb.removeprefix("create_")), Remote(**intent.steps[-1]["result"])
+    naming.require_free(home, name, kind)
     publish_place(intent, home)
-    row = Securable.made(Kind.TABLE, name, home, owner_user_id=actor.id, creator=actor.name)
+    row = Securable.made(kind, name, home, owner_user_id=actor.id, creator=actor.name)
     row.save(force_insert=True)
-    mirror.store_answer(row.id, home.catalog.id, name, Remote(**intent.steps[-1]["result"]), now)
+    mirror.store_answer(row.id, home.catalog.id, name, answer, now)
+    note_views(home, [(row.id, answer)], actor.name)
     full_name = [*home.full_name, name]
-    record(event_of(actor, "table.created", Kind.TABLE, row.id, full_name, home.metalake.id, [stands(row)]))
+    record(event_of(actor, f"{kind}.created", kind, row.id, full_name, home.metalake.id, [stands(row)]))
 
 
 intents.register("create_table", Work(_publish_creation, allowed=_home))
+intents.register("create_view", Work(_publish_creation, allowed=_home))

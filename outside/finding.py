@@ -13,7 +13,7 @@ from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
 from metalake.lineage import Located, Node, SchemaName
 from outside import mirror, nesting
-from outside.calls import levels_of, load
+from outside.calls import levels_of, load_leaf, load_schema
 from outside.mirror_schemas import meet_schemas
 
 
@@ -33,7 +33,7 @@ def meet_schema(actor: Actor, catalog: Located, name: SchemaName) -> bool:
     for levels in places:
         asked_at = timezone.now()
         try:
-            remote = load(actor, catalog, provider, levels)
+            remote = load_schema(actor, catalog, provider, levels)
         except NotFound:
             continue
         meet_schemas(catalog, provider, [remote], asked_at)
@@ -41,24 +41,24 @@ def meet_schema(actor: Actor, catalog: Located, name: SchemaName) -> bool:
     return False
 
 
-def meet_table(actor: Actor, schema: Located, name: str) -> bool:
-    """As `meet_schema`, for a table; a table that the catalog's settings hide counts as missing."""
-    if not policy.permits(actor, operations.LOAD_TABLE, _as_if(schema, Kind.TABLE)):
+def meet_leaf(actor: Actor, schema: Located, kind: Kind, name: str) -> bool:
+    """As `meet_schema`, for an object in a schema; a table that the catalog's settings hide counts as missing."""
+    if not policy.permits(actor, operations.load_of(kind), _as_if(schema, kind)):
         return False
     provider = provider_at(schema)
     name = provider.names.folded(name)
     levels = levels_of(schema)
     if levels is None:
         return False
-    asked_at = timezone.now()
+    asked_at, kinds = timezone.now(), mirror.listed_kinds(schema, kind)
     try:
-        remote = load(actor, schema, provider, levels, name)
+        remote = load_leaf(actor, schema, provider, kinds[0], levels, name)
     except NotFound:
         return False
-    if remote.kind != Kind.TABLE or not provider.tables.shows(remote):
+    if remote.kind not in kinds or (remote.kind == Kind.TABLE and not provider.tables.shows(remote)):
         return False
-    mirror.meet_tables(schema, [remote], asked_at)
-    return True
+    mirror.meet_leaves(kind, schema, [remote], asked_at)
+    return remote.kind == kind
 
 
 def _as_if(container: Located, kind: Kind, path: HierarchicalSchema | None = None) -> Located:

@@ -1,8 +1,8 @@
-"""The rows and mirrors of outside tables, which grants refer to: make, change and bury them."""
+"""The rows and mirrors of outside tables and views, which grants refer to: make, change and bury them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from django.utils import timezone
 from authz.actor import Actor
 from authz.writing import write
 from catalogs.models import LEVELS, Mirror
+from catalogs.stores import offers_of
 from metalake.errors import Invalid, NotFound
 from metalake.events import Event, event_of, record, stands
 from metalake.hierarchy import check_segment
@@ -21,13 +22,16 @@ from metalake.lineage import Located
 from metalake.models import Securable
 from metalake.names import dotted
 from outside.calls import SYSTEM, system_actor
-from outside.moving import moving_leaves
+from outside.moving import moving_leaves, stored_here
 from outside.moving import wire_name as wire_name
 from outside.tombstones import bury
+from outside.view_versions import note_all as note_views
 from providers.answers import Remote
+from providers.base import listed_together
 
 GRACE = timedelta(seconds=60)  # for so long a listing may lack an object that was just made
 NO_NAME, A_WRITE_HAS_IT = "it cannot be a name here", "a write of ours has it, or had it just now"
+STORED_HERE = "an object that is stored here has its name"
 
 
 @dataclass
@@ -57,10 +61,6 @@ def levels_at(schema_id: int) -> list[str] | None:
 def of_schemas(catalog_id: int) -> QuerySet[Mirror]:
     """The mirrors of a catalog's schemas, selected by the schemas' rows, which are fewer than its mirrors."""
     return Mirror.objects.filter(securable__schema__in_catalog_id=catalog_id)
-
-
-def of_tables(schema_id: int) -> QuerySet[Mirror]:
-    return of_leaves(schema_id, Kind.TABLE)
 
 
 def of_leaves(schema_id: int, kind: Kind) -> QuerySet[Mirror]:
@@ -93,87 +93,105 @@ def store_answer(securable_id: int, catalog_id: int, name: str, remote: Remote, 
     return mirror
 
 
-def meet_tables(schema: Located, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False) -> Tally:
-    return meet_leaves(Kind.TABLE, schema, remotes, asked_at, stamp=stamp)
-
-
 def meet_leaves(
     kind: Kind, schema: Located, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False
 ) -> Tally:
-    """Bring the rows of these objects of one kind up to date; rows of others stay as they are.
+    """Bring the rows of these objects, of this kind and those listed with it, up to date; others have no rows.
 
-    An object with another identity is another object, so the old row is buried with its grants, as a table's is if a
-    view has its name now. With `stamp`, the time of unchanged objects is updated, too. Rows published since `asked_at`
-    are newer and stay. Raises NotFound if the schema is gone.
+    An object with another identity or of another kind is another object, so the old row is buried with its grants.
+    With `stamp`, the time of unchanged objects is updated, too. Rows published since `asked_at` are newer and stay.
+    Raises NotFound if the schema is gone.
     """
 
     def act(actor: Actor) -> Tally:
-        tally, fresh, touched = Tally(seen=len(names_of(kind, remotes))), list[Remote](), dict[int, Remote]()
-        known = _known_below(kind, schema.id, [remote.name for remote in remotes])
-        news = [remote for remote in remotes if _is_news(kind, remote, known.get(remote.name), asked_at, stamp)]
-        moving = moving_leaves(kind, schema, {remote.name for remote in news}, asked_at) if news else set()
-        for remote in news:
-            row = known.get(remote.name)
-            if remote.name in moving:
-                tally.skip(schema, remote.name, A_WRITE_HAS_IT)
-                continue
-            if row is None and not _can_be_named(kind, remote.name):
-                tally.skip(schema, remote.name, NO_NAME)
-                continue
-            if row is not None and (remote.kind != kind or is_another(row.identity, remote)):
-                bury(row.pk)
-                row = None
-                tally.dropped += 1
-            if remote.kind != kind:
-                continue
-            if row is None:
-                fresh.append(remote)
-            else:
-                touched[row.pk] = remote
-        changed = _update_leaves(schema, touched, asked_at)
-        tally.changed, tally.created = len(changed), len(fresh)
-        record(*changed, *_insert_leaves(kind, schema, fresh, asked_at))
-        return tally
+        return _Meeting(schema, listed_kinds(schema, kind), asked_at, stamp).meet(remotes)
 
     return write(system_actor(), act, holds=None, kind=kind) if remotes else Tally()
 
 
-def table_names(remotes: Iterable[Remote]) -> set[str]:
-    """The names of the tables among these objects; views have no rows here."""
-    return names_of(Kind.TABLE, remotes)
+def listed_kinds(schema: Located, kind: Kind) -> tuple[Kind, ...]:
+    """The kinds that have rows from the listing in which this one comes; the first one names its verbs."""
+    return listed_together(offers_of(schema), kind)
 
 
-def names_of(kind: Kind, remotes: Iterable[Remote]) -> set[str]:
-    """The names of those of this kind."""
-    return {remote.name for remote in remotes if remote.kind == kind}
+def names_of(kinds: Collection[Kind], remotes: Iterable[Remote]) -> set[str]:
+    """The names of those of these kinds."""
+    return {remote.name for remote in remotes if remote.kind in kinds}
 
 
 class _Known(NamedTuple):
     """The fields of a mirror that a comparison needs; a listing reads thousands of them."""
 
     pk: int
+    kind: str
     identity: str
     version: str
     taken_at: datetime
 
 
-def _is_news(kind: Kind, remote: Remote, row: _Known | None, asked_at: datetime, stamp: bool) -> bool:
-    """Whether the system's answer changes the row."""
-    if row is None:
-        return remote.kind == kind
-    if row.taken_at > asked_at:
-        return False  # a later answer is stored already
-    if remote.kind != kind:
-        return True
-    return is_another(row.identity, remote) or bool(remote.version and (stamp or row.version != remote.version))
+class _Meeting:
+    """The rows of one listing's objects in a schema, brought up to date in a transaction."""
 
+    def __init__(self, schema: Located, kinds: Collection[Kind], asked_at: datetime, stamp: bool) -> None:
+        self.schema, self.kinds, self.asked_at, self.stamp = schema, kinds, asked_at, stamp
+        self.slot = slot_of(next(iter(kinds)))
+        self.tally = Tally()
 
-def _known_below(kind: Kind, schema_id: int, names: list[str]) -> dict[str, _Known]:
-    rows = of_leaves(schema_id, kind)
-    if len(names) <= 500:
-        rows = rows.filter(wire_name__in=names)
-    values = rows.values_list("wire_name", "pk", "identity", "version", "taken_at")
-    return {name: _Known(pk, identity, version, taken_at) for name, pk, identity, version, taken_at in values}
+    def meet(self, remotes: Sequence[Remote]) -> Tally:
+        self.tally.seen = sum(remote.kind in self.kinds for remote in remotes)
+        known = self._known([remote.name for remote in remotes])
+        news = [remote for remote in remotes if self._is_news(remote, known.get(remote.name))]
+        reasons = self._reasons_to_skip({remote.name for remote in news}, known)
+        fresh, touched = list[Remote](), dict[int, Remote]()
+        for remote in news:
+            row = known.get(remote.name)
+            if reason := reasons.get(remote.name):
+                self.tally.skip(self.schema, remote.name, reason)
+                continue
+            if row is not None and (row.kind != remote.kind or is_another(row.identity, remote)):
+                bury(row.pk)
+                row = None
+                self.tally.dropped += 1
+            if remote.kind not in self.kinds:
+                continue
+            if row is None:
+                fresh.append(remote)
+            else:
+                touched[row.pk] = remote
+        events = _update_leaves(self.schema, touched, self.asked_at)
+        rows = _insert_leaves(self.schema, fresh, self.asked_at)
+        note_views(self.schema, [*touched.items(), *((row.id, one) for row, one in zip(rows, fresh, strict=True))])
+        self.tally.changed, self.tally.created = len(events), len(fresh)
+        record(*events, *(_discovery(self.schema, row) for row in rows))
+        return self.tally
+
+    def _known(self, names: list[str]) -> dict[str, _Known]:
+        rows = Mirror.objects.filter(securable__parent_id=self.schema.id, securable__slot=self.slot)
+        if len(names) <= 500:
+            rows = rows.filter(wire_name__in=names)
+        fields = ("pk", "securable__kind", "identity", "version", "taken_at")
+        return {name: _Known(*values) for name, *values in rows.values_list("wire_name", *fields)}
+
+    def _is_news(self, remote: Remote, row: _Known | None) -> bool:
+        """Whether the system's answer changes the row."""
+        if row is None:
+            return remote.kind in self.kinds
+        if row.taken_at > self.asked_at:
+            return False  # a later answer is stored already
+        if row.kind != remote.kind or is_another(row.identity, remote):
+            return True
+        return bool(remote.version and (self.stamp or row.version != remote.version))
+
+    def _reasons_to_skip(self, names: set[str], known: Collection[str]) -> dict[str, str]:
+        """Why objects of some of the names are left as they are."""
+        new = names.difference(known)
+        unnameable = {name for name in new if not _can_be_named(name, self.slot)}
+        moving = moving_leaves(self.slot, self.schema, names, self.asked_at) if names else set()
+        return {
+            **dict.fromkeys(unnameable, NO_NAME),
+            **dict.fromkeys(stored_here(self.slot, self.schema, new), STORED_HERE),
+            **dict.fromkeys(moving, A_WRITE_HAS_IT),
+        }
 
 
 def _update_leaves(schema: Located, remotes: dict[int, Remote], taken_at: datetime) -> list[Event]:
@@ -190,7 +208,7 @@ def _update_leaves(schema: Located, remotes: dict[int, Remote], taken_at: dateti
     return events
 
 
-def _can_be_named(kind: Kind, name: str) -> bool:
+def _can_be_named(name: str, kind: str) -> bool:
     try:
         check_segment(name, kind)
     except Invalid:
@@ -219,12 +237,12 @@ def changed(mirror: Mirror, container: Located) -> Event:
     return event_of(system_actor(), f"{row.kind}.changed_outside", row.kind, row.id, full_name, container.metalake.id)
 
 
-def _insert_leaves(kind: Kind, schema: Located, remotes: list[Remote], taken_at: datetime) -> list[Event]:
-    """Insert rows and mirrors of new objects in two statements, owned by the catalog's owner; their events."""
+def _insert_leaves(schema: Located, remotes: list[Remote], taken_at: datetime) -> list[Securable]:
+    """Insert rows and mirrors of new objects in two statements, owned by the catalog's owner; the rows."""
     if remotes:
         require_there(schema)
     owner = owner_of(schema)
-    rows = [Securable.made(kind, remote.name, schema, creator=SYSTEM, **owner) for remote in remotes]
+    rows = [Securable.made(Kind(remote.kind), remote.name, schema, creator=SYSTEM, **owner) for remote in remotes]
     Securable.objects.bulk_create(rows)
     Mirror.objects.bulk_create(
         Mirror(
@@ -239,14 +257,12 @@ def _insert_leaves(kind: Kind, schema: Located, remotes: list[Remote], taken_at:
         )
         for row, remote in zip(rows, remotes, strict=True)
     )
-    actor = system_actor()
-    return [
-        event_of(
-            *(actor, f"{kind}.found_outside", kind, row.id, [*schema.full_name, row.name], schema.metalake.id),
-            facts=[stands(row)],
-        )
-        for row in rows
-    ]
+    return rows
+
+
+def _discovery(schema: Located, row: Securable) -> Event:
+    actor, full_name, facts = system_actor(), [*schema.full_name, row.name], [stands(row)]
+    return event_of(actor, f"{row.kind}.found_outside", row.kind, row.id, full_name, schema.metalake.id, facts)
 
 
 def provider_levels(remote: Remote) -> list[str]:

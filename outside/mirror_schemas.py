@@ -38,7 +38,7 @@ from providers.base import Provider
 def meet_schemas(
     catalog: Located, provider: Provider, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False
 ) -> Tally:
-    """As `mirror.meet_tables`, for schemas; missing steps to a nested schema get rows, owned by the catalog's owner.
+    """As `mirror.meet_leaves`, for schemas; missing steps to a nested schema get rows, owned by the catalog's owner.
 
     If two names there are the same path here, the row stays with the name under which it was met first.
     """

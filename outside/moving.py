@@ -11,8 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from catalogs.models import LEVELS, Intent, Reservation, Tombstone
-from metalake.kinds import Kind, Slot, slot_of
+from metalake.kinds import LEAVES, Slot, sharing
 from metalake.lineage import Located
+from metalake.models import Securable
 from metalake.names import dotted
 from outside.calls import levels_of
 
@@ -21,25 +22,26 @@ def wire_name(levels: Collection[str]) -> str:
     return LEVELS.join(levels)
 
 
-def moving_leaves(kind: Kind, schema: Located, names: Collection[str], asked_at: datetime) -> set[str]:
+def moving_leaves(slot: str, schema: Located, names: Collection[str], asked_at: datetime) -> set[str]:
     """The objects among `names` that a write has reserved, or that were written or buried since `asked_at`."""
-    reservations = Reservation.objects.filter(scope_id=schema.id, slot=slot_of(kind), intent__state__in=Intent.LIVE)
-    moving = set(reservations.values_list("name", flat=True)) | _written(kind, schema, asked_at)
-    if buried := _buried(schema, kind, asked_at):
+    reservations = Reservation.objects.filter(scope_id=schema.id, slot=slot, intent__state__in=Intent.LIVE)
+    moving = set(reservations.values_list("name", flat=True)) | _written(slot, schema, asked_at)
+    if buried := _buried(schema, slot, asked_at):
         moving |= {name for name in names if dotted([*schema.full_name, name]) in buried}
     return moving.intersection(names)
 
 
-def _written(kind: Kind, schema: Located, asked_at: datetime) -> set[str]:
+def _written(slot: str, schema: Located, asked_at: datetime) -> set[str]:
     written = list(_ended(schema, asked_at))
     if not written:
         return set()
     here = levels_of(schema)
     names = set()
     for arguments in written:
-        for levels, leaf in (("schema", str(kind)), ("to_schema", f"to_{kind}")):
-            if leaf in arguments and arguments[levels] == here:
-                names.add(arguments[leaf])
+        for kind in sharing(slot):
+            for levels, leaf in (("schema", str(kind)), ("to_schema", f"to_{kind}")):
+                if leaf in arguments and arguments[levels] == here:
+                    names.add(arguments[leaf])
     return names
 
 
@@ -52,12 +54,12 @@ def reserved_schemas(catalog: Located) -> set[tuple[int, str]]:
 def written_schemas(catalog: Located, asked_at: datetime) -> set[str]:
     """Wire names of schemas that were written since the system was asked; to be read after `reserved_schemas`."""
     ended = _ended(catalog, asked_at)
-    return {wire_name(arguments["schema"]) for arguments in ended if "table" not in arguments}
+    return {wire_name(arguments["schema"]) for arguments in ended if arguments.keys().isdisjoint(LEAVES)}
 
 
 def buried_schemas(catalog: Located, asked_at: datetime) -> set[str]:
     """Dotted full names of schemas that were buried since the system was asked."""
-    return _buried(catalog, Kind.SCHEMA, asked_at)
+    return _buried(catalog, Slot.SCHEMA, asked_at)
 
 
 def _ended(located: Located, asked_at: datetime) -> Iterator[dict[str, Any]]:
@@ -67,6 +69,15 @@ def _ended(located: Located, asked_at: datetime) -> Iterator[dict[str, Any]]:
         yield from (each["arguments"] for each in steps)
 
 
-def _buried(located: Located, kind: str, asked_at: datetime) -> set[str]:
-    buried = Tombstone.objects.filter(in_catalog_id=located.catalog.id, found_at__gte=asked_at, kind=kind)
+def _buried(located: Located, slot: str, asked_at: datetime) -> set[str]:
+    buried = Tombstone.objects.filter(in_catalog_id=located.catalog.id, found_at__gte=asked_at, kind__in=sharing(slot))
     return set(buried.values_list("full_name", flat=True))
+
+
+def stored_here(slot: str, schema: Located, names: Collection[str]) -> set[str]:
+    """Those of the names that objects of our own have, which no outside object can have beside them."""
+    if not names:
+        return set()
+    rows = Securable.objects.filter(parent_id=schema.id, slot=slot, mirror=None)
+    rows = rows.filter(name__in=names) if len(names) <= 500 else rows
+    return set(rows.values_list("name", flat=True))

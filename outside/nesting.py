@@ -14,7 +14,7 @@ from metalake.hierarchy import HierarchicalSchema, configured_separator
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import mirror
-from outside.calls import load, pages
+from outside.calls import load_schema, pages
 from providers import remote
 from providers.answers import Levels, Remote
 from providers.base import Provider
@@ -72,7 +72,7 @@ def foreign_place(actor: Actor, catalog: Located, provider: Provider, path: Hier
     """The schema with this path that others made under another spelling than ours, or None."""
     for levels in spellings(provider, path)[1:]:
         try:
-            return load(actor, catalog, provider, levels)
+            return load_schema(actor, catalog, provider, levels)
         except NotFound:
             pass
     return None

@@ -17,7 +17,7 @@ from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import Securable
 from outside import mirror
-from outside.calls import levels_of, load, system_actor
+from outside.calls import levels_of, load_leaf, load_schema, system_actor
 from outside.mirror_schemas import meet_schemas
 from outside.tombstones import bury
 from providers.answers import Remote
@@ -77,7 +77,8 @@ def names_to_show(
 
     The listing counts as fresh only if there are no other rows, since answers from the rows show all of them.
     """
-    known = mirror.of_tables(container.id) if kind == Kind.TABLE else mirror.of_schemas(container.catalog.id)
+    is_of_schemas = kind == Kind.SCHEMA
+    known = mirror.of_schemas(container.catalog.id) if is_of_schemas else mirror.of_leaves(container.id, kind)
     names = listed | _bury_missing(actor, container, provider, known, listed)
     names |= mirror.just_made(known, taken_at)
     if provider.freshness:
@@ -95,7 +96,7 @@ def _note_listing(container_id: int, taken_at: datetime | None) -> None:
 
 
 def mirror_of(located: Located) -> Mirror:
-    """The mirror of a schema or table. Raises NotFound if it was dropped meanwhile."""
+    """The mirror of an object. Raises NotFound if it was dropped meanwhile."""
     mirrored = Mirror.objects.select_related("securable").filter(pk=located.id).first()
     if mirrored is None:
         raise located.missing()
@@ -103,7 +104,7 @@ def mirror_of(located: Located) -> Mirror:
 
 
 def current(actor: Actor, located: Located, provider: Provider, *, force: bool = False) -> Mirror:
-    """The up-to-date mirror of a schema or table; its system is asked unless the last answer is recent enough.
+    """The up-to-date mirror of an object; its system is asked unless the last answer is recent enough.
 
     Raises NotFound if it is gone there, after burying it here.
     """
@@ -121,7 +122,7 @@ def current(actor: Actor, located: Located, provider: Provider, *, force: bool =
         if located.kind == Kind.SCHEMA:
             meet_schemas(catalog_of(located), provider, [remote], taken_at, stamp=True)
         else:
-            mirror.meet_tables(located.above(), [remote], taken_at, stamp=True)
+            mirror.meet_leaves(located.kind, located.above(), [remote], taken_at, stamp=True)
         here = Mirror.objects.filter(pk=located.id).values_list("identity", flat=True).first()
         if here is None or mirror.is_another(here, remote):  # another object has its name now, met or not yet
             raise located.missing()
@@ -137,18 +138,19 @@ def fetch(actor: Actor, located: Located, provider: Provider, mirrored: Mirror) 
     asked_at = timezone.now()
     try:
         if located.kind == Kind.SCHEMA:
-            return load(actor, located, provider, mirrored.levels)
-        return _load_table(actor, located.above(), provider, mirrored.wire_name)
+            return load_schema(actor, located, provider, mirrored.levels)
+        return _load_leaf(actor, located.above(), provider, located.kind, mirrored.wire_name)
     except NotFound:
         _bury(mirrored.securable, provider, asked_at)
         raise located.missing() from None
 
 
-def _load_table(actor: Actor, schema: Located, provider: Provider, name: str) -> Remote:
-    """A table as its system has it now. Raises NotFound if it is gone, or a view has its name."""
-    remote = load(actor, schema, provider, levels_of(schema) or [], name)
-    if remote.kind != Kind.TABLE:
-        raise NotFound(f"{name} is a {remote.kind} in its own system, not a table.", kind=Kind.TABLE)
+def _load_leaf(actor: Actor, schema: Located, provider: Provider, kind: Kind, name: str) -> Remote:
+    """An object in a schema as its system has it now. Raises NotFound if it is gone, or is of another kind by now."""
+    listing = mirror.listed_kinds(schema, kind)[0]
+    remote = load_leaf(actor, schema, provider, listing, levels_of(schema) or [], name)
+    if remote.kind != kind:
+        raise NotFound(f"{name} is a {remote.kind} in its own system, not a {kind}.", kind=kind)
     return remote
 
 
@@ -163,13 +165,13 @@ def _bury_missing(
 
 
 def bury_if_gone(actor: Actor, container: Located, provider: Provider, row: Mirror) -> bool:
-    """Ask for a schema or table by name, and bury it if it is gone; whether it was buried."""
+    """Ask for an object by name, and bury it if it is gone; whether it was buried."""
     asked_at = timezone.now()
     try:
         if row.securable.kind == Kind.SCHEMA:
-            load(actor, container, provider, row.levels)
+            load_schema(actor, container, provider, row.levels)
         else:
-            _load_table(actor, container, provider, row.wire_name)
+            _load_leaf(actor, container, provider, Kind(row.securable.kind), row.wire_name)
     except NotFound:
         return _bury(row.securable, provider, asked_at)
     return False

@@ -193,7 +193,7 @@ def _walk(run: RefreshRun, report: Callable[[RefreshRun], None]) -> None:
         listed = _schemas(run, actor, catalog, provider, report)
     for name in _names_to_compare(catalog, provider, listed):
         if name > run.after:
-            _tables(run, actor, _schema(catalog, provider, name), provider, report)
+            _leaves(run, actor, _schema(catalog, provider, name), provider, report)
             run.after, run.counted = name, run.seen
             _save(run, "after", "counted")
     if provider.keeps_outside(Kind.SCHEMA):
@@ -230,26 +230,29 @@ def _schema(catalog: Located, provider: Provider, name: str) -> Located | None:
     return None if schema_id is None else by_id(schema_id)
 
 
-def _tables(
+def _leaves(
     run: RefreshRun,
     actor: Actor,
     schema: Located | None,
     provider: Provider,
     report: Callable[[RefreshRun], None],
 ) -> None:
-    """Compare the tables of a schema; does nothing if it has no row here or is gone since it was listed."""
+    """Compare the tables of a schema, and what is listed with them.
+
+    Does nothing for a schema that has no row here or is gone since it was listed.
+    """
     levels = levels_of(schema) if schema is not None else None
     if schema is None or levels is None:
         return
-    names: set[str] = set()
+    names, kinds = set[str](), mirror.listed_kinds(schema, Kind.TABLE)
     asked_at = timezone.now()
     try:
         for page in pages(actor, schema, provider, "list_tables", schema=levels, whole=True):
-            names |= mirror.table_names(page)
-            _count(run, mirror.meet_tables(schema, page, asked_at), report)
+            names |= mirror.names_of(kinds, page)
+            _count(run, mirror.meet_leaves(Kind.TABLE, schema, page, asked_at), report)
     except NotFound:
         return
-    known = mirror.of_tables(schema.id)
+    known = mirror.of_leaves(schema.id, Kind.TABLE)
     _drop_missing(run, actor, schema, provider, known, names)
 
 

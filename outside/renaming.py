@@ -1,7 +1,8 @@
-"""Rename tables of an outside system, or move them to another schema."""
+"""Rename tables and views of an outside system, or move them to another schema."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from django.utils import timezone
@@ -9,9 +10,10 @@ from django.utils import timezone
 from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock
+from authz.operations import Operation
 from catalogs import lookup
 from catalogs.lookup import by_id
-from catalogs.models import Intent
+from catalogs.models import Intent, Mirror
 from catalogs.services import chains, finding, places
 from catalogs.services import free_names as naming
 from catalogs.services.holding import hold_each
@@ -28,32 +30,35 @@ from outside.calls import levels_of
 from outside.intents import Draft, Work, step
 from outside.reading import current
 from outside.schema_places import asked_now, making, place_to_make, publish_place
-from outside.tables import require_shown
+from outside.view_versions import note_all as note_views
 from outside.work import names_on, recheck
 from providers.answers import Remote
 from providers.base import Provider
 
+Shown = Callable[[Provider, Mirror], object]
 
-def rename(actor: Actor, table: Located, target: Address, *, iceberg: bool = False) -> None:
-    """Give a table another name, or another schema of the catalog, if its system can.
 
-    If the target schema exists only here, it is made outside first. Raises NotFound for a table that `loaded` hides.
+def rename(actor: Actor, table: Located, target: Address, *, require_shown: Shown) -> None:
+    """Give a table or view another name, or another schema of the catalog, if its system can.
+
+    If the target schema exists only here, it is made outside first. `require_shown` raises NotFound for an object that
+    is hidden from the caller.
     """
     # Before the target is looked up, so that only who may move the table learns whether it exists.
-    elsewhere = _is_elsewhere(table, target)
-    recheck(actor, table, operations.MOVE_TABLE if elsewhere else operations.ALTER_TABLE)
+    kind, elsewhere = table.kind, _is_elsewhere(table, target)
+    recheck(actor, table, _asked(kind, moves=elsewhere))
     finding.find_schema(actor, target)
     provider, place, target_schema = provider_at(table), None, table.above()
     if elsewhere:
         target_schema = home = lookup.find(actor, target.of_schema())
-        policy.require(actor, operations.CREATE_TABLE, home)
+        policy.require(actor, operations.OPERATIONS[f"create_{kind}"], home)
         place = place_to_make(actor, home, provider)
         if place is None:
             asked_now(actor, home)
     mirrored = current(actor, table, provider, force=True)
-    require_shown(table, provider, mirrored, iceberg)
+    require_shown(provider, mirrored)
     name = provider.names.folded(target.leaf or "")
-    check_segment(name, Kind.TABLE)
+    check_segment(name, kind)
     remote = Remote(mirrored.wire_name, mirrored.definition, mirrored.identity, mirrored.version)
 
     def decide(actor: Actor) -> Draft:
@@ -68,12 +73,16 @@ def rename(actor: Actor, table: Located, target: Address, *, iceberg: bool = Fal
     intents.carry(actor, decide, holds=partial(hold_each, locks))
 
 
+def _asked(kind: str, *, moves: bool) -> Operation:
+    return operations.OPERATIONS[f"move_{kind}" if moves else f"alter_{kind}"]
+
+
 def _allowed_again(actor: Actor, table: Located, home: Located) -> Located:
     """The table as it is now. Raises Forbidden if the actor may not rename it, or move it to this schema."""
     if home.id == table.nodes[-2].id:
-        return recheck(actor, table, operations.ALTER_TABLE)
-    fresh = recheck(actor, table, operations.MOVE_TABLE)
-    policy.require(actor, operations.CREATE_TABLE, home)
+        return recheck(actor, table, _asked(table.kind, moves=False))
+    fresh = recheck(actor, table, _asked(table.kind, moves=True))
+    policy.require(actor, operations.OPERATIONS[f"create_{table.kind}"], home)
     policy.require_no_escape(actor, fresh, home)
     return fresh
 
@@ -85,17 +94,22 @@ def _renaming(
     levels = levels_of(home) if place is None else mirror.provider_levels(place)
     if levels is None:
         raise Conflict(f"Schema {home.path.logical()} lost its place meanwhile; try again.", kind=Kind.SCHEMA)
-    marker, above, by_owner = new_id(), table.nodes[-2].id, places.may_choose(actor, table)
+    marker, above = new_id(), table.nodes[-2].id
     first, on_the_way = making(place, home, marker)
-    calls = provider.tables.renaming(levels_of(table.above()) or [], levels, name, remote, str(marker))
+    here = levels_of(table.above()) or []
+    if table.kind == Kind.VIEW:  # which has no files, so that it does not matter who owns the catalog
+        calls, more = provider.views.renaming(here, levels, name, remote, str(marker)), {}
+    else:
+        calls = provider.tables.renaming(here, levels, name, remote, str(marker))
+        more = {"by_owner": places.may_choose(actor, table)}
     return Draft(
         id=marker,
-        verb="rename_table",
+        verb=f"rename_{table.kind}",
         catalog_id=table.catalog.id,
         full_name=dotted(table.full_name),
         names=[*on_the_way, *names_on(table)[-1:], (home.id, Slot.TABULAR, name)],
         must_stay=[*names_on(table)[:-1], *names_on(home)],
-        steps=[*first, *(step(verb, **arguments, by_owner=by_owner) for verb, arguments in calls)],
+        steps=[*first, *(step(verb, **arguments, **more) for verb, arguments in calls)],
         arguments={"id": table.id, "home_id": home.id, "name": name, "moves": home.id != above},
     )
 
@@ -112,7 +126,7 @@ def _publish_rename(actor: Actor, intent: Intent) -> None:
     """Rename the row, which keeps its grants, owner and history."""
     table, home = by_id(intent.arguments["id"]), by_id(intent.arguments["home_id"])
     if table is None or home is None:
-        raise NotFound(f"{intent.full_name} does not exist.", kind=Kind.TABLE)
+        raise NotFound(f"{intent.full_name} does not exist.", kind=intent.verb.removeprefix("rename_"))
     name, now = intent.arguments["name"], timezone.now()
     Securable.objects.filter(pk=table.id).update(
         name=name,
@@ -123,17 +137,19 @@ def _publish_rename(actor: Actor, intent: Intent) -> None:
     )
     answer = next(each["result"] for each in intent.steps if each["result"] and each["verb"] != "create_schema")
     mirror.store_answer(table.id, home.catalog.id, name, Remote(**answer), now)
+    note_views(home, [(table.id, Remote(**answer))], actor.name)
     publish_place(intent, home)
     facts = [stands(Securable.objects.get(pk=table.id))]
     full_name, was = [*home.full_name, name], dotted(table.full_name)
-    record(event_of(actor, "table.renamed", Kind.TABLE, table.id, full_name, home.metalake.id, facts, was=was))
+    record(event_of(actor, f"{table.kind}.renamed", table.kind, table.id, full_name, home.metalake.id, facts, was=was))
 
 
 def _may_still_rename(actor: Actor, intent: Intent) -> None:
     table = by_id(intent.arguments["id"])
     if table is None:
-        raise NotFound(f"{intent.full_name} does not exist.", kind=Kind.TABLE)
-    policy.require(actor, operations.MOVE_TABLE if intent.arguments["moves"] else operations.ALTER_TABLE, table)
+        raise NotFound(f"{intent.full_name} does not exist.", kind=intent.verb.removeprefix("rename_"))
+    policy.require(actor, _asked(table.kind, moves=intent.arguments["moves"]), table)
 
 
 intents.register("rename_table", Work(_publish_rename, _may_still_rename))
+intents.register("rename_view", Work(_publish_rename, _may_still_rename))

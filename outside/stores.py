@@ -173,7 +173,7 @@ class OutsideTables(TableStore):
     pointers = OutsidePointers()
 
     def meet(self, actor: Actor, schema: Located, name: str) -> bool:
-        return finding.meet_table(actor, schema, name)
+        return finding.meet_leaf(actor, schema, Kind.TABLE, name)
 
     def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> LeafListing:
         return LeafListing(*tables.update_listing(actor, schema, force=refresh, iceberg=iceberg))
@@ -216,7 +216,8 @@ class OutsideTables(TableStore):
         return self.load(actor, table, as_published=True)
 
     def rename(self, actor: Actor, source: Address, table: Located, target: Address, *, iceberg: bool) -> Located:
-        renaming.rename(actor, table, target, iceberg=iceberg)
+        require_shown = partial(tables.require_shown, table, iceberg=iceberg)
+        renaming.rename(actor, table, target, require_shown=require_shown)
         return located_now(table)
 
     def drop(self, actor: Actor, address: Address, table: Located, *, purge: bool, iceberg: bool) -> str | None:

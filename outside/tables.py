@@ -8,8 +8,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from django.utils import timezone
-
 from authz import operations
 from authz.actor import Actor
 from authz.locks import Lock
@@ -18,17 +16,16 @@ from catalogs.services import places
 from catalogs.services.changes import resolve_masks
 from catalogs.services.holding import hold_each
 from catalogs.services.opening import provider_at
-from catalogs.stores import store_for
 from formats.native.changes import as_json
-from metalake.errors import NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import new_id
 from metalake.names import dotted
 from outside import ground, intents, mirror
-from outside.calls import levels_of, pages
+from outside.calls import levels_of
 from outside.intents import Draft, step
-from outside.reading import current, listed_since, mirror_of, names_to_show
+from outside.listing import listed_names
+from outside.reading import current, mirror_of
 from outside.work import alteration, alteration_work, drop_work, files_kept, names_on, recheck, retry_on_conflict
 from providers.answers import METADATA_FILE, Remote
 from providers.base import Provider
@@ -59,36 +56,17 @@ def update_listing(
 
     Includes tables that were just made here, which a listing may lack. With `iceberg`, other formats are left out.
     """
+    names, taken_at = listed_names(actor, schema, Kind.TABLE, force=force)
     provider = provider_at(schema)
-    levels = levels_of(schema)
-    if levels is None:
-        return set(), timezone.now()
-    names: set[str] | None = None
-    taken_at = listed_since(schema.id, schema.catalog.id, provider, force)
-    if taken_at is None:
-        taken_at = timezone.now()
-        names = _fetch_names(actor, schema, provider, levels, taken_at)
-    if iceberg or provider.tables.hides_some:
+    if names != set() and (iceberg or provider.tables.hides_some):
         shown = _shown(schema, provider, iceberg)
         names = shown if names is None else names & shown
     return names, taken_at
 
 
-def _fetch_names(actor: Actor, schema: Located, provider: Provider, levels: list[str], taken_at: datetime) -> set[str]:
-    names: set[str] = set()
-    try:
-        for page in pages(actor, schema, provider, "list_tables", schema=levels):
-            mirror.meet_tables(schema, page, taken_at)
-            names |= mirror.table_names(page)
-    except NotFound:
-        store_for(schema, Kind.SCHEMA).load(actor, schema, refresh=True)  # buries the schema if it is gone
-        raise
-    return names_to_show(actor, schema, provider, names, Kind.TABLE, taken_at)
-
-
 def _shown(schema: Located, provider: Provider, iceberg: bool) -> set[str]:
     """The names of tables to show, by their mirrors; a table whose format is not known yet is shown."""
-    rows = mirror.of_tables(schema.id)
+    rows = mirror.of_leaves(schema.id, Kind.TABLE).filter(securable__kind=Kind.TABLE)
     with_formats, without_formats = rows.exclude(formats=""), rows.filter(formats="")
     shows = provider.tables.shows
     listed = (Remote(name, {}, formats=formats) for name, formats in with_formats.values_list("wire_name", "formats"))
@@ -111,11 +89,11 @@ def loaded(
     """
     provider = provider_at(table)
     mirrored = mirror_of(table) if as_published else current(actor, table, provider, force=force)
-    require_shown(table, provider, mirrored, iceberg)
+    require_shown(table, provider, mirrored, iceberg=iceberg)
     return ExternalTable(table, provider, mirrored.definition, mirrored.taken_at)
 
 
-def require_shown(table: Located, provider: Provider, mirrored: Mirror, iceberg: bool) -> None:
+def require_shown(table: Located, provider: Provider, mirrored: Mirror, *, iceberg: bool) -> None:
     """Raise NotFound for a table that the catalog's settings hide or, with `iceberg`, that is in another format."""
     is_shown = provider.tables.shows(Remote(mirrored.wire_name, mirrored.definition))
     if not is_shown or (iceberg and provider.pointers.location(mirrored.definition) is None):
@@ -188,7 +166,7 @@ def drop(actor: Actor, table: Located, *, purge: bool, iceberg: bool = False) ->
     recheck(actor, table, operations.DROP_TABLE)
     provider = provider_at(table)
     mirrored = current(actor, table, provider, force=True)  # raises if another table has the name there
-    require_shown(table, provider, mirrored, iceberg)
+    require_shown(table, provider, mirrored, iceberg=iceberg)
 
     def decide(actor: Actor) -> Draft:
         fresh = recheck(actor, table, operations.DROP_TABLE)

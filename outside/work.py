@@ -22,6 +22,7 @@ from metalake.lineage import Located
 from metalake.models import Securable
 from outside import mirror
 from outside.intents import Draft, Name, NameReserved, Work
+from outside.view_versions import note_all as note_views
 from providers.answers import FILES_LEFT, Remote
 
 T = TypeVar("T")
@@ -69,7 +70,9 @@ def _alteration(actor: Actor, intent: Intent, fact: str) -> None:
     """Publish an alteration; the rights are not checked again, since it is made in the system already."""
     located = _target(intent)
     name = Mirror.objects.values_list("wire_name", flat=True).get(pk=located.id)
-    mirror.store_answer(located.id, located.catalog.id, name, Remote(**intent.steps[-1]["result"]), timezone.now())
+    answer = Remote(**intent.steps[-1]["result"])
+    mirror.store_answer(located.id, located.catalog.id, name, answer, timezone.now())
+    note_views(located.above(), [(located.id, answer)], actor.name)
     save(row_of(Securable, located), actor, [])
     record(event(actor, f"{located.kind}.{fact}", located, **intent.arguments["details"]))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from formats.native.view_definition import ViewDefinition
 from metalake.kinds import Kind
 
 METADATA_FILE = "metadata-file"  # among the formats of an Iceberg table whose metadata can be read
@@ -24,7 +25,7 @@ class Remote:
 
     `identity` distinguishes it from a later object of the same name, `version` from an earlier state of itself; both
     are empty where the system has none. `formats` are the table's formats, divided by commas; empty where only the
-    definition has them.
+    definition has them. Of a definition lists read the `comment`, a text or null; all else is its remote store's.
     """
 
     name: str
@@ -59,6 +60,20 @@ class NewTable:
 
     definition: Json
     plan: Json | None = None
+
+
+@dataclass(frozen=True)
+class ViewEntry:
+    """What an outside system says of a view: whose form it has, what it is stored as, and the view itself.
+
+    An Iceberg view is defined by the metadata file at `metadata_location` instead, so its `definition` is None.
+    """
+
+    engine: str
+    format: str
+    definition: ViewDefinition | None = None
+    is_materialized: bool = False
+    metadata_location: str | None = None
 
 
 def files_left(reason: str | None) -> dict[str, str] | None:

@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 from pydantic import ValidationError
 
 from metalake.errors import Invalid, Unsupported
-from metalake.kinds import CatalogType, Kind
+from metalake.kinds import KINDS, CatalogType, Kind
 from metalake.wire import complaint
 from providers.metadata_files import MetadataFiles
 from providers.schema_names import SchemaNames
 from providers.settings import CACHE_TTL, Settings, seconds_of
 from providers.stores import RemotePartitions, RemotePointers, RemoteSchemas, RemoteStore, RemoteTables
 from providers.verbs import VERBS, present
+from providers.view_stores import RemoteViews
 
 # Properties with these prefixes belong to a storage, even if they resemble one of the catalog's own.
 SPELT_BY_GRAVITINO = frozenset(
@@ -30,7 +31,8 @@ STORAGES = frozenset({"s3", "s3a", "gcs", "adls", "abfs", "hdfs", "oss", "client
 class Storage(StrEnum):
     """Where the objects of a kind are stored."""
 
-    MANAGED = "managed"  # in our database
+    MANAGED = "managed"  # in our database, where a row points to a file in the catalog's own storage
+    ROWS = "rows"  # in our database alone
     EXTERNAL = "external"  # in another system; our database has only the securable row
 
 
@@ -45,9 +47,33 @@ class Offer:
     remote: type[RemoteStore] | None = None  # the remote store, for external objects
 
 
+_STORED_HERE = {
+    type_: {
+        kind: Offer(storage=Storage.ROWS)
+        for kind, declared in KINDS.items()
+        if declared.stored_here and declared.catalog_type is type_
+    }
+    for type_ in CatalogType
+}
+
+
 def lies_outside(offers: Mapping[Kind, Offer]) -> bool:
     """Whether any of these kinds of object is stored in another system."""
     return any(offer.storage is Storage.EXTERNAL for offer in offers.values())
+
+
+def listed_together(offers: Mapping[Kind, Offer], kind: Kind) -> tuple[Kind, ...]:
+    """The kinds of outside objects that come in the same listing as this one, in one name space.
+
+    The first one names the verbs of the listing.
+    """
+    listings = {each: _listing_of(each, offer) for each, offer in offers.items() if offer.remote is not None}
+    listing = listings.get(kind, kind)
+    return (listing, *(each for each in listings if listings[each] == listing and each != listing))
+
+
+def _listing_of(kind: Kind, offer: Offer) -> Kind:
+    return (offer.remote.listed_as if offer.remote else None) or kind
 
 
 class Provider:
@@ -98,10 +124,19 @@ class Provider:
         """
         raise NotImplementedError
 
+    @classmethod
+    def all_offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
+        """The same, with the kinds that Metalake itself stores for catalogs whose provider does not offer them."""
+        offers = cls.offers(properties)
+        return {
+            **offers,
+            **{kind: offer for kind, offer in _STORED_HERE[cls.catalog_type].items() if kind not in offers},
+        }
+
     @property
     def offered(self) -> Mapping[Kind, Offer]:
         """What this catalog offers."""
-        return self.offers(self.properties)
+        return self.all_offers(self.properties)
 
     @property
     def only_formats(self) -> frozenset[str] | None:
@@ -178,6 +213,12 @@ class Provider:
     def tables(self) -> RemoteTables:
         store = self._store(Kind.TABLE)
         assert isinstance(store, RemoteTables)
+        return store
+
+    @cached_property
+    def views(self) -> RemoteViews:
+        store = self._store(Kind.VIEW)
+        assert isinstance(store, RemoteViews)
         return store
 
     @cached_property

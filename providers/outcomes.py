@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from metalake.errors import NotEmpty, NotFound
+from metalake.kinds import LEAVES
 from providers import remote
 from providers.answers import Remote
 from providers.base import Provider
@@ -55,8 +56,8 @@ def undo(provider: Provider, step: dict[str, Any], marker: str) -> bool:
 
 
 def _dropped(provider: Provider, step: dict[str, Any], there: dict[str, Any]) -> bool:
-    where = {name: step["arguments"][name] for name in ("schema", "table") if name in step["arguments"]}
-    if "table" in where and step["result"] and step["result"]["version"] != there["version"]:
+    where = {name: step["arguments"][name] for name in ("schema", *LEAVES) if name in step["arguments"]}
+    if not where.keys().isdisjoint(LEAVES) and step["result"] and step["result"]["version"] != there["version"]:
         return False  # another writer has changed it since
     try:
         remote.run(provider, VERBS[step["verb"]].undone_by, where | {"identity": there["identity"]})

@@ -24,6 +24,7 @@ from formats.iceberg.folders import Ground
 from formats.iceberg.metadata_json import parse_metadata
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
+from metalake.kinds import Kind
 from metalake.surface import Surface
 from providers.answers import Json, Levels, NewTable, Page, Remote
 from providers.metadata_files import MetadataFiles
@@ -47,7 +48,13 @@ Read = Callable[..., Remote | None]  # reads by a verb's name and arguments; Non
 
 
 class RemoteStore(Surface):
-    """The objects of one kind in one catalog's outside system."""
+    """The objects of one kind in one catalog's outside system.
+
+    `listed_as` is the kind in whose listing they come, for those that have no listing of their own: the verbs of that
+    kind list and load them, and `Remote.kind` says which is which.
+    """
+
+    listed_as: ClassVar[Kind | None] = None
 
     def __init__(self, provider: Any) -> None:
         self.provider = provider
@@ -109,7 +116,7 @@ class RemoteSchemas(RemoteStore):
 
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
         there = read("load_schema", schema=arguments["schema"])
-        return _ending(verb, arguments, there, lambda schema: self.is_marked(schema, marker))
+        return ending(verb, arguments, there, lambda schema: self.is_marked(schema, marker))
 
     deletes_folders: ClassVar[bool] = False  # whether dropping a table deletes its folder with everything in it
 
@@ -192,9 +199,9 @@ class RemoteTables(RemoteStore):
 
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
         if verb == "rename_table":
-            return _renamed(arguments, read)
+            return ending_of_rename(Kind.TABLE, arguments, read)
         there = read("load_table", schema=arguments["schema"], table=arguments["table"])
-        return _ending(verb, arguments, there, lambda table: self.is_marked(table, marker))
+        return ending(verb, arguments, there, lambda table: self.is_marked(table, marker))
 
     def renaming(
         self, schema: Levels, to_schema: Levels, to_table: str, table: Remote, marker: str
@@ -300,7 +307,7 @@ class RemotePointers(RemoteStore):
         return {entry.get("metadata-file") for entry in metadata.get("metadata-log") or ()}
 
 
-def _ending(verb: str, arguments: Mapping[str, Any], there: Remote | None, is_ours: Callable[[Remote], bool]) -> Ending:
+def ending(verb: str, arguments: Mapping[str, Any], there: Remote | None, is_ours: Callable[[Remote], bool]) -> Ending:
     """How a call ended: a drop is decided by the identity, a creation or alteration by the marker."""
     if VERBS[verb].may_repeat:
         is_gone = there is None or there.identity != arguments["identity"]
@@ -312,13 +319,17 @@ def _ending(verb: str, arguments: Mapping[str, Any], there: Remote | None, is_ou
     return (Outcome.OTHERS if VERBS[verb].undone_by else Outcome.NOT_DONE), there
 
 
-def _renamed(arguments: Mapping[str, Any], read: Read) -> Ending:
-    """How a rename ended: decided by the identity if there is one, since another table may have the old name by now."""
-    target = read("load_table", schema=arguments["to_schema"], table=arguments["to_table"])
+def ending_of_rename(kind: Kind, arguments: Mapping[str, Any], read: Read) -> Ending:
+    """How a rename ended: decided by the identity if there is one, as another object may have the old name by now.
+
+    An identity may be a time that two objects have in common, so that the renamed one must be gone from its old name.
+    """
+    target = read("load_table", schema=arguments["to_schema"], table=arguments[f"to_{kind}"])
     if target is None:
         return Outcome.NOT_DONE, None
-    if identity := arguments["identity"]:
-        is_done = target.identity == identity
-    else:
-        is_done = read("load_table", schema=arguments["schema"], table=arguments["table"]) is None
+    identity = arguments["identity"]
+    if target.kind != kind or (identity and target.identity != identity):
+        return Outcome.NOT_DONE, None
+    source = read("load_table", schema=arguments["schema"], table=arguments[kind])
+    is_done = source is None or (identity and source.identity != identity)
     return (Outcome.DONE, target) if is_done else (Outcome.NOT_DONE, None)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -156,6 +157,7 @@ def _server_environment(home: Path, port: int, **overrides: str) -> dict[str, st
         "METALAKE_PORT": str(port),
         "METALAKE_ADMIN_PASSWORD": ADMIN_PASSWORD,
         "METALAKE_WORKERS": "1",  # a test that needs several says so
+        "METALAKE_SQL_TIMEOUT": "60",  # its process lets others go first, and the suite uses the whole machine
         "PYTHONUNBUFFERED": "1",
     }
     return inherited | own | overrides
@@ -336,17 +338,24 @@ def browser() -> Iterator[Browser]:
         chrome.close()
 
 
+@contextmanager
+def without_complaints(page: Page) -> Iterator[None]:
+    """Fail when a script or the content security policy complains meanwhile."""
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
+    yield
+    refused = ("Failed to load resource", "Response Status Error Code")  # as the browser and htmx note a status
+    complaints = [text for text in complaints if not text.startswith(refused)]
+    assert not complaints, f"the page complained: {complaints}"
+
+
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """A fresh page, signed in nowhere; the test fails when a script or the content security policy complains."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(30_000)  # on a machine that does much else
     page = context.new_page()
-    complaints: list[str] = []
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
-    yield page
-    context.close()
-    refused = ("Failed to load resource", "Response Status Error Code")  # as the browser and htmx note a status
-    complaints = [text for text in complaints if not text.startswith(refused)]
-    assert not complaints, f"the page complained: {complaints}"
+    with without_complaints(page):
+        yield page
+        context.close()

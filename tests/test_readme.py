@@ -14,13 +14,14 @@ import pytest
 from tests.glue import Glue
 from tests.hms import HiveMetastore
 from tests.jars import LOCKED
-from tests.servers import REPOSITORY, StartMetalake
+from tests.servers import REPOSITORY, MetalakeServer, StartMetalake
+from tests.spark import Spark, iceberg_catalog
 
 pytestmark = pytest.mark.slow
 
 README = (REPOSITORY / "README.md").read_text()
-EXAMPLE = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PROMISED = re.compile(r"# -> (.*)$", re.MULTILINE)
+EXAMPLE = re.compile(r"^```(python|bash|sql)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PROMISED = re.compile(r"(?:#|--) -> (.*)$", re.MULTILINE)
 ADDRESS = "http://127.0.0.1:8090"
 METASTORE = "thrift://127.0.0.1:9083"
 REGION = re.compile(r'"(aws-region|s3\.region)": "us-east-1"')
@@ -41,9 +42,18 @@ def run(language: str, code: str, environment: dict[str, str]) -> str:
     return ended.stdout
 
 
+def in_spark(spark: Spark, statement: str, server: MetalakeServer) -> str:
+    """The rows that Spark answers, with the settings that docs/clients.md has for it."""
+    login = {"type": "basic", "basic.username": "admin", "basic.password": server.admin_password}
+    auth = {f"rest.auth.{key}": value for key, value in login.items()}
+    settings = iceberg_catalog("lake", type="rest", uri=f"{server.url}/iceberg/demo", warehouse="lake", **auth)
+    (rows,) = spark.sql(statement, settings=settings)
+    return str([tuple(row.values()) for row in rows])
+
+
 @pytest.mark.timeout(300)
 def test_every_example_does_what_it_says(
-    start_metalake: StartMetalake, start_hms: Callable[..., HiveMetastore], glue: Glue
+    start_metalake: StartMetalake, start_hms: Callable[..., HiveMetastore], glue: Glue, iceberg_spark: Spark
 ) -> None:
     server, metastore = start_metalake(), start_hms()
     environment = os.environ | {"METALAKE_ADMIN_PASSWORD": server.admin_password}
@@ -57,8 +67,8 @@ def test_every_example_does_what_it_says(
     for language, code in examples:
         here = code.replace(ADDRESS, server.url).replace(METASTORE, metastore.uri)
         here = REGION.sub(lambda found: f'{found[0]}, "{ENDPOINTS[found[1]]}": "{glue.endpoint}"', here)
-        printed = run(language, here, environment)
-        if language == "python":
+        printed = in_spark(iceberg_spark, here, server) if language == "sql" else run(language, here, environment)
+        if language != "bash":
             assert printed.splitlines() == PROMISED.findall(code), code
 
 

@@ -14,6 +14,7 @@ import pytest
 import requests
 
 from tests import processes
+from tests.hms import HiveMetastore
 from tests.jars import JarsMissing, cache, fetched, only_one
 from tests.parts import needs, newer_java
 from tests.ports import free_port
@@ -21,7 +22,7 @@ from tests.ports import free_port
 VERSION = "476"
 SERVER = f"io/trino/trino-server/{VERSION}/trino-server-{VERSION}.tar.gz"
 SHA256 = "cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f"
-PLUGINS = ("iceberg",)
+PLUGINS = ("hive", "iceberg")
 
 CONFIG = """coordinator=true
 node-scheduler.include-coordinator=true
@@ -85,19 +86,32 @@ class Trino:
             "iceberg.rest-catalog.oauth2.token": token,
             "fs.hadoop.enabled": "true",
         }
+        self._create_catalog(name, "iceberg", settings)
+
+    def attach_hive(self, name: str, hms: HiveMetastore) -> None:
+        """A catalog of Trino's Hive connector on a metastore."""
+        settings = {"hive.metastore.uri": hms.uri, "fs.hadoop.enabled": "true"}
+        self._create_catalog(name, "hive", settings)
+
+    def attach_hive_iceberg(self, name: str, hms: HiveMetastore) -> None:
+        """A catalog of Trino's Iceberg connector on a metastore."""
+        settings = {"hive.metastore.uri": hms.uri, "fs.hadoop.enabled": "true"}
+        self._create_catalog(name, "iceberg", settings | {"iceberg.catalog.type": "hive_metastore"})
+
+    def _create_catalog(self, name: str, connector: str, settings: dict[str, str]) -> None:
         given = ", ".join(f"\"{key}\" = '{value}'" for key, value in settings.items())
-        self.sql(f"CREATE CATALOG {name} USING iceberg WITH ({given})")
+        self.sql(f"CREATE CATALOG {name} USING {connector} WITH ({given})")
 
 
 def unpacked() -> Path:
     """The server's folder in the cache, with the plugins that are used here; raises JarsMissing."""
-    folder = cache() / f"trino-server-{VERSION}"
+    folder = cache() / "-".join(["trino-server", VERSION, *PLUGINS])
     with only_one(folder.with_suffix(".unpacking")):
         if not folder.exists():
             packed = fetched(SERVER, SHA256)
             with tempfile.TemporaryDirectory(dir=cache()) as place, tarfile.open(packed) as archive:
                 archive.extractall(place, filter="data")  # all of it: plugins are linked to one another
-                whole = Path(place) / folder.name
+                whole = Path(place) / f"trino-server-{VERSION}"
                 for plugin in (whole / "plugin").iterdir():
                     if plugin.name not in PLUGINS:
                         shutil.rmtree(plugin)

@@ -3,3 +3,23 @@ from django.apps import AppConfig
 
 class ViewsConfig(AppConfig):
     name = "views_mgmt"
+    native_urls = "views_mgmt.urls"
+
+    def ready(self) -> None:
+        from authz.services import owners
+        from catalogs import stores
+        from catalogs.services import removal
+        from metalake import outbox
+        from metalake.kinds import Kind
+        from providers.base import Storage
+        from views_mgmt import versions
+        from views_mgmt.delegated.views import DelegatedViews
+        from views_mgmt.managed.views import ManagedViews
+        from views_mgmt.services import definer, reading
+
+        stores.register(Storage.ROWS, Kind.VIEW, ManagedViews())
+        stores.register(Storage.MANAGED, Kind.VIEW, DelegatedViews())
+        removal.before_removal(versions.forget)
+        outbox.every_round(reading.read_new_versions)
+        owners.check_before_handing_with(definer.require_not_definer)
+        owners.tell_when_handed_over(definer.become_invokers)

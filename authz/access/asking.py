@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from authz import operations, policy
 from authz.access.sight import reads_access
@@ -12,9 +13,37 @@ from authz.history.past import state_at
 from authz.history.state import State
 from authz.objects import by_ids
 from authz.services.authority import require
-from authz.services.changing import enter
+from authz.services.changing import enter, enter_with
+from metalake.errors import Invalid
 from metalake.kinds import Kind
 from metalake.lineage import Located, missing
+
+
+class Place(NamedTuple):
+    """An object by its dotted full name."""
+
+    kind: Kind
+    full_name: str
+
+
+def open_on(actor: Actor, metalake: str, on: Place | Located, as_of: datetime | None = None) -> tuple[State, Located]:
+    """The state of a metalake's rights, now or at a moment, with one object in it.
+
+    A name means the object that had it at that moment. An object that was located by its id is the same one, whatever
+    it was called then. Raises NotFound, NotInUse, and Invalid for a kind that access is not asked about on.
+    """
+    if isinstance(on, Place):
+        state = open_state(actor, metalake, as_of)
+        return state, locate(actor, state, on)
+    return (state := state_at(enter_with(actor, on), as_of)), state.same(on)
+
+
+def locate(actor: Actor, state: State, on: Place) -> Located:
+    """The object of this name in that state. Raises NotFound, and Invalid for a kind without such questions."""
+    if on.kind not in operations.FAMILIES["read_access"]:
+        kinds = ", ".join(operations.FAMILIES["read_access"])
+        raise Invalid(f"Access is asked about on {kinds}, not on a {on.kind}.", kind="object")
+    return state.locate(*on, actor)
 
 
 def open_state(actor: Actor, metalake: str, as_of: datetime | None = None) -> State:

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from authz.access.asking import open_state
-from authz.access.questions import Place, locate
+from authz.access.asking import Place, open_on
 from authz.actor import Actor
 from authz.models import AuditEntry
 from authz.operations import read_access
@@ -29,7 +28,7 @@ class AuditLine(NamedTuple):
 
 def read_audit(actor: Actor, metalake: str, on: Place, before: int | None = None) -> Iterator[AuditLine]:
     """The changes of an object by name, as `audit_of` gives them. Raises NotFound, NotInUse, Forbidden."""
-    return audit_of(actor, locate(actor, open_state(actor, metalake), on), before)
+    return audit_of(actor, open_on(actor, metalake, on)[1], before)
 
 
 def audit_of(actor: Actor, target: Located, before: int | None = None) -> Iterator[AuditLine]:

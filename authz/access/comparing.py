@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from django.utils import timezone
 
-from authz.access.asking import open_state, require_reader
+from authz.access.asking import Place, open_on, require_reader
 from authz.access.moments import Moment, moment_of
-from authz.access.questions import Place, locate
 from authz.access.replaying import NO_USE, Replay, Use
 from authz.access.sight import Sight
 from authz.actor import Actor
@@ -19,7 +18,7 @@ from metalake.lineage import Located
 MOST_READ = 5000  # facts of a sort
 
 
-class Moved(NamedTuple):
+class Difference(NamedTuple):
     """A user who can use other privileges than before; `by` is the last change that made it so."""
 
     user: str
@@ -32,20 +31,21 @@ class Compared(NamedTuple):
     """The object, and who gained or lost by name."""
 
     target: Located
-    moved: list[Moved]
+    moved: list[Difference]
 
 
-def compared(actor: Actor, metalake: str, on: Place, before: datetime, after: datetime | None = None) -> Compared:
+def compared(
+    actor: Actor, metalake: str, on: Place | Located, before: datetime, after: datetime | None = None
+) -> Compared:
     """Who gained and who lost which privileges on an object from one moment to another (None: now), by user.
 
-    The object is the one of that name at the later moment. Raises NotFound and Forbidden unless the caller may read who
-    has access there; Invalid if the moments are not in order, or if too much changed between them.
+    A name means the object that had it at the later moment. Raises NotFound and Forbidden unless the caller may read
+    who has access there; Invalid if the moments are not in order, or if too much changed between them.
     """
     end = after or timezone.now()
     if before > end:
         raise Invalid("The moment to compare with is earlier: the first has to come before the second.")
-    state = open_state(actor, metalake, after)
-    target = locate(actor, state, on)
+    state, target = open_on(actor, metalake, on, after)
     require_reader(actor, state, target)
     replay = Replay(Sight(actor, state, target), before, end, MOST_READ)
     if replay.is_cut:
@@ -59,7 +59,7 @@ def compared(actor: Actor, metalake: str, on: Place, before: datetime, after: da
         old, new = then.get(user, NO_USE), replay.uses.get(user, NO_USE)
         if old != new:
             gained, lost = _without(new, old), _without(old, new)
-            moved.append(Moved(replay.names.users.get(user, ""), gained, lost, by))
+            moved.append(Difference(replay.names.users.get(user, ""), gained, lost, by))
     return Compared(target, sorted(moved, key=lambda one: one.user))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from authz import policy
-from authz.access.asking import open_state, subject
+from authz.access.asking import Place, open_on, subject
 from authz.access.cases import Case, Reason, in_words, is_ahead
 from authz.access.reasons import Pieces, What, remedies, supports
 from authz.access.remedies import Remedies, Step
@@ -76,14 +76,13 @@ def known_privilege(name: str) -> Privilege:
 
 @misses_counted("user")
 def explain(
-    actor: Actor, metalake: str, kind: Kind, full_name: str, wanted: Wanted, user: str | None, as_of: datetime | None
+    actor: Actor, metalake: str, on: Place | Located, wanted: Wanted, user: str | None, as_of: datetime | None
 ) -> Explanation:
     """Why the user (None: the caller) may or may not do what is wanted on the object.
 
     Raises NotFound for an object that the caller may not know of, Forbidden if they may not ask about others.
     """
-    state = open_state(actor, metalake, as_of)
-    target = state.locate(kind, full_name, actor)
+    state, target = open_on(actor, metalake, on, as_of)
     if policy.authorization_is_off():
         off = Reason("Authorization is off: everybody may do everything.")
         return Explanation(True, user or actor.name, wanted, target, as_of, (off,))

@@ -13,8 +13,10 @@ from authz.actor import Actor
 from authz.callers.guessing import count_misses, misses_counted
 from authz.models import Group, Member
 from authz.objects import find_object
+from authz.services import people
 from authz.services.authority import may_give, require
 from authz.services.changing import enter
+from authz.services.directory import in_another_case
 from metalake.errors import Invalid, TooLarge
 from metalake.kinds import CONTAINERS, IN_CATALOGS, KINDS, STORED_KINDS, Kind, family, grantable_on
 from metalake.levels import Level, privileges_of
@@ -57,11 +59,15 @@ class Grantable:
 
 
 class Named(NamedTuple):
-    """Names that were looked up: those that are a user or a group, those that are neither, and those that are both."""
+    """Names that were looked up: those that are a user or a group, those that are neither, and those that are both.
+
+    `meant` are names in another case, by an unknown one, of those whom the caller may list.
+    """
 
     people: tuple[Whom, ...]
     unknown: tuple[str, ...] = ()
     ambiguous: tuple[str, ...] = ()
+    meant: tuple[tuple[str, str], ...] = ()
 
 
 def grantable_by(actor: Actor, metalake: str, on: Place) -> Grantable:
@@ -94,7 +100,9 @@ def name_people(actor: Actor, metalake: str, on: Place, names: Sequence[str]) ->
         )
     named = _look_up(top, list(dict.fromkeys(names)))
     count_misses(actor, metalake, "user", len(named.unknown))
-    return named
+    users, groups = people.listed_users(actor, top), people.listed_groups(actor, top)
+    meant = in_another_case(groups, "name", named.unknown) | in_another_case(users, "user__username", named.unknown)
+    return named._replace(meant=tuple(meant.items()))
 
 
 def _locate(actor: Actor, metalake: str, on: Place) -> Located:
@@ -156,7 +164,7 @@ def _look_up(top: Located, names: Sequence[str]) -> Named:
         ),
         "group": set(Group.objects.filter(metalake_id=top.id, name__in=bare).values_list("name", flat=True)),
     }
-    people: dict[Whom, None] = {}
+    persons: dict[Whom, None] = {}
     unknown, ambiguous = [], []
     for name in names:
         wanted, rest = _bare(name)
@@ -167,8 +175,8 @@ def _look_up(top: Located, names: Sequence[str]) -> Named:
         elif len(meant) > 1:
             ambiguous.append(name)
         else:
-            people[meant[0]] = None
-    return Named(tuple(people), tuple(unknown), tuple(ambiguous))
+            persons[meant[0]] = None
+    return Named(tuple(persons), tuple(unknown), tuple(ambiguous))
 
 
 def _bare(name: str) -> tuple[str, str]:

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from django.utils import timezone
 
-from authz.access.asking import open_state, require_reader
-from authz.access.questions import Place, locate
+from authz.access.asking import Place, open_on, require_reader
 from authz.access.replaying import Change, Replay
 from authz.access.sight import Sight
 from authz.actor import Actor
@@ -47,7 +46,7 @@ class Moments(NamedTuple):
 def moments(
     actor: Actor,
     metalake: str,
-    on: Place,
+    on: Place | Located,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int = 200,
@@ -59,8 +58,7 @@ def moments(
     begin, end = since or EARLIEST, min(until or timezone.now(), timezone.now())
     if begin > end:
         raise Invalid("There is no time between these moments: the first has to come before the second.")
-    state = open_state(actor, metalake)
-    target = locate(actor, state, on)
+    state, target = open_on(actor, metalake, on)
     require_reader(actor, state, target)
     replay = Replay(Sight(actor, state, target), begin, end, limit * FACTS_A_MOMENT)
     newest = deque(replay.changes(), maxlen=limit + 1)

@@ -8,29 +8,22 @@ from typing import NamedTuple
 
 from authz import policy
 from authz.access import reach
-from authz.access.asking import as_of_today, open_state, require_reader, subject
+from authz.access.asking import Place, as_of_today, locate, open_on, open_state, require_reader, subject
 from authz.access.explanations import Wanted
 from authz.access.reach import Access, Reached
 from authz.actor import NOBODY, Actor
 from authz.callers.guessing import misses_counted
 from authz.history.state import State
 from authz.objects import address_of, finder
-from authz.operations import FAMILIES, read_access
+from authz.operations import read_access
 from authz.services.authority import require
 from authz.snapshot import Snapshot
-from metalake.errors import Invalid, NotFound, at
-from metalake.kinds import Kind, family
+from metalake.errors import NotFound, at
+from metalake.kinds import family
 from metalake.lineage import Address, Located
 from metalake.privileges import Privilege
 
 MAX_QUESTIONS = 1000
-
-
-class Place(NamedTuple):
-    """An object by its dotted full name."""
-
-    kind: Kind
-    full_name: str
 
 
 class Whom(NamedTuple):
@@ -55,8 +48,7 @@ def who_reaches(
 
     Raises NotFound and Forbidden unless the caller may read who has access there.
     """
-    state = open_state(actor, metalake, as_of)
-    target = locate(actor, state, on)
+    state, target = open_on(actor, metalake, on, as_of)
     require_reader(actor, state, target)
     return target, reach.access_to(state, target, privilege, after)
 
@@ -100,14 +92,6 @@ def _group_or_role(state: State, whom: Whom, snapshot: Snapshot) -> Actor:
 
 def _missing(whom: Whom) -> NotFound:
     return NotFound(f"{whom.sort.capitalize()} {whom.name} does not exist.", kind=whom.sort)
-
-
-def locate(actor: Actor, state: State, on: Place) -> Located:
-    """The object, in that state. Raises NotFound, and Invalid for a kind that access is not asked about on."""
-    if on.kind not in FAMILIES["read_access"]:
-        kinds = ", ".join(FAMILIES["read_access"])
-        raise Invalid(f"Access is asked about on {kinds}, not on a {on.kind}.", kind="object")
-    return state.locate(*on, actor)
 
 
 def check(actor: Actor, metalake: str, questions: Sequence[Question], as_of: datetime | None) -> list[bool]:

@@ -104,10 +104,10 @@ def access_to(state: State, target: Located, privilege: Privilege | None, after:
 
 
 def type_of(target: Located) -> str | None:
+    """The type of the catalog that the target is or lies in; None for a metalake."""
     if len(target.nodes) < 2:
         return None
-    catalog_id = target.nodes[1].id
-    return finder().catalog_types([catalog_id]).get(catalog_id)
+    return target.catalog_type or finder().catalog_types([target.catalog.id]).get(target.catalog.id)
 
 
 def reach(

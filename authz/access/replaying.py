@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from authz import policy
 from authz.access import reach, sentences
 from authz.access.sight import HIDDEN, Sight
-from authz.access.window import Names, lineage_ever, lineage_in, read_window
+from authz.access.window import Names, lineage_ever, read_window
 from authz.actor import Actor
-from authz.history.facts import newest
+from authz.history.facts import lineage_in, newest
 from authz.history.past import Past, grant_row, node_of
 from authz.history.state import GrantRow
 from authz.models import Fact

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from django.db.models import Q, QuerySet
 
 from authz import policy
-from authz.access.asking import open_state, subject
-from authz.access.questions import Place, locate
+from authz.access.asking import Place, open_on, subject
 from authz.access.reach import type_of, usable
+from authz.access.sight import reads_access
 from authz.actor import NOBODY, Actor
 from authz.callers.guessing import misses_counted
 from authz.history.state import State
+from authz.models import Member
 from metalake.errors import NotFound
 from metalake.kinds import CONTAINERS, LEAVES, Kind
 from metalake.lineage import Located, Node
@@ -34,8 +35,7 @@ def children_seen(actor: Actor, metalake: str, user: str, on: Place, after: str,
 
     `after` is "kind/name" of the last one of the page before. Raises as `viewer` does.
     """
-    state = open_state(actor, metalake)
-    target = locate(actor, state, on)
+    state, target = open_on(actor, metalake, on)
     rows = _visible(_member(actor, state, target, user), target, Securable.objects.filter(parent_id=target.id))
     if after:
         kind, _, name = after.partition("/")
@@ -48,6 +48,16 @@ def seen_among(person: Actor, target: Located, ids: Collection[int]) -> frozense
     """The ids of those children of an object that a person sees; one statement for each kind of child."""
     rows = Securable.objects.filter(parent_id=target.id, pk__in=ids)
     return frozenset(_visible(person, target, rows).values_list("pk", flat=True))
+
+
+def metalakes_unseen(actor: Actor, user: str, metalakes: Iterable[Located]) -> frozenset[int]:
+    """The ids of the metalakes that a user is no member of, of those where the actor may read access; one statement.
+
+    `access/check` answers the same of each by `load_metalake`.
+    """
+    readable = {top.id for top in metalakes if reads_access(actor, top)}
+    joined = Member.objects.filter(metalake_id__in=readable, user__username=user, enabled=True)
+    return frozenset(readable.difference(joined.values_list("metalake_id", flat=True)))
 
 
 def seen_of(person: Actor, target: Located) -> Seen:
@@ -63,7 +73,8 @@ def viewer(actor: Actor, metalake: str, target: Located, user: str) -> Actor:
     Raises NotFound if the caller may not know of the object or there is no such member, and Forbidden unless the
     caller may read access there or is that member.
     """
-    return _member(actor, open_state(actor, metalake), target, user)
+    state, _ = open_on(actor, metalake, target)
+    return _member(actor, state, target, user)
 
 
 def _member(actor: Actor, state: State, target: Located, user: str) -> Actor:

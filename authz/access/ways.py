@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import orjson
 
-from authz.access.asking import is_reader, open_state, subject
-from authz.access.questions import Place, locate
+from authz.access.asking import Place, is_reader, open_on, subject
 from authz.access.sight import Sight
 from authz.access.verdicts import Missing, Verdict
 from authz.access.way_rows import ALLOWED, DENIED, Judged, Key, Narrowed, Rows
@@ -94,7 +93,7 @@ class WaysPage:
 def ways_in(
     actor: Actor,
     metalake: str,
-    on: Place,
+    on: Place | Located,
     as_of: datetime | None = None,
     *,
     narrowed: Narrowed = ALL,
@@ -121,7 +120,7 @@ def ways_in(
 
 
 def every_way(
-    actor: Actor, metalake: str, on: Place, as_of: datetime | None = None, *, narrowed: Narrowed = ALL
+    actor: Actor, metalake: str, on: Place | Located, as_of: datetime | None = None, *, narrowed: Narrowed = ALL
 ) -> Iterator[Way]:
     """All ways to an object, in the order of their pages. Raises as `ways_in` does, before the first one."""
     rows = _rows(actor, metalake, on, as_of, narrowed)
@@ -134,10 +133,9 @@ def every_way(
     return pieces()
 
 
-def _rows(actor: Actor, metalake: str, on: Place, as_of: datetime | None, narrowed: Narrowed) -> Rows:
+def _rows(actor: Actor, metalake: str, on: Place | Located, as_of: datetime | None, narrowed: Narrowed) -> Rows:
     _check(narrowed)
-    state = open_state(actor, metalake, as_of)
-    target = locate(actor, state, on)
+    state, target = open_on(actor, metalake, on, as_of)
     ids = [node.id for node in target.nodes]
     own = None if is_reader(actor, state, target) else subject(actor, state, target, None, ids)
     now = actor.now if state.at is None else state.at

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import BigIntegerField, ExpressionWrapper, F, Q
 
+from authz.history.facts import lineage_in
 from authz.models import Fact
 from metalake.lineage import Located
 
@@ -52,11 +53,6 @@ def lineage_ever(target: Located) -> list[int]:
     for state in Fact.objects.filter(topic="object", about=target.id).values_list("state", flat=True):
         ids.update(lineage_in(state))
     return sorted(ids)
-
-
-def lineage_in(state: Any) -> tuple[int, ...]:
-    """The lineage in the state of an object's fact; empty for an object that was dropped."""
-    return tuple(int(step) for step in state["lineage"][1:].split("/")) if state else ()
 
 
 def _roles_ever(ids: Sequence[int]) -> Any:

@@ -42,7 +42,7 @@ class Explain(Endpoint):
             raise Invalid("The user has no name; leave user out to ask about yourself.", kind="user")
         kind, as_of = kind_of(type_), wire.read_as_of(self.text("asOf"))
         wanted = explaining.read_wanted(kind, self.text("privilege"), self.text("operation"))
-        explanation = explaining.explain(actor, metalake, kind, full_name, wanted, user, as_of)
+        explanation = explaining.explain(actor, metalake, Place(kind, full_name), wanted, user, as_of)
         return {"explanation": wire.explanation_reply(explanation)}
 
 

@@ -170,6 +170,11 @@ def parse_head(text: str) -> Head:
 # Reading the state at a moment
 
 
+def lineage_in(state: Any) -> tuple[int, ...]:
+    """The lineage in the state of an object's fact; empty for an object that was dropped."""
+    return tuple(int(step) for step in state["lineage"][1:].split("/")) if state else ()
+
+
 def newest(facts: QuerySet[Fact], *of: str) -> list[Fact]:
     """The newest of these facts for each thing; `of` names the fields that identify a thing."""
     last = facts.order_by().values(*of).annotate(last=Max("id")).values("last")

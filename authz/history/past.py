@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from authz.actor import NOBODY, Actor
-from authz.history.facts import newest
+from authz.history.facts import lineage_in, newest
 from authz.history.state import GrantRow, Now, Placed, State
 from authz.models import Fact
 from authz.objects import address_of, finder
@@ -50,6 +50,15 @@ class Past:
             left = {address: paths[1:] for address, paths in waiting.items() if address not in located}
             waiting = {address: paths for address, paths in left.items() if paths}
         return located
+
+    def same(self, on: Located) -> Located:
+        objects = self.facts.filter(topic="object")
+        lineage = [step for fact in self._standing(objects.filter(about=on.id)) for step in lineage_in(fact.state)]
+        nodes = {fact.about: node_of(fact) for fact in self._standing(objects.filter(about__in=lineage))}
+        nodes[self.top.id] = self.top.node
+        if not lineage or not nodes.keys() >= set(lineage):
+            raise missing(on.kind, on.full_name, error_kind="object")
+        return Located(nodes=tuple(nodes[step] for step in lineage))
 
     def _readings(self, address: Address) -> list[list[str]]:
         """The paths that an address may mean: a schema's name is read as levels first, then as one name."""

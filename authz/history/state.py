@@ -63,6 +63,9 @@ class State(Protocol):
     def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
         """The objects at these addresses, in as many statements as one takes; misses are left out."""
 
+    def same(self, on: Located) -> Located:
+        """An object that was located by its id, as it is in this state. Raises NotFound of kind "object"."""
+
     def policy_on(self, object_ids: Collection[int] | None = None) -> Snapshot:
         """The policy, with at least the grants on these objects, or on all (None)."""
 
@@ -101,6 +104,9 @@ class Now:
 
     def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
         return objects.locate_all(self.top, addresses)
+
+    def same(self, on: Located) -> Located:
+        return on
 
     def policy_on(self, object_ids: Collection[int] | None = None) -> Snapshot:
         return snapshot.latest()

@@ -42,16 +42,22 @@ class Blast:
     scheduled: int = 0
 
     @property
+    def foremost(self) -> list[Line]:
+        """One line for each privilege, about the most numerous kind."""
+        lines: dict[Privilege, Line] = {}
+        for line in self.lines:
+            lines.setdefault(line.privilege, line)
+        return list(lines.values())
+
+    @property
     def summary(self) -> str:
         """The lines in words: one sentence for each privilege, about the most numerous kind."""
-        sentences: dict[Privilege, str] = {}
-        for line in self.lines:
-            sentences.setdefault(line.privilege, _sentence(line))
-        some = list(sentences.values())
+        some = list(map(_sentence, self.foremost))
         more = [f"{len(some) - 3} more privileges change hands"] if len(some) > 3 else []
-        text = "; ".join(some[:3] + more) or "nobody gains or loses anything now"
+        text = "; ".join(some[:3] + more)
         if self.is_cut:
-            text = f"at least: {text}"
+            text = f"at least: {text}" if text else "more than could be counted in time"
+        text = text or "nobody gains or loses anything now"
         return f"{text}; {self.scheduled} grants begin later" if self.scheduled else text
 
 

@@ -112,14 +112,14 @@ class Standing:
 
     # USE_* on the way
 
-    def uses(self, entries: Entries, with_use: bool) -> tuple[Use, ...]:
+    def uses(self, entries: Entries, with_use: Collection[Privilege]) -> tuple[Use, ...]:
         """The USE_* privileges that the ALLOWs of a wish take and that some of the people lack."""
         asked = {p for p, given in entries.items() if given.effect is Effect.ALLOW}
         needed = {use for privilege in asked for use in _needed(privilege, self.target)} - asked
         uses = (self._use(privilege, with_use) for privilege in sorted(needed))
         return tuple(use for use in uses if use)
 
-    def _use(self, privilege: Privilege, with_use: bool) -> Use | None:
+    def _use(self, privilege: Privilege, with_use: Collection[Privilege]) -> Use | None:
         on = carrier(privilege, self.target)
         lacking = tuple(
             party.whom
@@ -130,11 +130,12 @@ class Standing:
             return None
         says = f"{some_of(lacking)} {_s('lack', lacking)} {privilege} on {self.case.named(on)}"
         if all(self.rights[whom].denies(privilege) for whom in lacking):
-            return Use(privilege, on, lacking, False, f"{says}: it is denied there or above.")
+            return Use(privilege, on, lacking, False, False, f"{says}: it is denied there or above.")
         if may_give(self.asker, on, privilege):
-            return Use(privilege, on, lacking, with_use, f"{says}{': it is given too' if with_use else ''}.")
+            is_added = privilege in with_use
+            return Use(privilege, on, lacking, True, is_added, f"{says}{': it is given too' if is_added else ''}.")
         by = Remedies(self.case).by(on, lambda other: may_give(other, on, privilege))
-        return Use(privilege, on, lacking, False, f"{says}, and you may not give it.", by)
+        return Use(privilege, on, lacking, False, False, f"{says}, and you may not give it.", by)
 
     # Notes
 

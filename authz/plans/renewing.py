@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from authz.access.sight import reads_access
 from authz.actor import Actor
 from authz.models import Plan
 from authz.objects import by_ids
+from authz.plans.marking import Shown
 from authz.plans.planning import Draft, Planned, digest_of, draft_changes, facts_on_rights, store
 from authz.plans.stored import read_blast, read_changes, read_steps
-from authz.plans.wanted import Change, Step, changes_of
+from authz.plans.wanted import Change, changes_of
 from authz.services.changing import enter
 from authz.writing import write
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound
@@ -20,9 +22,14 @@ SHOWN = 3
 
 
 class Moved(Conflict):
-    """Rights moved, and the plan of the same changes is another one now: `planned`, with a token of its own."""
+    """Rights moved, and a plan of the same changes is another one now than was `shown`.
 
-    planned: Planned
+    `planned` is that plan, with a token of its own; None if the changes cannot be made any more.
+    """
+
+    def __init__(self, message: str, shown: Shown, planned: Planned | None = None) -> None:
+        super().__init__(message, kind="plan")
+        self.shown, self.planned = shown, planned
 
 
 def what_moved(top: Located, who: str, what: str, when: datetime) -> str:
@@ -31,7 +38,7 @@ def what_moved(top: Located, who: str, what: str, when: datetime) -> str:
 
 
 def renew(actor: Actor, metalake: str, token: str) -> None:
-    """Make a stored plan of changes again; if it is the same it counts as made now. Raises Moved, Conflict."""
+    """Make a stored plan of changes again; if it is the same it counts as made now. Raises Moved."""
     top = enter(actor, metalake)
     row = Plan.objects.filter(digest=digest_of(token), user_id=actor.id, metalake_id=top.id, applied_at=None).first()
     if row is None:
@@ -41,15 +48,12 @@ def renew(actor: Actor, metalake: str, token: str) -> None:
     try:
         draft = draft_changes(actor, metalake, wanted, row.changes.get("budget"), is_new=False)
     except (AlreadyExists, Invalid, NotFound) as wrong:
-        raise Conflict(f"{reason} It cannot be applied any more: {wrong.message}", kind="plan") from None
-    steps, blast = read_steps(row.changes), read_blast(row.changes["blast"])
-    if (draft.difference.steps, draft.blast) != (steps, blast):
-        old = changes_of(steps, draft.difference.located | by_ids(_ids(steps)))
+        raise Moved(f"{reason} It cannot be applied any more: {wrong.message}", _shown(actor, row, {})) from None
+    if (draft.difference.steps, draft.blast) != (read_steps(row.changes), read_blast(row.changes["blast"])):
+        shown = _shown(actor, row, draft.difference.located)
         more = {"undoes": undoes} if undoes else {}
         planned = store(actor, draft, wanted, budget=row.changes.get("budget"), **more)
-        moved = Moved(f"{reason} {_difference(old, blast.summary, planned)}", kind="plan")
-        moved.planned = planned
-        raise moved
+        raise Moved(f"{reason} {_difference(shown, planned)}", shown, planned)
     _note(actor, row, draft)
 
 
@@ -58,8 +62,15 @@ def _first_fact(top: Located, row: Plan) -> tuple[str, str, datetime]:
     return since.values_list("actor", "event", "at")[0]
 
 
-def _ids(steps: list[Step]) -> set[int]:
-    return {id for step in steps for id in step.give.keys() | step.take.keys()}
+def _shown(actor: Actor, row: Plan, located: dict[int, Located]) -> Shown:
+    """What a stored plan came to, without lines on objects that are gone or that the actor may know no more."""
+    steps = read_steps(row.changes)
+    ids = {id for step in steps for id in step.give.keys() | step.take.keys()}
+    known = located | {id: on for id, on in by_ids(ids - located.keys()).items() if reads_access(actor, on)}
+    for step in steps:
+        step.give = {id: on for id, on in step.give.items() if id in known}
+        step.take = {id: on for id, on in step.take.items() if id in known}
+    return Shown(changes_of(steps, known), read_blast(row.changes["blast"]))
 
 
 def _note(actor: Actor, row: Plan, draft: Draft) -> None:
@@ -69,10 +80,11 @@ def _note(actor: Actor, row: Plan, draft: Draft) -> None:
     write(actor, act, holds=None, kind="plan")
 
 
-def _difference(before: list[Change], summary: str, planned: Planned) -> str:
+def _difference(shown: Shown, planned: Planned) -> str:
     """What a plan came to and what it comes to now, in a sentence or two."""
-    fewer = [change for change in before if change not in planned.changes]
-    more = [change for change in planned.changes if change not in before]
+    fewer = [change for change in shown.changes if change not in planned.changes]
+    more = [change for change in planned.changes if change not in shown.changes]
+    summary = shown.blast.summary
     sentences = []
     if fewer:
         sentences.append(f"There is no need any more to {_listed(fewer)}.")

@@ -13,20 +13,22 @@ from authz.services.entries import Entries
 from metalake.lineage import Located
 from metalake.privileges import Privilege
 
+USES = frozenset({Privilege.USE_CATALOG, Privilege.USE_SCHEMA})
+
 
 @dataclass(frozen=True)
 class Wish:
     """Users and groups, an object, and how they are to be given privileges there.
 
-    `role` chooses a role by name, or names a new one; people may be left out then. `with_use` also gives the USE_*
-    privileges that they lack on the way to the object.
+    `role` chooses a role by name, or names a new one; people may be left out then. `with_use` are the USE_* privileges
+    that are also given where they lack them on the way to the object.
     """
 
     people: tuple[Whom, ...]
     on: Place
     entries: Entries
     role: str | None = None
-    with_use: bool = True
+    with_use: frozenset[Privilege] = USES
 
 
 class Note(NamedTuple):
@@ -43,11 +45,15 @@ class Note(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A USE_* privilege that people lack on the way; `by` says who may give it where the caller may not."""
+    """A USE_* privilege that people lack on the way.
+
+    `is_offered`: the caller may give it, and it helps; `by` says who may where the caller may not.
+    """
 
     privilege: Privilege
     on: Located
     lacking: tuple[Whom, ...]
+    is_offered: bool
     is_added: bool
     says: str
     by: By | None = None

@@ -75,10 +75,18 @@ def enter(actor: Actor, metalake: str) -> Located:
     if row is None:
         raise NotFound(f"Metalake {metalake} does not exist.", kind=Kind.METALAKE)
     *node, enabled = row
-    top = Located(nodes=(Node(*node),))
+    return _enter(actor, Located(nodes=(Node(*node),)), is_enabled=enabled)
+
+
+def enter_with(actor: Actor, target: Located) -> Located:
+    """The metalake of an object that this request located by its id. Raises as `enter` does."""
+    return _enter(actor, target.top, is_enabled=target.disabled != Kind.METALAKE)
+
+
+def _enter(actor: Actor, top: Located, *, is_enabled: bool) -> Located:
     policy.require_member(actor, top)
-    if not enabled:
-        raise NotInUse(f"Metalake {metalake} is disabled; enable it first.", kind=Kind.METALAKE)
+    if not is_enabled:
+        raise NotInUse(f"Metalake {top.name} is disabled; enable it first.", kind=Kind.METALAKE)
     return top
 
 

@@ -22,7 +22,7 @@ from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import below
 from metalake.names import dotted
-from metalake.privileges import Effect, Privilege
+from metalake.privileges import BEYOND_GRAVITINO, Effect, Privilege
 
 
 @misses_counted("role")
@@ -140,9 +140,12 @@ def _take(actor: Actor, row: Role, target: Located, wanted: Entries) -> Made:
     return {grant.privilege: grant.given for grant in gone}, rewrite(actor, row, [(target, {})], gone)
 
 
-def override_role(actor: Actor, metalake: str, role: str, overrides: Sequence[Ask]) -> RoleRecord:
+def override_role(
+    actor: Actor, metalake: str, role: str, overrides: Sequence[Ask], *, in_part: bool = False
+) -> RoleRecord:
     """Replace everything that a role holds; grants that stay the same are not written again.
 
+    With `in_part` the caller knows neither times nor the privileges BEYOND_GRAVITINO, so these stay as they are.
     The actor needs the right to assign roles, to grant what is added, and to lift each DENY that is removed.
     """
     asked = entries.read_asks(metalake, overrides)
@@ -154,13 +157,17 @@ def override_role(actor: Actor, metalake: str, role: str, overrides: Sequence[As
         before = entries.by_object(entries.not_ended(grants, actor.moment))
         after, fresh = {}, []
         for target, privileges in zip(find_objects(top, list(asked)), asked.values(), strict=True):
-            more = _beyond(privileges, before.get(target.id, {}))
+            present = before.get(target.id, {})
+            if in_part:
+                privileges = _completed(privileges, present)
+            more = _beyond(privileges, present)
             if more:
                 require_give(actor, target, more)
             after[target.id] = privileges
             fresh.append((target, more))
         entries.check_families(fresh)
-        gone = [grant for grant in grants if after.get(grant.object_id, {}).get(grant.privilege) != grant.given]
+        known = [grant for grant in grants if not (in_part and grant.privilege in BEYOND_GRAVITINO)]
+        gone = [grant for grant in known if after.get(grant.object_id, {}).get(grant.privilege) != grant.given]
         changes = rewrite(actor, row, fresh, gone)
         shown = role_record(row)
         added = {target.id: privileges for target, privileges in fresh if privileges}
@@ -171,6 +178,17 @@ def override_role(actor: Actor, metalake: str, role: str, overrides: Sequence[As
         return shown
 
     return change(actor, metalake, act, kind="role", on=lambda: ids_at(metalake, list(asked)))
+
+
+def _completed(wanted: Entries, present: Entries) -> Entries:
+    """What a caller wrote that read only a part: with what it did not see, and the times of what it named without."""
+    unseen = {privilege: given for privilege, given in present.items() if privilege in BEYOND_GRAVITINO}
+    timed = {
+        privilege: present[privilege]
+        for privilege, given in wanted.items()
+        if privilege in present and given == present[privilege]._replace(starts=None, ends=None)
+    }
+    return {**unseen, **wanted, **timed}
 
 
 def rewrite(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from django.db.models import F, Q
@@ -59,6 +59,8 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
         node = target.nodes[-1]
         if (node.owner_user_id, node.owner_group_id) == (user_id, group_id):
             return
+        for check in _checks:
+            check(target)
         before = owner_of(target)
         Securable.objects.filter(pk=target.id).update(
             owner_user_id=user_id, owner_group_id=group_id, version=F("version") + 1
@@ -111,6 +113,22 @@ def require_owner(metalake_id: int) -> None:
         )
 
 
+_checks: list[Callable[[Located], None]] = []
+_after: list[Callable[[Sequence[int]], None]] = []
+
+
+def check_before_handing_with(check: Callable[[Located], None]) -> None:
+    """Register a function that raises if an object must not be handed to another owner; its row is locked."""
+    if check not in _checks:
+        _checks.append(check)
+
+
+def tell_when_handed_over(call: Callable[[Sequence[int]], None]) -> None:
+    """Register a function that is called with the ids of objects whose owner was removed, in that transaction."""
+    if call not in _after:
+        _after.append(call)
+
+
 Party = tuple[int | None, int | None]  # a user's id or a group's
 _more: list[Callable[[int, Party, Party], None]] = []
 
@@ -130,6 +148,8 @@ def hand_over(top: Located, *, user_id: int | None = None, group_id: int | None 
     owned.update(owner_user_id=to.owner_user_id, owner_group_id=to.owner_group_id, version=F("version") + 1)
     for row in rows:
         row.owner_user_id, row.owner_group_id = to.owner_user_id, to.owner_group_id
+    for call in _after:
+        call([row.pk for row in rows])
     for move in _more:
         move(top.id, (user_id, group_id), (to.owner_user_id, to.owner_group_id))
     return [stands(row) for row in rows]

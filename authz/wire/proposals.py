@@ -7,12 +7,14 @@ from typing import Any, Literal
 from pydantic import Field
 
 from authz.access.questions import Place, Whom
-from authz.plans.wishes import Note, Proposal, Use, Wish
+from authz.plans.wishes import USES, Note, Proposal, Use, Wish
 from authz.services.entries import read_entries
 from authz.wire.access import ByReply, ChangeReply, by_reply, change_reply, object_reply
 from authz.wire.plans import PlannedReply, planned_reply
 from authz.wire.rights import ObjectReply, PrivilegeBody, pairs, present
-from metalake.wire import Body, Reply, kind_of
+from metalake.errors import Invalid
+from metalake.privileges import Privilege
+from metalake.wire import Body, Reply, kind_of, quote
 
 
 class WishRequest(Body):
@@ -24,14 +26,26 @@ class WishRequest(Body):
     full_name: str
     privileges: list[PrivilegeBody]
     role: str | None = Field(None, description="A role that exists or a new one; users and groups may be left out then")
-    with_use: bool = Field(True, description="Also give USE_* on the way where some of them lack it")
+    with_use: bool | list[str] = Field(
+        True, description="Also give USE_* on the way where some of them lack it: all, none, or these"
+    )
 
     def wish(self) -> Wish:
         """Raises Invalid."""
         kind = kind_of(self.type)
         people = [*(Whom("user", name) for name in self.users), *(Whom("group", name) for name in self.groups)]
         entries = read_entries(kind, pairs(self.privileges))
-        return Wish(tuple(people), Place(kind, self.full_name), entries, self.role, self.with_use)
+        return Wish(tuple(people), Place(kind, self.full_name), entries, self.role, _uses(self.with_use))
+
+
+def _uses(given: bool | list[str]) -> frozenset[Privilege]:
+    """The USE_* privileges that a request names. Raises Invalid for another name."""
+    if isinstance(given, bool):
+        return USES if given else frozenset()
+    for place, name in enumerate(given):
+        if name not in USES:
+            raise Invalid(f"withUse[{place}]: {quote(name)} is none of {', '.join(sorted(USES))}.", kind="privilege")
+    return frozenset(map(Privilege, given))
 
 
 class NoteReply(Reply):
@@ -45,12 +59,13 @@ class NoteReply(Reply):
 
 
 class UseReply(Reply):
-    """A USE_* privilege that some lack on the way; `by` says who may give it where the caller may not."""
+    """A USE_* privilege that some lack on the way; `offered` if the caller may give it, else `by` says who may."""
 
     privilege: str
     on: ObjectReply
     users: list[str]
     groups: list[str]
+    offered: bool
     added: bool
     says: str
     by: ByReply | None = None
@@ -100,6 +115,7 @@ def _use_reply(use: Use) -> dict[str, Any]:
         on=object_reply(use.on),
         users=[whom.name for whom in use.lacking if whom.sort == "user"],
         groups=[whom.name for whom in use.lacking if whom.sort == "group"],
+        offered=use.is_offered,
         added=use.is_added,
         says=use.says,
         by=use.by and by_reply(use.by),

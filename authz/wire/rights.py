@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -13,6 +14,7 @@ from authz.services.owners import Owner
 from authz.services.people import Person
 from authz.services.roles import GrantedOn, RoleRecord
 from authz.services.tokens import Issued
+from metalake.privileges import BEYOND_GRAVITINO, Privilege
 from metalake.rest.replies import AuditReply, audit_of
 from metalake.wire import Body, Moment, Reply, kind_of, written
 
@@ -209,20 +211,23 @@ def group_reply(person: Person) -> dict[str, Any]:
     )
 
 
-def role_reply(role: RoleRecord) -> dict[str, Any]:
+def role_reply(role: RoleRecord, *, for_gravitino: bool = False) -> dict[str, Any]:
+    """A role; for one of Gravitino's clients without the privileges that it has no name for."""
+    hidden = BEYOND_GRAVITINO if for_gravitino else frozenset()
     return present(
         name=role.name,
         properties=role.row and role.row.properties,
-        securableObjects=[_securable_reply(granted) for granted in role.grants],
+        securableObjects=[_securable_reply(granted, hidden) for granted in role.grants],
         audit=audit_of(role.row) if role.row else None,
     )
 
 
-def _securable_reply(granted: GrantedOn) -> dict[str, Any]:
+def _securable_reply(granted: GrantedOn, hidden: Collection[Privilege]) -> dict[str, Any]:
+    entries = {privilege: given for privilege, given in granted.entries.items() if privilege not in hidden}
     return {
         "fullName": granted.full_name,
         "type": granted.kind.value,
-        "privileges": _privilege_replies(granted.entries),
+        "privileges": _privilege_replies(entries),
     }
 
 

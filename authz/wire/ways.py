@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from authz.access.comparing import Moved
+from authz.access.comparing import Difference
 from authz.access.moments import Moment, Moments
 from authz.access.verdicts import Missing
 from authz.access.ways import Way, WaysPage
@@ -142,7 +142,7 @@ class MovedReply(Reply):
 COMPARED = {"object": ObjectReply, "moved": list[MovedReply], "nextPageToken": str | None}
 
 
-def moved_reply(moved: Moved) -> dict[str, Any]:
+def moved_reply(moved: Difference) -> dict[str, Any]:
     return {
         "user": moved.user,
         "gained": list(moved.gained),

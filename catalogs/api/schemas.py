@@ -39,6 +39,14 @@ class Schemas(Endpoint):
         return name
 
 
+class SchemasToBeMade(Endpoint):
+    @answers("create_schema", reply={"schemas": list[str]})
+    def get(self, actor: Actor, metalake: str, catalog: str, schema: str) -> dict[str, Any]:
+        """Name the schemas that creating this one would make: its missing parents, outermost first, and itself."""
+        new = schemas.to_be_made(actor, Address(metalake=metalake, catalog=catalog, schema=schema))
+        return {"schemas": [path.logical() for path in new]}
+
+
 class Schema(Endpoint):
     @answers("load_schema", reply={"schema": SchemaReply}, query=("refresh",))
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str) -> dict[str, Any]:

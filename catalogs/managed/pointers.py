@@ -6,33 +6,35 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
-from django.utils import timezone
-
 from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock, hold
 from authz.writing import write
 from catalogs.models import Table
-from catalogs.services import claims, places, reserved
+from catalogs.services import claims, places
 from catalogs.services.changes import event, require_enabled
 from catalogs.services.free_names import require_free
 from catalogs.services.opening import files_of
-from catalogs.services.pointers import find_table, insert_table, now_ms, publish_or_discard, publish_table
+from catalogs.services.pointers import (
+    FileGone,
+    NewPointer,
+    find_table,
+    insert,
+    move_pointer,
+    now_ms,
+    open_foreign,
+    publish,
+    publish_or_discard,
+)
 from catalogs.table_stores import NewState, PointerStore, TableDraft, TableRecord
 from formats.iceberg import builder, metadata_json, table_locations
 from formats.iceberg.locations import canonical
 from formats.iceberg.table_locations import effective_locations
-from metalake.errors import Invalid
 from metalake.events import record
 from metalake.hierarchy import check_segment
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
-from metalake.models import Securable
 from providers.metadata_files import MetadataFiles
-
-
-class _FileGone(Exception):
-    """The vacuum removed the metadata file as an orphan before the pointer moved to it."""
 
 
 class ManagedPointers(PointerStore):
@@ -65,30 +67,20 @@ class ManagedPointers(PointerStore):
             claims.require_claimable(actor, own_files.claims(metadata), fresh=fresh)
             own_files.make_folders(*effective_locations(metadata))
             return TableRecord(None, None, metadata_json.dump(metadata))
-        return insert_table(actor, address, home, own_files, metadata, "table.created", fresh)
+        return _made(actor, address, home, NewPointer(Table, own_files, metadata, "table.created", fresh))
 
     def create_from(self, actor: Actor, address: Address, home: Located, metadata: dict[str, Any]) -> TableRecord:
         own_files = files_of(home)
         own_files.check_metadata(metadata)
         ground = places.folder_of(home, own_files).ground
         places.require_ground(actor, home, ground, effective_locations(metadata))
-        return insert_table(actor, address, home, own_files, metadata, "table.created")
+        return _made(actor, address, home, NewPointer(Table, own_files, metadata, "table.created"))
 
     def register(self, actor: Actor, address: Address, home: Located, location: str) -> TableRecord:
         """Register a table whose metadata file lies in an allowed place that no other table claims."""
         require_free(home, address.leaf or "")
-        own_files = files_of(home)
-        ground = places.folder_of(home, own_files).ground
-        place = own_files.allowed_place(location)
-        places.require_ground(actor, home, ground, [place])
-        if claims.overlapping([place]).exists():
-            raise Invalid("The metadata file lies in a place of another table.", kind=Kind.TABLE)
-        reserved.require_open(actor, [place])
-        content = own_files.read_foreign(location)
-        metadata = metadata_json.parse_metadata(content)
-        own_files.check_metadata(metadata)
-        places.require_ground(actor, home, ground, effective_locations(metadata))
-        table = publish_table(actor, address, home, own_files, metadata, location, "table.registered")
+        own_files, content, metadata = open_foreign(actor, home, location, metadata_json.parse_metadata, Kind.TABLE)
+        table = publish(actor, address, home, NewPointer(Table, own_files, metadata, "table.registered"), location)
         return TableRecord(table, location, content)
 
     def read(self, record: TableRecord) -> TableRecord:
@@ -106,7 +98,7 @@ class ManagedPointers(PointerStore):
     def swap(self, actor: Actor, address: Address, current: TableRecord, new: NewState) -> TableRecord | None:
         try:
             swapped = publish_or_discard(new.files, new.location, lambda: _swap(actor, address, current, new))
-        except _FileGone:
+        except FileGone:
             return None
         if not swapped:
             new.files.discard(new.location)
@@ -124,12 +116,17 @@ class ManagedPointers(PointerStore):
         pass
 
 
+def _made(actor: Actor, address: Address, home: Located, new: NewPointer) -> TableRecord:
+    table, content = insert(actor, address, home, new)
+    return TableRecord(table, table.metadata_location, content)
+
+
 def _swap(actor: Actor, address: Address, current: TableRecord, new: NewState) -> bool:
     """Move the pointer if the table still has its name and still points to the metadata that was read.
 
     Finds the table again under its row lock, though it was found, and the rights checked, when it was read.
     """
-    table, places_now = current.published, new.files.claims(new.metadata)
+    table = current.published
     adds = bool(table_locations.added_locations(current.metadata, new.metadata))
 
     def holds() -> None:
@@ -141,14 +138,8 @@ def _swap(actor: Actor, address: Address, current: TableRecord, new: NewState) -
         fresh = find_table(actor, address)
         policy.require(actor, operations.COMMIT_TABLE, fresh)
         require_enabled(fresh)
-        pointer = Table.objects.filter(pk=fresh.id, metadata_location=current.metadata_location)
-        if fresh.id != table.id or not pointer.update(metadata_location=new.location):
+        if fresh.id != table.id or not move_pointer(actor, Table, fresh, current.metadata_location, new):
             return False
-        # Under the row lock that the vacuum takes too: this process may have paused for days since it wrote the file.
-        if not new.files.is_there(new.location):
-            raise _FileGone
-        claims.move(actor, new.files, fresh, places_now)
-        Securable.objects.filter(pk=table.id).update(last_modifier=actor.name, last_modified_time=timezone.now())
         record(event(actor, "table.committed", fresh, metadata_location=new.location))
         return True
 

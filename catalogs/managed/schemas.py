@@ -42,7 +42,7 @@ class ManagedSchemas(SchemaStore):
         as_published: bool = False,
         with_folder: bool = False,
     ) -> SchemaRecord:
-        row = row_of(Schema, schema)
+        row = row_of(Schema, schema, "owner_user", "owner_group")
         folder = store_for(schema, Kind.TABLE).pointers.home_of(actor, schema, row.properties) if with_folder else None
         return SchemaRecord(schema.path, row, folder=folder)
 

@@ -93,6 +93,7 @@ _FURTHER: dict[str, Callable[[Actor, str, Address], None]] = {
     "create_schema": _reach,
     **{f"create_{kind}": _create for kind in LEAVES},
     "register_table": _create,
+    "register_view": _create,
     "commit_table": _commit,
 }
 

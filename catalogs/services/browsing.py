@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, TextField, Value
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Coalesce, NullIf
 
 from authz import operations, policy
 from authz.access.children import count_own_grants, rights_on_each
@@ -24,14 +26,15 @@ from metalake.models import Securable
 
 LEVEL_LIMIT = 200
 _LARGEST_ID = 2**63 - 1
-_SHOWN = (*Node._fields, "comment", "owner_user__username", "owner_group__name")
+_SHOWN = (*Node._fields, "listed_comment", "owner_user__username", "owner_group__name")
 
 
 @dataclass(frozen=True)
 class Child:
     """One object of a level. With `is_path`, the actor may know only its name: it is the way to an object below.
 
-    `grants` counts those on the object itself that the actor may read. A comment is shown if our store has it.
+    `grants` counts those on the object itself that the actor may read. `comment` is what our store has: nothing of
+    an outside object that was only listed so far, nor of a table last changed before rows repeated comments.
     """
 
     node: Node
@@ -179,7 +182,10 @@ def _rows_of(target: Located, names: Sequence[tuple[Kind, str]]) -> list[_Row]:
 
 
 def _read(rows: QuerySet, *more: str) -> list[_Row]:
-    values = rows.values_list(*_SHOWN, *more)
+    # SQLite makes the text "null" of JSON's null.
+    outside = NullIf(KeyTextTransform("comment", "mirror__definition"), Value("null", TextField()))
+    comment = Coalesce(outside, "comment")
+    values = rows.annotate(listed_comment=comment).values_list(*_SHOWN, *more)
     return [_Row(Node(*row[:5]), row[5] or "", row[6] or row[7] or "", *row[8:]) for row in values]
 
 

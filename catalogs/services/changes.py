@@ -65,17 +65,19 @@ class Alteration:
         return {field for field, old, new in zip(fields, before, after, strict=True) if old != new}
 
 
-def resolve_masks(updates: Sequence[Any], shown: Callable[[], Mapping[str, str]]) -> Sequence[Any]:
-    """A table's updates, with KeepProperty for each mask that is sent back; `shown` returns its open properties.
+def resolve_masks(
+    updates: Sequence[Any], shown: Callable[[], Mapping[str, str]], kind: Kind = Kind.TABLE
+) -> Sequence[Any]:
+    """The updates of a table or view, with KeepProperty for each mask that is sent back.
 
-    Raises Invalid for a mask of a property that is not masked.
+    `shown` returns its open properties. Raises Invalid for a mask of a property that is not masked.
     """
     if not any(isinstance(update, SetProperty) and update.value == MASK for update in updates):
         return updates
     properties, resolved = dict(shown()), list[Any]()
     for update in updates:
         if isinstance(update, SetProperty):
-            if sends_mask_back(update.property, update.value, properties, kind=Kind.TABLE):
+            if sends_mask_back(update.property, update.value, properties, kind=kind):
                 resolved.append(KeepProperty(property=update.property))
                 continue
             properties[update.property] = update.value
@@ -98,9 +100,9 @@ def require_enabled(located: Located) -> None:
         raise NotInUse(f"{located.disabled.capitalize()} {name} is disabled; enable it first.", kind=located.disabled)
 
 
-def row_of(model: type[Row], located: Located) -> Row:
-    """The row of a located object. Raises NotFound if it was removed in between."""
-    row = model.objects.filter(pk=located.id).first()
+def row_of(model: type[Row], located: Located, *related: str) -> Row:
+    """The row of a located object, with related rows. Raises NotFound if it was removed in between."""
+    row = model.objects.select_related(*related or (None,)).filter(pk=located.id).first()
     if row is None:
         raise located.missing()
     return row

@@ -1,4 +1,4 @@
-"""Check that managed tables have their metadata files, for operators after a restore."""
+"""Check that managed tables and views have their metadata files, for operators after a restore."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalogs.lookup import by_id
-from catalogs.models import Catalog, Table
+from catalogs.models import Catalog
 from catalogs.services.opening import files_in
+from catalogs.services.table_files import metadata_at, pointer_models, uuid_in
 from catalogs.stores import keeps_tables_here
-from formats.iceberg import files, metadata_json
 from formats.iceberg.locations import is_local, real_path
 from metalake.errors import MetalakeError
 from metalake.models import below
@@ -21,15 +21,15 @@ BATCH = 500
 
 @dataclass(frozen=True)
 class Checked:
-    """A checked table; `wrong` says what is wrong with its metadata file, None if nothing is."""
+    """A checked table or view; `wrong` says what is wrong with its metadata file, None if nothing is."""
 
-    table_id: int
+    object_id: int
     wrong: str | None
 
     @property
     def full_name(self) -> str:
-        located = by_id(self.table_id)
-        return dotted(located.full_name) if located else "a table that was dropped meanwhile"
+        located = by_id(self.object_id)
+        return dotted(located.full_name) if located else "one that was dropped meanwhile"
 
 
 def full_name(catalog: Catalog) -> str:
@@ -49,23 +49,24 @@ def managed_catalogs(metalake: str | None = None, name: str | None = None) -> It
 
 
 def check_tables(catalog: Catalog) -> Iterator[Checked]:
-    """Check each table of a catalog; its metadata file is read from the storage, not from the cache."""
+    """Check each table and view of a catalog; its metadata file is read from the storage, not from the cache."""
     own_files = files_in(catalog)
-    tables = Table.objects.filter(below(catalog.lineage)).order_by("pk")
-    for pk, uuid, location in tables.values_list("pk", "uuid", "metadata_location").iterator(BATCH):
-        try:
-            metadata = metadata_json.parse_metadata(files.read_metadata(own_files.io, location))
-            wrong = None if metadata.get("table-uuid") == str(uuid) else f"{location} is another table's."
-        except MetalakeError as failure:
-            wrong = failure.message
-        yield Checked(pk, wrong)
+    for kind, model in pointer_models().items():
+        rows = model._default_manager.filter(below(catalog.lineage)).order_by("pk")
+        for pk, uuid, location in rows.values_list("pk", "uuid", "metadata_location").iterator(BATCH):
+            try:
+                is_own = uuid_in(metadata_at(own_files, location, kind), kind) == str(uuid)
+                wrong = None if is_own else f"{location} is another {kind}'s."
+            except MetalakeError as failure:
+                wrong = failure.message
+            yield Checked(pk, wrong)
 
 
 def missing_warehouses() -> Iterator[tuple[str, str]]:
-    """Catalogs with tables whose warehouse is a local folder that does not exist: full name and folder."""
+    """Catalogs with tables or views whose warehouse is a local folder that does not exist: full name and folder."""
     for row in managed_catalogs():
         warehouse = row.properties.get("warehouse", "")
         if not is_local(warehouse) or os.path.isdir(folder := real_path(warehouse)):
             continue
-        if Table.objects.filter(below(row.lineage)).exists():
+        if any(model._default_manager.filter(below(row.lineage)).exists() for model in pointer_models().values()):
             yield full_name(row), folder

@@ -1,4 +1,4 @@
-"""Claims of places by tables: each place belongs to one table."""
+"""Claims of places by tables and views: each place belongs to one of them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ from providers.base import Provider
 from providers.metadata_files import MetadataFiles
 
 MOST_FORMER = 16
+_TOO_MANY_FORMER = {
+    Kind.TABLE: "release one that holds none of its files any more: DELETE .../tables/{table}/places/{id} on the "
+    "native wire"
+}
 
 
 def lock_claims(catalog_id: int) -> None:
@@ -29,43 +33,49 @@ def lock_claims(catalog_id: int) -> None:
 
 
 def claim(
-    actor: Actor, own_files: MetadataFiles, securable_id: int, places: list[str], *, fresh: Collection[str] = ()
+    actor: Actor,
+    own_files: MetadataFiles,
+    securable_id: int,
+    places: list[str],
+    *,
+    kind: Kind = Kind.TABLE,
+    fresh: Collection[str] = (),
 ) -> None:
     """Give an object these places. Raises Invalid if one overlaps another's, Forbidden for a reserved one.
 
     `fresh` are new folders with unique names, which are not compared with reservations.
     """
     lock_claims(own_files.catalog_id)
-    _require_apart(places, overlapping(places).exclude(securable_id=securable_id))
+    _require_apart(places, overlapping(places).exclude(securable_id=securable_id), kind)
     # After the claims are compared: a table dropped in between has reserved its places by now.
     if named := [place for place in places if place not in fresh]:
-        reserved.take(actor, named, Kind.TABLE)
+        reserved.take(actor, named, kind)
     LocationClaim.objects.bulk_create(LocationClaim(securable_id=securable_id, location=place) for place in places)
 
 
 def require_claimable(actor: Actor, places: Collection[str], *, fresh: Collection[str] = ()) -> None:
     """Raise what `claim` would raise for a new table; nothing is claimed."""
-    _require_apart(places, overlapping(places))
+    _require_apart(places, overlapping(places), Kind.TABLE)
     if named := [place for place in places if place not in fresh]:
         reserved.require_open(actor, named)
 
 
-def _require_apart(places: Collection[str], others: QuerySet[LocationClaim]) -> None:
+def _require_apart(places: Collection[str], others: QuerySet[LocationClaim], kind: Kind) -> None:
     if others.exists():
-        raise Invalid(f"A location of the table overlaps another table's: {', '.join(places)}.", kind=Kind.TABLE)
+        raise Invalid(f"A location of the {kind} overlaps another table's or view's: {', '.join(places)}.", kind=kind)
 
 
-def move(actor: Actor, own_files: MetadataFiles, table: Located, places: list[str]) -> None:
-    """Change the places that a table writes to. Former ones stay claimed, since live files may be in them.
+def move(actor: Actor, own_files: MetadataFiles, located: Located, places: list[str]) -> None:
+    """Change the places that a table or view writes to. Former ones stay claimed, since live files may be in them.
 
     Raises Invalid for too many former places, and what `claim` raises. One statement if nothing changes.
     """
-    claimed = dict(LocationClaim.objects.filter(securable_id=table.id).values_list("location", "former_since"))
+    claimed = dict(LocationClaim.objects.filter(securable_id=located.id).values_list("location", "former_since"))
     if sorted(place for place, since in claimed.items() if since is None) == places:
         return
-    mine = LocationClaim.objects.filter(securable_id=table.id)
+    mine = LocationClaim.objects.filter(securable_id=located.id)
     if new := [place for place in places if place not in claimed]:
-        claim(actor, own_files, table.id, new)
+        claim(actor, own_files, located.id, new, kind=located.kind)
     mine.filter(location__in=places).update(former_since=None)
     left = [place for place, since in claimed.items() if since is None and place not in places]
     covered = [place for place in left if any(locations.is_under(place, other) for other in places)]
@@ -73,9 +83,9 @@ def move(actor: Actor, own_files: MetadataFiles, table: Located, places: list[st
     mine.filter(location__in=set(left) - set(covered)).update(former_since=timezone.now())
     if mine.filter(former_since__isnull=False).count() > MOST_FORMER:
         raise Invalid(
-            f"Table {'.'.join(table.full_name)} had {MOST_FORMER} other places before, which are kept for it; release "
-            "one that holds none of its files any more: DELETE .../tables/{table}/places/{id} on the native wire.",
-            kind=Kind.TABLE,
+            f"{located.kind.capitalize()} {'.'.join(located.full_name)} had {MOST_FORMER} other places before, which "
+            f"are kept for it; {_TOO_MANY_FORMER.get(located.kind, 'choose one of those')}.",
+            kind=located.kind,
         )
 
 

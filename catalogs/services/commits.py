@@ -90,7 +90,10 @@ def _create_by_commit(actor: Actor, address: Address, requirements: list[Json], 
     check_segment(address.leaf or "", Kind.TABLE)
     home = meet_home(actor, address)
     there = nearest(address)
-    if there is not None and there.kind in (Kind.TABLE, Kind.VIEW):
+    if there is not None and there.kind is Kind.VIEW:
+        name = ".".join((*there.path.segments, there.name))
+        raise AlreadyExists(f"View with same name already exists: {name}", kind=Kind.TABLE)
+    if there is not None and there.kind is Kind.TABLE:
         raise Conflict("Requirement failed: table already exists", kind=Kind.TABLE)
     check_requirements(requirements, None)
     metadata = builder.apply_updates(None, updates, now_ms=now_ms())

@@ -1,25 +1,33 @@
-"""Check that a name is free: tables and views share one name space in a schema."""
+"""Check that a name is free: tables and views share one name space in a schema.
+
+The texts are those that the Iceberg REST compatibility kit expects.
+"""
 
 from __future__ import annotations
 
 from metalake.errors import AlreadyExists
-from metalake.kinds import Kind, Slot
+from metalake.kinds import KINDS, Kind, slot_of
 from metalake.lineage import Located
 from metalake.models import Securable
 
 
-def require_free(home: Located, name: str) -> None:
-    kinds = Securable.objects.filter(parent_id=home.id, slot=Slot.TABULAR, name=name).values_list("kind", flat=True)
-    for kind in kinds:
-        label = "Table" if kind == Kind.TABLE else "View with same name"
-        raise AlreadyExists(f"{label} already exists: {'.'.join((*home.path.segments, name))}", kind=Kind.TABLE)
+def require_free(home: Located, name: str, kind: Kind = Kind.TABLE) -> None:
+    """Raise AlreadyExists if an object of the schema has the name that a new object of this kind is to have."""
+    if there := _holder(home, name, kind):
+        same = "already exists" if there is kind else "with same name already exists"
+        full_name = ".".join((*home.path.segments, name))
+        raise AlreadyExists(f"{KINDS[there].label} {same}: {full_name}", kind=kind)
 
 
-def require_free_for_rename(table: Located, home: Located, name: str) -> None:
-    try:
-        require_free(home, name)
-    except AlreadyExists as conflict:
-        old = ".".join((*table.path.segments, table.nodes[-1].name))
-        new = ".".join((*home.path.segments, name))
-        kind = conflict.message.split(" ", 1)[0]
-        raise AlreadyExists(f"Cannot rename {old} to {new}. {kind} already exists", kind=Kind.TABLE) from None
+def require_free_for_rename(leaf: Located, home: Located, name: str) -> None:
+    """The same for an object that is to be renamed or moved."""
+    if there := _holder(home, name, leaf.kind):
+        old, new = (".".join((*each.path.segments, last)) for each, last in ((leaf, leaf.name), (home, name)))
+        raise AlreadyExists(f"Cannot rename {old} to {new}. {KINDS[there].label} already exists", kind=leaf.kind)
+
+
+def _holder(home: Located, name: str, kind: Kind) -> Kind | None:
+    """The kind of the object that has the name."""
+    rows = Securable.objects.filter(parent_id=home.id, slot=slot_of(kind), name=name)
+    there = rows.values_list("kind", flat=True).first()
+    return Kind(there) if there else None

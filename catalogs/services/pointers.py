@@ -1,13 +1,16 @@
-"""Find, read and publish the rows of managed tables and the metadata files that they point to."""
+"""Find, read and publish the rows of managed tables and views, and the metadata files that they point to."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
+
+from django.utils import timezone
 
 from authz import operations, policy
 from authz.actor import Actor
@@ -15,20 +18,23 @@ from authz.callers.accounts import account_of
 from authz.locks import Lock, hold_owner
 from authz.operations import Operation
 from catalogs.lookup import by_id, find
-from catalogs.models import Table
-from catalogs.services import finding
+from catalogs.models import Tabular
+from catalogs.services import claims, finding, places, reserved
 from catalogs.services.changes import require_enabled
-from catalogs.services.claims import claim, lock_claims
 from catalogs.services.free_names import require_free
 from catalogs.services.holding import Locks, write_to
 from catalogs.services.opening import files_of
-from catalogs.table_stores import TableRecord
+from catalogs.table_stores import NewState, TableRecord
+from formats.iceberg.table_locations import effective_locations
 from metalake.errors import Invalid, OutcomeUnknown
 from metalake.events import event_of, record, stands
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
+from metalake.models import Securable
 from providers.metadata_files import METADATA, MetadataFiles
 
+Json = dict[str, Any]
+LISTED_COMMENT = 1_000  # characters of a table's comment that its row repeats
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -50,11 +56,14 @@ def located_now(table: Located) -> Located:
 
 
 def current_record(located: Located) -> TableRecord:
+    return TableRecord(located, located.metadata_location or "", current_content(located))
+
+
+def current_content(located: Located) -> bytes:
+    """The metadata file of a table or view, from memory if it was read before."""
     location = located.metadata_location or ""
     content = METADATA.get(located.catalog.id, location)
-    if content is None:
-        content = files_of(located).read(location)
-    return TableRecord(located, location, content)
+    return files_of(located).read(location) if content is None else content
 
 
 def require_home(actor: Actor, ident: Address, asks: Operation = operations.CREATE_TABLE) -> Located:
@@ -73,79 +82,130 @@ def meet_home(actor: Actor, ident: Address, asks: Operation = operations.CREATE_
     return _as_home(actor, finding.find_schema(actor, ident), asks)
 
 
-def insert_table(
-    actor: Actor,
-    ident: Address,
-    home: Located,
-    own_files: MetadataFiles,
-    metadata: dict[str, Any],
-    fact: str,
-    fresh: Collection[str] = (),
-) -> TableRecord:
-    """Write the first metadata file, then the row that points to it."""
-    written, content = own_files.write(metadata, None)
-    publish = partial(publish_table, actor, ident, home, own_files, metadata, written, fact, fresh)
-    return TableRecord(publish_or_discard(own_files, written, publish), written, content)
+@dataclass(frozen=True)
+class NewPointer:
+    """A table or view that is to be made, by its metadata.
+
+    `event` is recorded, and `then` called with the new object, in the transaction that makes it. `fresh` are new places
+    with unique names.
+    """
+
+    model: type[Tabular]
+    files: MetadataFiles
+    metadata: Json
+    event: str
+    fresh: Collection[str] = ()
+    then: Callable[[Actor, Located], object] | None = None
+
+    @property
+    def kind(self) -> Kind:
+        assert self.model.row_kind is not None
+        return self.model.row_kind
 
 
-def publish_table(
-    actor: Actor,
-    ident: Address,
-    home: Located,
-    own_files: MetadataFiles,
-    metadata: dict[str, Any],
-    metadata_location: str,
-    fact: str,
-    fresh: Collection[str] = (),
-) -> Located:
+def insert(actor: Actor, address: Address, home: Located, new: NewPointer) -> tuple[Located, bytes]:
+    """Write the first metadata file, then the row that points to it; the object and the file's content."""
+    written, content = new.files.write(new.metadata, None)
+    made = publish_or_discard(new.files, written, partial(publish, actor, address, home, new, written))
+    return made, content
+
+
+def publish(actor: Actor, address: Address, home: Located, new: NewPointer, metadata_location: str) -> Located:
     """Insert the row with its owner, audit, claims and event, in the schema that the metadata was made for.
 
-    `fresh` are new places with unique names. Raises NotFound if another schema has the schema's name by now.
+    Raises NotFound if another schema has the schema's name by now.
     """
-    name, home_id = ident.leaf or "", home.id
+    name, home_id = address.leaf or "", home.id
 
     def locate(actor: Actor) -> Locks:
-        home = require_home(actor, ident)
+        home = require_home(actor, address, operations.OPERATIONS[f"create_{new.kind}"])
         if home.id != home_id:
             raise home.missing()
         return [(home, Lock.HANGS)]
 
     def act(actor: Actor, home: Located) -> Located:
-        require_free(home, name)
-        row = _insert_row(actor, home, name, metadata, metadata_location)
-        claim(actor, own_files, row.id, own_files.claims(metadata), fresh=fresh)
+        require_free(home, name, new.kind)
+        row = _insert_row(actor, home, name, new, metadata_location)
+        claims.claim(actor, new.files, row.id, new.files.claims(new.metadata), kind=new.kind, fresh=new.fresh)
         full_name = [home.catalog.name, home.path.logical(), name]
-        details = {"facts": [stands(row)], "uuid": metadata["table-uuid"]}
-        record(event_of(actor, fact, Kind.TABLE, row.id, full_name, home.metalake.id, **details))
-        return find(actor, ident)
+        details = {"facts": [stands(row)], "uuid": new.metadata[f"{new.kind}-uuid"]}
+        record(event_of(actor, new.event, new.kind, row.id, full_name, home.metalake.id, **details))
+        made = find(actor, address)
+        if new.then is not None:
+            new.then(actor, made)
+        return made
 
-    turn, owner = partial(lock_claims, own_files.catalog_id), partial(hold_owner, actor.id)
-    return write_to(actor, locate, act, kind=Kind.TABLE, before=turn, after=owner)
+    turn, owner = partial(claims.lock_claims, new.files.catalog_id), partial(hold_owner, actor.id)
+    return write_to(actor, locate, act, kind=new.kind, before=turn, after=owner)
 
 
-def _insert_row(actor: Actor, home: Located, name: str, metadata: dict[str, Any], metadata_location: str) -> Table:
-    """Insert the table's row. Raises Invalid if the metadata has no uuid, or one that is registered already."""
-    row = Table.made(
-        Kind.TABLE,
+def _insert_row(actor: Actor, home: Located, name: str, new: NewPointer, metadata_location: str) -> Tabular:
+    """Insert the object's row. Raises Invalid if the metadata has no uuid, or one that is registered already."""
+    row = new.model.made(
+        new.kind,
         name,
         home,
         owner_user_id=account_of(actor),
         creator=actor.name,
         metadata_location=metadata_location,
-        uuid=_uuid_of(metadata),
+        uuid=_uuid_of(new),
+        comment=listed_comment(new.metadata),
     )
-    if Table.objects.filter(uuid=row.uuid).exists():
-        raise Invalid("A table with this uuid is registered already.", kind=Kind.TABLE)
+    if new.model._default_manager.filter(uuid=row.uuid).exists():
+        raise Invalid(f"A {new.kind} with this uuid is registered already.", kind=new.kind)
     row.save(force_insert=True)
     return row
 
 
-def _uuid_of(metadata: dict[str, Any]) -> UUID:
-    """The table's uuid, which format version 1 may leave out. Raises Invalid if it is missing or malformed."""
-    uuid = metadata.get("table-uuid")
+def _uuid_of(new: NewPointer) -> UUID:
+    """The object's uuid, which tables of version 1 may leave out. Raises Invalid if it is missing or malformed."""
+    uuid = new.metadata.get(f"{new.kind}-uuid")
     if not isinstance(uuid, str) or not _UUID.fullmatch(uuid):
-        raise Invalid("The metadata must have a table-uuid that is a UUID.", kind="metadata-file")
+        raise Invalid(f"The metadata must have a {new.kind}-uuid that is a UUID.", kind="metadata-file")
     return UUID(uuid)
+
+
+def open_foreign(
+    actor: Actor, home: Located, location: str, parse: Callable[[bytes], Json], kind: Kind
+) -> tuple[MetadataFiles, bytes, Json]:
+    """The metadata file that a caller wants to register in a schema: the catalog's files, its content, its metadata.
+
+    Raises Invalid or Forbidden unless it lies in an allowed place that no other object claims.
+    """
+    own_files = files_of(home)
+    ground = places.folder_of(home, own_files).ground
+    place = own_files.allowed_place(location)
+    places.require_ground(actor, home, ground, [place])
+    if claims.overlapping([place]).exists():
+        raise Invalid("The metadata file lies in a place of another table or view.", kind=kind)
+    reserved.require_open(actor, [place])
+    content = own_files.read_foreign(location)
+    metadata = parse(content)
+    own_files.check_metadata(metadata)
+    places.require_ground(actor, home, ground, effective_locations(metadata))
+    return own_files, content, metadata
+
+
+class FileGone(Exception):
+    """The vacuum removed the metadata file as an orphan before the pointer moved to it."""
+
+
+def move_pointer(actor: Actor, model: type[Tabular], located: Located, was: str | None, new: NewState) -> bool:
+    """Point an object to its new metadata if it still points to the file `was`; whether it did.
+
+    The caller has locked the object, and the catalog's claims if the new metadata names a new place. Raises FileGone.
+    """
+    pointer = model._default_manager.filter(pk=located.id, metadata_location=was)
+    if not pointer.update(metadata_location=new.location):
+        return False
+    # Under the row lock that the vacuum takes too: this process may have paused for days since it wrote the file.
+    if not new.files.is_there(new.location):
+        raise FileGone
+    claims.move(actor, new.files, located, new.files.claims(new.metadata))
+    Securable.objects.filter(pk=located.id).update(
+        comment=listed_comment(new.metadata), last_modifier=actor.name, last_modified_time=timezone.now()
+    )
+    return True
 
 
 def publish_or_discard(own_files: MetadataFiles, written: str, publish: Callable[[], Any]) -> Any:
@@ -157,6 +217,12 @@ def publish_or_discard(own_files: MetadataFiles, written: str, publish: Callable
     except Exception:
         own_files.discard(written)
         raise
+
+
+def listed_comment(metadata: dict[str, Any]) -> str | None:
+    """The beginning of a table's comment, which its row repeats so that a list of tables reads no metadata files."""
+    comment = (metadata.get("properties") or {}).get("comment")
+    return str(comment).replace("\x00", "")[:LISTED_COMMENT] if comment else None
 
 
 def now_ms() -> int:

@@ -6,7 +6,7 @@ to securables, need not register them and cannot be forgotten here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -30,6 +30,14 @@ class Reference(NamedTuple):
     kind: Kind | None
 
 
+_BEFORE: list[Callable[[QuerySet], None]] = []
+
+
+def before_removal(call: Callable[[QuerySet], None]) -> None:
+    """Call this with the ids of what is about to be deleted, in its transaction: for rows that outlive their object."""
+    _BEFORE.append(call)
+
+
 def remove(located: Located) -> list[ReservedPlace]:
     """Delete an object and all below it, with every grant on them, in the caller's transaction.
 
@@ -43,6 +51,8 @@ def remove(located: Located) -> list[ReservedPlace]:
         authz.drop_people_of(located.id)
     removed = Securable.objects.filter(Q(pk=located.id) | below(located.lineage))
     ids = removed.values("pk")
+    for call in _BEFORE:
+        call(ids)
     for reference in references():
         if reference.kind is None or reference.kind is located.kind or located.kind in above(reference.kind):
             _delete(reference.model._default_manager.filter(**{f"{reference.to_securable}__in": ids}))

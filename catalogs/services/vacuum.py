@@ -1,9 +1,9 @@
 """Find and remove what killed processes leave on this machine's disks: unnamed metadata files and empty folders.
 
-A file is removed only if all of this is true: it lies in a place of a managed table, without links on the way; its name
-and content show that this server wrote it for that table; no pointer, log or commit names it; it is a day old. All is
-checked again with the table's row locked, and a commit checks under the same lock that its file still exists
-(`managed.pointers`).
+A file is removed only if all of this is true: it lies in a place of a managed table or view, without links on the way;
+its name and content show that this server wrote it for that object; no pointer, log or commit names it; it is a day
+old. All is checked again with the object's row locked, and a commit checks under the same lock that its file still
+exists (`services.pointers.move_pointer`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from django.db import connection, transaction
-from django.db.models import QuerySet
 
 from catalogs.lookup import by_id
-from catalogs.models import Catalog, LocationClaim, ReservedPlace, Table
+from catalogs.models import Catalog, LocationClaim, ReservedPlace
 from catalogs.services import claims
 from catalogs.services.opening import files_in, provider_of, provider_with_locations
-from catalogs.services.table_files import TableFiles, logged_names, metadata_at
+from catalogs.services.table_files import TableFiles, logged_names, metadata_at, pointer_models
 from catalogs.stores import keeps_tables_here
 from formats.iceberg import locations, metadata_json
 from metalake.errors import Invalid, MetalakeError
@@ -45,8 +44,9 @@ class Orphan:
     path: str
     size: int
     age: float
-    table_id: int
-    table: str
+    kind: Kind
+    object_id: int
+    name: str
     place: str
 
 
@@ -116,7 +116,7 @@ class Vacuum:
 
     def _in_tables(self, row: Catalog, own_files: MetadataFiles) -> Iterator[Finding]:
         remote = 0
-        for pk in list(_tables_of(row).values_list("pk", flat=True)):
+        for pk, _, _ in list(_pointers_in(row)):
             located = by_id(pk)
             if located is None:
                 continue
@@ -126,19 +126,20 @@ class Vacuum:
             try:
                 yield from self._in_table(located, own_files, local)
             except MetalakeError as failure:
-                yield Unsearched(f"table {_name(located)}", failure.message)
+                yield Unsearched(f"{located.kind} {_name(located)}", failure.message)
         if remote:
             why = "they lie in a storage, which no commit asks again whether its file is there."
-            yield Unsearched(f"{remote} tables of catalog {row.name}", why)
+            yield Unsearched(f"{remote} tables and views of catalog {row.name}", why)
 
     def _in_table(self, located: Located, own_files: MetadataFiles, places: Iterable[str]) -> Iterator[Finding]:
         table: TableFiles | None = None
         for place in places:
             if why := self._why_excluded(place, own_files):
-                yield Unsearched(f"place {place} of table {_name(located)}", why)
+                yield Unsearched(f"place {place} of {located.kind} {_name(located)}", why)
                 continue
             for path, status in _written_here(_path(place)):
-                orphan = Orphan(path, status.st_size, now() - status.st_mtime, located.id, _name(located), place)
+                whose = (located.kind, located.id, _name(located), place)
+                orphan = Orphan(path, status.st_size, now() - status.st_mtime, *whose)
                 if orphan.age < self.age:
                     continue
                 table = table or TableFiles(located, own_files)
@@ -174,26 +175,27 @@ class Vacuum:
 
     @cached_property
     def _named_anywhere(self) -> set[str]:
-        """Names of files that any table's pointer or log names; unreadable logs are left out, for they matter only to
-        their own tables, which are not searched then.
+        """Names of files that any pointer or log names; unreadable logs are left out, for they matter only to their
+        own tables, which are not searched then.
         """
         named: set[str] = set()
         for row in Catalog.objects.all():
-            for pointer in list(_tables_of(row).values_list("metadata_location", flat=True)):
+            for _, kind, pointer in list(_pointers_in(row)):
                 named.add(os.path.basename(pointer))
                 if locations.is_local(pointer):
                     with suppress(MetalakeError):
-                        named |= logged_names(metadata_at(files_in(row), pointer))
+                        named |= logged_names(metadata_at(files_in(row), pointer, kind))
         return named
 
     def _remove_file(self, orphan: Orphan) -> bool:
-        """Delete the file in a transaction that locks its table; False if it is no orphan any more."""
+        """Delete the file in a transaction that locks its table or view; False if it is no orphan any more."""
         with transaction.atomic():
-            locked = list(Table.objects.select_for_update().filter(pk=orphan.table_id).values_list("metadata_location"))
-            claimed = LocationClaim.objects.filter(securable_id=orphan.table_id, location=orphan.place)
+            rows = pointer_models()[orphan.kind]._default_manager.filter(pk=orphan.object_id)
+            locked = list(rows.select_for_update().values_list("metadata_location"))
+            claimed = LocationClaim.objects.filter(securable_id=orphan.object_id, location=orphan.place)
             if not locked or not claimed.exists():
                 return False
-            located = by_id(orphan.table_id)
+            located = by_id(orphan.object_id)
             assert located is not None
             catalog = Catalog.objects.get(pk=located.catalog.id)
             if not keeps_tables_here(catalog):
@@ -207,8 +209,8 @@ class Vacuum:
             locations.require_deletable(orphan.path)
             if not self._unlink(orphan.path):
                 return False
-            target = (Kind.TABLE, located.id, located.full_name, located.metalake.id)
-            record(event_of(OPERATOR, "table.orphan_removed", *target, file=orphan.path))
+            target = (orphan.kind, located.id, located.full_name, located.metalake.id)
+            record(event_of(OPERATOR, f"{orphan.kind}.orphan_removed", *target, file=orphan.path))
             return True
 
     def _unlink(self, path: str) -> bool:
@@ -270,8 +272,12 @@ class Vacuum:
         return True
 
 
-def _tables_of(catalog: Catalog) -> QuerySet[Table]:
-    return Table.objects.filter(below(catalog.lineage)).order_by("pk")
+def _pointers_in(catalog: Catalog) -> Iterator[tuple[int, Kind, str]]:
+    """The id, kind and metadata file of each managed table and view of a catalog."""
+    for kind, model in pointer_models().items():
+        rows = model._default_manager.filter(below(catalog.lineage)).order_by("pk")
+        for pk, pointer in rows.values_list("pk", "metadata_location"):
+            yield pk, kind, pointer
 
 
 def _name(located: Located) -> str:

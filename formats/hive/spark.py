@@ -38,7 +38,17 @@ def spark_columns(table: HiveTable) -> tuple[HiveColumn, ...]:
     """The columns that Spark sees, partition keys included; empty if Spark has no schema of this table."""
     if not is_spark_table(table):
         return ()
-    return tuple(map(_column, _fields(table.parameters)))
+    return schema_columns(table.parameters)
+
+
+def has_schema(parameters: Mapping[str, str]) -> bool:
+    """Whether Spark stored a schema, in whatever form."""
+    return SCHEMA in parameters or NUM_PARTS in parameters
+
+
+def schema_columns(parameters: Mapping[str, str]) -> tuple[HiveColumn, ...]:
+    """The columns of Spark's schema; empty when it is missing or not in the form that Spark writes."""
+    return tuple(map(_column, _fields(parameters)))
 
 
 def _fields(parameters: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -100,14 +110,14 @@ def _hive_field(field: Mapping[str, Any]) -> str:
 
 
 def with_spark_columns(parameters: Mapping[str, str], columns: Iterable[HiveColumn]) -> dict[str, str]:
-    """The parameters with these columns in Spark's schema; a column that was there changes only its comment.
+    """The parameters with these columns in Spark's schema; a column of the same name and type stays as Spark wrote it.
 
-    The types of new columns have passed `require_spark_type`.
+    The types of other columns have passed `require_spark_type`.
     """
-    known = {field["name"].lower(): field for field in _fields(parameters)}
+    known = {(field["name"].lower(), _column(field).type): field for field in _fields(parameters)}
     fields = []
     for column in columns:
-        field = known.get(column.name.lower()) or _new_field(column)
+        field = known.get((column.name.lower(), column.type)) or _new_field(column)
         metadata = {name: value for name, value in field.get("metadata", {}).items() if name != "comment"}
         if column.comment is not None:
             metadata["comment"] = column.comment

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from formats.hive.type_reader import NotAType, TypeReader, decimal
 from formats.native.columns import (
     DataType,
     ExternalType,
@@ -23,7 +24,6 @@ from metalake.errors import Invalid, Unsupported
 from metalake.wire import quote
 
 MAX_NESTING = 50
-MAX_DECIMAL_PRECISION = 38
 MAX_LENGTHS = {"varchar": 65535, "char": 255}
 NATIVE_NAMES = {
     "boolean": "boolean", "tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long",
@@ -51,49 +51,26 @@ NOT_IN_FIELD_NAMES = re.compile(r"[,:;<>`\x00-\x1f\x7f]")
 _WORD = re.compile(
     r"\s*(double\s+precision|timestamp\s+with\s+local\s+time\s+zone|\w+)(?!\w)", re.IGNORECASE | re.ASCII
 )
-_NUMBERS = re.compile(r"\s*\(\s*([0-9]{1,9})\s*(?:,\s*([0-9]{1,9})\s*)?\)", re.ASCII)
 _OPEN, _CLOSE, _COMMA, _COLON = (re.compile(rf"\s*{mark}", re.ASCII) for mark in "<>,:")
 _QUOTED_NAME = re.compile(r"\s*`((?:[^`]|``)*)`", re.ASCII)
 _COMMENT = re.compile(r"""\s*comment\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")""", re.IGNORECASE | re.DOTALL)
 _BEGINS_TYPE = re.compile(r"\s*[A-Za-z_][^\x00-\x1f\x7f;]*\Z")
 _CLOSES = {"<": ">", "(": ")"}
-_END = re.compile(r"\s*\Z", re.ASCII)
-
-
-class _NoHiveType(Exception):
-    """The text is not a type that Hive defines."""
 
 
 class _TooDeep(Exception):
     """The type nests deeper than we read or write."""
 
 
-class _Reader:
-    """A type string and how far it is read."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.position = 0
-
-    def take(self, token: re.Pattern[str]) -> re.Match[str] | None:
-        """Read a token if it is next."""
-        token_match = token.match(self.text, self.position)
-        if token_match:
-            self.position = token_match.end()
-        return token_match
-
-    def need(self, token: re.Pattern[str]) -> re.Match[str]:
-        token_match = self.take(token)
-        if token_match is None:
-            raise _NoHiveType
-        return token_match
+class _Reader(TypeReader):
+    """A Hive type string, whose field names may stand unquoted."""
 
     def plain_name(self) -> str:
         """Everything up to the next colon."""
         end = self.text.find(":", self.position)
         name = self.text[self.position : end].strip() if end >= 0 else ""
         if not name or NOT_IN_FIELD_NAMES.search(name):
-            raise _NoHiveType
+            raise NotAType
         self.position = end
         return name
 
@@ -106,8 +83,8 @@ def native_type(text: str) -> str | dict[str, Any]:
     reader = _Reader(text)
     try:
         native = _read(reader, 1)
-        reader.need(_END)
-    except _NoHiveType:
+        reader.end()
+    except NotAType:
         return {"type": "external", "catalogString": text}
     return native
 
@@ -115,28 +92,25 @@ def native_type(text: str) -> str | dict[str, Any]:
 def _read(reader: _Reader, level: int) -> str | dict[str, Any]:
     word = " ".join(reader.need(_WORD)[1].lower().split())
     if word not in _CONTAINERS:
-        return _primitive(SYNONYMS.get(word, word), reader.take(_NUMBERS))
+        return _primitive(SYNONYMS.get(word, word), reader.numbers())
     if level > MAX_NESTING:
-        raise _NoHiveType
+        raise NotAType
     reader.need(_OPEN)
     container = _CONTAINERS[word](reader, level + 1)
     reader.need(_CLOSE)
     return container
 
 
-def _primitive(word: str, numbers: re.Match[str] | None) -> str:
-    arguments = [int(number) for number in numbers.groups() if number is not None] if numbers else []
+def _primitive(word: str, arguments: list[int]) -> str:
     match word, arguments:
         case "decimal", _:
-            precision, scale = [*arguments, *(10, 0)[len(arguments) :]]
-            if 1 <= precision <= MAX_DECIMAL_PRECISION and scale <= precision:
-                return f"decimal({precision},{scale})"
+            return decimal(arguments, 10)
         case "varchar" | "char", [length]:
             if 1 <= length <= MAX_LENGTHS[word]:
                 return f"{word}({length})"
         case _, [] if word in NATIVE_NAMES:
             return NATIVE_NAMES[word]
-    raise _NoHiveType
+    raise NotAType
 
 
 def _array(reader: _Reader, level: int) -> dict[str, Any]:
@@ -161,7 +135,7 @@ def _field(reader: _Reader, level: int) -> dict[str, Any]:
     quoted = reader.take(_QUOTED_NAME)
     name = quoted[1].replace("``", "`") if quoted else reader.plain_name()
     if not name.strip():
-        raise _NoHiveType
+        raise NotAType
     reader.need(_COLON)
     field = {"name": name, "type": _read(reader, level), "nullable": True}
     if comment := reader.take(_COMMENT):
@@ -220,13 +194,13 @@ def _write(native: DataType, where: str, level: int) -> str:
             assert isinstance(native, ExternalType)
             if not native.catalog_string.strip():
                 raise Invalid(f"{where}.catalogString: must not be blank", kind="column")
-            if not _is_well_formed(native.catalog_string):
+            if not is_well_formed(native.catalog_string):
                 what = f"{where}.catalogString: {quote(native.catalog_string)} is no type"
                 raise Invalid(f"{what}: a name, then what it needs between <> or ()", kind="column")
             return native.catalog_string
 
 
-def _is_well_formed(text: str) -> bool:
+def is_well_formed(text: str) -> bool:
     """Whether a type that Hive does not define is at least a name, perhaps with balanced, non-empty brackets."""
     if not _BEGINS_TYPE.match(text):
         return False

@@ -47,7 +47,7 @@ def updates_for(
     requirements = _requirements(draft, metadata, schema_changes=bool(updates))
     if location is not None and location != metadata.get("location"):
         updates.append({"action": "set-location", "location": location})
-    updates += _property_updates(settings, metadata.get("properties") or {})
+    updates += property_updates(settings, metadata.get("properties") or {})
     return (requirements, updates, None) if updates else ([], [], None)
 
 
@@ -139,7 +139,8 @@ def _requirements(draft: SchemaDraft, metadata: Mapping[str, Any], *, schema_cha
     return required
 
 
-def _property_updates(settings: Mapping[str, str | None], current: Mapping[str, str]) -> list[dict[str, Any]]:
+def property_updates(settings: Mapping[str, str | None], current: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The updates that set these properties, and remove those that are None."""
     put = {name: value for name, value in settings.items() if value is not None and current.get(name) != value}
     removed = [name for name, value in settings.items() if value is None and name in current]
     updates: list[dict[str, Any]] = []

@@ -8,21 +8,17 @@ reference implementation's metadata builder.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from typing import Any
 
 from formats.iceberg import encryption, partitioning, properties, schemas, snapshots, sorting, statistics
 from formats.iceberg.draft import Draft
 from formats.iceberg.legacy import V1_ONLY, fill_in, mirror_v1_fields
-from formats.iceberg.locations import with_scheme
-from formats.iceberg.parsing import Json, as_list, as_object, as_text, as_text_map, get_int, get_text, has
+from formats.iceberg.parsing import Json, as_list, as_object, as_text_map, get_int, has
+from formats.iceberg.updating import Action, apply_each, assign_uuid, checked_location, checked_uuid, set_location
 from metalake.errors import Invalid
 
 DEFAULT_FORMAT_VERSION = 2
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3)
-
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def new_table_metadata(
@@ -49,8 +45,8 @@ def new_table_metadata(
     order = _fresh_order(sorting.UNSORTED if sort_order is None else sort_order, fresh_ids, index)
 
     metadata = _empty_metadata(version, now_ms) | {
-        "table-uuid": _checked_uuid(table_uuid),
-        "location": _checked_location(location),
+        "table-uuid": checked_uuid(table_uuid),
+        "location": checked_location(location),
         "schemas": [{**fresh_schema, "schema-id": 0}],
         "current-schema-id": 0,
         "last-column-id": index.highest_id,
@@ -80,34 +76,11 @@ def apply_updates(
     """
     as_list(updates, "updates")
     draft = Draft(_creation_base(updates, now_ms) if base is None else fill_in(base), now_ms=now_ms)
-    for position, update in enumerate(updates):
-        _apply(draft, position, update)
+    apply_each(draft, updates, ACTIONS)
     if base is not None and not draft.changed:
         return base
     _finish(draft, base, previous_location)
     return draft.metadata
-
-
-def _apply(draft: Draft, position: int, update: object) -> None:
-    action: object = None
-    try:
-        checked = as_object(update, "an update")
-        action = get_text(checked, "action")
-        if action not in ACTIONS:
-            raise Invalid("Unknown action")
-        ACTIONS[action](draft, checked)
-    except Invalid as error:
-        named = f"{action[:100]!r}, " if isinstance(action, str) else ""
-        raise type(error)(f"{error.message} ({named}updates[{position}])", kind=error.kind) from error
-
-
-def _assign_uuid(draft: Draft, update: Json) -> None:
-    wanted = _checked_uuid(get_text(update, "uuid"))
-    known = draft.metadata.get("table-uuid")
-    if known is not None and known.lower() != wanted.lower():
-        raise Invalid(f"Cannot reassign uuid: the table's is {known}, not {wanted}")
-    if known is None:
-        draft.put("table-uuid", wanted)
 
 
 def _upgrade_format_version(draft: Draft, update: Json) -> None:
@@ -129,12 +102,8 @@ def _upgrade_format_version(draft: Draft, update: Json) -> None:
         draft.put("current-snapshot-id", snapshots.no_current_snapshot(wanted))
 
 
-def _set_location(draft: Draft, update: Json) -> None:
-    draft.put("location", _checked_location(get_text(update, "location")))
-
-
-ACTIONS: dict[str, Callable[[Draft, Json], None]] = {
-    "assign-uuid": _assign_uuid,
+ACTIONS: dict[str, Action] = {
+    "assign-uuid": assign_uuid("table-uuid", "table"),
     "upgrade-format-version": _upgrade_format_version,
     "add-schema": schemas.add_schema,
     "set-current-schema": schemas.set_current_schema,
@@ -148,7 +117,7 @@ ACTIONS: dict[str, Callable[[Draft, Json], None]] = {
     "set-snapshot-ref": snapshots.set_snapshot_ref,
     "remove-snapshots": snapshots.remove_snapshots,
     "remove-snapshot-ref": snapshots.remove_snapshot_ref,
-    "set-location": _set_location,
+    "set-location": set_location,
     "set-properties": properties.set_properties,
     "remove-properties": properties.remove_properties,
     "set-statistics": statistics.set_statistics,
@@ -279,19 +248,3 @@ def _fresh_source(field: Json, fresh_ids: dict[int, int], kind: str) -> int:
     if source_id not in fresh_ids:
         raise Invalid(f"Cannot find source column for {kind} field: {field['transform']}({source_id})")
     return fresh_ids[source_id]
-
-
-def _checked_uuid(value: object) -> str:
-    text = as_text(value, "uuid")
-    if not _UUID.fullmatch(text):
-        raise Invalid(f"uuid must be a UUID, not {text[:100]!r}")
-    return text
-
-
-def _checked_location(value: object) -> str:
-    location = as_text(value, "location")
-    while location.endswith("/") and not location.endswith("://"):
-        location = location[:-1]
-    if not location:
-        raise Invalid("location must not be empty")
-    return with_scheme(location)

@@ -53,30 +53,43 @@ def read_struct(schema: dict[str, Any]) -> Struct:
     try:
         return Struct([_read_field(item, 1) for item in schema["fields"]])
     except (KeyError, TypeError, AttributeError) as error:
-        raise Invalid(f"The table's schema is malformed: {error!r}", kind="table") from error
+        raise _malformed(repr(error)) from error
 
 
 def _read_field(item: dict[str, Any], depth: int) -> Field:
     rest = {key: value for key, value in item.items() if key not in KNOWN_FIELD_KEYS}
-    return Field(item["id"], item["name"], _read_type(item["type"], depth), item["required"], item.get("doc"), rest)
+    name, required, doc = item["name"], item["required"], item.get("doc")
+    if not isinstance(name, str) or not isinstance(required, bool) or not isinstance(doc, str | None):
+        raise _malformed("a column's name and doc must be texts, and required true or false")
+    return Field(_id(item["id"]), name, _read_type(item["type"], depth), required, doc, rest)
+
+
+def _id(value: object) -> int:
+    if type(value) is not int:
+        raise _malformed("the id of a column must be a whole number")
+    return value
+
+
+def _malformed(reason: str) -> Invalid:
+    return Invalid(f"The Iceberg schema is malformed: {reason}", kind="table")
 
 
 def _read_type(item: Any, depth: int) -> Type:
     if isinstance(item, str):
         return item
     if depth > MAX_NESTING:
-        raise Invalid(f"The table's schema nests deeper than {MAX_NESTING} levels", kind="table")
+        raise Invalid(f"The Iceberg schema nests deeper than {MAX_NESTING} levels", kind="table")
     match item["type"]:
         case "struct":
             return Struct([_read_field(child, depth + 1) for child in item["fields"]])
         case "list":
             element = _read_type(item["element"], depth + 1)
-            return ListOf(element_field(item["element-id"], element, item["element-required"]))
+            return ListOf(element_field(_id(item["element-id"]), element, item["element-required"]))
         case "map":
             key, value = _read_type(item["key"], depth + 1), _read_type(item["value"], depth + 1)
-            return map_of(item["key-id"], key, item["value-id"], value, item["value-required"])
+            return map_of(_id(item["key-id"]), key, _id(item["value-id"]), value, item["value-required"])
         case unknown:
-            raise Invalid(f"The table's schema has a type {quote(str(unknown))} that Iceberg does not define")
+            raise Invalid(f"The Iceberg schema has a type {quote(str(unknown))} that Iceberg does not define")
 
 
 def element_field(id: int, type: Type, required: bool) -> Field:

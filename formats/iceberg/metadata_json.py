@@ -53,23 +53,41 @@ def parse_metadata(content: bytes) -> dict[str, Any]:
 
     Source: Iceberg spec, "Table Metadata Fields". Whether its ids agree with one another is not checked.
     """
+    metadata = load_object(content)
+    version = metadata.get("format-version")
+    if type(version) is not int or version not in TABLE_FIELDS:
+        raise Invalid(f"The metadata's format-version must be 1, 2 or 3, not {version!r:.40}", kind="metadata-file")
+    check_fields(metadata, TABLE_FIELDS[version], OPTIONAL_FIELDS)
+    check_text_properties(metadata)
+    return metadata
+
+
+def load_object(content: bytes) -> dict[str, Any]:
+    """The JSON object of a metadata file. Raises Invalid if it is none."""
     try:
         metadata = orjson.loads(content)
     except orjson.JSONDecodeError:
         raise Invalid("The metadata file is not JSON", kind="metadata-file") from None
     if not isinstance(metadata, dict):
         raise Invalid("The metadata file is not a JSON object", kind="metadata-file")
-    version = metadata.get("format-version")
-    if type(version) is not int or version not in TABLE_FIELDS:
-        raise Invalid(f"The metadata's format-version must be 1, 2 or 3, not {version!r:.40}", kind="metadata-file")
-    for field, wanted in TABLE_FIELDS[version].items():
-        _check_field(metadata, field, wanted)
-    for field, wanted in OPTIONAL_FIELDS.items():
-        if metadata.get(field) is not None:
-            _check_field(metadata, field, wanted)
-    if not all(isinstance(value, str) for value in (metadata.get("properties") or {}).values()):
-        raise Invalid("The metadata's properties must be text", kind="metadata-file")
     return metadata
+
+
+def check_fields(
+    holder: Mapping[str, Any], required: Mapping[str, type], optional: Mapping[str, type], place: str = ""
+) -> None:
+    """Check the types of fields; null counts as missing. Raises Invalid, with `place` before the field's name."""
+    for field, wanted in required.items():
+        _check_field(holder, field, wanted, place)
+    for field, wanted in optional.items():
+        if holder.get(field) is not None:
+            _check_field(holder, field, wanted, place)
+
+
+def check_text_properties(metadata: Mapping[str, Any]) -> None:
+    """Raise Invalid unless every property is text."""
+    if not all(isinstance(value, str) for value in properties_of(metadata).values()):
+        raise Invalid("The metadata's properties must be text", kind="metadata-file")
 
 
 def content_of(metadata: Mapping[str, Any]) -> tuple[bytes, bytes, str]:
@@ -88,13 +106,13 @@ def next_version(previous_location: str | None) -> int:
     return int(match[1] or match[2]) + 1 if match else 0
 
 
-def _check_field(metadata: Mapping[str, Any], field: str, wanted: type) -> None:
-    value = metadata.get(field)
+def _check_field(holder: Mapping[str, Any], field: str, wanted: type, place: str) -> None:
+    value = holder.get(field)
     is_right = isinstance(value, wanted) and not isinstance(value, bool)
     if is_right and wanted is LIST:
-        is_right = all(isinstance(item, dict) for item in metadata[field])
+        is_right = all(isinstance(item, dict) for item in holder[field])
     if not is_right:
-        raise Invalid(f"The metadata's {field} must be {SHAPES[wanted]}", kind="metadata-file")
+        raise Invalid(f"The metadata's {place}{field} must be {SHAPES[wanted]}", kind="metadata-file")
 
 
 def dump(metadata: Mapping[str, Any]) -> bytes:
@@ -103,11 +121,16 @@ def dump(metadata: Mapping[str, Any]) -> bytes:
         content = orjson.dumps(metadata)
     except orjson.JSONEncodeError:
         raise Invalid(
-            "The metadata cannot be written as JSON: it is nested too deeply, or a number is over 64 bits",
+            "The metadata cannot be written as JSON: it is nested too deeply, a number is over 64 bits, or a text is "
+            "not valid Unicode",
             kind="metadata-file",
         ) from None
     if len(content) > MAX_METADATA_BYTES:
-        raise TooLarge(f"The metadata is over {MAX_METADATA_BYTES} bytes; expire snapshots", kind="metadata-file")
+        raise TooLarge(
+            f"The metadata is over {MAX_METADATA_BYTES} bytes; expire a table's snapshots, or let a view's history "
+            "have fewer versions (version.history.num-entries)",
+            kind="metadata-file",
+        )
     return content
 
 

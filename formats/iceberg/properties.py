@@ -1,4 +1,4 @@
-"""Table properties: which are reserved for the catalog, and how updates set and remove the others."""
+"""Properties of tables and views: how updates set and remove them, and which of a table the catalog reserves."""
 
 from __future__ import annotations
 
@@ -48,11 +48,21 @@ def whole_property(properties: dict[str, str], key: str, default: int) -> int:
 
 
 def set_properties(draft: Draft, update: Json) -> None:
-    """Set properties; reserved ones are ignored."""
-    wanted = unreserved(as_text_map(get_object(update, "updates"), "updates"))
-    known = draft.metadata["properties"]
-    changes = {key: value for key, value in wanted.items() if known.get(key) != value}
+    """Set properties of a table; reserved ones are ignored."""
+    changes = unreserved(changed_properties(draft, update))
     whole_property(changes, PREVIOUS_VERSIONS_MAX, PREVIOUS_VERSIONS_MAX_DEFAULT)
+    put_properties(draft, changes)
+
+
+def changed_properties(draft: Draft, update: Json) -> dict[str, str]:
+    """The properties to which an update gives another value. Raises Invalid unless all are text."""
+    wanted = as_text_map(get_object(update, "updates"), "updates")
+    known = draft.metadata["properties"]
+    return {key: value for key, value in wanted.items() if known.get(key) != value}
+
+
+def put_properties(draft: Draft, changes: dict[str, str]) -> None:
+    """Set these properties beside the others."""
     if changes:
         draft.edit_dict("properties").update(changes)
 

@@ -1,4 +1,7 @@
-"""The requirements of a commit on the table it was prepared for (Iceberg REST specification, "TableRequirement")."""
+"""The requirements of a commit on the table or view it was prepared for.
+
+Source: Iceberg REST specification, "TableRequirement" and "ViewRequirement".
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,9 @@ from typing import Any
 from formats.iceberg.legacy import fill_in
 from formats.iceberg.parsing import Json, as_list, as_object, get_int, get_long, get_text, has
 from metalake.errors import Conflict, Invalid
+
+Check = Callable[[Json], None]
+Reader = Callable[[Json], Check]
 
 ASSERT_CREATE = "assert-create"
 
@@ -32,7 +38,7 @@ def check_requirements(requirements: list[dict[str, Any]], base: dict[str, Any] 
     Conflict for the first requirement that fails, with the message of the reference implementation.
     """
     as_list(requirements, "requirements")
-    checks = [_read(position, requirement) for position, requirement in enumerate(requirements)]
+    checks = [_read(position, requirement, _reader) for position, requirement in enumerate(requirements)]
     creates = any(requirement["type"] == ASSERT_CREATE for requirement in requirements)
     if creates and len(requirements) > 1:
         raise Invalid("assert-create must be the only requirement")
@@ -48,18 +54,35 @@ def check_requirements(requirements: list[dict[str, Any]], base: dict[str, Any] 
             check(metadata)
 
 
-def _read(position: int, requirement: object) -> Callable[[Json], None]:
+def check_view_requirements(requirements: list[dict[str, Any]], base: dict[str, Any]) -> None:
+    """Check a commit's requirements against the view's metadata `base`.
+
+    Raises Invalid for an unknown or malformed requirement before anything is compared; Conflict for another uuid.
+    """
+    as_list(requirements, "requirements")
+    checks = [_read(position, requirement, _view_reader) for position, requirement in enumerate(requirements)]
+    for check in checks:
+        check(base)
+
+
+def _read(position: int, requirement: object, reader: Callable[[str], Reader]) -> Check:
     kind = None
     try:
         checked = as_object(requirement, "a requirement")
         kind = get_text(checked, "type")
-        return _reader(kind)(checked)
+        return reader(kind)(checked)
     except Invalid as error:
         named = f"{kind[:100]!r}, " if kind else ""
         raise type(error)(f"{error.message} ({named}requirements[{position}])", kind=error.kind) from error
 
 
-def _reader(kind: str) -> Callable[[Json], Callable[[Json], None]]:
+def _view_reader(kind: str) -> Reader:
+    if kind == "assert-view-uuid":
+        return _view_uuid
+    raise Invalid("Unknown requirement of a view")
+
+
+def _reader(kind: str) -> Reader:
     if kind in _NUMBERS:
         return _number
     if kind == ASSERT_CREATE:
@@ -71,11 +94,11 @@ def _reader(kind: str) -> Callable[[Json], Callable[[Json], None]]:
     raise Invalid("Unknown requirement")
 
 
-def _nothing_more(_requirement: Json) -> Callable[[Json], None]:
+def _nothing_more(_requirement: Json) -> Check:
     return lambda _metadata: None
 
 
-def _number(requirement: Json) -> Callable[[Json], None]:
+def _number(requirement: Json) -> Check:
     key, metadata_key, what = _NUMBERS[requirement["type"]]
     expected = get_int(requirement, key)
 
@@ -86,18 +109,26 @@ def _number(requirement: Json) -> Callable[[Json], None]:
     return check
 
 
-def _table_uuid(requirement: Json) -> Callable[[Json], None]:
+def _table_uuid(requirement: Json) -> Check:
+    return _uuid(requirement, "table-uuid", "UUID")
+
+
+def _view_uuid(requirement: Json) -> Check:
+    return _uuid(requirement, "view-uuid", "view UUID")
+
+
+def _uuid(requirement: Json, key: str, noun: str) -> Check:
     expected = get_text(requirement, "uuid")
 
     def check(metadata: Json) -> None:
-        known = metadata.get("table-uuid")
+        known = metadata.get(key)
         if known is None or known.lower() != expected.lower():
-            raise _failed(f"UUID does not match: expected {known} != {expected}")
+            raise _failed(f"{noun} does not match: expected {known} != {expected}")
 
     return check
 
 
-def _ref_snapshot_id(requirement: Json) -> Callable[[Json], None]:
+def _ref_snapshot_id(requirement: Json) -> Check:
     name = get_text(requirement, "ref")
     # Absent means null: some clients leave nulls out.
     expected = get_long(requirement, "snapshot-id") if has(requirement, "snapshot-id") else None

@@ -6,6 +6,7 @@ are those of the reference implementation where it has one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -108,9 +109,9 @@ def check_schema(schema: Json, format_version: int) -> SchemaIndex:
     return index
 
 
-def same_schema(one: Json, other: Json) -> bool:
-    """Whether two schemas are equal in everything but their ids."""
-    return bool(_comparable(one) == _comparable(other))
+def shape(schema: Json) -> str:
+    """A text that schemas share which are equal in everything but their ids."""
+    return json.dumps(_comparable(schema), sort_keys=True)
 
 
 def assign_fresh_ids(schema: Json) -> tuple[Json, dict[int, int]]:
@@ -152,16 +153,16 @@ def add_schema(draft: Draft, update: Json) -> None:
     if has(update, "last-column-id"):
         last_column_id = max(last_column_id, get_int(update, "last-column-id"))
 
-    schema_id = draft.metadata.get("current-schema-id", 0)
-    for known in draft.metadata["schemas"]:
-        if same_schema(known, schema):
-            if draft.put("last-column-id", last_column_id):
-                draft.remember_added("schema", known["schema-id"])
-            draft.remember_reused("schema", known["schema-id"])
-            return
-        schema_id = max(schema_id, known["schema-id"] + 1)
+    known, wanted = draft.known("schema", shape), shape(schema)
+    if (equal := known.by_shape.get(wanted)) is not None:
+        if draft.put("last-column-id", last_column_id):
+            draft.remember_added("schema", equal)
+        draft.remember_reused("schema", equal)
+        return
+    schema_id = max(draft.metadata.get("current-schema-id", 0), known.next_id)
     draft.put("last-column-id", last_column_id)
     draft.edit_list("schemas").append({**schema, "schema-id": schema_id})
+    known.add(wanted, schema_id)
     draft.remember_added("schema", schema_id)
 
 
@@ -281,8 +282,8 @@ def _comparable(node: Any, key: str = "") -> Any:
         if stated.get("identifier-field-ids") == []:
             del stated["identifier-field-ids"]
         return {name: _comparable(value, name) for name, value in stated.items()}
-    if key == "identifier-field-ids":
-        return set(node)
+    if key == "identifier-field-ids" and isinstance(node, list):
+        return sorted(map(str, node))
     if isinstance(node, list):
         return [_comparable(value) for value in node]
     if isinstance(node, str) and key in ("type", "element", "key", "value") and node not in NESTED:

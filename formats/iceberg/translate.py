@@ -76,11 +76,18 @@ def format_version(properties: Mapping[str, str]) -> int:
 def _struct(columns: Sequence[Column], version: int) -> fields.Struct:
     ids: Iterator[int] = count(len(columns) + 1)
     return fields.Struct(
-        [_field(column, position + 1, ids, f"columns[{position}]", version) for position, column in enumerate(columns)]
+        [
+            column_field(column, position + 1, ids, f"columns[{position}]", version)
+            for position, column in enumerate(columns)
+        ]
     )
 
 
-def _field(column: Column, id: int, ids: Iterator[int], where: str, version: int) -> fields.Field:
+def column_field(column: Column, id: int, ids: Iterator[int], where: str, version: int) -> fields.Field:
+    """A native column as a field of this id; what is nested in it is numbered from `ids`.
+
+    Raises Unsupported or Invalid, naming the place.
+    """
     if column.auto_increment:
         raise Unsupported(f"{where}.autoIncrement: Iceberg does not count rows by itself", kind="column")
     type = types.iceberg_type(column.type, ids, f"{where}.type", version)
@@ -142,7 +149,7 @@ def from_iceberg(metadata: Mapping[str, Any]) -> dict[str, Any]:
     properties = dict(metadata.get("properties") or {})
     comment = properties.pop("comment", None)
     return {
-        "columns": [_native_column(field) for field in struct.fields],
+        "columns": [native_column(field) for field in struct.fields],
         "partitioning": transforms.native_partitioning(spec, paths),
         "sortOrders": transforms.native_sort_orders(order, paths),
         "distribution": _native_distribution(properties.get(DISTRIBUTION_MODE)),
@@ -152,7 +159,8 @@ def from_iceberg(metadata: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _native_column(field: fields.Field) -> dict[str, Any]:
+def native_column(field: fields.Field) -> dict[str, Any]:
+    """A field of a schema as the native wire's column."""
     column: dict[str, Any] = {
         "name": field.name,
         "type": types.native_type(field.type),

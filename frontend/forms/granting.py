@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +17,10 @@ from django.utils.http import urlencode
 
 from authz.access.grantable import Grantable, Named
 from authz.access.questions import Whom
+from authz.plans.wishes import USES
+from authz.services.directory import did_you_mean
 from authz.services.entries import Entries, Given, check_spans
+from frontend.shown import spelled
 from metalake.errors import Invalid
 from metalake.levels import Level
 from metalake.privileges import Effect, Privilege
@@ -110,10 +114,18 @@ class GrantForm(forms.Form):
     @property
     def names(self) -> list[str]:
         """All names as they were given, each once."""
+        return list(self._counts)
+
+    @property
+    def repeated(self) -> str:
+        """The names that were given more than once, in words."""
+        return shortened([spelled(name) for name, count in self._counts.items() if count > 1])
+
+    @property
+    def _counts(self) -> Counter[str]:
         cleaned = self.cleaned_data
         listed = DIVIDES.split(cleaned.get("more", "")) + DIVIDES.split(cleaned.get("paste", ""))
-        names = [*cleaned.get("principal", []), *(name.strip() for name in listed)]
-        return list(dict.fromkeys(filter(None, names)))
+        return Counter(filter(None, [*cleaned.get("principal", []), *(name.strip() for name in listed)]))
 
     @cached_property
     def chosen_level(self) -> str:
@@ -135,10 +147,11 @@ class GrantForm(forms.Form):
     def effect_chosen(self) -> Effect:
         return Effect.DENY if self.sent.get("effect") == Effect.DENY else Effect.ALLOW
 
-    @property
-    def with_use(self) -> bool:
-        """Whether missing USE_* are to be granted too, unless the form says no."""
-        return "use" not in self.sent or "yes" in self.sent.getlist("use")
+    @cached_property
+    def declined(self) -> frozenset[Privilege]:
+        """The USE_* that are not to be granted too where they are lacking: named as such, or offered and not ticked."""
+        unticked = set(self.sent.getlist("offered")) - set(self.sent.getlist("use"))
+        return frozenset(use for use in USES if use in unticked or use in self.sent.getlist("without"))
 
     def entries(self) -> Entries:
         given = Given(self.effect_chosen, self.cleaned_data.get("starts"), self.cleaned_data.get("ends"))
@@ -175,7 +188,8 @@ class GrantForm(forms.Form):
         self.named = named
         if named.unknown:
             word = "names are" if len(named.unknown) > 1 else "name is"
-            self.add_error("more", f"{len(named.unknown)} {word} nobody's here: {shortened(named.unknown)}.")
+            meant = f" {did_you_mean(dict(named.meant))}" if named.meant else ""
+            self.add_error("more", f"{len(named.unknown)} {word} nobody's here: {shortened(named.unknown)}.{meant}")
         for name in named.ambiguous:
             self.add_error("more", f"{name} is a user and a group: write user:{name} or group:{name}.")
 
@@ -212,7 +226,7 @@ class GrantForm(forms.Form):
             pairs.append(("role", cleaned["role"].strip()))
         if self.effect_chosen is Effect.DENY:
             pairs.append(("effect", Effect.DENY.value))
-        return pairs if self.with_use else [*pairs, ("use", "no")]
+        return pairs + [("without", use.value) for use in sorted(self.declined)]
 
 
 _SAYS_ERRORS = ("more", "paste", "privilege", "starts", "ends", "role")

@@ -8,6 +8,8 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from authz.wire.access import read_as_of
 from metalake.errors import Invalid
@@ -17,7 +19,7 @@ from metalake.wire import quote
 class AsOfField(forms.CharField):
     """A moment in ISO 8601, empty for now; without an offset it is UTC, which is what browsers' pickers send."""
 
-    def __init__(self, label: str = "As of (UTC)", *, required: bool = False) -> None:
+    def __init__(self, label: str = "As of", *, required: bool = False) -> None:
         widget = MomentInput(attrs={"type": "datetime-local", "step": "any"})
         super().__init__(label=label, required=required, widget=widget)
 
@@ -33,7 +35,17 @@ class AsOfField(forms.CharField):
 
 
 class MomentInput(forms.TextInput):
-    """A picker of moments, filled as browsers take it: without an offset, to the millisecond, rounded up."""
+    """A picker of moments, filled as browsers take it: without an offset, to the millisecond, rounded up.
+
+    Where scripts run it shows the reader's own time; the zone stands beside it either way.
+    """
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        given = attrs or {}
+        zone = f"{given.get('id', name)}-zone"
+        described = f"{given.get('aria-describedby', '')} {zone}".strip()
+        picker = super().render(name, value, given | {"aria-describedby": described}, renderer)
+        return format_html('<local-moment>{}<span class="zone" id="{}">UTC</span></local-moment>', picker, zone)
 
     def format_value(self, value: Any) -> str | None:
         try:
@@ -52,12 +64,18 @@ def shown_in_picker(moment: datetime) -> str:
     return rounded.replace(tzinfo=None).isoformat(timespec="milliseconds" if rounded.microsecond else "seconds")
 
 
+class AsOfForm(forms.Form):
+    """One moment, empty for now."""
+
+    asOf = AsOfField()  # the word of the wires
+
+
 class CompareForm(forms.Form):
     """Two moments; an empty `to` is now. It is bound once it is asked."""
 
     def __init__(self, query: QueryDict) -> None:
         super().__init__(query if "from" in query else None)
-        self.fields |= {"from": AsOfField(label="From (UTC)", required=True), "to": AsOfField(label="To (UTC, or now)")}
+        self.fields |= {"from": AsOfField(label="From", required=True), "to": AsOfField(label="To, or now")}
 
     def clean(self) -> dict[str, Any]:
         asked: dict[str, Any] = super().clean() or self.cleaned_data

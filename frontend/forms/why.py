@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.http import QueryDict
+from django.urls import reverse
 
 from frontend.forms.access import askable
 from frontend.forms.moments import AsOfField
@@ -30,8 +31,12 @@ class WhyForm(forms.Form):
         self.name, self.is_reader = name, is_reader
         choice: Any = self.fields["privilege"]
         choice.choices = [(privilege.value, privilege.value) for privilege in askable(target)]
-        if not is_reader:
-            self.fields["user"].widget.attrs["readonly"] = True
+        asking: dict[str, Any] = {"readonly": True}
+        if is_reader:
+            url = reverse("frontend:suggest-users", args=[target.id])
+            asking = {"list": "why-users", "autocomplete": "off", "hx-get": url, "hx-target": "#why-users"}
+            asking |= {"hx-trigger": "input changed delay:150ms", "hx-sync": "this:replace", "hx-push-url": "false"}
+        self.fields["user"].widget.attrs |= asking
 
     def clean_user(self) -> str:
         user: str = self.cleaned_data["user"]

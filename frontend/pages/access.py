@@ -13,7 +13,8 @@ from django.views.decorators.http import require_safe
 
 from authz import policy
 from authz.access import inspect, ways
-from authz.access.questions import Place, Whom
+from authz.access.questions import Whom
+from authz.access.sight import reads_access
 from authz.access.way_rows import Narrowed
 from authz.access.ways import Named, Way
 from authz.actor import Actor
@@ -24,6 +25,7 @@ from frontend.filled import grant_page, revoke_page
 from frontend.forms.access import AccessForm
 from frontend.guarding import is_partial, signed_in
 from frontend.spreadsheets import download
+from frontend.timeline import changes_url
 from metalake.errors import Invalid, NotFound
 from metalake.kinds import grantable_on
 from metalake.lineage import Located
@@ -80,6 +82,8 @@ def show_access(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
     asked = urlencode({"on": f"{target.kind} {dotted(target.full_name)}"})
     context["matrix_url"] = f"{reverse('frontend:matrix', args=[target.metalake.id])}?{asked}"
     context["standing"] = inspect.standing(actor, target)
+    if reads_access(actor, target):
+        context["changes_url"] = changes_url(target, NAME, request.GET)
     return tabs.show(request, actor, target, NAME, context, status=status)
 
 
@@ -96,7 +100,7 @@ def download_access(request: HttpRequest, actor: Actor, object_id: int) -> Any:
 
 
 def _asked(target: Located, form: AccessForm) -> tuple[Any, ...]:
-    return target.metalake.name, Place(target.kind, dotted(target.full_name)), form.cleaned_data["asOf"]
+    return target.metalake.name, target, form.cleaned_data["asOf"]
 
 
 def _narrowed(form: AccessForm) -> Narrowed:
@@ -114,6 +118,7 @@ def _page(actor: Actor, target: Located, form: AccessForm, after: str) -> dict[s
         "page": page,
         "rows": folded(links.row(way) for way in page.ways),
         "as_of": as_of,
+        "former_name": dotted(page.target.full_name) if page.target.full_name != target.full_name else "",
         "after": after,
         "next_query": page.next and form.query(after=page.next),
     }

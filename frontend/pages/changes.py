@@ -1,55 +1,71 @@
-"""When access to an object changed, and who gained and lost what between two moments."""
+"""When access to objects changed, and who gained and lost what between two moments."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.http import urlencode
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from authz.access.comparing import compared
-from authz.access.moments import Moment, moments
-from authz.access.questions import Place
+from authz.access.moments import Moments, moments
 from authz.actor import Actor
 from frontend import tabs
-from frontend.forms.moments import CompareForm, shown_in_picker
+from frontend.forms.matrix import MatrixForm
+from frontend.forms.moments import AsOfForm, CompareForm
 from frontend.guarding import is_partial, signed_in
 from frontend.pages.access import NAME
-from metalake.errors import Invalid, NotFound
+from frontend.pages.catalogs import located
+from frontend.timeline import MOST_MOMENTS, OF, page_then, timeline
+from metalake.errors import Forbidden, Invalid, NotFound
+from metalake.kinds import Kind
 from metalake.lineage import Located
-from metalake.names import dotted
 from metalake.rest.exceptions import shape_of
-from metalake.wire import written
 
-MOST_MOMENTS = 200
-JUST_BEFORE = timedelta(milliseconds=1)
-
-
-class Change(NamedTuple):
-    """A moment with the pages of what was then, and of what it changed; `picked` fills a picker of moments."""
-
-    moment: Moment
-    picked: str
-    then_url: str
-    compare_url: str
+PARTS = {"access": "ways", "why": "answer"}
+"""The pages that are shown as of a moment, each with the part of it that an answer replaces."""
+MOST_OBJECTS = 5  # of a matrix, whose changes are told together
 
 
 @require_safe
 @signed_in
 def show_changes(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
-    """The moments when access changed, newest first: a part of the tab, and without JavaScript a page."""
+    """The moments when access changed, newest first: marks of a slider for the page `of`, and a page of its own."""
     target = tabs.locate(actor, object_id, NAME)
-    listed = moments(actor, target.metalake.name, _place(target), limit=MOST_MOMENTS).moments
-    changes = [_change(target, moment) for moment in listed]
-    context: dict[str, Any] = {"changes": changes, "is_cut": len(changes) == MOST_MOMENTS}
+    of = request.GET.get(OF, "")
+    page = of if of in PARTS else "access"
+    then = page_then(reverse(f"frontend:{page}", args=[target.id]), request.GET, PARTS[page])
+    context: dict[str, Any] = {"then": then, "node": target.node, "form": AsOfForm(request.GET)}
+    context["timeline"] = timeline([moments(actor, target.metalake.name, target, limit=MOST_MOMENTS)], then)
     if is_partial(request) and request.htmx.target == "changes":  # type: ignore[attr-defined]
-        return render(request, "frontend/changes/list.html", context | {"node": target.node, "is_alone": True})
+        return render(request, "frontend/changes/marks.html", context)
     title = f"Changes of access · {target.name}"
     return tabs.show(request, actor, target, NAME, context, panel="frontend/changes/panel.html", title=title)
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def show_matrix_changes(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
+    """The moments when access to the first objects of a matrix changed, of those whose access the reader may read."""
+    top = located(actor, metalake_id, Kind.METALAKE)
+    asked = request.POST if request.method == "POST" else request.GET
+    then = page_then(reverse("frontend:matrix", args=[top.id]), asked, "answers")
+    context: dict[str, Any] = {"then": then, "target": top, "node": top.node, "form": AsOfForm(asked)}
+    context["timeline"] = timeline(_histories(actor, top, MatrixForm(asked, actor.name)), then)
+    template = "marks" if is_partial(request) else "matrix"
+    return render(request, f"frontend/changes/{template}.html", context)
+
+
+def _histories(actor: Actor, top: Located, form: MatrixForm) -> Iterator[Moments]:
+    form.is_valid()
+    for place in form.cleaned_data.get("objects", ())[:MOST_OBJECTS] if form.is_bound else ():
+        try:
+            yield moments(actor, top.name, place, limit=MOST_MOMENTS)
+        except (Forbidden, Invalid, NotFound):
+            continue  # the answers say no there, hidden or missing
 
 
 @require_safe
@@ -63,7 +79,7 @@ def compare(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
     if form.is_bound and form.is_valid():
         asked = form.cleaned_data
         try:
-            comparison = compared(actor, target.metalake.name, _place(target), asked["from"], asked["to"])
+            comparison = compared(actor, target.metalake.name, target, asked["from"], asked["to"])
             context["moved"] = comparison.moved
         except (Invalid, NotFound) as refusal:
             form.add_error(None, refusal.message)
@@ -72,17 +88,3 @@ def compare(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
         status = 422
     instead = {"panel": "frontend/changes/compare.html", "title": f"Access compared · {target.name}"}
     return tabs.show(request, actor, target, NAME, context, status=status, **instead)
-
-
-def _place(target: Located) -> Place:
-    return Place(target.kind, dotted(target.full_name))
-
-
-def _change(target: Located, moment: Moment) -> Change:
-    span = urlencode({"from": written(moment.at - JUST_BEFORE), "to": written(moment.at)})
-    return Change(
-        moment,
-        picked=shown_in_picker(moment.at),
-        then_url=f"{reverse('frontend:access', args=[target.id])}?{urlencode({'asOf': written(moment.at)})}",
-        compare_url=f"{reverse('frontend:compare', args=[target.id])}?{span}",
-    )

@@ -18,7 +18,7 @@ from authz.access.remedies import Step
 from authz.actor import Actor
 from authz.plans import applying, proposing
 from authz.plans.renewing import Moved
-from authz.plans.wishes import Wish
+from authz.plans.wishes import USES, Wish
 from authz.services import roles
 from catalogs.services import browsing
 from frontend.drawers import Drawer, groups, levels, place_of
@@ -88,7 +88,7 @@ def _propose(actor: Actor, drawer: Drawer) -> None:
     if not form.is_ready:
         return
     role = form.cleaned_data["role"].strip() or None
-    wish = Wish(form.people, drawer.place, form.entries(), role, form.with_use)
+    wish = Wish(form.people, drawer.place, form.entries(), role, USES - form.declined)
     try:
         drawer.proposal = proposing.propose(actor, drawer.metalake, wish)
     except (Invalid, NotFound) as refusal:
@@ -112,7 +112,7 @@ def _apply(request: HttpRequest, actor: Actor, drawer: Drawer) -> HttpResponse:
     try:
         applied = applying.apply_plan(actor, drawer.metalake, token)
     except Moved as moved:
-        drawer.moved = moved.message
+        drawer.moved, drawer.before = moved.message, moved.shown
     except MetalakeError as failure:
         note_failure(failure)
         drawer.refusal = failure.message

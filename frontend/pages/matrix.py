@@ -58,7 +58,8 @@ def matrix(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse
     if form.is_bound and form.is_valid():
         try:
             context |= _answered(actor, target, form.cleaned_data)
-            context["link"] = _link(request, target, asked)
+            context["link"] = _link(request, "matrix", target, asked)
+            context["changes_url"] = _link(request, "matrix-changes", target, asked)
         except (Forbidden, Invalid, NotFound) as refusal:
             form.add_error(None, refusal.message)
             status, _, _ = shape_of(refusal)
@@ -114,9 +115,9 @@ def _pages_of(actor: Actor, target: Located, places: list[Place]) -> dict[Place,
     }
 
 
-def _link(request: HttpRequest, target: Located, asked: QueryDict) -> str:
-    """A link to the same question, empty if it would be too long."""
+def _link(request: HttpRequest, page: str, target: Located, asked: QueryDict) -> str:
+    """A link to a page about the same questions, empty if it would be too long."""
     query = asked.copy()
     query.pop("csrfmiddlewaretoken", None)
-    path = f"{reverse('frontend:matrix', args=[target.id])}?{query.urlencode()}"
+    path = f"{reverse(f'frontend:{page}', args=[target.id])}?{query.urlencode()}"
     return request.build_absolute_uri(path) if len(path) <= LONGEST_LINK else ""

@@ -14,9 +14,10 @@ from catalogs.services import browsing
 from catalogs.services.describing import describe
 from frontend import seen_as, tabs
 from frontend.guarding import is_partial, signed_in
+from frontend.pages import views
 from frontend.pages.outside import watched
 from metalake.errors import MetalakeError, NotFound
-from metalake.kinds import CONTAINERS
+from metalake.kinds import CONTAINERS, Kind
 from metalake.lineage import Located
 from metalake.logs import note_failure
 from metalake.rest.exceptions import shape_of
@@ -27,7 +28,9 @@ from outside import watching
 @signed_in
 def home(request: HttpRequest, actor: Actor) -> HttpResponse:
     """The first page, with the tree."""
-    context = {"level": browsing.top_level(actor, _after(request)), "may_create": actor.service_admin}
+    level = browsing.top_level(actor, _after(request))
+    context: dict[str, Any] = {"level": level, "may_create": actor.service_admin}
+    context |= seen_as.dimmed_metalakes(request, actor, level.children)
     return render(request, "frontend/welcome.html" if is_partial(request) else "frontend/home.html", context)
 
 
@@ -38,6 +41,8 @@ def show_object(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
     target = tabs.locate(actor, object_id, tabs.OVERVIEW)
     about = describe(actor, target)
     context: dict[str, Any] = {"about": about, "standing": inspect.standing(actor, target)}
+    if target.kind == Kind.VIEW and not about.is_path:
+        context |= views.about_view(actor, target)
     if watching.may_watch(actor, target):
         context |= watched(actor, target)
     if target.kind in CONTAINERS and not target.disabled and not about.notice:
@@ -63,7 +68,9 @@ def list_metalakes(request: HttpRequest, actor: Actor) -> HttpResponse:
     """The first level of the tree: the next metalakes, or the `only` one asked for."""
     only = _only(request)
     level = browsing.child_alone(actor, None, only) if only else browsing.top_level(actor, _after(request))
-    return render(request, "frontend/level.html", {"level": level, "depth": 1, "goes_on": "after" in request.GET})
+    context: dict[str, Any] = {"level": level, "depth": 1, "goes_on": "after" in request.GET}
+    context |= seen_as.dimmed_metalakes(request, actor, level.children)
+    return render(request, "frontend/level.html", context)
 
 
 @require_safe

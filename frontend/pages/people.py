@@ -12,8 +12,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from authz import operations
+from authz.access import profiles
 from authz.actor import Actor
 from authz.services import directory, invitations, people, roles
+from authz.services.directory import Narrowed
 from frontend import toasts
 from frontend.forms.people import GroupForm, RoleForm, UserForm, read_names
 from frontend.guarding import permits, require, signed_in
@@ -24,6 +26,7 @@ from metalake.kinds import Kind
 from metalake.lineage import Located
 
 LISTS = {"users": directory.list_users, "groups": directory.list_groups, "roles": directory.list_roles}
+MOST_ROLES = 500  # that a field suggests
 FORMS: dict[str, type[forms.Form]] = {"users": UserForm, "groups": GroupForm, "roles": RoleForm}
 MAKING = {"users": operations.MANAGE_USERS, "groups": operations.MANAGE_GROUPS, "roles": operations.CREATE_ROLE}
 
@@ -103,7 +106,7 @@ def invite(request: HttpRequest, actor: Actor, metalake_id: int, user_id: int) -
     """A new link for a person who has not used theirs, which ends the old one."""
     target = located(actor, metalake_id, Kind.METALAKE)
     require(request, operations.MANAGE_USERS, target)
-    name = directory.user_page(actor, target.metalake.name, user_id).person.name
+    name = profiles.user_page(actor, target.metalake.name, user_id).person.name
     try:
         made = invitations.invite(actor, target.metalake.name, name)
     except AlreadyExists as refusal:
@@ -155,7 +158,9 @@ def listed(names: list[str], shown: int = 20) -> str:
 @signed_in
 def show_user(request: HttpRequest, actor: Actor, metalake_id: int, user_id: int) -> HttpResponse:
     target = located(actor, metalake_id, Kind.METALAKE)
-    shown = directory.user_page(actor, target.metalake.name, user_id)
+    shown = profiles.user_page(
+        actor, target.metalake.name, user_id, _narrowed(request, "groups"), _narrowed(request, "roles")
+    )
     context = {"shown": shown, "holder": "user", "id": user_id, "name": shown.person.name}
     return _one(request, actor, target, "user", context)
 
@@ -164,13 +169,10 @@ def show_user(request: HttpRequest, actor: Actor, metalake_id: int, user_id: int
 @signed_in
 def show_group(request: HttpRequest, actor: Actor, metalake_id: int, group_id: int) -> HttpResponse:
     target = located(actor, metalake_id, Kind.METALAKE)
-    shown = directory.group_page(actor, target.metalake.name, group_id)
-    text = request.GET.get("q", "").strip()
-    users = [user for user in shown.users or [] if text.casefold() in user.name.casefold()]
-    start = next((n for n, user in enumerate(users) if user.name > request.GET.get("after", "")), len(users))
-    some = users[start : start + directory.PAGE]
-    context = {"shown": shown, "holder": "group", "id": group_id, "name": shown.person.name, "q": text}
-    context |= {"users": some, "next": some[-1].name if len(users) > start + directory.PAGE else None}
+    shown = profiles.group_page(
+        actor, target.metalake.name, group_id, _narrowed(request, "people"), _narrowed(request, "roles")
+    )
+    context = {"shown": shown, "holder": "group", "id": group_id, "name": shown.person.name}
     return _one(request, actor, target, "group", context)
 
 
@@ -178,7 +180,7 @@ def show_group(request: HttpRequest, actor: Actor, metalake_id: int, group_id: i
 @signed_in
 def show_role(request: HttpRequest, actor: Actor, metalake_id: int, role_id: int) -> HttpResponse:
     target = located(actor, metalake_id, Kind.METALAKE)
-    shown = directory.role_page(actor, target.metalake.name, role_id)
+    shown = profiles.role_page(actor, target.metalake.name, role_id, _narrowed(request, "holders"))
     grants = shown.record.grants
     given = request.GET.get("from", "")
     start = int(given) if given.isascii() and given.isdigit() and len(given) < 7 else 0
@@ -187,6 +189,12 @@ def show_role(request: HttpRequest, actor: Actor, metalake_id: int, role_id: int
     context |= {"grants": grants[start:end], "next": end if len(grants) > end else None}
     context["total"] = sum(len(on.entries) for on in grants)
     return _one(request, actor, target, "role", context)
+
+
+def _narrowed(request: HttpRequest, part: str) -> Narrowed:
+    """Which of one of a page's lists is asked for: `?people=mi&people-after=mia`."""
+    text, after = (request.GET.get(name, "").replace("\x00", "").strip() for name in (part, f"{part}-after"))
+    return Narrowed(text, after)
 
 
 def _one(request: HttpRequest, actor: Actor, target: Located, sort: str, context: dict[str, Any]) -> HttpResponse:
@@ -199,5 +207,5 @@ def _one(request: HttpRequest, actor: Actor, target: Located, sort: str, context
         "may_read_access": permits(request, operations.READ_ACCESS_TO_METALAKE, target),
     }
     if context["may_assign"] and sort != "role":
-        context["assignable"] = directory.list_roles(actor, target.metalake.name).rows
+        context["assignable"] = roles.list_roles(actor, target.metalake.name)[:MOST_ROLES]
     return render(request, f"frontend/people/{sort}.html", context)

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 
 from authz import operations
 from authz.actor import Actor
-from authz.plans import applying, planning
+from authz.plans import applying, blast, planning
 from authz.plans.renewing import Moved
 from authz.plans.wanted import Change
 from authz.services import directory, people, roles
@@ -31,7 +31,6 @@ from metalake.lineage import Located
 from metalake.rest.exceptions import shape_of
 
 Asked = dict[str, str]
-BUDGET = 20_000  # objects that a preview counts
 _PASSED_ON = ("what", "back", "user", "group", "role")
 
 
@@ -61,7 +60,7 @@ def change(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse
     asked: Asked = {name: str(value).replace("\x00", "") for name, value in request.POST.items()}
     asked["back"] = local_path(asked.get("back"))
     hidden = {name: asked[name] for name in _PASSED_ON if asked.get(name)}
-    context: dict[str, Any] = {"target": target, "asked": asked, "hidden": hidden}
+    context: dict[str, Any] = {"target": target, "asked": asked, "hidden": hidden, "before": None}
     template = "frontend/people/change.html"
     read = CHANGES.get(asked.get("what", ""))
     try:
@@ -72,15 +71,17 @@ def change(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse
         if asked.get("act") == "apply" and _make(request, actor, target, proposal, asked):
             return redirect(proposal.after or asked["back"])
         if proposal.changes:
-            context["planned"] = planning.plan_changes(actor, target.name, proposal.changes, budget=BUDGET)
+            context["planned"] = planning.plan_changes(actor, target.name, proposal.changes, budget=blast.PREVIEW)
     except Forbidden:
         raise
-    except Moved as moved:
-        return render(request, template, context | {"planned": moved.planned, "moved": moved.message}, status=409)
     except MetalakeError as refusal:
         status, _, _ = shape_of(refusal)
-        context.pop("proposal", None)
-        return render(request, template, context | {"refusal": refusal.message}, status=status)
+        if isinstance(refusal, Moved) and refusal.planned:
+            context |= {"planned": refusal.planned, "moved": refusal.message, "before": refusal.shown}
+        else:
+            context.pop("proposal", None)
+            context["refusal"] = refusal.message
+        return render(request, template, context, status=status)
     return render(request, template, context)
 
 
@@ -188,43 +189,46 @@ def _count(number: int) -> str:
     return f"{number:,} {'person' if number == 1 else 'people'}"
 
 
-def remove_user(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
-    require(request, operations.MANAGE_USERS, target)
+def remove(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
+    """Remove a user or a group from a metalake; `what` says which of both."""
+    sort = asked["what"].removeprefix("remove-")
+    rights, load, drop, says = _REMOVING[sort]
+    require(request, rights, target)
     metalake = target.metalake.name
-    person = people.get_user(actor, metalake, asked.get("user", ""))
-    who = spelled(person.name)
+    shown = load(actor, metalake, asked.get(sort, ""))
+    who = spelled(shown.name)
     return Proposal(
-        title=f"Remove {who} from {metalake}",
-        says=[
-            f"{who} sees nothing of {metalake} any more, and what they own there passes to its owner.",
-            f"Their roles end: {listed(person.roles)}." if person.roles else "They hold no role themselves.",
-            "Roles and groups that deny them something are remembered, and count again if they are added again.",
-            "Their account stays.",
-        ],
+        title=f"Remove {sort} {who} from {metalake}",
+        says=says(shown, metalake),
         button="Remove from the metalake",
-        done=f"{who} is removed from {metalake}.",
-        make=lambda: people.remove_user(actor, metalake, person.name),
-        after=_list(target, "users"),
+        done=f"{sort.capitalize()} {who} is removed from {metalake}.",
+        make=lambda: drop(actor, metalake, shown.name),
+        after=_list(target, f"{sort}s"),
         is_danger=True,
     )
 
 
-def remove_group(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
-    require(request, operations.MANAGE_GROUPS, target)
-    metalake = target.metalake.name
-    shown = people.get_group(actor, metalake, asked.get("group", ""))
-    return Proposal(
-        title=f"Remove group {spelled(shown.name)}",
-        says=[
-            _roles_of(shown, f"{_count(len(shown.users or ()))} lose what its roles alone allow"),
-            "What the group owns passes to the metalake's owner. The people themselves stay.",
-        ],
-        button="Remove the group",
-        done=f"Group {spelled(shown.name)} is removed.",
-        make=lambda: people.remove_group(actor, metalake, shown.name),
-        after=_list(target, "groups"),
-        is_danger=True,
-    )
+def _without_user(shown: people.Person, metalake: str) -> list[str]:
+    who = spelled(shown.name)
+    return [
+        f"{who} sees nothing of {metalake} any more, and what they own there passes to its owner.",
+        f"Their roles end: {listed(shown.roles)}." if shown.roles else "They hold no role themselves.",
+        "Roles and groups that deny them something are remembered, and count again if they are added again.",
+        "Their account stays.",
+    ]
+
+
+def _without_group(shown: people.Person, metalake: str) -> list[str]:
+    return [
+        _roles_of(shown, f"{_count(len(shown.users or ()))} lose what its roles alone allow"),
+        f"What the group owns passes to the owner of {metalake}. The people themselves stay.",
+    ]
+
+
+_REMOVING = {
+    "user": (operations.MANAGE_USERS, people.get_user, people.remove_user, _without_user),
+    "group": (operations.MANAGE_GROUPS, people.get_group, people.remove_group, _without_group),
+}
 
 
 def drop_role(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
@@ -251,7 +255,7 @@ CHANGES: dict[str, Callable[[HttpRequest, Actor, Located, Asked], Proposal]] = {
     "unassign": unassign,
     "put-in": put_in,
     "take-out": take_out,
-    "remove-user": remove_user,
-    "remove-group": remove_group,
+    "remove-user": remove,
+    "remove-group": remove,
     "drop-role": drop_role,
 }

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from authz.actor import Actor
-from authz.plans import applying, planning
+from authz.plans import applying, blast, planning
 from authz.plans.renewing import Moved
 from catalogs.services import browsing
 from frontend.forms.revoking import RevokeForm
@@ -32,12 +32,15 @@ def revoke(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
     if not form.is_valid():
         raise Invalid("Name the grant to revoke: a role, a privilege, and allow or deny.")
     change = form.change(target)
-    context: dict[str, Any] = {"target": target, "form": form, "change": change}
+    context: dict[str, Any] = {"target": target, "form": form, "change": change, "before": None}
+    status = 200
     if token := request.POST.get("token"):
+        status = 409
         try:
             applied = applying.apply_plan(actor, target.metalake.name, token)
         except Moved as moved:
-            context["moved"] = moved.message
+            says = "moved" if moved.planned else "refusal"
+            context |= {says: moved.message, "before": moved.shown, "planned": moved.planned}
         except MetalakeError as failure:
             note_failure(failure)
             context["refusal"] = failure.message
@@ -47,14 +50,16 @@ def revoke(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
             says = f"Role {spelled(change.role)} no longer has {lost}."
             say_applied(request, says, target.metalake.id, applied.token, path)
             return redirect(path)
-    return _show(request, actor, target, context, status=409 if len(context) > 3 else 200)
+    return _show(request, actor, target, context, status)
 
 
 def _show(request: HttpRequest, actor: Actor, target: Located, context: dict[str, Any], status: int) -> HttpResponse:
     try:
-        context["planned"] = planning.plan_changes(actor, target.metalake.name, [context["change"]])
+        changes = [context["change"]]
+        if not context.get("planned"):
+            context["planned"] = planning.plan_changes(actor, target.metalake.name, changes, budget=blast.PREVIEW)
     except MetalakeError as refusal:
-        if "refusal" not in context:
+        if status == 200:
             raise
         note_failure(refusal)
     return render(request, "frontend/granting/revoke.html", context, status=status)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from authz.access import explanations
@@ -20,9 +21,9 @@ from frontend.filled import grant_page, revoke_page
 from frontend.forms.why import WhyForm
 from frontend.guarding import is_partial, signed_in
 from frontend.paths import Drawing
+from frontend.timeline import changes_url
 from metalake.errors import Invalid, NotFound, TooManyRequests
 from metalake.lineage import Located
-from metalake.names import dotted
 from metalake.privileges import Effect, Privilege
 from metalake.rest.exceptions import shape_of
 
@@ -43,6 +44,8 @@ def why(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
     target = tabs.locate(actor, object_id, "access")
     form = WhyForm(request.GET, target, actor.name, reads_access(actor, target))
     context: dict[str, Any] = {"target": target, "node": target.node, "form": form}
+    if form.is_reader:
+        context["changes_url"] = changes_url(target, "why", request.GET)
     status = 200
     if form.is_bound and form.is_valid():
         try:
@@ -58,13 +61,13 @@ def why(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
 def _answer(request: HttpRequest, actor: Actor, target: Located, asked: dict[str, Any]) -> dict[str, Any]:
     """The context of an answer. Raises what the service raises."""
     wanted = explanations.read_wanted(target.kind, asked["privilege"], None)
-    place = target.metalake.name, target.kind, dotted(target.full_name)
-    explanation = explanations.explain(actor, *place, wanted, asked["user"], asked["asOf"])
+    explanation = explanations.explain(actor, target.metalake.name, target, wanted, asked["user"], asked["asOf"])
     sets = [[_remedy(request, explanation, step) for step in steps] for steps in explanation.changes or ()]
     return {
         "explanation": explanation,
         "ways": Drawing(explanation).ways(),
         "sets": sets,
+        "now_query": urlencode({"user": explanation.user, "privilege": asked["privilege"]}),
         "may_send": any(remedy.url for remedies in sets for remedy in remedies),
     }
 

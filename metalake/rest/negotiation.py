@@ -12,6 +12,11 @@ from metalake.errors import Invalid
 _VERSIONED = re.compile(r"application/vnd\.gravitino\.v(\d+)\+json")
 
 
+def asks_for_gravitino(accept: str) -> bool:
+    """Whether the caller asked for Gravitino's wire by its version, as Gravitino's clients do."""
+    return _VERSIONED.search(accept) is not None
+
+
 class VersionedJSON(BaseContentNegotiation):
     """Answers are always JSON; a client that asks for a version of the wire has to ask for ours.
 

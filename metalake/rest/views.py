@@ -17,11 +17,12 @@ from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from metalake import hooks
 from metalake.bodies import require_own_page
 from metalake.errors import Invalid
 from metalake.kinds import Kind
 from metalake.rest.declarations import Declaration
-from metalake.rest.negotiation import VersionedJSON
+from metalake.rest.negotiation import VersionedJSON, asks_for_gravitino
 from metalake.rest.replies import with_age
 from metalake.targets import decode
 from metalake.wire import kind_of, quote, read
@@ -72,6 +73,7 @@ class Endpoint(APIView):
     actor: Any = None
     taken_at: datetime | None = None  # when the outside system gave the answer
     files_kept: str | None = None  # why the outside system was not asked to delete the files of a dropped object
+    announcer: hooks.Announcer | None = None  # where anybody listens
 
     @classmethod
     def is_open(cls) -> bool:
@@ -88,8 +90,24 @@ class Endpoint(APIView):
         made.META, made.method = request.META, request.method
         return made
 
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        declaration = self.declaration if hooks.listeners else None
+        if declaration is None:
+            return super().dispatch(request, *args, **kwargs)
+        with hooks.announcing("native", declaration.operation) as self.announcer:
+            response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
+            self.announcer.answers(response.status_code)
+            return response
+
     def perform_authentication(self, request: Request) -> None:
         self.actor = request.user
+        if self.announcer and self.actor is not None:
+            self.announcer.begins(self.actor.name, self._readable_names())
+
+    def handle_exception(self, exc: Exception) -> HttpResponseBase:
+        if self.announcer:
+            self.announcer.error = exc
+        return super().handle_exception(exc)
 
     @property
     def declaration(self) -> Declaration | None:
@@ -102,6 +120,12 @@ class Endpoint(APIView):
     def names(self) -> dict[str, str]:
         """The names in the path, decoded. Raises Invalid."""
         return {name: decode(value) for name, value in self.kwargs.items()}
+
+    def _readable_names(self) -> dict[str, str]:
+        try:
+            return self.names
+        except Invalid:
+            return {}
 
     def read_body(self, declaration: Declaration) -> Any:
         """The body as the declared model; None if it is optional and not sent. Raises Invalid, TooLarge."""
@@ -130,6 +154,11 @@ class Endpoint(APIView):
         """Render by the negotiated renderer at once (docs/decisions/rest-framework.md)."""
         renderer, media_type = self.request.accepted_renderer, self.request.accepted_media_type
         return HttpResponse(renderer.render(data, media_type, self.get_renderer_context()), content_type=media_type)
+
+    @property
+    def is_for_gravitino(self) -> bool:
+        """Whether the caller is one of Gravitino's clients, which know their own words only."""
+        return asks_for_gravitino(self.request.META.get("HTTP_ACCEPT", ""))
 
     def flag(self, name: str) -> bool:
         """A query parameter read as a boolean, in upper or lower case; False if absent."""

@@ -16,7 +16,7 @@ from metalake.errors import AlreadyExists, Conflict, MetalakeError, NotFound, Ou
 from metalake.kinds import Kind
 from providers.answers import PARTITION, Json, Remote
 from providers.hive.client import Metastore
-from providers.hive.errors import About
+from providers.hive.errors import About, Refused
 from providers.hive.objects import DDL_TIME, hive_table, partition_of, schema_of, table_of
 from providers.hive_like.meaning import marker_of
 
@@ -59,6 +59,18 @@ def read_kinds(metastore: Metastore, database: str) -> list[tuple[str, str]]:
     for view_type in VIEW_TYPES if names else ():
         views.update(metastore.call("get_tables_by_type", database, "*", view_type, about=about))
     return sorted((name, Kind.VIEW if name in views else Kind.TABLE) for name in names if name)
+
+
+def read_whole(metastore: Metastore, database: str, names: Sequence[str]) -> list[Remote]:
+    """The tables and views of these names, with their definitions, in order of name."""
+    if not names:
+        return []
+    try:
+        tables = metastore.call("get_table_objects_by_name", database, names, about=About(Kind.SCHEMA, database))
+    except Refused:
+        read_database(metastore, database)  # raises NotFound if the database was dropped meanwhile
+        raise
+    return sorted(map(table_of, tables), key=lambda table: table.name)
 
 
 def read_table(metastore: Metastore, database: str, table: str) -> Table:

@@ -10,6 +10,7 @@ from providers.base import Offer
 from providers.hive.catalog import HiveCatalog
 from providers.hive.schemas import HiveSchemas
 from providers.hive.tables import HiveTables
+from providers.hive.views import HiveViews
 
 
 class HiveProvider(HiveCatalog):
@@ -17,6 +18,8 @@ class HiveProvider(HiveCatalog):
     def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
         offers = super().offers(properties)
         return {
+            **offers,
             Kind.SCHEMA: replace(offers[Kind.SCHEMA], remote=HiveSchemas),
             Kind.TABLE: replace(offers[Kind.TABLE], remote=HiveTables),
+            Kind.VIEW: replace(offers[Kind.VIEW], remote=HiveViews),
         }

@@ -24,6 +24,7 @@ from providers.hive.calls import (
     read_kinds,
     read_same,
     read_table,
+    read_whole,
     require_ours,
     require_same,
     send_alteration,
@@ -31,7 +32,7 @@ from providers.hive.calls import (
 )
 from providers.hive.catalog import HiveCatalog
 from providers.hive.client import Metastore
-from providers.hive.errors import About, Refused
+from providers.hive.errors import About
 from providers.hive.files import TableFiles
 from providers.hive.folders import places_of
 from providers.hive.locks import locked_table
@@ -75,15 +76,7 @@ class HiveTables(HiveLikeTables):
                 chosen, following = part_of(kinds, page, NAMES)
                 return Page([Remote(table, {}, kind=kind) for table, kind in chosen], following)
             chosen, following = part_of(kinds, page, TABLES)
-            names = [table for table, _ in chosen]
-            if not names:
-                return Page([], following)
-            try:
-                tables = metastore.call("get_table_objects_by_name", name, names, about=About(Kind.SCHEMA, name))
-            except Refused:
-                read_database(metastore, name)  # raises NotFound if the database was dropped meanwhile
-                raise
-            return Page(sorted(map(table_of, tables), key=lambda table: table.name), following)
+            return Page(read_whole(metastore, name, [table for table, _ in chosen]), following)
 
     def _listing(self, metastore: Metastore, database: str, *, is_first: bool) -> Sequence[tuple[str, str]]:
         """The names and kinds of a database's tables; the pages of one listing share them."""

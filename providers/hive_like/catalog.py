@@ -35,6 +35,7 @@ class HiveLikeCatalog(Placed, ABC):
         return {
             Kind.SCHEMA: Offer(storage=Storage.EXTERNAL, folds_case=True),
             Kind.TABLE: Offer(storage=Storage.EXTERNAL, folds_case=True, formats=cls.shown_formats(properties)),
+            Kind.VIEW: Offer(storage=Storage.EXTERNAL, folds_case=True),
         }
 
     def checked_name(self, name: str) -> str:

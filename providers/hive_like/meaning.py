@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from formats.hive.tables import HiveTable, formats_of
+from formats.hive.views.forms import Form, detect
 from formats.iceberg import guard
 from metalake.errors import Invalid
 from providers.answers import METADATA_FILE, Remote
@@ -18,7 +19,10 @@ MADE_HERE = frozenset({"iceberg", "hive"})  # formats of tables that are made he
 
 
 def formats_in(table: HiveTable) -> str:
-    """A table's formats as text for `Remote.formats`."""
+    """The formats of a table, or the form of a view, as text for `Remote.formats`."""
+    if table.is_view:
+        form = detect(table)
+        return f"{form},{METADATA_FILE}" if form is Form.ICEBERG and table.parameters.get(POINTER) else form.value
     formats = formats_of(table)
     is_pointed = "iceberg" in formats and table.parameters.get(POINTER)
     return ",".join(sorted(formats | {METADATA_FILE} if is_pointed else formats))

@@ -35,6 +35,7 @@ class IcebergProvider(Placed):
         return {
             Kind.SCHEMA: Offer(storage=Storage.MANAGED, nested=True),
             Kind.TABLE: Offer(storage=Storage.MANAGED, formats=frozenset({"iceberg"})),
+            Kind.VIEW: Offer(storage=Storage.MANAGED, formats=frozenset({"iceberg"})),
         }
 
     @classmethod

@@ -18,6 +18,7 @@ django.setup()
 from drf_spectacular.generators import SchemaGenerator  # noqa: E402
 
 from authz.access import explanations  # noqa: E402
+from authz.access.asking import Place  # noqa: E402
 from authz.callers.identity import actor_of  # noqa: E402
 from authz.models import Grant, User  # noqa: E402
 from authz.objects import find_object  # noqa: E402
@@ -68,7 +69,7 @@ def main() -> None:
     assert names(mia(), "lake") == ["g"] and describe_leaf(mia(), gadget)[0].id == made.id
     assert find_object("acme", Kind("gadget"), "lake.A.g").id == made.id
     wanted = explanations.read_wanted(Kind("gadget"), None, "load_gadget")
-    assert explanations.explain(olga(), "acme", Kind("gadget"), "lake.A.g", wanted, "mia", None).allowed
+    assert explanations.explain(olga(), "acme", Place(Kind("gadget"), "lake.A.g"), wanted, "mia", None).allowed
     assert refusal(services.drop_gadget, mia(), gadget) == (403, "ForbiddenException")
     sys.stdout.write("granted\n")
 
@@ -122,7 +123,11 @@ def beside_tables_outside(olga: Any) -> None:
     from gadgets import services
 
     home = find(olga, at("half"))
-    assert [type(store_for(home, kind)).__name__ for kind in leaf_kinds(home)] == ["ManagedGadgets", "OutsideTables"]
+    assert [type(store_for(home, kind)).__name__ for kind in leaf_kinds(home)] == [
+        "ManagedGadgets",
+        "OutsideTables",
+        "ManagedViews",
+    ]
     services.create_gadget(olga, at("half", "h"), "file:///half/h")
     column = {"name": "id", "type": "long"}
     table = CreateTableRequest.model_validate({"name": "t", "columns": [column]})

@@ -26,6 +26,7 @@ HOLDS_NOTHING = {
     ("catalogs/services/metalakes.py", "create_metalake"): "lies in nothing that could be renamed",
     ("outside/mirror.py", "meet_leaves"): "the server's own, by ids",
     ("outside/mirror_schemas.py", "meet_schemas"): "the server's own, by ids",
+    ("outside/views.py", "_note_metadata"): "the server's own, by its id",
     ("outside/reading.py", "_bury"): "the server's own, by its id",
     ("outside/watching.py", "decide_all"): "operators' pages name writes by their ids",
     ("outside/intents.py", "_publish"): "by ids whose names the intent holds",
@@ -54,6 +55,7 @@ OTHERS = {
     ("catalogs/services/vacuum.py", "_remove_file"),
     ("catalogs/services/vacuum.py", "_remove_folder"),
     ("catalogs/vault.py", "rewrap"),
+    ("views_mgmt/services/reading.py", "_store"),
 }
 Call = tuple[str, str, ast.Call]
 

@@ -17,6 +17,7 @@ from providers.registry import PROVIDERS, provider_class
 from providers.settings import ExternalSettings
 from providers.stores import RemotePartitions, RemotePointers, RemoteSchemas, RemoteStore, RemoteTables
 from providers.verbs import VERBS, Verb
+from providers.view_stores import RemoteViews
 from tests.architecture.rooms import PROJECT, REPOSITORY, ROOMS
 
 OF_THE_REGISTRY = {path.rpartition(".")[0] for path in PROVIDERS.values() if path.startswith("providers.")}
@@ -27,6 +28,7 @@ INTERFACES = {
     "tables": RemoteTables,
     "partitions": RemotePartitions,
     "pointers": RemotePointers,
+    "views": RemoteViews,
 }
 
 
@@ -111,6 +113,7 @@ def test_whatever_is_no_system_has_its_place_in_the_contract() -> None:
 
 
 def test_the_general_interface_knows_no_format_of_one_system() -> None:
-    for name in ("answers", "base", "stores", "absent", "verbs", "outcomes", "remote", "schema_names", "settings"):
+    general = "answers base stores view_stores absent verbs outcomes remote schema_names settings"
+    for name in general.split():
         known = [each for each in imports(REPOSITORY / "providers" / f"{name}.py") if lies_in(each, "formats.hive")]
         assert not known, f"providers/{name}.py imports {known}"

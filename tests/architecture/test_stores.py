@@ -17,6 +17,7 @@ ANSWERED_IN = {
     "catalogs/apps.py",
     "outside/apps.py",
     "outside/metrics.py",
+    "views_mgmt/apps.py",
     "frontend/forms/catalogs.py",
 }
 MODULES = [

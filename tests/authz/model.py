@@ -40,6 +40,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "load_view": ("select_view", "alter_view"),  # choice: ALTER_VIEW loads a view as MODIFY_TABLE loads a table
     **{name: (name,) for name in ("create_catalog", "create_role", "manage_users", "manage_groups")},
     **{name: (name,) for name in ("create_view", "alter_view", "drop_view")},
+    "register_view": ("create_view",),
 }
 """Operations that take the gate, and then ownership or any one of these privileges."""
 
@@ -248,7 +249,7 @@ class Actor:
                 return self.sees(obj)
             case "create_schema":
                 return self.creates_schema(obj, missing)
-            case "create_table" | "register_table" | "create_view":
+            case "create_table" | "register_table" | "create_view" | "register_view":
                 return self.loads(obj) and self.acts(obj, *NEEDS[operation])
             case "load_owner":
                 return self.loads(obj)

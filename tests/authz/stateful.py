@@ -11,6 +11,7 @@ from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.services import grants, owners, people, roles
 from catalogs.lookup import find
+from catalogs.models import Table
 from catalogs.services import catalogs, metalakes, pointers, schemas, tables
 from catalogs.services.changes import Alteration
 from catalogs.services.opening import files_of
@@ -78,7 +79,8 @@ class Twin(Mirror):
             place = f"{store.warehouse}/{uuid}"
             metadata = {"table-uuid": str(uuid), "location": place}
             location = f"{place}/metadata/1.json"
-            return pointers.publish_table(actor, ident, home, store, metadata, location, "table.created")
+            new = pointers.NewPointer(Table, store, metadata, "table.created")
+            return pointers.publish(actor, ident, home, new, location)
 
         self.step(
             user,

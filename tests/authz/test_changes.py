@@ -228,6 +228,7 @@ def test_a_plan_that_comes_to_something_else_is_shown_again(world: World, moved:
         applying.apply_plan(world.olga, "acme", planned.token)
     assert state()[:4] == before[:4]
     fresh = refusal.value.planned
+    assert fresh
     if fresh.token:
         assert applying.apply_plan(world.olga, "acme", fresh.token).changes == fresh.changes
 

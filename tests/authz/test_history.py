@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -15,6 +16,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from authz import snapshot
+from authz.access.questions import Place, who_reaches
 from authz.actor import Actor
 from authz.history import facts as history
 from authz.history.past import Past
@@ -88,6 +90,32 @@ def test_objects_are_found_by_the_names_they_had(past: History) -> None:
     for moment, missing in ((after, "lake"), (before, "ocean"), (after, "ocean.flights:raw")):
         with pytest.raises(NotFound):
             past.at(moment).locate(kind_at(missing), missing)
+
+
+def test_an_object_of_today_is_the_same_one_under_its_former_names(past: History) -> None:
+    before = now()
+    catalogs.alter_catalog(past.olga, "acme", "lake", Alteration(new_name="ocean"))
+    table = Address(metalake="acme", catalog="ocean", schema="flights", leaf="t")
+    tables.create_table(past.olga, table, TableDraft(COLUMNS, None, None, {}))
+    made = now()
+    tables.rename_table(past.olga, table, Address(metalake="acme", catalog="ocean", schema="flights:raw", leaf="u"))
+    today = past.at(None).locate(Kind.TABLE, "ocean.flights:raw.u")
+    assert past.at(None).same(today) is today
+    assert past.at(made).same(today) == past.at(made).locate(Kind.TABLE, "ocean.flights.t")
+    assert [node.name for node in past.at(before).same(today.above()).nodes] == ["acme", "lake", "flights", "raw"]
+    assert past.at(before).same(today.top) == today.top
+    with pytest.raises(NotFound, match=re.escape("Table ocean.flights:raw.u does not exist")):
+        past.at(before).same(today)
+
+
+def test_a_name_on_the_wire_is_that_of_the_moment(past: History) -> None:
+    before = now()
+    catalogs.alter_catalog(past.olga, "acme", "lake", Alteration(new_name="ocean"))
+    of_then, of_today = Place(Kind.CATALOG, "lake"), Place(Kind.CATALOG, "ocean")
+    assert who_reaches(past.olga, "acme", of_then, before, None, "")[0].name == "lake"
+    for place, moment in ((of_today, before), (of_then, None)):
+        with pytest.raises(NotFound):
+            who_reaches(past.olga, "acme", place, moment, None, "")
 
 
 def test_a_schema_and_a_table_of_one_name_are_told_apart(past: History) -> None:

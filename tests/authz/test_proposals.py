@@ -78,16 +78,16 @@ def test_a_role_of_just_these_people_comes_first(world: World) -> None:
     world.give("mia", "create_table@lake")  # r1: of mia alone
     both = world.give("mia", "modify_table@lake")  # r2: of mia and the group
     roles.assign_roles(world.olga, "acme", "group", "crew", [both])
-    alone = proposed(world, "lake.A", "select_table", with_use=False)
+    alone = proposed(world, "lake.A", "select_table", with_use=frozenset())
     assert (alone.role, alone.is_new, alone.reason) == (
         "r1",
         False,
         "Role r1 is held by this user or group and by nobody else.",
     )
     assert lines(alone.changes) == ["grant r1 allow select_table lake.A"]
-    together = proposed(world, "lake.A", "select_table", to=("mia", "group crew", "mia"), with_use=False)
+    together = proposed(world, "lake.A", "select_table", to=("mia", "group crew", "mia"), with_use=frozenset())
     assert together.role == both and together.other_holders == ((), 0)
-    contrary = proposed(world, "lake", "deny create_table", with_use=False)
+    contrary = proposed(world, "lake", "deny create_table", with_use=frozenset())
     assert contrary.role == "lake_denied", "a role that allows what is to be denied does not fit"
 
 
@@ -104,7 +104,7 @@ def test_a_role_with_just_these_grants_says_who_holds_it(world: World) -> None:
 
 def test_a_role_that_is_chosen_is_taken_and_says_who_holds_it(world: World) -> None:
     chosen = world.give("nils", "deny modify_table@lake.A")
-    proposal = proposed(world, "lake.A", "select_table", role=chosen, with_use=False)
+    proposal = proposed(world, "lake.A", "select_table", role=chosen, with_use=frozenset())
     assert (proposal.role, proposal.other_holders) == (chosen, (("nils",), 1))
     assert lines(proposal.changes) == ["grant r1 allow select_table lake.A", "assign r1 user mia"]
     with pytest.raises(Invalid, match="Role r1 holds one of these privileges there with another effect"):
@@ -119,7 +119,7 @@ def test_a_grant_for_a_time_is_made_longer_and_never_shorter(world: World) -> No
     grants.grant_privileges(
         world.olga, "acme", world.give("mia"), Kind.SCHEMA, "lake.A", [("select_table", "allow", None, LATER)]
     )
-    longer = proposed(world, "lake.A", "select_table", with_use=False)
+    longer = proposed(world, "lake.A", "select_table", with_use=frozenset())
     assert lines(longer.changes) == ["revoke r1 allow select_table lake.A", "grant r1 allow select_table lake.A"]
     assert verdicts(longer) == [("mia", "select_table", "broken")], "without use_catalog it is of no use"
 
@@ -297,7 +297,17 @@ def test_proposals_over_the_wire(steward: World, wire: Wire) -> None:
     assert proposal["notes"] == [
         {"user": "mia", "privilege": "select_table", "verdict": "new", "says": "mia gets select_table."}
     ]
-    assert proposal["use"][0]["on"] == {"type": "catalog", "fullName": "lake"} and proposal["use"][0]["added"]
+    uses = [(use["privilege"], use["on"]["fullName"], use["offered"], use["added"]) for use in proposal["use"]]
+    assert uses == [("use_catalog", "lake", True, True), ("use_schema", "lake.A", True, True)]
+    one = wire("POST", f"{PATH}/proposals", body | {"withUse": ["use_schema"]})[1]["proposal"]
+    assert [(use["offered"], use["added"]) for use in one["use"]] == [(True, False), (True, True)]
+    assert [line["privilege"] for line in one["plan"]["changes"] if "privilege" in line] == [
+        "select_table",
+        "use_schema",
+    ]
+    for wrong, says in ((["fly"], "withUse[0]: 'fly' is none of"), ("use_schema", "withUse: must be true or false")):
+        status, reply = wire("POST", f"{PATH}/proposals", body | {"withUse": wrong})
+        assert status == 400 and says in reply["message"], reply
     assert proposal["otherHolders"] == {"names": [], "total": 0}
     assert wire("POST", f"{PATH}/apply", {"token": proposal["plan"]["token"]})[0] == 200
     status, reply = wire("POST", f"{PATH}/proposals", body | {"groups": ["ghosts"]})

@@ -73,6 +73,36 @@ def test_a_path_leads_through_schemas_that_are_only_the_way(world: World) -> Non
     assert "lake.A" in names(search(world.mia, "acme", "a")), "as in the tree"
 
 
+def test_an_owner_below_a_schema_that_is_only_the_way_finds_it_by_every_path(world: World) -> None:
+    """As `travel:nyc` and `lake.travel:nyc`, with what lies in it; of the schema above nothing but what leads there."""
+    world.schema("hidden", world.a)
+    inner = world.schema("inner", world.ab)
+    world.table("t", inner)
+    world.own("mia", world.ab)
+    for path in ("A:B", "lake.A:B", "acme.lake.A:B"):
+        assert names(search(world.mia, "acme", path)) == [], f"without use_catalog: {path}"
+    world.give("mia", "use_catalog@lake")
+    for path in ("A:B", "lake.A:B", "acme.lake.A:B", "a:b", "lake.A:"):
+        assert names(search(world.mia, "acme", path)) == ["lake.A.B"], path
+    assert names(search(world.mia, "acme", "lake.A:B:in")) == ["lake.A.B.inner"]
+    assert search(world.mia, "acme", "lake.A:hidden") == search(world.mia, "acme", "lake.A:missing")
+
+
+def test_who_sees_ten_objects_finds_them_and_no_other(world: World) -> None:
+    world.give("mia", "use_catalog@lake")
+    world.give("mia", "use_schema@lake.A:B")
+    for n in range(20):
+        world.table(f"trips_{n:02}")
+    for n in range(8):
+        world.give("mia", f"select_table@lake.A:B.trips_{n:02}")
+    seen = [f"lake.A.B.trips_{n:02}" for n in range(8)]
+    assert names(search(world.mia, "acme", "trips")) == seen
+    for path in ("A:B.trips", "lake.A:B.trips_", "lake.A:B."):
+        assert names(search(world.mia, "acme", path)) == seen, path
+    assert names(search(world.mia, "acme", "lake.A:B.trips_19")) == []
+    assert names(search(world.olga, "acme", "lake.A:B.trips_19")) == ["lake.A.B.trips_19"]
+
+
 def test_the_whole_name_comes_first_and_a_cut_is_said(world: World) -> None:
     for name in ("t2", "t1", "x_t"):
         world.table(name)

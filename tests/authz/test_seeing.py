@@ -6,7 +6,7 @@ import pytest
 
 from authz import policy
 from authz.access import seeing
-from authz.access.questions import Place
+from authz.access.asking import Place, open_on
 from metalake.errors import Forbidden, NotFound
 from metalake.kinds import CONTAINERS, Kind
 from tests.authz.small_world import Wire, World
@@ -69,7 +69,7 @@ def test_others_are_asked_about_by_who_may_grant_there(readers: World) -> None:
 
 def test_a_level_costs_as_many_statements_however_many_it_has(readers: World, django_assert_max_num_queries) -> None:
     ids = [readers.schema(f"s{number}").pk for number in range(30)] + [readers.a.pk]
-    lake = seeing.locate(readers.olga, seeing.open_state(readers.olga, "acme"), LAKE)
+    _, lake = open_on(readers.olga, "acme", LAKE)
     person = readers.mia
     with django_assert_max_num_queries(3):
         assert seeing.seen_among(person, lake, ids) == {readers.a.pk}

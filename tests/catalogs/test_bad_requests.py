@@ -91,8 +91,9 @@ def test_wrong_names_in_paths(admin: Caller, wrong: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "", "nothing", "metalakes//catalogs", "//", "metalakes/demo/catalogs/lake/schemas//tables", f"{S}/A/views",
-        f"{S}/A/views/v", f"{P}/catalogs/lake/tables", "metalakes/demo/..", "../admin/", "metalakes/demo/%2e%2e/demo/x",
+        "", "nothing", "metalakes//catalogs", "//", "metalakes/demo/catalogs/lake/schemas//tables", f"{S}/A/gadgets",
+        f"{S}/A/gadgets/g", f"{P}/catalogs/lake/tables", "metalakes/demo/..", "../admin/",
+        "metalakes/demo/%2e%2e/demo/x",
     ],
 )  # fmt: skip
 def test_paths_that_lead_nowhere(admin: Caller, path: str) -> None:

@@ -19,6 +19,7 @@ from django.utils.module_loading import import_string
 from authz.history import facts as history
 from catalogs import keyring, vault
 from catalogs.models import Catalog, CatalogSecrets
+from metalake import hooks
 from metalake.models import Securable
 from metalake.outbox import drain
 from tests.catalogs.callers import Caller
@@ -36,6 +37,7 @@ from tests.catalogs.canaries import (
     surface,
 )
 from tests.demo import PASSWORD
+from tests.iceberg_rest.test_errors import NEW_VIEW
 
 pytestmark = [pytest.mark.store(once=True), pytest.mark.django_db]
 
@@ -52,14 +54,16 @@ COLUMNS = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", 
 
 @pytest.fixture
 def listening() -> Iterator[Listening]:
-    """To every logger at DEBUG, and to every statement with its parameters."""
+    """To every logger at DEBUG, to every statement with its parameters, and to what listeners learn."""
     ear, root = Listening(), logging.getLogger()
+    before_listeners, hooks.listeners = hooks.listeners, (lambda notice: ear.heard.append(("listener", repr(notice))),)
     before = {name: logging.getLogger(name).level for name in LEVELS}
     for name, level in LEVELS.items():
         logging.getLogger(name).setLevel(level)
     handlers, root.handlers = root.handlers, [ear]
     connection.force_debug_cursor = True
     yield ear
+    hooks.listeners = before_listeners
     connection.force_debug_cursor = False
     root.handlers = handlers
     for name, level in before.items():
@@ -178,6 +182,18 @@ def iceberg(world: World) -> Heard:
 
 
 @surface
+def views(world: World) -> Heard:
+    for name in list(world.planted)[:2]:
+        yield "view", world.send("POST", f"{ICEBERG}/{name}/namespaces/orders/views", NEW_VIEW, status=world.fine)
+        for path in (f"{ICEBERG}/{name}/namespaces/orders/views/v", f"{NATIVE}/{name}/schemas/orders/views/v"):
+            yield "load", world.send("GET", path, status=world.fine)
+        versions = f"{NATIVE}/{name}/schemas/orders/views/v/versions"
+        yield "versions", world.send("GET", versions, status=world.fine)
+        yield "check", world.send("POST", versions.replace("versions", "check"), status=None)
+        yield "refusal", world.send("POST", f"{ICEBERG}/{name}/namespaces/orders/views", NEW_VIEW, status=world.refused)
+
+
+@surface
 def rights(world: World) -> Heard:
     access = "/api/metalakes/demo/access"
     yield "export", world.send("GET", f"{access}/export")
@@ -264,6 +280,7 @@ def test_no_canary_is_heard(world: World, listening: Listening) -> None:
     heard += listening.heard
     assert len(listening.heard) > 1000, "statements are not logged"
     assert sum(where.startswith("what_follows: table ") for where, _ in heard) > 50
+    assert sum(where == "listener" for where, _ in heard) > 100
     found = leaks(heard, watched)
     assert not found, f"{len(found)} leaks, the first: {found[:5]}"
 

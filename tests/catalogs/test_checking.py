@@ -46,8 +46,8 @@ def checked(*arguments: str) -> str:
 
 
 def test_a_whole_store_is_said_to_be_whole(folder: Path) -> None:
-    assert "demo.store: 2 tables, 0 that cannot be read" in checked()
-    assert "Every table can be read." in checked("demo", "store")
+    assert "demo.store: 2 tables and views, 0 that cannot be read" in checked()
+    assert "Every table and view can be read." in checked("demo", "store")
     with pytest.raises(CommandError, match="no such catalog"):
         checked("demo", "nowhere")
 
@@ -56,7 +56,7 @@ def test_tables_without_their_files_are_named(folder: Path) -> None:
     file_of("orders").unlink()
     file_of("returns").write_text("{}")
     out = StringIO()
-    with pytest.raises(CommandError, match=r"^2 tables cannot be read"):
+    with pytest.raises(CommandError, match=r"^2 tables or views cannot be read"):
         call_command("check_tables", stdout=out)
     assert "  store.sales.orders: Failed to open input stream" in out.getvalue()
     assert "  store.sales.returns: " in out.getvalue()
@@ -69,7 +69,7 @@ def test_a_start_names_the_folders_that_are_missing(folder: Path) -> None:
     assert told.startswith("The tables of demo.store lie in ")
     folder.symlink_to(folder.with_name("moved"))
     assert list(missing_warehouses()) == []
-    assert "Every table can be read." in checked()
+    assert "Every table and view can be read." in checked()
 
 
 def test_a_catalog_whose_provider_is_not_here_any_more_keeps_no_server_from_starting(folder: Path) -> None:

@@ -20,8 +20,10 @@ from gravitino.api.rel.expressions.named_reference import NamedReference
 from gravitino.api.rel.expressions.sorts.sort_direction import SortDirection
 from gravitino.api.rel.expressions.sorts.sort_orders import SortOrders
 from gravitino.api.rel.expressions.transforms.transforms import Transforms
+from gravitino.api.rel.sql_representation import SQLRepresentation
 from gravitino.api.rel.table_change import TableChange
 from gravitino.api.rel.types.types import Types
+from gravitino.api.rel.view_change import ViewChange
 from gravitino.api.schema_change import SchemaChange
 from gravitino.auth.basic_auth_provider import BasicAuthProvider
 from gravitino.exceptions import base as errors
@@ -237,6 +239,37 @@ def test_altering_and_dropping_tables(lake: Any) -> None:
 
 
 # Who may do what
+
+
+def test_views(lake: Any) -> None:
+    lake.as_schemas().create_schema("nyc", None, {})
+    views, late = lake.as_view_catalog(), NameIdentifier.of("nyc", "late")
+    columns = [Column.of("carrier", Types.StringType.get(), "who"), Column.of("delay", Types.DoubleType.get())]
+    queries = [SQLRepresentation(dialect, "SELECT carrier, delay FROM flights") for dialect in ("spark", "trino")]
+    made = views.create_view(late, columns, queries, "late ones", "lake", "nyc", {"team": "ops"})
+    assert (made.name(), made.comment(), made.properties()) == ("late", "late ones", {"team": "ops"})
+    loaded = views.load_view(late)
+    assert loaded.sql_for("trino").sql() == "SELECT carrier, delay FROM flights" and loaded.sql_for("hive") is None
+    assert (loaded.default_catalog(), loaded.default_schema()) == ("lake", "nyc")
+    assert [column.comment() for column in loaded.columns()] == ["who", None]
+    assert loaded.audit_info().creator() == "admin"
+    assert views.list_views(Namespace.of("nyc")) == [late]
+    assert views.view_exists(late) and not views.view_exists(NameIdentifier.of("nyc", "other"))
+    with pytest.raises(errors.ViewAlreadyExistsException):
+        views.create_view(late, columns, queries)
+    altered = views.alter_view(
+        late,
+        ViewChange.rename("later"),
+        ViewChange.set_property("tier", "gold"),
+        ViewChange.remove_property("team"),
+        ViewChange.replace_view(columns[:1], queries[:1], None, "nyc", "only carriers"),
+    )
+    assert (altered.name(), altered.comment(), altered.properties()) == ("later", "only carriers", {"tier": "gold"})
+    assert [each.dialect() for each in altered.representations()] == ["spark"] and len(altered.columns()) == 1
+    with pytest.raises(errors.NoSuchViewException):
+        views.load_view(late)
+    assert views.drop_view(NameIdentifier.of("nyc", "later")) is True
+    assert views.drop_view(NameIdentifier.of("nyc", "later")) is False
 
 
 def test_users_and_groups(client: GravitinoClient) -> None:

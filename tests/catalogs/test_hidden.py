@@ -64,6 +64,8 @@ def requests_below_schema(above: str, schema: str) -> list[tuple[str, str, Any]]
         ("DELETE", path, None),
         ("GET", f"{path}/tables", None),
         ("POST", f"{path}/tables", {"name": "u", "columns": COLUMNS}),
+        ("GET", f"{path}/views", None),
+        ("GET", f"{path}/views/t", None),
     ]
     for table in ("t", "none"):
         at = f"{path}/tables/{table}"
@@ -75,6 +77,7 @@ def requests_below_schema(above: str, schema: str) -> list[tuple[str, str, Any]]
             ("DELETE", at, None),
             ("DELETE", f"{at}?purge=true", None),
             ("GET", f"{at}/partitions", None),
+            ("GET", f"{at}/lineage", None),
         ]
     return found
 

@@ -16,7 +16,7 @@ from tests.catalogs.callers import Caller, update
 from tests.catalogs.test_hidden import COLUMNS, COMMENT, requests_below_catalog, requests_below_metalake
 from tests.demo import give
 from tests.iceberg_rest import world
-from tests.iceberg_rest.test_errors import REQUESTS
+from tests.iceberg_rest.test_errors import NEW_VIEW, REQUESTS
 
 pytestmark = [pytest.mark.store(once=True), pytest.mark.django_db]
 
@@ -103,6 +103,7 @@ def about_a_table(table: str) -> list[tuple[str, str, Any]]:
         ("DELETE", table, None),
         ("DELETE", f"{table}?purge=true", None),
         ("GET", f"{table}/partitions", None),
+        ("GET", f"{table}/lineage", None),
     ]
 
 
@@ -137,13 +138,9 @@ def test_a_table_on_the_way_to_what_is_seen(mia: Caller) -> None:
     natively(mia, "tables/t", "tables/g", about_a_table(f"{LAKE}/A:B:C/tables/t"))
 
 
-@pytest.mark.parametrize("name", ["lake", "lake.A", "lake.A:B", "lake.A:B:C.t"])
-def test_what_is_asked_about_rights(mia: Caller, name: str) -> None:
-    if "." in name:
-        give("mia", Kind.CATALOG, "lake", "use_catalog")
-    kind = ("catalog", "schema", "table")[name.count(".")]
-    about = quote(name, safe="")
-    asked: list[tuple[str, str, Any]] = [
+def rights(kind: str, about: str) -> list[tuple[str, str, Any]]:
+    """What may be asked about rights on an object, by paths below its metalake's."""
+    return [
         ("GET", f"objects/{kind}/{about}/roles", None),
         ("GET", f"owners/{kind}/{about}", None),
         ("PUT", f"owners/{kind}/{about}", {"name": "mia", "type": "USER"}),
@@ -158,8 +155,16 @@ def test_what_is_asked_about_rights(mia: Caller, name: str) -> None:
         ("GET", f"access/users/mia?type={kind}&fullName={about}", None),
         ("GET", f"access/export?type={kind}&fullName={about}", None),
     ]
+
+
+@pytest.mark.parametrize("name", ["lake", "lake.A", "lake.A:B", "lake.A:B:C.t"])
+def test_what_is_asked_about_rights(mia: Caller, name: str) -> None:
+    if "." in name:
+        give("mia", Kind.CATALOG, "lake", "use_catalog")
+    kind = ("catalog", "schema", "table")[name.count(".")]
+    about = quote(name, safe="")
     gone = quote(name.replace("lake.A", "lake.X") if "." in name else "gone", safe="")
-    natively(mia, about, gone, [(method, f"metalakes/demo/{path}", body) for method, path, body in asked])
+    natively(mia, about, gone, [(method, f"metalakes/demo/{path}", body) for method, path, body in rights(kind, about)])
 
 
 @pytest.mark.parametrize("kind", ["users", "groups", "roles"])
@@ -176,6 +181,7 @@ def test_people_and_roles(mia: Caller, admin: Caller, kind: str) -> None:
 def test_on_the_iceberg_wire(mia: Caller, admin: Caller, reach: str) -> None:
     admin.post(LAKE, {"name": "hidden"})
     admin.post(f"{LAKE}/hidden/tables", {"name": "t", "columns": COLUMNS})
+    assert world.Caller("admin").post("namespaces/hidden/views", NEW_VIEW).status == 200
     if reach:
         reached(reach, "hidden")
     for request in REQUESTS:

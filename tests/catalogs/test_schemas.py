@@ -35,6 +35,17 @@ def test_create_makes_the_missing_parents(admin: Caller) -> None:
     assert admin.get(f"{S}/A%3AB")["schema"]["properties"] == {}
 
 
+def test_what_creating_would_make_is_told_to_who_may_create(admin: Caller, mia: Caller) -> None:
+    admin.post(S, {"name": "A"})
+    assert admin.get(f"{S}/A:B:C/to-be-made")["schemas"] == ["A:B", "A:B:C"]
+    assert admin.get(f"{S}/A/to-be-made").error[:2] == (409, 1004)
+    assert admin.get(f"{S}/A::B/to-be-made").error[:2] == (400, 1001)
+    give("mia", Kind.CATALOG, "lake", "use_catalog")
+    hidden, missing = mia.get(f"{S}/A:B/to-be-made"), mia.get(f"{S}/X:B/to-be-made")
+    assert hidden.error == missing.error == (403, 1008, "ForbiddenException")
+    assert names(admin, f"{S}?parentSchema=A") == []
+
+
 def test_list_shows_one_level(admin: Caller) -> None:
     for name in ("A:B:C", "A:D", "E"):
         admin.post(S, {"name": name})

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.store, pytest.mark.django_db]
 
 
 class MixedProvider(IcebergProvider):
-    """Schemas of ours; tables where the property `catalog-backend` says; views in a store that nobody has."""
+    """Schemas of ours; tables where the property `catalog-backend` says; models in a store that nobody has."""
 
     label = "Mixed"
 
@@ -38,7 +38,7 @@ class MixedProvider(IcebergProvider):
         offers = dict(super().offers(properties))
         if properties.get("catalog-backend") == "elsewhere":
             offers[Kind.TABLE] = replace(offers[Kind.TABLE], storage=Storage.EXTERNAL)
-        return offers | {Kind.VIEW: Offer(storage=Storage.MANAGED)}
+        return offers | {Kind.MODEL: Offer(storage=Storage.MANAGED)}
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_the_same_provider_keeps_tables_here_or_elsewhere_as_the_properties_say(
 
 def test_a_kind_that_no_app_keeps_is_unsupported(lake: Catalog) -> None:
     with pytest.raises(Unsupported):
-        store_for(located(), Kind.VIEW)
+        store_for(located(), Kind.MODEL)
 
 
 def test_a_kind_that_the_catalog_does_not_offer_is_refused_with_what_it_offers(lake: Catalog) -> None:

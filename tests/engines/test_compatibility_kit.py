@@ -16,8 +16,8 @@ from tests.jars import cache, jars, needs_jars, only_one, pyspark_jars
 from tests.parts import needs
 from tests.servers import REPOSITORY, MetalakeServer, StartMetalake
 
-SUITE = "org.apache.iceberg.rest.RESTCompatibilityKitCatalogTests"
-CASES = 106
+TABLES, VIEWS = (f"org.apache.iceberg.rest.RESTCompatibilityKit{part}CatalogTests" for part in ("", "View"))
+CASES, CASES_OF_VIEWS = 106, 51
 # What docs/decisions/metadata-in-memory.md says why.
 DOCUMENTED = {"testLoadTableWithMissingMetadataFile"}
 # What the kit itself never asks of a REST catalog: empty namespaces, nested ones, slashes in names, one is disabled.
@@ -48,7 +48,7 @@ def places(tmp_path: Path) -> Iterator[Path]:
             link.unlink()
 
 
-def catalog_of_its_own(server: MetalakeServer, places: Path) -> str:
+def catalog_of_its_own(server: MetalakeServer, places: Path, *others: Path) -> str:
     """The catalog `kit`, all that its owner has in the metalake; a personal token of his."""
     admin = Client(server.url)
 
@@ -57,7 +57,7 @@ def catalog_of_its_own(server: MetalakeServer, places: Path) -> str:
         assert answer.status == 200, answer
         return answer.body
 
-    asked_for = ",".join(place.as_uri() for place in places.iterdir())
+    asked_for = ",".join(place.as_uri() for place in (*places.iterdir(), *others))
     properties = {"warehouse": (places / "lake").as_uri(), "allowed-locations": asked_for}
     kit = {"name": "kit", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
     call("POST", "metalakes/demo/users", {"name": "kim"})
@@ -66,13 +66,13 @@ def catalog_of_its_own(server: MetalakeServer, places: Path) -> str:
     return call("POST", "tokens", {"name": "kit", "user": "kim"})["token"]["secret"]
 
 
-def run_kit(folder: Path, **properties: str) -> dict[str, str]:
+def run_kit(folder: Path, asked: str, **properties: str) -> dict[str, str]:
     """What each case came to: `passed`, `failed: <why>` or `skipped`. It can change files below the folder alone."""
     of_spark = [str(jar) for pattern in HADOOP for jar in sorted(pyspark_jars().glob(f"{pattern}.jar"))]
     classes = os.pathsep.join([*map(str, jars("iceberg-kit")), *of_spark])
     settings = {f"-D{name}={value}" for name, value in properties.items()}
     program = ["java", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx512m", f"-Djava.io.tmpdir={folder}", *settings]
-    suite = ["--select-class", SUITE, "--config", "rck.local=false", "--reports-dir", str(folder), "--details", "none"]
+    suite = ["--select-class", asked, "--config", "rck.local=false", "--reports-dir", str(folder), "--details", "none"]
     command = [*program, "-cp", classes, "org.junit.platform.console.ConsoleLauncher", "execute", *suite]
     # It writes beside the server into the same folders, so it is of the same user.
     alone = confined([folder], *command, as_user=False)
@@ -104,11 +104,23 @@ def test_no_case_fails_but_the_documented_one(
     flags = dict.fromkeys(("rck.requires-namespace-create", "rck.supports-names-with-dot"), "true")
     flags["rck.overrides-requested-location"] = overrides
     wire = {"uri": f"{server.url}/iceberg/demo", "warehouse": "kit", "token": token}
-    found = run_kit(tmp_path, **wire, **flags)
+    found = run_kit(tmp_path, TABLES, **wire, **flags)
     assert len(found) == CASES
     failed = {name.partition("(")[0]: how for name, how in found.items() if how.startswith("failed")}
     assert failed.keys() == DOCUMENTED, failed
     assert {name.partition("(")[0] for name, how in found.items() if how == "skipped"} == NEVER_RUN
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_no_case_of_views_fails(start_metalake: StartMetalake, tmp_path: Path, places: Path) -> None:
+    server = start_metalake(METALAKE_FILE_LOCATIONS=f"{places},{tmp_path}")
+    token = catalog_of_its_own(server, places, tmp_path)
+    flags = dict.fromkeys(("rck.requires-namespace-create", "rck.supports-names-with-dot"), "true")
+    wire = {"uri": f"{server.url}/iceberg/demo", "warehouse": "kit", "token": token}
+    found = run_kit(tmp_path, VIEWS, **wire, **flags)
+    assert len(found) == CASES_OF_VIEWS
+    assert {name: how for name, how in found.items() if how.startswith("failed")} == {}
 
 
 def test_the_documented_case_is_documented() -> None:

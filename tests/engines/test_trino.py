@@ -66,6 +66,23 @@ def test_nested_schemas(lake: Trino, ice: RestCatalog, home: str) -> None:
     assert lake.sql(f'SELECT count(*) FROM lake."{home}.emea.2026".t') == [[0]]
 
 
+def test_a_view_lives_and_ends(lake: Trino, ice: RestCatalog, home: str) -> None:
+    lake.sql(f"CREATE TABLE lake.{home}.t AS SELECT * FROM (VALUES (1, 'Oslo'), (2, 'Rome')) AS v (id, city)")
+    view = f"lake.{home}.late"
+    lake.sql(f"CREATE VIEW {view} COMMENT 'late' SECURITY INVOKER AS SELECT id FROM lake.{home}.t WHERE id > 1")
+    assert lake.sql(f"SELECT * FROM {view}") == [[2]]
+    assert lake.sql(f"SHOW TABLES FROM lake.{home}") == [["late"], ["t"]]
+    (query,) = ice.load_view((home, "late")).current_version().representations
+    assert query.root.dialect == "trino"
+    lake.sql(f"CREATE OR REPLACE VIEW {view} SECURITY INVOKER AS SELECT id, city FROM lake.{home}.t")
+    assert lake.sql(f"SELECT count(*) FROM {view}") == [[2]]
+    lake.sql(f"COMMENT ON VIEW {view} IS 'all of them'")
+    assert ice.load_view((home, "late")).properties["comment"] == "all of them"
+    lake.sql(f"ALTER VIEW {view} RENAME TO lake.{home}.later")
+    lake.sql(f"DROP VIEW lake.{home}.later")
+    assert ice.list_views(home) == []
+
+
 def test_who_has_no_rights_makes_and_leaves_nothing(
     trino: Trino, metalake_server: MetalakeServer, ice: RestCatalog, home: str
 ) -> None:

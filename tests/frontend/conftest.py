@@ -16,13 +16,16 @@ from catalogs.lookup import nearest
 from catalogs.models import Intent, Reservation
 from catalogs.services import catalogs, schemas, tables
 from catalogs.table_stores import TableDraft
+from formats.native.views import CreateViewRequest
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
+from metalake.wire import read
 from outside.steps import step
 from tests.demo import PASSWORD, actor, add_member, add_user, give, make_demo
 from tests.frontend import shop as shops
 from tests.providers.world import World
 from tests.servers import MetalakeServer
+from views_mgmt.services import views
 
 if TYPE_CHECKING:
     from playwright.sync_api import Dialog, Page
@@ -47,6 +50,14 @@ def add_table(*path: str, **properties: str) -> int:
     draft = TableDraft({"type": "struct", "fields": [COLUMN]}, None, None, properties)
     tables.create_table(actor("admin"), ident, draft)
     return find(ident).id
+
+
+def add_view(*path: str, catalog: str = "lake", **parts: Any) -> int:
+    """A view in the dialect spark; `parts` are those of the native wire's request."""
+    address = Address(metalake="demo", catalog=catalog, schema=path[:-1], leaf=path[-1], leaf_kind=Kind.VIEW)
+    spark = {"type": "sql", "dialect": "spark", "sql": "SELECT amount FROM sales"}
+    body = {"name": path[-1], "representations": [spark], "columns": [{"name": "amount", "type": "long"}], **parts}
+    return views.create_view(actor("admin"), address, read(CreateViewRequest, body)).view.id
 
 
 @pytest.fixture

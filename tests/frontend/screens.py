@@ -16,15 +16,25 @@ ADDRESSES = {
     "metalakes/<int:metalake_id>/undo": "/metalakes/{metalake}/undo",
     "objects/<int:object_id>/columns": "/objects/{table}/columns",
     "objects/<int:object_id>/snapshots": "/objects/{table}/snapshots",
+    "objects/<int:object_id>/lineage": "/objects/{view}/lineage",
+    "objects/<int:object_id>/dialects": "/objects/{view}/dialects",
+    "objects/<int:object_id>/dialects/change": "/objects/{view}/dialects/change?dialect=spark",
+    "objects/<int:object_id>/dialects/remove": "/objects/{view}/dialects/remove",
+    "objects/<int:object_id>/versions": "/objects/{view}/versions",
+    "objects/<int:object_id>/versions/compare": "/objects/{view}/versions/compare?before=1",
+    "objects/<int:object_id>/versions/roll-back": "/objects/{view}/versions/roll-back?version=1",
     "objects/<int:object_id>/access": "/objects/{table}/access",
     "objects/<int:object_id>/access.csv": "/objects/{table}/access.csv",
     "objects/<int:object_id>/access/changes": "/objects/{table}/access/changes",
     "objects/<int:object_id>/access/compare": "/objects/{table}/access/compare?from=2026-01-01",
     "objects/<int:object_id>/why": "/objects/{table}/why?privilege=select_table",
     "metalakes/<int:metalake_id>/matrix": "/metalakes/{metalake}/matrix?people=admin&objects=shop",
+    "metalakes/<int:metalake_id>/matrix/changes": "/metalakes/{metalake}/matrix/changes?people=admin&objects=shop",
     "objects/<int:object_id>/history": "/objects/{table}/history",
+    "objects/<int:object_id>/users": "/objects/{schema}/users?user=ri",
     "objects/<int:object_id>/see-as": "/objects/{schema}/see-as",
     "objects/<int:object_id>/schemas/new": "/objects/{schema}/schemas/new",
+    "objects/<int:object_id>/views/new": "/objects/{schema}/views/new",
     "metalakes/new": "/metalakes/new",
     "metalakes/<int:metalake_id>/people": "/metalakes/{metalake}/people",
     "metalakes/<int:metalake_id>/people/change": "/metalakes/{metalake}/people/change",
@@ -58,13 +68,14 @@ PARTS = (
     "tree",
     "objects/<int:object_id>/children",
     "objects/<int:object_id>/grant/people",
+    "objects/<int:object_id>/users",
     "objects/<int:object_id>/access.csv",
 )
 """Routes that answer parts of a page, or a file."""
 
 
 def address(route: str, ids: dict[str, int]) -> str:
-    """The address of a route with the ids of a `metalake`, `catalog`, `schema` and `table` filled in.
+    """The address of a route with the ids of a `metalake`, `catalog`, `schema`, `table` and `view` filled in.
 
     Those of a `user`, a `group` and a `role` are filled in if they are given.
     """

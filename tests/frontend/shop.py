@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from tests.frontend import hostile
+from tests.frontend import hostile, signed_in
 from tests.names import own_name
 from tests.servers import STORE, MetalakeServer
 
@@ -47,12 +47,46 @@ class Shop:
         body = {"name": name, "schema": schema, "properties": properties}
         self.call("POST", f"/iceberg/{self.metalake}/v1/shop/namespaces/{path}/tables", body)
 
-    def add_hostile(self, text: str) -> None:
-        """A schema and a table in it that have the text in every field, and in their names what a name may have."""
-        name = hostile.as_name(text)
+    def add_view(self, *levels: str, name: str, **parts: Any) -> None:
+        path = quote(":".join(levels), safe="")
+        spark = {"type": "sql", "dialect": "spark", "sql": "SELECT amount FROM sales"}
+        body = {"name": name, "representations": [spark], "columns": [{"name": "amount", "type": "long"}], **parts}
+        self.native(f"/{self.metalake}/catalogs/shop/schemas/{path}/views", body)
+
+    def add_hostile(self, text: str, *others: str) -> None:
+        """A schema, and in it a table and a view with the texts in every field, and in names what a name may have."""
+        name, texts = hostile.as_name(text), (text, *others)
         self.add_namespace(name, comment=text, **{text: text})
-        column = FIELD | {"name": text, "doc": text}
-        self.add_table(name, name=name, fields=[column], comment=text, **{text: text})
+        columns = [FIELD | {"id": number, "name": each, "doc": each} for number, each in enumerate(texts, 1)]
+        properties = {each: each for each in texts}
+        self.add_table(name, name=name, fields=columns, comment="\n".join(texts), **properties)
+        query = {"type": "sql", "defaultCatalog": name, "defaultSchema": name, "sql": "\n".join(texts)}
+        dialects = [query | {"dialect": each} for each in texts]
+        fields = [{"name": each, "type": "long", "comment": each} for each in texts]
+        self.add_view(
+            name, name=f"view {name}", representations=dialects, columns=fields, comment=text, properties=properties
+        )
+
+    def add_hostile_people(self, role: str, *texts: str) -> None:
+        """Users and groups of these names; all hold the role, which has the texts in its properties."""
+        grant = {"name": "select_table", "condition": "allow"}
+        on = {"fullName": "shop", "type": "CATALOG", "privileges": [grant]}
+        body = {"name": role, "properties": {text: text for text in texts}, "securableObjects": [on]}
+        self.native(f"/{self.metalake}/roles", body)
+        for name in map(hostile.as_name, texts):
+            for kind in ("users", "groups"):
+                self.native(f"/{self.metalake}/{kind}", {"name": name})
+                granted = f"/{self.metalake}/permissions/{kind}/{quote(name, safe='')}/grant"
+                self.native(granted, {"roleNames": [role]}, "PUT")
+            self.native(f"/{self.metalake}/groups/{quote(name, safe='')}", {"usersToAdd": [name]}, "PUT")
+
+    def add_tokens(self, *names: str) -> list[str]:
+        """Tokens of the operator; their ids."""
+        return [self.call("POST", "/api/tokens", {"name": name})["token"]["id"] for name in names]
+
+    def revoke_tokens(self, *ids: str) -> None:
+        for token in ids:
+            self.call("DELETE", f"/api/tokens/{token}", {})
 
     def add_role(self, name: str, on: str, *allowed: str, denied: tuple[str, ...] = (), kind: str = "SCHEMA") -> None:
         privileges = [{"name": each, "condition": "allow"} for each in allowed]
@@ -61,33 +95,44 @@ class Shop:
         self.native(f"/{self.metalake}/roles", {"name": name, "properties": {}, "securableObjects": granted})
 
     def ids(self) -> dict[str, int]:
-        """The ids of the metalake's objects, by name; pages address them so, and the wires do not tell them."""
-        with sqlite3.connect(f"file:{self.server.home / STORE}?mode=ro", uri=True) as store:
+        """The ids of the metalake and what is in it, by name, and by kind and name: `sales` and `table sales`.
+
+        Pages address them so, and the wires do not tell them.
+        """
+        with self._store() as store:
             (metalake,) = store.execute("SELECT id FROM metalake_securable WHERE name = ?", [self.metalake]).fetchone()
-            below = "SELECT name, id FROM metalake_securable WHERE lineage LIKE ? ORDER BY id"
-            rows = store.execute(below, [f"/{metalake}/%"])
-            return dict(rows.fetchall()) | {self.metalake: metalake}
+            below = "SELECT kind, name, id FROM metalake_securable WHERE lineage LIKE ? ORDER BY id"
+            rows = store.execute(below, [f"/{metalake}/%"]).fetchall()
+        by_name = {name: id for _, name, id in rows}
+        return by_name | {f"{kind} {name}": id for kind, name, id in rows} | {self.metalake: metalake}
+
+    def id_of(self, table: str, name: str) -> int:
+        """The newest row of this name, of the accounts or the groups."""
+        column = "username" if table == "authz_user" else "name"
+        with self._store() as store:
+            (row,) = store.execute(f"SELECT max(id) FROM {table} WHERE {column} = ?", [name]).fetchone()
+            return int(row)
+
+    def _store(self) -> sqlite3.Connection:
+        return sqlite3.connect(f"file:{self.server.home / STORE}?mode=ro", uri=True)
 
 
 def made_shop(server: MetalakeServer) -> Shop:
     shop = Shop(server)
-    shop.native("", {"name": shop.metalake, "comment": "", "properties": {}})
-    catalog = {"name": "shop", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "", "properties": {}}
-    shop.native(f"/{shop.metalake}/catalogs", catalog)
+    comment, properties = "\n".join(hostile.SOME), {text: text for text in hostile.SOME}
+    shop.native("", {"name": shop.metalake, "comment": comment, "properties": properties})
+    catalog = {"name": "shop", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": comment}
+    shop.native(f"/{shop.metalake}/catalogs", catalog | {"properties": properties})
     shop.add_namespace("orders", "eu", "retail")
     shop.add_table("orders", "eu", "retail", name="sales")
-    for name in hostile.SOME:
-        shop.add_hostile(name)
+    first, *others = hostile.SOME
+    shop.add_hostile(first, *others)
+    for text in others:
+        shop.add_hostile(text)
     shop.add_role("readers", "shop.orders", "select_table", denied=("modify_table",))
     return shop
 
 
 def sign_in(page: Page, shop: Shop) -> None:
-    page.goto(f"{shop.server.url}/")
-    assert page.url.endswith("/login")
-    page.wait_for_selector("input[name=username]:focus")
-    page.keyboard.type("admin")
-    page.keyboard.press("Tab")
-    page.keyboard.type(shop.server.admin_password)
-    page.keyboard.press("Enter")
-    page.wait_for_url(f"{shop.server.url}/")
+    """The first page, as the operator."""
+    signed_in.sign_in(page, shop.server)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 from html import unescape
+from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
 from authz.services import people, roles
+from catalogs.services import tables
 from frontend import spreadsheets
 from frontend.pages import access
 from metalake.kinds import Kind
+from metalake.lineage import Address
 from tests.demo import actor, add_member, give
 
 Ids = dict[str, int]
@@ -145,6 +149,23 @@ def test_a_moment_of_the_past_is_shown(admin: Client, ids: Ids) -> None:
     assert "/grant?" not in page, "the past is not mended"
     why = re.findall(r'data-why href="([^"]+)"', page)
     assert why and all("asOf=" in link for link in why)
+
+
+@pytest.mark.store
+def test_what_was_renamed_since_is_shown_as_of_then(admin: Client, ids: Ids) -> None:
+    before = timezone.now()
+    sales = Address(metalake="demo", catalog="lake", schema=("orders", "eu"), leaf="sales")
+    tables.rename_table(actor("admin"), sales, replace(sales, leaf="sold"))
+    page = show(admin, ids["sales"], asOf=before.isoformat())
+    assert "rita" in " ".join(rows(page)) and "It was called lake.orders:eu.sales then." in page
+    assert "It was called" not in show(admin, ids["sales"])
+
+
+def test_access_and_why_take_twelve_statements(admin: Client, ids: Ids, django_assert_max_num_queries: Any) -> None:
+    for path in (f"/objects/{ids['sales']}/access", f"/objects/{ids['sales']}/why?user=rita&privilege=select_table"):
+        admin.get(path)
+        with django_assert_max_num_queries(12):
+            assert admin.get(path).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.apps import apps
@@ -22,18 +23,23 @@ from authz.models import AuditEntry, Grant, PolicyChange, Token, User
 from authz.plans import planning
 from authz.plans.wanted import Wanted, WantedRole
 from authz.services import invitations, people
+from catalogs.lookup import by_id
 from catalogs.models import Intent, Reservation, ReservedPlace, Tombstone
 from catalogs.services import schemas
+from formats.native.view_definition import Representation, ViewDefinition
+from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Differing, Outbox, Shared
 from outside import refresh
 from tests.demo import PASSWORD, actor, give
 from tests.frontend.conftest import add_outside, add_schema, add_stuck_intent, find, sign_in
 from tests.providers.world import World
+from views_mgmt import versions
+from views_mgmt.models import View, ViewRead
 
 pytestmark = pytest.mark.store
 
-OURS = ("metalake", "authz", "catalogs")
+OURS = ("metalake", "authz", "catalogs", "views_mgmt")
 MODELS = [model for model in apps.get_models() if model._meta.app_label in OURS]
 CHANGED_BY_SERVICES = [model for model in MODELS if model is not User]
 
@@ -57,9 +63,33 @@ def full(ids: dict[str, int], world: World) -> dict[str, int]:
     add_stuck_intent(station)
     ReservedPlace.objects.create(location="s3://lake/t", kind="table", full_name="a.b.c", of_metalake=1, of_catalog=2)
     Tombstone.objects.create(in_catalog_id=station.id, kind="table", full_name="a.b.c", securable_id=1, owner="admin")
+    add_view(ids["eu"])
     Shared.objects.create(name="event log", value="kept")
     Differing.objects.create(process="node-2 7", work="events", reason="There is no log.", seen_at=timezone.now())
     return ids
+
+
+def add_view(schema_id: int) -> None:
+    """A view that is a metadata file, with one version."""
+    schema = by_id(schema_id)
+    assert schema is not None
+    row = View.made(
+        Kind.VIEW,
+        "revenue",
+        schema,
+        creator="admin",
+        owner_user_id=actor("admin").id,
+        metadata_location="s3://lake/revenue/metadata/0.json",
+        uuid=uuid4(),
+    )
+    row.save(force_insert=True)
+    view = by_id(row.pk)
+    assert view is not None
+    versions.add(view, ViewDefinition(representations=(Representation(dialect="spark", sql="SELECT 1"),)), "admin")
+    ViewRead.objects.create(
+        view_id=view.id, metalake_id=view.metalake.id, key="0", catalog="lake", schema="eu", name="sales",
+        dialects=["spark"], columns=[],
+    )  # fmt: skip
 
 
 @pytest.fixture

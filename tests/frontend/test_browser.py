@@ -9,8 +9,6 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.frontend import hostile
 from tests.frontend.shop import Shop, sign_in
 from tests.servers import MetalakeServer
@@ -100,6 +98,13 @@ def test_letters_home_and_end_find_their_way(desk: Page, shop: Shop) -> None:
     assert desk.evaluate(
         "[...document.querySelectorAll('.tree a')].filter(a => a.offsetParent).at(-1).matches(':focus')"
     )
+    desk.keyboard.press("Home")
+    open_level(desk, shop.metalake)
+    desk.keyboard.press("ArrowRight")
+    desk.keyboard.press("ArrowRight")
+    desk.keyboard.press("*")
+    desk.wait_for_selector("#announcements:has-text('All of this level are open')")
+    assert not desk.locator(".tree a[aria-level='3'][aria-expanded=false]").count()
     desk.keyboard.press("/")
     assert desk.evaluate("document.activeElement.matches('.top input[type=search]')")
     desk.keyboard.type("a/b")
@@ -209,9 +214,8 @@ def test_signing_out_ends_what_a_left_open_page_can_do(desk: Page, shop: Shop) -
     desk.wait_for_url(f"{shop.server.url}/login*")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_never_scrolls_sideways(browser: Browser, shop: Shop, scheme: str) -> None:
-    context = browser.new_context(viewport={"width": 380, "height": 760}, color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+def test_a_phone_never_scrolls_sideways(browser: Browser, shop: Shop) -> None:
+    context = browser.new_context(viewport={"width": 380, "height": 760}, reduced_motion="reduce")
     page = context.new_page()
     sign_in(page, shop)
     page.get_by_role("button", name="Objects").click()
@@ -225,6 +229,26 @@ def test_a_phone_never_scrolls_sideways(browser: Browser, shop: Shop, scheme: st
         page.wait_for_load_state("networkidle")
         assert page.evaluate("document.documentElement.scrollWidth") <= 380, path
     context.close()
+
+
+def test_the_drawer_of_a_phone_has_the_focus_until_it_closes(desk: Page) -> None:
+    desk.set_viewport_size({"width": 390, "height": 760})
+    opener = desk.get_by_role("button", name="Browse the objects")
+    opener.focus()
+    inside = "document.querySelector('#side').contains(document.activeElement)"
+    for leave in ("Escape", "Close", "Enter"):
+        desk.keyboard.press("Enter")
+        desk.wait_for_selector("#side:popover-open [role=treeitem]:focus")
+        for key in [*["Tab"] * 3, *["Shift+Tab"] * 6]:
+            desk.keyboard.press(key)
+            assert desk.evaluate(f"{inside} || document.activeElement === document.body"), "or the browser's own bar"
+        if leave == "Close":
+            desk.get_by_role("button", name="Close").press("Enter")
+        else:
+            desk.get_by_role("treeitem").first.press(leave)
+        assert not desk.locator("#side:popover-open").count()
+        assert leave == "Enter" or opener.evaluate("button => button === document.activeElement")
+    desk.wait_for_selector("#main:focus")
 
 
 def test_the_operators_pages_work_under_their_policy(desk: Page, shop: Shop) -> None:

@@ -10,7 +10,7 @@ from django.test import Client
 from authz.models import Role, User
 from authz.services import people
 from tests.demo import actor
-from tests.frontend.conftest import sign_in
+from tests.frontend.conftest import add_view, sign_in
 from tests.frontend.screens import ADDRESSES, ROUTES, address
 
 INLINE = re.compile(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=|javascript:")
@@ -22,7 +22,8 @@ def known(ids: dict[str, int]) -> dict[str, int]:
     names = {"metalake": "demo", "catalog": "lake", "schema": "eu", "table": "sales"}
     group = people.add_group(actor("admin"), "demo", "analysts").row.pk
     user, role = User.objects.get(username="rita").pk, Role.objects.get(name="reader").pk
-    return {part: ids[name] for part, name in names.items()} | {"user": user, "group": group, "role": role}
+    others = {"user": user, "group": group, "role": role, "view": add_view("orders", "eu", "totals")}
+    return {part: ids[name] for part, name in names.items()} | others
 
 
 def test_every_route_has_an_address_here() -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import pytest
+
+from pipelines import demo, flights
+from pipelines.rest import Client
 from tests.frontend.shop import Shop, sign_in
 from tests.names import own_name
 from tests.servers import MetalakeServer
@@ -85,3 +89,38 @@ def test_from_an_empty_metalake_to_a_second_person_who_reads_one_schema(
     other.goto(link)
     assert "good no more" in other.locator("main").inner_text(), "the link was used"
     other.context.close()
+
+
+@pytest.fixture
+def small_demo(monkeypatch: pytest.MonkeyPatch, metalake_server: MetalakeServer) -> str:
+    """The demo with one flight of a hundred, on a metalake and as an analyst of its own; the metalake's name."""
+    whole = flights.table
+    few = whole("flights")[::100]
+    metalake, shop = own_name("demo"), Shop(metalake_server)
+    shop.native("", {"name": metalake, "comment": "", "properties": {}})
+    catalog = {"name": demo.CATALOG, "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {}}
+    shop.native(f"/{metalake}/catalogs", catalog)
+    monkeypatch.setattr(flights, "table", lambda name: few if name == "flights" else whole(name))
+    monkeypatch.setattr(flights, "FLIGHTS", few.num_rows)
+    monkeypatch.setattr(flights, "JANUARY", flights.months(few)[0].num_rows)
+    monkeypatch.setattr(demo, "METALAKE", metalake)
+    monkeypatch.setattr(demo, "ANALYST", own_name("analyst"))
+    monkeypatch.setenv("METALAKE_URL", metalake_server.url)
+    monkeypatch.setenv("METALAKE_ADMIN_PASSWORD", metalake_server.admin_password)
+    return metalake
+
+
+def test_the_demo_ends_with_the_page_where_its_grant_is_taken_back(
+    page: Page, small_demo: str, metalake_server: MetalakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert demo.main() == 0
+    address = capsys.readouterr().out.split()[-1]
+    sign_in(page, Shop(metalake_server))
+    page.goto(address)
+    assert demo.ANALYST in page.locator("table.ways").inner_text()
+    page.get_by_role("link", name=f"Revoke select_table of role {demo.ROLE}").first.click()
+    page.get_by_role("button", name="Revoke").click()
+    page.locator(".toast").get_by_role("button", name="Undo").wait_for()
+    admin = Client(metalake_server.url, "admin", metalake_server.admin_password)
+    role = admin.call("GET", "metalakes", small_demo, "roles", demo.ROLE)["role"]
+    assert [p["name"] for on in role["securableObjects"] for p in on["privileges"]] == ["use_catalog", "use_schema"]

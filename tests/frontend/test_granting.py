@@ -12,14 +12,14 @@ import yaml
 from django.test import Client
 
 from authz.models import Role
-from authz.plans import planning
+from authz.plans import blast, planning
 from authz.services import people, roles
 from catalogs.services import schemas
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.privileges import Privilege
 from tests.demo import actor, give
-from tests.frontend.conftest import find, sign_in
+from tests.frontend.conftest import add_table, find, sign_in
 
 Ids = dict[str, int]
 READS = "mia may read lake.orders:eu and everything below it"
@@ -80,6 +80,36 @@ def test_a_grant_is_previewed_applied_and_undone(admin: Client, ids: Ids) -> Non
     assert "nothing left to undo" in admin.get(answer["Location"]).content.decode()
 
 
+def use_ticks(html: str) -> dict[str, str]:
+    """The ticks of USE_*: "checked", "disabled" or "" by privilege."""
+    return dict(re.findall(r'<input type="checkbox" name="use" value="(\w+)" id="[\w-]+" ?(\w*)>', html))
+
+
+@pytest.mark.store
+def test_each_use_that_is_lacking_has_a_tick_of_its_own(admin: Client, ids: Ids) -> None:
+    wish: dict[str, Any] = {"more": "mia", "level": "chosen", "privilege": "select_table"}
+    offered: dict[str, Any] = {"offered": ["use_catalog", "use_schema"]}
+    html = grant(admin, ids["eu"], **wish)
+    assert use_ticks(html) == {"use_catalog": "checked", "use_schema": "checked"}
+    html = grant(admin, ids["eu"], **wish, **offered, use=["use_schema"])
+    assert use_ticks(html) == {"use_catalog": "", "use_schema": "checked"}
+    assert "mia gets no use of select_table without use_catalog on catalog lake." in html
+    html = grant(admin, ids["eu"], more="mia", level="chosen", **offered, use=["use_schema"])
+    assert '<input type="hidden" name="without" value="use_catalog">' in html, "the choice stays without a preview"
+    html = grant(admin, ids["eu"], **wish, without="use_catalog")
+    answer = apply(admin, ids["eu"], html, **wish, **offered, use="use_schema")
+    assert answer.status_code == 302
+    give("mia", Kind.CATALOG, "lake", "use_catalog", role="guests")
+    assert effective("mia", "lake", "orders", "eu") == {"use_catalog", "use_schema", "select_table"}
+
+
+def test_a_use_that_others_may_give_says_who(ids: Ids) -> None:
+    give("rita", Kind.SCHEMA, "lake.orders:eu", "manage_grants", role="eu-granters")
+    html = grant(sign_in("rita"), ids["eu"], more="mia", level="chosen", privilege="select_table")
+    assert use_ticks(html) == {"use_catalog": "disabled", "use_schema": "checked"}
+    assert "mia lacks use_catalog on catalog lake, and you may not give it. Ask" in " ".join(html.split())
+
+
 def test_what_is_applied_is_what_was_shown(admin: Client, ids: Ids) -> None:
     html = grant(admin, ids["eu"], more="mia")
     answer = apply(admin, ids["eu"], html, more="mia", level="manager")
@@ -124,7 +154,7 @@ def test_what_is_beaten_or_effective_already_is_said_and_why(admin: Client, ids:
 def test_a_role_that_others_hold_is_never_chosen_silently(admin: Client, ids: Ids) -> None:
     grants = ("use_schema", "select_table", "select_view")
     give("rita", Kind.SCHEMA, "lake.orders:eu", *grants, role="readers")
-    html = grant(admin, ids["eu"], more="mia", use="no")
+    html = grant(admin, ids["eu"], more="mia", without="use_catalog")
     assert "Role readers carries exactly these grants." in html
     assert "readers is held by others too, who get the same: rita." in html
     html = grant(admin, ids["eu"], more="mia", role="own-name")
@@ -135,7 +165,8 @@ def test_a_link_fills_the_form(admin: Client, ids: Ids) -> None:
     people.add_group(actor("admin"), "demo", "a, b")
     query = [
         ("principal", "user:mia"), ("principal", "group:a, b"), ("privilege", "modify_table"), ("effect", "deny"),
-        ("starts", "2999-01-01T10:00Z"), ("ends", "2999-02-01T10:00+02:00"), ("role", "nights"), ("use", "no"),
+        ("starts", "2999-01-01T10:00Z"), ("ends", "2999-02-01T10:00+02:00"), ("role", "nights"),
+        ("without", "use_catalog"),
     ]  # fmt: skip
     html = unescape(admin.get(f"/objects/{ids['eu']}/grant?{urlencode(query)}").content.decode())
     for expected in (
@@ -272,7 +303,7 @@ def test_the_recipes_make_the_same_changes(admin: Client, ids: Ids) -> None:
 def test_a_grant_is_revoked_and_given_back(admin: Client, ids: Ids) -> None:
     path = f"/objects/{ids['eu']}/revoke?role=reader&privilege=select_table"
     html = admin.get(path).content.decode()
-    assert re.search(r'<td data-label="lost by">rita <span class="kind">on 1 table</span>', html)
+    assert re.search(r'<td role="cell" data-label="lost by">rita <span class="kind">on 1 table</span>', html)
     sent = {"role": "reader", "privilege": "select_table", "effect": "allow", **fields(html)}
     answer = admin.post(f"/objects/{ids['eu']}/revoke", sent)
     assert answer.status_code == 302
@@ -298,3 +329,41 @@ def test_a_dropped_object_is_gone(admin: Client, ids: Ids) -> None:
     schemas.drop_schema(actor("admin"), Address(metalake="demo", catalog="lake", schema=("payroll",)))
     assert apply(admin, ids["payroll"], html, more="mia").status_code == 404
     assert roles.load_role(actor("admin"), "demo", "reader") is not None
+
+
+@pytest.mark.store
+def test_what_is_not_counted_to_its_end_is_at_least_so_much(
+    admin: Client, ids: Ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(8):
+        add_table("orders", "eu", f"t{n}")
+    monkeypatch.setattr(blast, "PREVIEW", 9)
+    change_people = f"/metalakes/{ids['demo']}/people/change"
+    for html in (
+        grant(admin, ids["eu"], more="mia"),
+        admin.get(f"/objects/{ids['eu']}/revoke?role=reader&privilege=select_table").content.decode(),
+        admin.post(change_people, {"what": "unassign", "user": "rita", "role": "reader"}).content.decode(),
+    ):
+        assert "on at least" in html or "More than could be counted in time" in html
+        assert '<span class="kind">nobody</span>' not in html
+
+
+def test_a_pasted_list_says_what_is_twice_and_what_is_spelled_otherwise(admin: Client, ids: Ids) -> None:
+    html = grant(admin, ids["eu"], paste="\n\n mia \n\nrita\r\nmia,,;\n")
+    assert "Named more than once, and counted once: mia." in html and 'value="user:rita" checked' in html
+    html = grant(admin, ids["eu"], more="MIA, nobody", paste="rita")
+    assert "2 names are nobody's here: MIA, nobody. Did you mean mia?" in html
+    assert 'value="MIA, nobody"' in html and 'value="user:rita" checked' in html, "nothing is lost"
+    give("rita", Kind.SCHEMA, "lake.orders:eu", "manage_grants", role="eu-granters")
+    html = grant(sign_in("rita"), ids["eu"], more="MIA")
+    assert "nobody's here: MIA." in html and "Did you mean" not in html, "she may not list people"
+
+
+def test_the_same_grant_in_two_tabs_is_made_once(admin: Client, ids: Ids) -> None:
+    tabs = [grant(admin, ids["eu"], more="mia") for _ in range(2)]
+    assert apply(admin, ids["eu"], tabs[0], more="mia").status_code == 302
+    answer = apply(admin, ids["eu"], tabs[1], more="mia")
+    html = answer.content.decode()
+    assert answer.status_code == 409 and "All of it is effective already." in html
+    assert 'value="user:mia" checked' in html and "Role eu_reader already exists" in html
+    assert fields(html).get("token") is None or "undo" in html

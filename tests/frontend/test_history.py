@@ -14,7 +14,7 @@ from tests.frontend.test_pages import Ids, text
 
 
 def lines(page: str) -> list[str]:
-    return re.findall(r"<td>([^<]*)</td>", page)
+    return re.findall(r"<td role=\"cell\">([^<]*)</td>", page)
 
 
 def test_what_was_done_is_shown_in_pages(admin: Client, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -272,7 +272,7 @@ def test_nobody_but_owners_watches_or_decides(ids: Ids, station: Located) -> Non
     assert (intent.state, run.state) == (Intent.State.STUCK, RefreshRun.State.RUNNING)
 
 
-def test_a_catalog_that_is_kept_here_has_no_outside(admin: Client, ids: Ids) -> None:
+def test_a_catalog_that_is_stored_here_has_no_outside(admin: Client, ids: Ids) -> None:
     lake = find(Address(metalake="demo", catalog="lake"))
     assert admin.get(f"/catalogs/{lake.id}/outside", headers=PART).status_code == 404
     assert "The outside system" not in admin.get(f"/objects/{lake.id}").content.decode()

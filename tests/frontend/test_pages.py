@@ -13,11 +13,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from authz.services import people
-from catalogs.services import browsing, catalogs
+from catalogs.services import browsing, catalogs, commits
 from metalake.kinds import Kind
+from metalake.lineage import Address
 from metalake.models import Securable
 from tests.demo import actor, add_user, give
-from tests.frontend.conftest import add_schema, add_table, sign_in
+from tests.frontend.conftest import add_outside, add_schema, add_table, sign_in
+from tests.providers.world import World
 
 HOSTILE = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "\"><svg onload=alert(1)>", "' onmouseover='alert(1)",
@@ -116,7 +118,7 @@ def walk(client: Client, object_id: int, size: int) -> list[str]:
 
 def rows(page: str) -> list[str]:
     """The names in the table of what lies in an object."""
-    table = page.partition('<table class="dense children">')[2].partition("</table>")[0]
+    table = page.partition('<table role="table" class="dense children">')[2].partition("</table>")[0]
     return re.findall(r'<a href="/objects/\d+" [^>]*>([^<]*)</a>', table)
 
 
@@ -167,6 +169,38 @@ def test_a_page_and_a_level_take_the_same_statements_however_long_it_is(admin: C
         give("mia", Kind.SCHEMA, f"lake.orders:eu:s{number}", "use_schema")
     assert [statements(path) for path in paths] == few
     assert max(few) <= 12, few
+
+
+@pytest.mark.store
+def test_a_list_shows_the_comment_that_a_table_has_now(admin: Client, ids: Ids) -> None:
+    assert comments(text(admin, f"/objects/{ids['eu']}")) == ["One row a sale"]
+    updates = [{"action": "set-properties", "updates": {"comment": "One row\0 a day. " * 200}}]
+    sales = Address(metalake="demo", catalog="lake", schema="orders:eu", leaf="sales")
+    commits.commit_table(actor("admin"), sales, [], updates)
+    (shown,) = comments(text(admin, f"/objects/{ids['eu']}"))
+    assert shown.startswith("One row a day. One row"), "without what PostgreSQL cannot store"
+    assert len(shown) == 200
+
+
+@pytest.mark.store
+def test_a_list_shows_the_comments_of_an_outside_system_without_asking_it(
+    admin: Client, ids: Ids, world: World
+) -> None:
+    with world.open() as state:
+        state["schemas"]["weather"]["definition"]["comment"] = "Hour by hour"
+        state["tables"]["weather\x1fwinds"]["definition"]["comment"] = "In knots"
+    station = add_outside(world)
+    assert comments(text(admin, f"/objects/{station.id}")) == ["Hour by hour"]
+    weather = Securable.objects.get(parent_id=station.id).pk
+    assert comments(text(admin, f"/objects/{weather}")) == ["", ""], "nobody has loaded the tables yet"
+    text(admin, f"/objects/{Securable.objects.get(name='winds').pk}")
+    loads = world.calls("load_table")
+    assert comments(text(admin, f"/objects/{weather}")) == ["", "In knots"]
+    assert world.calls("load_table") == loads
+
+
+def comments(page: str) -> list[str]:
+    return re.findall(r'<td [^>]*class="comment">([^<]*)</td>', page)
 
 
 @pytest.mark.store

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from django.test import Client
 
-from authz.services import people
+from authz.services import owners, people
 from catalogs.services import catalogs, metalakes
 from metalake.kinds import Kind
-from tests.demo import actor, give
+from tests.demo import actor, add_user, give
 from tests.frontend.conftest import sign_in
 from tests.frontend.test_pages import Ids, below, text
 
@@ -62,6 +63,44 @@ def test_below_what_one_may_grant_on_others_are_seen_and_above_not(ids: Ids) -> 
     assert hidden(below(client, ids["lake"])) == set(), "who sees the catalog's schemas is not theirs to know"
     page = re.sub(r"<[^>]+>", "", text(client, f"/objects/{ids['lake']}"))
     assert "what they see here is for those who may grant on lake" in re.sub(r"\s+", " ", page)
+
+
+def test_names_are_suggested_to_who_may_find_them(admin: Client, rita: Client, ids: Ids) -> None:
+    assert re.findall(r'value="(\w+)"', text(admin, f"/objects/{ids['sales']}/users?user=RI")) == ["rita"]
+    assert text(admin, f"/objects/{ids['sales']}/users?user=").strip() == ""
+    assert rita.get(f"/objects/{ids['sales']}/users?user=m").status_code == 403
+    assert rita.get(f"/objects/{ids['payroll']}/users?user=m").status_code == 404
+    give("mia", Kind.CATALOG, "lake", "use_catalog", "manage_grants", role="granter")
+    assert "rita" not in text(sign_in("mia"), f"/objects/{ids['lake']}/users?user=rita"), "they may not list users"
+    for path in (f"/objects/{ids['lake']}", f"/objects/{ids['lake']}/why"):
+        assert f'hx-get="/objects/{ids["lake"]}/users"' in text(admin, path)
+    assert "/users" not in text(rita, f"/objects/{ids['sales']}/why")
+
+
+@pytest.mark.store
+def test_metalakes_are_dimmed_where_one_may_read_access(ids: Ids) -> None:
+    for name in ("other", "joint", "foreign"):
+        metalakes.create_metalake(actor("admin"), name, None, {})
+    people.add_user(actor("admin"), "joint", "rita")
+    add_user("olga")
+    people.add_user(actor("admin"), "foreign", "olga")
+    people.add_user(actor("admin"), "demo", "olga")
+    owners.set_owner(actor("admin"), "demo", Kind.METALAKE, "demo", "olga", "user")
+    admin, olga = sign_in("admin"), sign_in("olga")
+    assert hidden(text(admin, "/tree")) == set()
+    see_as(olga, ids["demo"], "rita")
+    assert hidden(text(olga, "/tree")) == set(), "who is a member of foreign is not hers to know"
+    owners.set_owner(actor("admin"), "foreign", Kind.METALAKE, "foreign", "olga", "user")
+    assert hidden(text(olga, "/tree")) == {"foreign"}
+    for path in ("/", f"/objects/{ids['lake']}"):
+        assert hidden(text(olga, path)) == {"foreign"}
+
+
+def test_the_person_is_looked_up_once(admin: Client, ids: Ids, django_assert_max_num_queries: Any) -> None:
+    see_as(admin, ids["lake"], "rita")
+    text(admin, f"/objects/{ids['eu']}")
+    with django_assert_max_num_queries(18):
+        text(admin, f"/objects/{ids['eu']}")
 
 
 @pytest.mark.parametrize("name", ["nobody", "otto", "\x00", "a" * 5000])

@@ -25,12 +25,21 @@ NAME = re.compile(
     r"(?!\|shown|\|spelled|\|urlencode)(?:\|[^}]*)? }}"
 )
 """Where a template writes what somebody has named, and not as what it is."""
+CARDS = re.compile(r'<table [^>]*class="[^"]*\b(?:simple|dense)\b.*?</table>', re.DOTALL)
+PARTS = re.compile(r"<(?:table|thead|tbody|tr|th|td)\b[^>]*")
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.html")), ids=lambda path: path.relative_to(FOLDER).as_posix())
 def test_names_are_shown_as_what_they_are(path: Path) -> None:
     """With {{ name|shown }}, and in attributes and titles with {{ name|spelled }}."""
     assert NAME.findall(SENT.sub("", path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.html")), ids=lambda path: path.relative_to(FOLDER).as_posix())
+def test_a_table_whose_rows_are_cards_on_a_phone_names_its_parts(path: Path) -> None:
+    """Some browsers forget what a table is made of once its rows are blocks, so each part has its role."""
+    for table in CARDS.findall(path.read_text(encoding="utf-8")):
+        assert [part for part in PARTS.findall(table) if " role=" not in part] == []
 
 
 @pytest.mark.parametrize("kind", [kind for kind, declared in KINDS.items() if declared.icon])

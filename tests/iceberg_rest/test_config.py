@@ -16,7 +16,7 @@ from iceberg_rest.urls import ROUTES
 from metalake.errors import Invalid
 from tests.iceberg_rest.world import Caller
 
-NOT_SERVED = ("views", "transactions", "credentials", "/plan", "/sign", "oauth")
+NOT_SERVED = ("functions", "transactions", "credentials", "/plan", "/sign", "oauth")
 
 
 def test_it_works(owner: Caller) -> None:
@@ -34,9 +34,9 @@ def test_every_listed_endpoint_is_served_and_no_other(owner: Caller) -> None:
     assert len(listed) == len(set(listed)) == len(ROUTES) - 1  # but for /v1/config itself
     assert not [endpoint for endpoint in listed for word in NOT_SERVED if word in endpoint]
     for endpoint in listed:
-        assert re.fullmatch(r"(GET|HEAD|POST|DELETE) /v1/\{prefix\}/[a-z{}/]+", endpoint)
+        assert re.fullmatch(r"(GET|HEAD|POST|DELETE) /v1/\{prefix\}/[a-z{}/-]+", endpoint)
         verb, path = endpoint.split(" ")
-        filled = path.format(prefix="lake", namespace="nowhere", table="nothing")
+        filled = path.format(prefix="lake", namespace="nowhere", table="nothing", view="nothing")
         answer = owner.ask(verb, f"/iceberg/demo{filled}", {})
         assert answer.status != 405
         assert b"nothing at this path" not in answer.content

@@ -8,6 +8,7 @@ import orjson
 import pytest
 from django.test import override_settings
 
+from formats.iceberg.updating import REFERENCE_TEXT
 from iceberg_rest.errors import shape_of
 from metalake import errors
 from metalake.errors import MetalakeError
@@ -161,10 +162,9 @@ def test_paths_that_name_nothing(home: Caller, path: str) -> None:
         "/iceberg/demo/v1/oauth/tokens",
         "namespaces/",
         "namespaces//tables",
-        "namespaces/a/views",
+        "namespaces/a/functions",
         "namespaces/a/tables/t/credentials",
         "transactions/commit",
-        "views/rename",
         "x" * 7000,
     ],
 )
@@ -236,6 +236,21 @@ def test_text_that_cannot_be_stored(home: Caller) -> None:
 
 
 IN_NS = {"namespace": ["{ns}"], "name": "t"}
+A_VIEW = {"namespace": ["{ns}"], "name": "v"}
+QUERY = {"type": "sql", "sql": "SELECT id FROM flights", "dialect": "spark"}
+NEW_VIEW = {
+    "name": "v",
+    "schema": COLUMNS,
+    "view-version": {
+        "version-id": 1,
+        "timestamp-ms": 1,
+        "schema-id": 0,
+        "summary": {},
+        "default-namespace": ["flights"],
+        "representations": [QUERY],
+    },
+    "properties": {},
+}
 REQUESTS: list[tuple[str, str, Any]] = [
     ("GET", "namespaces?parent={ns}", None),
     ("GET", "namespaces/{ns}", None),
@@ -256,6 +271,14 @@ REQUESTS: list[tuple[str, str, Any]] = [
     ("POST", "namespaces/{ns}/tables/t/metrics", {}),
     ("POST", "tables/rename", {"source": IN_NS, "destination": {"namespace": ["x"], "name": "t"}}),
     ("POST", "tables/rename", {"source": IN_NS, "destination": IN_NS | {"name": "u"}}),
+    ("GET", "namespaces/{ns}/views", None),
+    ("POST", "namespaces/{ns}/views", NEW_VIEW),
+    ("POST", "namespaces/{ns}/register-view", {"name": "v", "metadata-location": "file:///x/00000-x.metadata.json"}),
+    *((verb, f"namespaces/{{ns}}/views/{name}", None) for name in "vt" for verb in ("GET", "HEAD", "DELETE")),
+    ("POST", "namespaces/{ns}/views/v", {"updates": []}),
+    ("POST", "views/rename", {"source": A_VIEW, "destination": {"namespace": ["x"], "name": "v"}}),
+    ("POST", "views/rename", {"source": A_VIEW, "destination": A_VIEW | {"name": "u"}}),
+    ("GET", "namespaces/{ns}/tables/v", None),
 ]
 
 
@@ -277,6 +300,7 @@ def told(caller: Caller, namespace: str) -> list[tuple[int, dict[str, str], byte
 def hidden(home: Caller) -> Caller:
     home.make_namespace("hidden")
     home.make_table("hidden", "t")
+    assert home.post("namespaces/hidden/views", NEW_VIEW).status == 200
     return home
 
 
@@ -337,6 +361,7 @@ def test_a_seen_and_forbidden_namespace_is_another_matter(hidden: Caller, reader
         (errors.NotEmpty("x"), (409, "NamespaceNotEmptyException")),
         (errors.Conflict("x"), (409, "CommitFailedException")),
         (errors.Invalid("x"), (400, "BadRequestException")),
+        (errors.Invalid("x", kind=REFERENCE_TEXT), (400, "IllegalArgumentException")),
         (errors.TooLarge("x"), (413, "BadRequestException")),
         (errors.TooLarge("x", kind="property"), (400, "BadRequestException")),
         (errors.Unprocessable("x"), (422, "UnprocessableEntityException")),
@@ -355,5 +380,7 @@ def test_every_error_below_500_stays_there_on_a_commit() -> None:
         return [error, *(each for child in error.__subclasses__() for each in all_of(child))]
 
     for error in all_of(MetalakeError)[1:]:
-        status, type_ = shape_of(error("x"), commits=True)
+        raised = error.__new__(error)
+        MetalakeError.__init__(raised, "x")  # some need more to be raised
+        status, type_ = shape_of(raised, commits=True)
         assert (status == 500) == issubclass(error, errors.OutcomeUnknown) == (type_ == "CommitStateUnknownException")

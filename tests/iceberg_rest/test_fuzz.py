@@ -28,6 +28,7 @@ def specification() -> Any:
 def test_made_up_requests(specification: Any, owner: Caller, route: Route) -> None:
     owner.make_namespace("a")
     owner.make_table("a", "t")
+    owner.make_view("a", "v")
 
     @weighing(
         0.2,
@@ -41,7 +42,7 @@ def test_made_up_requests(specification: Any, owner: Caller, route: Route) -> No
         names = {name: quote(str(value), safe="") for name, value in (case.path_parameters or {}).items()}
         # Half of the requests meet what is there.
         if len(str(case.body)) % 2:
-            names |= {"namespace": "a", "table": "t"}
+            names |= {"namespace": "a", "table": "t", "view": "v"}
         path = route.path.format(**(names | {"prefix": "lake"}))
         query = urlencode(case.query or {}, doseq=True)
         body = b"" if isinstance(case.body, NotSet) else json.dumps(case.body).encode()

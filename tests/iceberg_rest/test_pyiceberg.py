@@ -15,14 +15,17 @@ from pyiceberg.exceptions import (
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    NoSuchViewError,
     TableAlreadyExistsError,
     UnauthorizedError,
+    ViewAlreadyExistsError,
 )
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.transforms import DayTransform, IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType, StructType, TimestampType
+from pyiceberg.view.metadata import ViewVersion
 
 from tests.servers import MetalakeServer
 
@@ -224,9 +227,41 @@ def test_a_namespace_that_is_missing(catalog: RestCatalog) -> None:
         catalog.list_tables("nowhere at all")
 
 
-def test_views_are_not_claimed(catalog: RestCatalog, home: tuple[str, str]) -> None:
-    with pytest.raises(NotImplementedError):
-        catalog.load_view((*home, "v"))
+def test_views(catalog: RestCatalog, home: tuple[str, str]) -> None:
+    late = (*home, "late")
+    query = {"type": "sql", "sql": "SELECT id, name FROM flights", "dialect": "spark"}
+    version = ViewVersion.model_validate(
+        {
+            "version-id": 1,
+            "timestamp-ms": 1_700_000_000_000,
+            "schema-id": 1,
+            "summary": {"engine": "pyiceberg"},
+            "default-namespace": list(home),
+            "representations": [query, {**query, "dialect": "trino"}],
+        }
+    )
+    made = catalog.create_view(late, COLUMNS, version, properties={"comment": "Late flights"})
+    assert made.metadata.properties == {"comment": "Late flights"}
+    loaded = catalog.load_view(late)
+    assert loaded.metadata == made.metadata and loaded.schema().fields == COLUMNS.fields
+    assert [each.root.dialect for each in loaded.current_version().representations] == ["spark", "trino"]
+    assert catalog.list_views(home) == [late] and catalog.list_tables(home) == []
+    assert catalog.view_exists(late) and not catalog.view_exists((*home, "other"))
+    with pytest.raises(ViewAlreadyExistsError):
+        catalog.create_view(late, COLUMNS, version)
+    location = files_of_view(made.metadata.location)
+    catalog.drop_view(late)
+    with pytest.raises(NoSuchViewError):
+        catalog.load_view(late)
+    back = catalog.register_view((*home, "back"), location)
+    assert back.metadata == made.metadata
+    catalog.drop_view((*home, "back"))
+
+
+def files_of_view(location: str) -> str:
+    """The only metadata file of a view."""
+    (file,) = (Path(location.removeprefix("file://")) / "metadata").iterdir()
+    return file.as_uri()
 
 
 def test_a_wrong_password(metalake_server: MetalakeServer) -> None:

@@ -16,6 +16,33 @@ LONG_COLUMN = {"id": 1, "name": "id", "type": "long", "required": False}
 COLUMNS = {"type": "struct", "schema-id": 0, "fields": [LONG_COLUMN]}
 
 
+LATE = "SELECT id FROM flights WHERE delay > 60"
+
+
+def view_version(*dialects: str, sql: str = LATE, **parts: Any) -> dict[str, Any]:
+    """A version of a view as Java's client sends it."""
+    queries = [{"type": "sql", "sql": sql, "dialect": dialect} for dialect in dialects or ("spark",)]
+    return {
+        "version-id": 1,
+        "timestamp-ms": 1_700_000_000_000,
+        "schema-id": 0,
+        "summary": {"engine-name": "spark"},
+        "default-namespace": ["a"],
+        "representations": queries,
+    } | parts
+
+
+def replacing(*dialects: str, uuid: str | None = None, **parts: Any) -> dict[str, Any]:
+    """The commit by which Java's client replaces a view."""
+    requirements = [{"type": "assert-view-uuid", "uuid": uuid}] if uuid else []
+    updates = [
+        {"action": "add-schema", "schema": COLUMNS},
+        {"action": "add-view-version", "view-version": view_version(*dialects, **parts) | {"schema-id": -1}},
+        {"action": "set-current-view-version", "view-version-id": -1},
+    ]
+    return {"requirements": requirements, "updates": updates}
+
+
 def basic(name: str, password: str = PASSWORD) -> str:
     return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
 
@@ -91,6 +118,13 @@ class Caller:
     def make_table(self, namespace: str, name: str, **fields: Any) -> dict[str, Any]:
         """`namespace` as it stands in a path."""
         answer = self.post(f"namespaces/{namespace}/tables", {"name": name, "schema": COLUMNS, **fields})
+        assert answer.status == 200, answer.content
+        return answer.json
+
+    def make_view(self, namespace: str, name: str, *dialects: str, **fields: Any) -> dict[str, Any]:
+        """`namespace` as it stands in a path."""
+        view = {"name": name, "schema": COLUMNS, "view-version": view_version(*dialects), "properties": {}}
+        answer = self.post(f"namespaces/{namespace}/views", view | fields)
         assert answer.status == 200, answer.content
         return answer.json
 

@@ -17,7 +17,7 @@ from authz.models import User
 from authz.plans import file as plan_file
 from benchmarks.http import basic
 from catalogs.services import catalogs, metalakes
-from iceberg_rest.wire import CommitTable
+from iceberg_rest.wire import Commit
 from metalake.bodies import holds_nul, parse, require_few_values
 from metalake.errors import Invalid, MetalakeError, TooLarge
 
@@ -110,7 +110,7 @@ def test_reading_a_commit_takes_little_memory(worst: str) -> None:
     request = RequestFactory().post("/", sent, content_type="application/json")
     with bounded_growth():
         try:
-            parse(request, CommitTable)
+            parse(request, Commit)
         except MetalakeError as refusal:
             assert isinstance(refusal, Invalid)
             assert len(refusal.message) < 200

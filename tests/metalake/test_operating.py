@@ -86,7 +86,7 @@ def test_two_nodes_are_backed_up_lost_and_restored(tmp_path: Path, postgres: Pos
     environment["METALAKE_DATABASE_URL"] = postgres.create_database()
     (tmp_path / "metalake.env").write_text("".join(f"{name}={value}\n" for name, value in environment.items()))
     said = run_recipe(restore, tmp_path, {"METALAKE_HOME": str(tmp_path / "one")})
-    assert "Every table can be read." in said
+    assert "Every table and view can be read." in said
 
     with ExitStack() as stack:
         nodes = started_together(stack, tmp_path, environment)

@@ -6,7 +6,7 @@ from collections import Counter
 
 from authz.models import AuditEntry, Grant
 from catalogs.models import Intent, LocationClaim, Mirror, Reservation, Table
-from metalake.kinds import Kind
+from metalake.kinds import LEAVES
 from metalake.models import Securable
 from tests.outside.outside import is_foreign
 from tests.outside.writes import REQUEST, Bench
@@ -41,9 +41,9 @@ def _of_both_sides(bench: Bench) -> list[str]:
     above = {row.pk: row.wire_name for row in Mirror.objects.filter(in_catalog__name=bench.catalog)}
     here: dict[str, Mirror] = {}
     for mirror in Mirror.objects.select_related("securable").filter(in_catalog__name=bench.catalog):
-        is_table = mirror.securable.kind == Kind.TABLE
+        is_leaf = mirror.securable.kind in LEAVES
         parent = above.get(mirror.securable.parent_id or 0)
-        here[f"{parent}{LEVELS}{mirror.wire_name}" if is_table else mirror.wire_name] = mirror
+        here[f"{parent}{LEVELS}{mirror.wire_name}" if is_leaf else mirror.wire_name] = mirror
     ours = {name for name in there if not is_foreign(name)}
     adopted = {name for name in ours if not markers[name]}
     wrong = [f"I2: {name} is here and not there" for name in here.keys() - there.keys()]

@@ -73,7 +73,7 @@ def test_a_namesake_that_a_write_of_ours_keeps_from_being_met_is_not_dropped(
     mias: None, mia: Caller, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replace_table(world)
-    monkeypatch.setattr("outside.mirror.moving_leaves", lambda kind, schema, names, asked_at: set(names))
+    monkeypatch.setattr("outside.mirror.moving_leaves", lambda slot, schema, names, asked_at: set(names))
     assert mia.delete(DELAYS)["dropped"] is False
     assert (world.tables(), world.calls("drop_table")) == ({"flights.delays"}, 0)
     assert Securable.objects.filter(name="delays").exists()

@@ -188,7 +188,7 @@ def test_what_is_shown_is_told_without_definitions(
     meet_schemas(catalog, provider, [Remote("flights", {}, version="1", kind=Kind.SCHEMA)], now)
     flights = lookup.find(actor.refreshed(), Address(metalake="demo", catalog="lake-of-glue", schema="flights"))
     met = [table("delays", **POINTED), table("airports"), table("half", table_type="ICEBERG")]
-    mirror.meet_tables(flights, [*met, Remote("listed", {})], now)
+    mirror.meet_leaves(Kind.TABLE, flights, [*met, Remote("listed", {})], now)
     assert external._shown(flights, provider, iceberg) == expected
     Mirror.objects.filter(securable__parent_id=flights.id).exclude(wire_name="listed").update(definition={"broken": 1})
     assert external._shown(flights, provider, iceberg) == expected

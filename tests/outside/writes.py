@@ -20,7 +20,8 @@ from catalogs.services.changes import Alteration
 from catalogs.services.removal import remove
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest, SetProperty
-from metalake.kinds import Kind
+from formats.native.views import CreateViewRequest
+from metalake.kinds import LEAVES, Kind
 from metalake.lineage import Address
 from metalake.models import Securable
 from outside import partitions
@@ -28,10 +29,12 @@ from outside import tables as external
 from providers import lines
 from tests.outside.outside import FOREIGN, IN_EVERY_METASTORE, Memory, Metastore, Outside, is_foreign
 from tests.providers.world import World
+from views_mgmt.services import views
 
 REQUEST = "a-request-of-mia"
 COLUMNS = [{"name": "delay", "type": "integer"}, {"name": "carrier", "type": "string"}]
 BY_CARRIER = [{"strategy": "identity", "fieldName": ["carrier"]}]
+UNION = {"type": "sql", "dialect": "spark", "sql": "SELECT delay, carrier FROM a UNION SELECT delay, carrier FROM b"}
 UNITED = {"type": "literal", "dataType": "string", "value": "UA"}
 
 
@@ -73,6 +76,13 @@ class Bench:
         asked = CreateTableRequest.model_validate({"name": name, "columns": COLUMNS, **more})
         tables.create_native_table(self.actor, self.ident(schema, name), asked)
 
+    def view_ident(self, schema: str, view: str) -> Address:
+        return Address(metalake="demo", catalog=self.catalog, schema=schema, leaf=view, leaf_kind=Kind.VIEW)
+
+    def make_view(self, schema: str, name: str) -> None:
+        asked = CreateViewRequest.model_validate({"name": name, "columns": COLUMNS, "representations": [UNION]})
+        views.create_view(self.actor, self.view_ident(schema, name), asked)
+
     def loaded(self, schema: str, name: str) -> external.ExternalTable:
         return external.loaded(self.actor, find(self.actor, self.ident(schema, name)))
 
@@ -97,7 +107,7 @@ class Bench:
         rows = [(row, paths[row.pk].logical()) for row in Securable.objects.filter(pk__in=paths)]
         rows += [
             (row, f"{paths[row.parent_id or 0].logical()}.{row.name}")
-            for row in Securable.objects.filter(kind=Kind.TABLE, parent_id__in=paths)
+            for row in Securable.objects.filter(kind__in=LEAVES, parent_id__in=paths)
         ]
         return {
             (row.kind, name, owners.get(row.owner_user_id or 0), self._plain(kept.get(row.pk)))
@@ -140,6 +150,37 @@ def _rename_table(bench: Bench) -> None:
 
 def _drop_table(bench: Bench) -> None:
     tables.drop_table(bench.actor, bench.ident("flights", "delays"))
+
+
+def _make_view(bench: Bench) -> None:
+    bench.make_view("flights", "delays")
+
+
+def _alter_view(bench: Bench) -> None:
+    update = SetProperty.model_validate({"@type": "setProperty", "property": "team", "value": "ops"})
+    views.alter_view(bench.actor, bench.view_ident("flights", "delays"), [update])
+
+
+def _rename_view(bench: Bench) -> None:
+    views.rename_view(bench.actor, bench.view_ident("flights", "delays"), bench.view_ident("flights", "late"))
+
+
+def _drop_view(bench: Bench) -> None:
+    views.drop_view(bench.actor, bench.view_ident("flights", "delays"))
+
+
+def _with_view(bench: Bench) -> None:
+    bench.make_schema("flights")
+    _make_view(bench)
+
+
+def _of_views(catalog: str, renaming: tuple[str, ...]) -> list[Write]:
+    return [
+        Write("create a view", catalog, _make_view, ("create_view",), ("view.created",), _with_schema),
+        Write("alter a view", catalog, _alter_view, ("alter_view",), ("view.altered",), _with_view),
+        Write("rename a view", catalog, _rename_view, renaming, ("view.renamed",), _with_view),
+        Write("drop a view", catalog, _drop_view, ("drop_view",), ("view.dropped",), _with_view),
+    ]
 
 
 def _commit(bench: Bench) -> None:
@@ -340,6 +381,7 @@ IN_HIVE = [
     ),
     Write("create an Iceberg table", "hive", _make_iceberg, ("create_table",), ("table.created",), _with_schema),
     Write("commit", "hive", _commit, ("commit_table",), ("table.committed",), _with_iceberg_of_others),
+    *_of_views("hive", ("rename_view",)),
 ]
 
 LOCKED = ("alter a table", "rename a table", "commit")
@@ -365,5 +407,6 @@ IN_GLUE = [
     ),
     Write("drop an Iceberg table", "glue", _drop_table, ("drop_table",), ("table.dropped",), _with_iceberg),
     Write("commit", "glue", _commit, ("commit_table",), ("table.committed",), _with_iceberg),
+    *_of_views("glue", ("create_view", "drop_view")),
 ]
 EVERY_WRITE = [*WRITES, *IN_HIVE, *IN_GLUE]

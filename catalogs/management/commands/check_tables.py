@@ -1,4 +1,4 @@
-"""`manage.py check_tables`: check that every managed table has its metadata file."""
+"""`manage.py check_tables`: check that every managed table and view has its metadata file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN = 100  # tables of a catalog that are named
 
 
 class Command(BaseCommand):
-    help = "Read the current metadata file of every table; changes nothing. For after a restore."
+    help = "Read the current metadata file of every table and view; changes nothing. For after a restore."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("metalake", nargs="?", help="only this metalake")
@@ -28,10 +28,10 @@ class Command(BaseCommand):
         broken = sum(self._check(row) for row in catalogs)
         if broken:
             raise CommandError(
-                f"{broken} tables cannot be read. Where a folder is missing, put it back where the store says it is "
-                f"(docs/operations.md, Backup and restore); what is lost for good can be dropped."
+                f"{broken} tables or views cannot be read. Where a folder is missing, put it back where the store says "
+                f"it is (docs/operations.md, Backup and restore); what is lost for good can be dropped."
             )
-        self.stdout.write("Every table can be read.")
+        self.stdout.write("Every table and view can be read.")
 
     def _check(self, catalog: Catalog) -> int:
         name = full_name(catalog)
@@ -43,7 +43,7 @@ class Command(BaseCommand):
                 if broken <= SHOWN:
                     self.stdout.write(f"  {checked.full_name}: {checked.wrong}")
             if tables % EVERY == 0:
-                self.stdout.write(f"  {name}: {tables:,} tables so far")
+                self.stdout.write(f"  {name}: {tables:,} tables and views so far")
                 self.stdout.flush()
-        self.stdout.write(f"{name}: {tables:,} tables, {broken:,} that cannot be read")
+        self.stdout.write(f"{name}: {tables:,} tables and views, {broken:,} that cannot be read")
         return broken

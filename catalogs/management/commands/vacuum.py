@@ -53,5 +53,5 @@ def _remove(vacuum: Vacuum, finding: Orphan | EmptyFolder) -> str:
 def _shown(finding: Orphan | EmptyFolder) -> str:
     days = f"{finding.age / DAY:.1f} days"
     if isinstance(finding, Orphan):
-        return f"{finding.path}  {finding.size:,} bytes  {days}  table {finding.table}"
+        return f"{finding.path}  {finding.size:,} bytes  {days}  {finding.kind} {finding.name}"
     return f"{finding.path}  empty  {days}  catalog {finding.catalog}"

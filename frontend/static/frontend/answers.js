@@ -12,6 +12,21 @@ document.addEventListener("htmx:afterSettle", () => {
   wasInside = false;
 });
 
+// What is shown has changed: it begins at its top.
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.target.id !== "main") return;
+  window.scrollTo({ top: 0 });
+  const lost = !document.activeElement || document.activeElement === document.body;
+  if (lost || !document.activeElement.checkVisibility()) event.target.focus({ preventScroll: true });
+});
+
+const CAME_BACK = "came-back";
+window.addEventListener("popstate", () => sessionStorage.setItem(CAME_BACK, "yes")); // htmx then loads the page anew
+if (sessionStorage.getItem(CAME_BACK)) {
+  sessionStorage.removeItem(CAME_BACK);
+  document.getElementById("main")?.focus({ preventScroll: true });
+}
+
 document.addEventListener("htmx:afterSettle", (event) => {
   const form = event.target.closest("form.settings");
   if (!form || event.target.id !== "said") return;

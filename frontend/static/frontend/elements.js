@@ -15,19 +15,40 @@ customElements.define("local-time", class extends HTMLElement {
   }
 });
 
+// <local-moment>: a moment is picked in the reader's own time, which is named beside it, and sent in UTC, its tooltip.
+customElements.define("local-moment", class extends HTMLElement {
+  connectedCallback() {
+    this.picker = this.querySelector("input");
+    if (!this.picker.name) return;
+    this.append(Object.assign(document.createElement("input"), { type: "hidden", name: this.picker.name }));
+    this.picker.removeAttribute("name");
+    this.querySelector(".zone").textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    this.value = this.picker.value && `${this.picker.value}Z`;
+    this.picker.addEventListener("input", () => this.send(this.picker.value && new Date(this.picker.value).toISOString()), true);
+  }
+
+  // The moment in ISO 8601, "" for none.
+  get value() { return this.lastElementChild.value; }
+
+  set value(moment) {
+    const at = new Date(moment);
+    this.picker.value = moment && new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
+    this.send(moment);
+  }
+
+  send(moment) {
+    this.lastElementChild.value = moment;
+    this.picker.title = moment && new Date(moment).toUTCString().replace("GMT", "UTC");
+  }
+});
+
 // <toast-note>: can be closed; one without a button leaves by itself, but not while somebody is reading it.
 customElements.define("toast-note", class extends HTMLElement {
   connectedCallback() {
     if (this.querySelector(".close")) return;
-    const close = document.createElement("button");
-    close.type = "button";
-    close.className = "close square";
-    close.textContent = "×";
-    close.setAttribute("aria-label", "Close this message");
-    close.addEventListener("click", () => this.remove());
-    const stays = this.querySelector("form, a, button");
-    this.append(close);
-    if (!stays) this.leaveLater();
+    if (!this.querySelector("form, a, button")) this.leaveLater();
+    const close = { type: "button", className: "close square", textContent: "×", ariaLabel: "Close this message" };
+    this.append(Object.assign(document.createElement("button"), close, { onclick: () => this.remove() }));
   }
 
   leaveLater() {

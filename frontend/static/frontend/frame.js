@@ -1,5 +1,25 @@
-// What the frame does on every page: what is announced, what went wrong, and forms that outlive a new sign-in.
+// What the frame does on every page: its keys, what is announced, what went wrong, and forms that outlive a new sign-in.
 "use strict";
+
+const hasModifier = (event) => event.altKey || event.ctrlKey || event.metaKey;
+
+// A key leads to an element of the page, but where something is typed or a dialog is open.
+function onPageKey(key, selector, act) {
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== key || hasModifier(event) || event.target.closest("input, textarea, select")) return;
+    const element = document.querySelector(selector);
+    if (!element || document.querySelector("dialog[open]")) return;
+    event.preventDefault();
+    act(element);
+  });
+}
+
+onPageKey("/", ".top input[type=search]", (field) => field.focus());
+
+// A link that is opened in a window of its own is the browser's: htmx would load it into this page.
+document.addEventListener("click", (event) => {
+  if (event.target.closest("a[href]") && (hasModifier(event) || event.shiftKey)) event.stopPropagation();
+}, true);
 
 function announce(text) {
   const place = document.getElementById("announcements");
@@ -72,4 +92,18 @@ document.addEventListener("renewed", (event) => {
 document.addEventListener("click", (event) => {
   const opener = event.target.closest("[data-opens]");
   if (opener) document.getElementById(opener.dataset.opens)?.showModal();
+});
+
+// A button with data-copies copies the text of that element; where the browser does not let it, the text is selected.
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copies]");
+  if (!button) return;
+  const from = document.getElementById(button.dataset.copies);
+  try {
+    await navigator.clipboard.writeText(from.value ?? from.textContent);
+    button.textContent = "Copied";
+  } catch {
+    if (from.select) from.select();
+    else getSelection().selectAllChildren(from);
+  }
 });

@@ -1,5 +1,24 @@
-// The form of a grant: names as chips, local time, a preview that follows the form, and texts to copy.
+// The form of a grant: its drawer, names as chips, and a preview that follows the form.
 "use strict";
+
+// <grant-drawer>: shows the form that its link loads; one that was opened before is shown as it was left.
+customElements.define("grant-drawer", class extends HTMLElement {
+  connectedCallback() {
+    const dialog = this.querySelector("dialog");
+    this.addEventListener("click", (event) => {
+      if (event.target.closest("[data-closes]")) dialog.close();
+      if (!event.target.closest("grant-drawer > a") || !dialog.querySelector("form")) return;
+      event.preventDefault();
+      event.stopPropagation();
+      dialog.showModal();
+    }, true); // before htmx, which listens on the link
+    this.addEventListener("htmx:afterSettle", (event) => {
+      if (event.target === dialog && !dialog.open) dialog.showModal();
+    });
+  }
+});
+
+onPageKey("g", "grant-drawer > a", (link) => link.click());
 
 // Names that are typed or pasted become chips; each chip is a ticked box, as it is without this script.
 class GrantPeople extends HTMLElement {
@@ -40,12 +59,10 @@ class GrantPeople extends HTMLElement {
   }
 
   chip(name) {
-    const [item, label, box, shown] = ["li", "label", "input", "span"].map((tag) => document.createElement(tag));
-    label.className = "chip";
-    Object.assign(box, { type: "checkbox", name: "principal", value: name, checked: true });
-    shown.textContent = name.replace(/^(user|group):/, "");
-    label.append(box, shown);
-    item.append(label);
+    const item = document.createElement("li");
+    item.innerHTML = '<label class="chip"><input type="checkbox" name="principal" checked><span></span></label>';
+    item.querySelector("input").value = name;
+    item.querySelector("span").textContent = name.replace(/^(user|group):/, "");
     return item;
   }
 
@@ -61,27 +78,7 @@ class GrantPeople extends HTMLElement {
   }
 }
 
-// A moment is picked in local time and sent in UTC.
-class GrantMoment extends HTMLElement {
-  connectedCallback() {
-    const picker = this.querySelector("input");
-    if (!picker.name) return;
-    const sent = Object.assign(document.createElement("input"), { type: "hidden", name: picker.name });
-    picker.removeAttribute("name");
-    if (picker.value) {
-      const at = new Date(`${picker.value}Z`);
-      sent.value = at.toISOString();
-      picker.value = new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
-    }
-    this.append(sent);
-    const zone = this.closest(".field").querySelector("[data-zone]");
-    if (zone) zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    picker.addEventListener("input", () => { sent.value = picker.value ? new Date(picker.value).toISOString() : ""; }, true);
-  }
-}
-
 customElements.define("grant-people", GrantPeople);
-customElements.define("grant-moment", GrantMoment);
 
 // What is shown is no longer what the form says, until the next preview is there.
 const BESIDE = ["csrfmiddlewaretoken", "token", "shown"];
@@ -120,16 +117,3 @@ document.addEventListener("htmx:afterSettle", (event) => {
 });
 const whole = document.getElementById("grant-form");
 if (whole) shown = saidBy(whole); // a page of its own is shown as it was sent
-
-document.addEventListener("click", async (event) => {
-  const button = event.target.closest("[data-copies]");
-  if (!button) return;
-  const from = document.getElementById(button.dataset.copies);
-  try {
-    await navigator.clipboard.writeText(from.value ?? from.textContent);
-    button.textContent = "Copied";
-  } catch {
-    if (from.select) from.select();
-    else getSelection().selectAllChildren(from);
-  }
-});

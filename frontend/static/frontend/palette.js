@@ -18,6 +18,7 @@ customElements.define("search-palette", class extends HTMLElement {
   get field() { return this.querySelector("input"); }
 
   walk(event) {
+    if (event.key === "Escape") this.querySelector("dialog").close(); // not the field alone
     const links = [...this.querySelectorAll("#palette-results a")];
     const place = links.indexOf(document.activeElement);
     if (event.key === "Enter" && document.activeElement === this.field && links.length) {

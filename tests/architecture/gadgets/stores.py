@@ -65,7 +65,7 @@ class OutsideGadgets(GadgetStore):
         names, asked_at = set[str](), timezone.now()
         for page in pages(actor, schema, provider_at(schema), "list_gadgets", schema=levels_of(schema)):
             mirror.meet_leaves(Kind.GADGET, schema, page, asked_at)
-            names |= mirror.names_of(Kind.GADGET, page)
+            names |= mirror.names_of([Kind.GADGET], page)
         return LeafListing(names, asked_at)
 
     def describe(self, actor: Actor, leaf: Located) -> LeafDescription:

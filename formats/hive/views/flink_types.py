@@ -1,0 +1,192 @@
+"""Flink's type strings, as they stand in the parameters of its views, to native types and back.
+
+Flink's documentation, "Data Types": ``ROW<`from` VARCHAR(3) NOT NULL 'an airport', `legs` ARRAY<TIMESTAMP(3)>>``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from formats.hive.type_reader import NotAType, TypeReader, decimal
+from formats.hive.types import MAX_NESTING, is_well_formed
+from formats.native.columns import (
+    DataType,
+    ExternalType,
+    ListType,
+    MapType,
+    StructField,
+    StructType,
+    parse_primitive,
+)
+from metalake.errors import Invalid, Unsupported
+from metalake.wire import quote
+
+UNLIMITED = 2**31 - 1  # the length of a STRING and of BYTES
+LONGEST_NATIVE = 999_999_999
+FINEST = 9  # digits of a second
+NATIVE_NAMES = {
+    "BOOLEAN": "boolean", "TINYINT": "byte", "SMALLINT": "short", "INT": "integer", "INTEGER": "integer",
+    "BIGINT": "long", "FLOAT": "float", "DOUBLE": "double", "DATE": "date", "STRING": "string", "BYTES": "binary",
+    "NULL": "null",
+}  # fmt: skip
+FLINK_NAMES = {
+    "boolean": "BOOLEAN", "byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT", "float": "FLOAT",
+    "double": "DOUBLE", "date": "DATE", "string": f"VARCHAR({UNLIMITED})", "binary": f"VARBINARY({UNLIMITED})",
+    "null": "NULL", "time": "TIME(0)", "timestamp": "TIMESTAMP(6)", "timestamp_tz": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
+    "interval_year": "INTERVAL YEAR(2) TO MONTH", "interval_day": "INTERVAL DAY(2) TO SECOND(6)",
+}  # fmt: skip
+DEFAULT_PRECISIONS = {"TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
+
+_WORD = re.compile(r"\s*([A-Za-z_]\w*)", re.ASCII)
+_OPEN, _CLOSE, _COMMA = (re.compile(rf"\s*{mark}", re.ASCII) for mark in "<>,")
+_QUOTED_NAME = re.compile(r"\s*`((?:[^`]|``)*)`")
+_COMMENT = re.compile(r"\s*'((?:[^']|'')*)'")
+_NOT_NULL = re.compile(r"\s*NOT\s+NULL(?!\w)", re.IGNORECASE | re.ASCII)
+_LOCAL_ZONE = re.compile(r"\s*WITH\s+LOCAL\s+TIME\s+ZONE(?!\w)", re.IGNORECASE | re.ASCII)
+_INTERVAL = re.compile(
+    r"\s*(YEAR|MONTH|DAY|HOUR|MINUTE|SECOND)(?:\([0-9]{1,2}\))?(?:\s+TO\s+(?:MONTH|HOUR|MINUTE|SECOND)(?:\([0-9]\))?)?",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+class FlinkType(NamedTuple):
+    """A native type in its wire form, and whether NULL is one of its values."""
+
+    native: str | dict[str, Any]
+    nullable: bool
+
+
+def native_type(text: str) -> FlinkType:
+    """The native form of one of Flink's types; one without a native counterpart is external, as it stands."""
+    reader = TypeReader(text)
+    try:
+        flink = _read(reader, 1)
+        reader.end()
+    except NotAType:
+        return FlinkType({"type": "external", "catalogString": text}, nullable=True)
+    return flink
+
+
+def _read(reader: TypeReader, level: int) -> FlinkType:
+    if level > MAX_NESTING:
+        raise NotAType
+    native: str | dict[str, Any]
+    match reader.need(_WORD)[1].upper():
+        case "ARRAY" | "MAP" | "ROW" as word:
+            native = _container(reader, word, level + 1)
+        case "TIME" | "TIMESTAMP" | "TIMESTAMP_LTZ" as word:
+            native = _time(reader, word)
+        case "INTERVAL":
+            native = "interval_year" if reader.need(_INTERVAL)[1].upper() in ("YEAR", "MONTH") else "interval_day"
+        case word:
+            native = _primitive(word, reader.numbers())
+    return FlinkType(native, reader.take(_NOT_NULL) is None)
+
+
+def _container(reader: TypeReader, word: str, level: int) -> dict[str, Any]:
+    reader.need(_OPEN)
+    native: dict[str, Any]
+    if word == "ROW":
+        native = {"type": "struct", "fields": _fields(reader, level)}
+    elif word == "ARRAY":
+        element = _read(reader, level)
+        native = {"type": "list", "elementType": element.native, "containsNull": element.nullable}
+    else:
+        key = _read(reader, level).native
+        reader.need(_COMMA)
+        value = _read(reader, level)
+        native = {"type": "map", "keyType": key, "valueType": value.native, "valueContainsNull": value.nullable}
+    reader.need(_CLOSE)
+    return native
+
+
+def _fields(reader: TypeReader, level: int) -> list[dict[str, Any]]:
+    fields: list[dict[str, Any]] = []
+    while not fields or reader.take(_COMMA):
+        quoted = reader.take(_QUOTED_NAME)
+        name = quoted[1].replace("``", "`") if quoted else reader.need(_WORD)[1]
+        if not name.strip():
+            raise NotAType
+        type = _read(reader, level)
+        field = {"name": name, "type": type.native, "nullable": type.nullable}
+        if comment := reader.take(_COMMENT):
+            field["comment"] = comment[1].replace("''", "'")
+        fields.append(field)
+    return fields
+
+
+def _time(reader: TypeReader, word: str) -> str:
+    precision, *more = reader.numbers() or [DEFAULT_PRECISIONS[word]]
+    if more or precision > FINEST:
+        raise NotAType
+    if word == "TIME":
+        return f"time({precision})"
+    is_local = word == "TIMESTAMP_LTZ" or reader.take(_LOCAL_ZONE) is not None
+    return f"timestamp_tz({precision})" if is_local else f"timestamp({precision})"
+
+
+def _primitive(word: str, arguments: list[int]) -> str:
+    match word, arguments:
+        case "DECIMAL" | "DEC" | "NUMERIC", _:
+            return decimal(arguments, 10)
+        case "VARCHAR" | "VARBINARY", [length] if length == UNLIMITED:
+            return "string" if word == "VARCHAR" else "binary"
+        case "VARCHAR" | "CHAR" | "BINARY", _ if len(arguments) < 2:
+            length = arguments[0] if arguments else 1
+            if 1 <= length <= LONGEST_NATIVE:
+                return f"{'fixed' if word == 'BINARY' else word.lower()}({length})"
+        case _, [] if word in NATIVE_NAMES:
+            return NATIVE_NAMES[word]
+    raise NotAType
+
+
+def flink_type(native: DataType, nullable: bool, where: str, level: int = 1) -> str:
+    """Flink's string of a native type; `where` names the place.
+
+    Raises Unsupported for what Flink has no type for, Invalid for one that nests too deep.
+    """
+    if level > MAX_NESTING:
+        raise Invalid(f"{where}: nests deeper than {MAX_NESTING} levels", kind="column")
+    return _write(native, where, level) + ("" if nullable else " NOT NULL")
+
+
+def _write(native: DataType, where: str, level: int) -> str:
+    match native:
+        case str():
+            return _write_primitive(native, where)
+        case ListType(element_type=element):
+            return f"ARRAY<{flink_type(element, native.contains_null, f'{where}.elementType', level + 1)}>"
+        case MapType(key_type=key, value_type=value):
+            written_key = flink_type(key, True, f"{where}.keyType", level + 1)
+            written_value = flink_type(value, native.value_contains_null, f"{where}.valueType", level + 1)
+            return f"MAP<{written_key}, {written_value}>"
+        case StructType(fields=[_, *_] as fields):
+            written = (_field(field, f"{where}.fields[{number}]", level) for number, field in enumerate(fields))
+            return f"ROW<{', '.join(written)}>"
+        case ExternalType(catalog_string=text) if is_well_formed(text):
+            return text
+    raise Unsupported(f"{where}: Flink has no such type", kind="column")
+
+
+def _field(field: StructField, where: str, level: int) -> str:
+    name = field.name.replace("`", "``")
+    comment = "" if field.comment is None else " '" + field.comment.replace("'", "''") + "'"
+    return f"`{name}` {flink_type(field.type, field.nullable, f'{where}.type', level + 1)}{comment}"
+
+
+def _write_primitive(native: str, where: str) -> str:
+    if native in FLINK_NAMES:
+        return FLINK_NAMES[native]
+    match parse_primitive(native):
+        case ("decimal", (precision, scale)):
+            return f"DECIMAL({precision}, {scale})"
+        case ("varchar" | "char" as name, (length,)):
+            return f"{name.upper()}({length})"
+        case ("fixed", (length,)):
+            return f"BINARY({length})"
+        case ("time" | "timestamp" as name, (int() as precision,)) if precision <= FINEST:
+            return f"{name.upper()}({precision})"
+        case ("timestamp_tz", (int() as precision,)) if precision <= FINEST:
+            return f"TIMESTAMP({precision}) WITH LOCAL TIME ZONE"
+    raise Unsupported(f"{where}: Flink has no type {quote(native)}", kind="column")

@@ -1,0 +1,103 @@
+"""Which engine's private form a view of a metastore or of Glue has, and the parameters that belong to the forms.
+
+docs/decisions/hive-views.md says what each form looks like and where that is known from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from formats.hive.properties import FORMAT_MARKS, RESERVED
+from formats.hive.tables import HiveTable
+
+ICEBERG_VIEW = "iceberg-view"
+PRESTO_VIEW = "presto_view"
+VIEW_COMMENT, MATERIALIZED_COMMENT = "Presto View", "Presto Materialized View"
+VIEW_PREFIX, MATERIALIZED_PREFIX = "/* Presto View: ", "/* Presto Materialized View: "
+CREATED_BY_SPARK = "spark.sql.create.version"
+IS_GENERIC = "is_generic"
+FLINK_SCHEMAS = ("flink.schema", "flink.generic.table.schema")  # the second is that of Flink 1.10 and before
+FLINK_COMMENT = "flink.comment"
+VIEW_DEFINITION = "ViewDefinition"  # of Glue alone, in the `rest` of a HiveTable
+
+_OF_TRINO = {
+    *(PRESTO_VIEW, "trino_created_by", "trino_version", "trino_query_id", "presto_version", "presto_query_id"),
+    *("storage_table", "storage_schema"),
+}
+_PREFIXES = {
+    "spark.sql.": "Spark",
+    "view.": "Spark",
+    **{f"{schema}.": "Flink" for schema in FLINK_SCHEMAS},
+    "flink.partition.keys.": "Flink",
+}
+
+
+class Form(StrEnum):
+    """How a view is stored, in the order in which the forms are tried; the last one needs no mark.
+
+    Those of one engine are named by it, which is also the dialect of their SQL.
+    """
+
+    ICEBERG = "iceberg"
+    GLUE = "glue"
+    TRINO = "trino"
+    SPARK = "spark"
+    FLINK = "flink"
+    HIVE = "hive"
+
+
+def detect(table: HiveTable) -> Form:
+    """The form of a view. The caller has made sure that it is one."""
+    parameters = table.parameters
+    if parameters.get("table_type", "").lower() == ICEBERG_VIEW:
+        return Form.ICEBERG
+    if table.rest.get(VIEW_DEFINITION) or table.rest.get("IsMultiDialectView"):
+        return Form.GLUE
+    if _is_trino(table):
+        return Form.TRINO
+    if CREATED_BY_SPARK in parameters:
+        return Form.SPARK
+    return Form.FLINK if _is_flink(parameters) else Form.HIVE
+
+
+def is_materialized(table: HiveTable) -> bool:
+    """Whether an engine stores the view's result: Hive by the type of the entry, Trino by its comment."""
+    return table.table_type == "MATERIALIZED_VIEW" or _has_marks(table, MATERIALIZED_COMMENT, MATERIALIZED_PREFIX)
+
+
+def _is_trino(table: HiveTable) -> bool:
+    return _has_marks(table, VIEW_COMMENT, VIEW_PREFIX) or _has_marks(table, MATERIALIZED_COMMENT, MATERIALIZED_PREFIX)
+
+
+def _has_marks(table: HiveTable, comment: str, prefix: str) -> bool:
+    """Whether it is Trino's by its flag, and by its comment or, where that was changed, by its text."""
+    if table.parameters.get(PRESTO_VIEW, "").lower() != "true":
+        return False
+    comments = {(text or "").lower() for text in (table.comment, table.parameters.get("comment"))}
+    return comment.lower() in comments or (table.view_original_text or "").startswith(prefix)
+
+
+def _is_flink(parameters: Mapping[str, str]) -> bool:
+    """Whether Flink describes it by properties; `is_generic=false` is what Flink says of Hive's own."""
+    generic = parameters.get(IS_GENERIC)
+    if generic is not None:
+        return generic.lower() == "true"
+    return any(f"{schema}.0.name" in parameters for schema in FLINK_SCHEMAS)
+
+
+def why_reserved(name: str) -> str | None:
+    """Why users neither see nor set a property of this name; None if it is theirs."""
+    if name in _OF_TRINO:
+        return "it is written by Trino"
+    if name in (IS_GENERIC, FLINK_COMMENT):
+        return "it is written by Flink"
+    if name in FORMAT_MARKS:
+        return "it says where an Iceberg view is"
+    engine = next((engine for prefix, engine in _PREFIXES.items() if name.startswith(prefix)), None)
+    return f"it is written by {engine}" if engine else RESERVED.get(name.lower())
+
+
+def properties_of(table: HiveTable) -> dict[str, str]:
+    """The parameters that are the user's own."""
+    return {name: value for name, value in table.parameters.items() if why_reserved(name) is None}

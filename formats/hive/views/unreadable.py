@@ -1,0 +1,46 @@
+"""Views of others that we cannot read, and the bounds within which we try."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from metalake.errors import Unsupported
+from metalake.kinds import Kind
+
+LONGEST_TEXT = 16 * 1024 * 1024  # characters of a view's text: SQL of 1 MiB, as JSON in base64, with room to spare
+LONGEST_TYPE = 64 * 1024  # characters of a column's type
+MOST_COLUMNS = 10_000
+
+
+class Unreadable(Unsupported):
+    """The view is not in the form that its engine writes; `reason` is a sentence about it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The view cannot be read. {reason}", kind=Kind.VIEW)
+        self.reason = reason
+
+
+def checked_text(value: Any, what: str) -> str:
+    """A text that our store can hold. Raises Unreadable, naming `what`, for anything else."""
+    if not isinstance(value, str):
+        raise Unreadable(f"Its {what} is not a text.")
+    if "\0" in value:
+        raise Unreadable(f"Its {what} has a NUL character.")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise Unreadable(f"Its {what} has half of a surrogate pair, which is no character.") from None
+    return value
+
+
+def optional_text(value: Any, what: str) -> str | None:
+    """As `checked_text`, and None for None."""
+    return None if value is None else checked_text(value, what)
+
+
+def checked_sql(*candidates: Any) -> str:
+    """The first text that is not blank. Raises Unreadable if there is none."""
+    for candidate in candidates:
+        if candidate is not None and (sql := checked_text(candidate, "SQL")).strip():
+            return sql
+    raise Unreadable("It has no SQL.")

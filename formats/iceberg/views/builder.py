@@ -1,0 +1,113 @@
+"""Build Iceberg view metadata: a new view's, and the next state of a view after a commit's updates.
+
+As the builder of tables: pure functions over JSON objects that never change their arguments and copy fields that they
+do not understand. Sources: Iceberg view spec; Iceberg REST specification, "ViewUpdate". Behaviour and messages follow
+the reference implementation's metadata builder.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from formats.iceberg import properties, schemas
+from formats.iceberg.draft import Draft
+from formats.iceberg.parsing import Json, as_object, as_text_map, get_int, get_object
+from formats.iceberg.updating import Action, apply_each, assign_uuid, checked_location, checked_uuid, set_location
+from formats.iceberg.views import security, versions
+from metalake.errors import Invalid
+
+FORMAT_VERSION = 1
+NEWEST_TYPES = 3  # A view's columns may have the types of every format version of tables.
+FIRST_SCHEMA = 0
+
+
+def new_view_metadata(
+    *,
+    view_uuid: str,
+    location: str,
+    schema: dict[str, Any],
+    version: dict[str, Any],
+    properties: dict[str, str],
+    now_ms: int,
+) -> dict[str, Any]:
+    """A new view's metadata: its schema gets id 0 and its version id 1, whatever ids the client used, and columns
+    keep their ids. `version` is the `view-version` of a create request.
+
+    Raises Invalid or TooLarge, saying what is wrong with the request.
+    """
+    wanted = as_text_map(properties, "properties")
+    versions.history_size(wanted)
+    schemas.check_schema(as_object(schema, "schema"), NEWEST_TYPES)
+    first = versions.numbered(
+        versions.checked(as_object(version, "view-version"), now_ms), versions.FIRST_VERSION, FIRST_SCHEMA
+    )
+    return {
+        "view-uuid": checked_uuid(view_uuid),
+        "format-version": FORMAT_VERSION,
+        "location": checked_location(location),
+        "schemas": [{**schema, "schema-id": FIRST_SCHEMA}],
+        "current-version-id": versions.FIRST_VERSION,
+        "versions": [first],
+        "version-log": [{"timestamp-ms": first["timestamp-ms"], "version-id": versions.FIRST_VERSION}],
+        "properties": wanted,
+    }
+
+
+def apply_view_updates(
+    base: dict[str, Any], updates: list[dict[str, Any]], *, now_ms: int, may_drop_dialects: bool = False
+) -> dict[str, Any]:
+    """The metadata after all updates, applied in order; `base` itself when they change nothing.
+
+    A new current version must have every dialect of the one before, unless `may_drop_dialects` or the view's property
+    `replace.drop-dialect.allowed` allows it; with whose rights Trino runs it never changes. Raises Invalid or TooLarge,
+    saying which update is wrong and why.
+    """
+    draft = Draft(_filled_in(base), now_ms=now_ms)
+    apply_each(draft, updates, ACTIONS)
+    if not draft.changed:
+        return base
+    security.require_same_owner(base.get("properties") or {}, draft.metadata["properties"])
+    versions.finish(draft, base, may_drop_dialects=may_drop_dialects)
+    return draft.metadata
+
+
+def _filled_in(base: Json) -> Json:
+    """The metadata with every field that is read here; older writers leave empty ones out."""
+    empty: Json = {"schemas": [], "version-log": [], "properties": {}}
+    return base | {key: value for key, value in empty.items() if base.get(key) is None}
+
+
+def _upgrade_format_version(_draft: Draft, update: Json) -> None:
+    wanted = get_int(update, "format-version")
+    if wanted > FORMAT_VERSION:
+        raise Invalid(f"Unsupported format version: {wanted}; the only one of views is {FORMAT_VERSION}")
+    if wanted < FORMAT_VERSION:
+        raise Invalid(f"Cannot downgrade v{FORMAT_VERSION} view to v{wanted}")
+
+
+def _add_schema(draft: Draft, update: Json) -> None:
+    """Add a schema, or reuse an equal one. The id in the body is only a hint."""
+    schema = get_object(update, "schema")
+    schemas.check_schema(schema, NEWEST_TYPES)
+    known, wanted = draft.known("schema", schemas.shape), schemas.shape(schema)
+    if wanted not in known.by_shape:
+        draft.edit_list("schemas").append({**schema, "schema-id": known.next_id})
+        known.add(wanted, known.next_id)
+    # As last added even if another request added it meanwhile: the client means this schema.
+    draft.remember_added("schema", known.by_shape[wanted])
+
+
+def _set_properties(draft: Draft, update: Json) -> None:
+    properties.put_properties(draft, properties.changed_properties(draft, update))
+
+
+ACTIONS: dict[str, Action] = {
+    "assign-uuid": assign_uuid("view-uuid", "view"),
+    "upgrade-format-version": _upgrade_format_version,
+    "add-schema": _add_schema,
+    "set-location": set_location,
+    "set-properties": _set_properties,
+    "remove-properties": properties.remove_properties,
+    "add-view-version": versions.add_view_version,
+    "set-current-view-version": versions.set_current_view_version,
+}

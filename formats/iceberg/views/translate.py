@@ -1,0 +1,216 @@
+"""Translate views between the native wire and Iceberg.
+
+An Iceberg view has one default catalog and one default namespace for all of its dialects, and no security mode but
+what Trino notes. Its comment is the property `comment`, as engines write it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+from typing import Any
+
+from formats.iceberg import fields, translate
+from formats.iceberg.alterations import property_updates
+from formats.iceberg.parsing import Json
+from formats.iceberg.views.builder import FIRST_SCHEMA, NEWEST_TYPES
+from formats.iceberg.views.security import RUN_AS_OWNER, require_same_owner, security_mode
+from formats.iceberg.views.versions import FIRST_VERSION, LAST_ADDED, current_version, schema_id_of, sql_representations
+from formats.native.columns import Column
+from formats.native.view_definition import Representation, SecurityMode, ViewDefinition
+from metalake.errors import Invalid, at
+from metalake.hierarchy import HierarchicalSchema, configured_separator
+from metalake.kinds import Kind
+from metalake.wire import quote, read
+
+COMMENT = "comment"
+SUMMARY = {"engine-name": "metalake"}
+NO_SECURITY_MODE = (
+    "securityMode: an Iceberg view has none but what Trino notes in it; leave it out, or create the view in a catalog "
+    "whose views Metalake stores itself"
+)
+
+
+def from_iceberg_view(metadata: Mapping[str, Any], version: Json | None = None) -> ViewDefinition:
+    """The view by its current version, or by this one of its versions, with the properties and comment of today.
+
+    `metadata` was read by `parse_view_metadata`. A view without columns or default namespace has none here either.
+    Raises Invalid if the metadata lacks its current version, or a schema is malformed.
+    """
+    shown = version or current_version(metadata)
+    schema = configured_separator().join(shown.get("default-namespace") or ()) or None
+    properties = dict(metadata.get("properties") or {})
+    comment = properties.pop(COMMENT, None)
+    return ViewDefinition(
+        representations=tuple(
+            Representation(
+                dialect=each["dialect"],
+                sql=each["sql"],
+                default_catalog=shown.get("default-catalog") or None,
+                default_schema=schema,
+            )
+            for each in sql_representations(shown)
+        ),
+        columns=tuple(translate.native_column(field) for field in fields.read_struct(_schema(metadata, shown)).fields),
+        security_mode=security_mode(properties),
+        comment=comment,
+        properties=properties,
+    )
+
+
+def _schema(metadata: Mapping[str, Any], version: Json) -> Json:
+    """The schema of a version; an empty one where it is missing."""
+    wanted = schema_id_of(version)
+    return next((each for each in metadata.get("schemas") or () if schema_id_of(each) == wanted), {"fields": []})
+
+
+def to_iceberg_view(definition: ViewDefinition) -> tuple[Json, Json, dict[str, str]]:
+    """The schema, version and properties of a new view, as `new_view_metadata` takes them; columns numbered afresh.
+
+    Raises Invalid for what an Iceberg view cannot hold, Unsupported for a column's type; both name the place.
+    """
+    check_fits(definition)
+    if RUN_AS_OWNER in definition.properties:
+        raise Invalid(f"properties.{RUN_AS_OWNER}: is Trino's, which writes it when it creates a view", kind=Kind.VIEW)
+    ids = count(len(definition.columns) + 1)
+    columns = [_new_field(column, number + 1, ids, where) for number, (column, where) in enumerate(_read(definition))]
+    version = {
+        "version-id": FIRST_VERSION,
+        "schema-id": FIRST_SCHEMA,
+        "summary": SUMMARY,
+        "default-namespace": _namespace(definition),
+        "representations": [_representation(each, {}) for each in definition.representations],
+    }
+    if catalog := definition.default_catalog:
+        version["default-catalog"] = catalog
+    return {"schema-id": FIRST_SCHEMA, **fields.write_struct(fields.Struct(columns))}, version, _properties(definition)
+
+
+def check_fits(definition: ViewDefinition, noted: SecurityMode | None = None) -> None:
+    """Raise Invalid, naming the place and what to do, for what an Iceberg view cannot hold.
+
+    `noted` is the security mode that an engine wrote into the view.
+    """
+    if definition.security_mode is not noted:
+        raise Invalid(NO_SECURITY_MODE, kind=Kind.VIEW)
+    if COMMENT in definition.properties:
+        raise Invalid("properties.comment: is reserved; it is the view's comment", kind=Kind.VIEW)
+    for position, each in enumerate(definition.representations):
+        first = definition.representations[0]
+        for field, one, other in (
+            ("defaultCatalog", each.default_catalog, first.default_catalog),
+            ("defaultSchema", each.default_schema, first.default_schema),
+        ):
+            if one != other:
+                raise Invalid(
+                    f"representations[{position}].{field}: is {_shown(one)}, and that of {quote(first.dialect)} is "
+                    f"{_shown(other)}; an Iceberg view has one for all of its dialects: give all the same, and write "
+                    "whole names in the SQL of the others",
+                    kind=Kind.VIEW,
+                )
+
+
+def _shown(value: str | None) -> str:
+    return "none" if value is None else quote(value)
+
+
+def _namespace(definition: ViewDefinition) -> list[str]:
+    if definition.default_schema is None:
+        return []
+    with at("representations[0].defaultSchema"):
+        return list(HierarchicalSchema.parse(definition.default_schema).segments)
+
+
+def _representation(wanted: Representation, before: Json) -> Json:
+    """The query in Iceberg's form, with the unknown fields that its dialect had before."""
+    return {**before, "type": "sql", "sql": wanted.sql, "dialect": wanted.dialect}
+
+
+def _properties(definition: ViewDefinition) -> dict[str, str]:
+    comment = {} if definition.comment is None else {COMMENT: definition.comment}
+    return {**definition.properties, **comment}
+
+
+def _read(definition: ViewDefinition) -> Iterator[tuple[Column, str]]:
+    """Each column, and its place for messages."""
+    for position, column in enumerate(definition.columns):
+        where = f"columns[{position}]"
+        with at(where):
+            yield read(Column, column, kind=Kind.VIEW), where
+
+
+def _new_field(column: Column, id: int, ids: Iterator[int], where: str) -> fields.Field:
+    if column.default_value is not None:
+        raise Invalid(f"{where}.defaultValue: a view's columns have no default; leave it out", kind=Kind.VIEW)
+    return translate.column_field(column, id, ids, where, NEWEST_TYPES)
+
+
+def updates_for(before: ViewDefinition, after: ViewDefinition, metadata: Mapping[str, Any]) -> list[Json]:
+    """The updates of one commit that make a view, which is `before` by this metadata, what `after` says; none if it is.
+
+    Columns keep their ids by their names. Whoever applies them says whether dialects may be dropped.
+    Raises Invalid for what an Iceberg view cannot hold, Unsupported for a column's type; both name the place.
+    """
+    check_fits(after, before.security_mode)
+    require_same_owner(before.properties, after.properties)
+    known: dict[str, str] = metadata.get("properties") or {}
+    updates = property_updates(dict.fromkeys(known, None) | _properties(after), known)
+    if (after.representations, after.columns) != (before.representations, before.columns):
+        updates += _version_updates(before, after, metadata)
+    return updates
+
+
+def _version_updates(before: ViewDefinition, after: ViewDefinition, metadata: Mapping[str, Any]) -> list[Json]:
+    current = current_version(metadata)
+    schema = _schema(metadata, current) if after.columns == before.columns else _changed_schema(after, metadata)
+    is_new = schema not in (metadata.get("schemas") or ())
+    version = {key: value for key, value in current.items() if key not in ("version-id", "timestamp-ms")} | {
+        "schema-id": LAST_ADDED if is_new else schema_id_of(schema),
+        "summary": SUMMARY,
+        "default-catalog": after.default_catalog,
+        "default-namespace": _namespace_after(before, after, current),
+        "representations": _representations_after(after, current),
+    }
+    return [
+        *([{"action": "add-schema", "schema": {"type": "struct", **schema}}] if is_new else ()),
+        {"action": "add-view-version", "view-version": version},
+        {"action": "set-current-view-version", "view-version-id": LAST_ADDED},
+    ]
+
+
+def _namespace_after(before: ViewDefinition, after: ViewDefinition, current: Json) -> list[str]:
+    """The default namespace, spelled as it is as long as it does not change: a level may hold our separator."""
+    if after.default_schema == before.default_schema:
+        return current.get("default-namespace") or []
+    return _namespace(after)
+
+
+def _representations_after(after: ViewDefinition, current: Json) -> list[Json]:
+    """The queries, and what is no query of ours to drop."""
+    known = {each["dialect"].casefold(): each for each in sql_representations(current)}
+    others = [each for each in current["representations"] if each not in known.values()]
+    return [*(_representation(each, known.get(each.key, {})) for each in after.representations), *others]
+
+
+def _changed_schema(after: ViewDefinition, metadata: Mapping[str, Any]) -> Json:
+    """The schema with these columns: a column keeps its id by its name, and all that is not changed."""
+    schema = _schema(metadata, current_version(metadata))
+    known = {field.name: field for field in fields.read_struct(schema).fields}
+    ids = count(1 + max(_all_ids(metadata.get("schemas") or ()), default=0))
+    columns = [_changed_field(column, known.get(column.name), ids, where) for column, where in _read(after)]
+    # Identifier fields mean nothing in a view, and may be among the columns that are gone.
+    others = {key: value for key, value in schema.items() if key != "identifier-field-ids"}
+    return others | fields.write_struct(fields.Struct(columns))
+
+
+def _all_ids(schemas: Iterable[Json]) -> set[int]:
+    return {id for schema in schemas for field in fields.read_struct(schema).fields for id in fields.ids_within(field)}
+
+
+def _changed_field(column: Column, was: fields.Field | None, ids: Iterator[int], where: str) -> fields.Field:
+    if was is None:
+        return _new_field(column, next(ids), ids, where)
+    shown = read(Column, translate.native_column(was))
+    if column.type == shown.type and column.default_value == shown.default_value:
+        return fields.Field(was.id, was.name, was.type, not column.nullable, column.comment, was.rest)
+    return _new_field(column, was.id, ids, where)

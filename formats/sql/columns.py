@@ -1,0 +1,159 @@
+"""The columns that a query yields: their names, their types and what they are made of, as far as that can be told."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.lineage import Node, lineage
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import build_scope
+from sqlglot.schema import Schema
+
+from formats.sql import types
+from formats.sql.dialects import SqlDialect
+from formats.sql.results import ColumnsOf, OutputColumn, Source, SourceColumn
+from formats.sql.tables import place_of
+
+_MADE_UP = re.compile(r"_col_\d+")  # names of sqlglot for columns without one
+
+
+class SourceColumns(Schema):
+    """The columns of the sources as sqlglot asks for them: by a table that `sources_of` marked, in normal case."""
+
+    def __init__(self, sources: Sequence[Source], columns_of: ColumnsOf, dialect: SqlDialect) -> None:
+        self._rules = dialect.rules
+        self._types = {
+            place: {self.normal(name): native for name, native in columns_of[source].items()}
+            for place, source in enumerate(sources)
+            if source in columns_of
+        }
+        self.spelling = {self.normal(name): name for columns in columns_of.values() for name in columns}
+
+    def normal(self, name: str) -> str:
+        return str(self._rules.normalize_identifier(exp.to_identifier(name)).name)
+
+    def knows(self, table: exp.Expr) -> bool:
+        """Whether the columns of a table are known."""
+        return place_of(table) in self._types
+
+    # As sqlglot wants it
+
+    @property
+    def dialect(self) -> Any:
+        return self._rules
+
+    @property
+    def empty(self) -> bool:
+        return not self._types
+
+    @property
+    def supported_table_args(self) -> tuple[str, ...]:
+        return ()
+
+    def add_table(self, *_: Any, **__: Any) -> None:
+        raise NotImplementedError
+
+    def column_names(self, table: Any, *_: Any, **__: Any) -> list[str]:
+        return list(self._of(table))
+
+    def get_column_type(self, table: Any, column: Any, *_: Any, **__: Any) -> exp.DataType:
+        return types.to_sql(self._of(table).get(column if isinstance(column, str) else column.name))
+
+    def _of(self, table: Any) -> Mapping[str, Any]:
+        place = place_of(table)
+        return {} if place is None else self._types.get(place, {})
+
+
+def qualified(query: exp.Query, schema: SourceColumns, dialect: SqlDialect) -> exp.Query:
+    """A copy whose columns name their sources, with `*` expanded and types. Raises RecursionError, SqlglotError."""
+    whole = qualify(
+        query.copy(),
+        dialect=dialect.rules,
+        schema=schema,
+        allow_partial_qualification=True,
+        validate_qualify_columns=False,
+        quote_identifiers=False,
+    )
+    return annotate_types(whole, schema=schema, dialect=dialect.rules)
+
+
+def names_of(query: exp.Query) -> list[str] | None:
+    """The names as written, "" where there is none; None where a `*` hides them."""
+    return None if query.is_star else [_name_of(each) for each in query.selects]
+
+
+def _name_of(select: exp.Expr) -> str:
+    return "" if isinstance(select, exp.Literal) else str(select.output_name)
+
+
+def outputs_of(
+    query: exp.Query, whole: exp.Query, schema: SourceColumns, dialect: SqlDialect
+) -> tuple[OutputColumn, ...] | None:
+    """The columns of a query from what `qualified` made of it; None where a `*` was not expanded.
+
+    Raises RecursionError, SqlglotError.
+    """
+    if whole.is_star:
+        return None
+    expanded = [each.output_name for each in whole.selects]
+    names = names_of(query)
+    spelling = {**_written(query, schema), **schema.spelling}
+    if names is None or len(names) != len(expanded):
+        names = [spelling.get(name, "" if _MADE_UP.fullmatch(name) else name) for name in expanded]
+    nodes = _nodes(whole, schema, dialect)
+    again = {name for name, times in Counter(expanded).items() if times > 1}
+    return tuple(
+        _output(name, nodes.get(key) if key not in again else None, select, spelling, dialect)
+        for name, key, select in zip(names, expanded, whole.selects, strict=True)
+    )
+
+
+def _written(query: exp.Query, schema: SourceColumns) -> dict[str, str]:
+    """How the query writes names, by their normal case."""
+    return {schema.normal(each.name): each.name for each in query.find_all(exp.Identifier)}
+
+
+def _nodes(whole: exp.Query, schema: SourceColumns, dialect: SqlDialect) -> dict[str, Node]:
+    """What each column is made of, by its name; without `trim_selects` that is linear in the number of columns."""
+    scope = build_scope(whole)
+    nodes: dict[str, Node] = lineage(
+        None, whole, schema, dialect=dialect.rules, scope=scope, trim_selects=False, copy=False
+    )
+    return nodes
+
+
+def _output(
+    name: str, node: Node | None, select: exp.Expr, spelling: Mapping[str, str], dialect: SqlDialect
+) -> OutputColumn:
+    if node is None:
+        return OutputColumn(name or None)
+    native = types.from_sql(select.type, dialect) if _is_certain(node) else None
+    return OutputColumn(name or None, native, _made_of(node, spelling))
+
+
+def _made_of(node: Node, spelling: Mapping[str, str]) -> tuple[SourceColumn, ...] | None:
+    """The sources' columns that a column is computed from; None if one of them cannot be told."""
+    columns = dict[SourceColumn, None]()
+    for each in node.walk():
+        if isinstance(each.expression, (exp.Placeholder, exp.Star)) or each.name == "*":
+            return None
+        if isinstance(each.expression, exp.Table) and (place := place_of(each.expression)) is not None:
+            name = exp.to_column(each.name).name
+            columns[SourceColumn(place, spelling.get(name, name))] = None
+    return tuple(columns)
+
+
+def _is_certain(node: Node) -> bool:
+    """Whether engines agree on a column's type: it is a source's as it is, cast, a count, a text or a truth value."""
+    made = node.expression.unalias()
+    if isinstance(made, (exp.Cast, exp.Count, exp.Boolean, exp.Predicate)):
+        return True
+    if isinstance(made, exp.Literal):
+        return bool(made.is_string)
+    is_as_it_is = isinstance(made, exp.Column) or (isinstance(made, exp.Table) and not made.args.get("pivots"))
+    return is_as_it_is and all(_is_certain(each) for each in node.downstream)

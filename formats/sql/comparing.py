@@ -1,0 +1,80 @@
+"""Whether the dialects of a view yield the columns that it declares. Needs no sqlglot, so the server may do it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from formats.sql.results import OutputColumn, Reading, quote
+
+MOST_DIFFERENCES = 20  # of one dialect
+MATCHES_CASE = frozenset({"flink"})  # dialects to which columns whose names differ only in case are different ones
+
+_FAMILIES = {"varchar": "string", "char": "string", "fixed": "binary"}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A declared column with its native type, as JSON."""
+
+    name: str
+    type: Any = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a dialect differs from the declared columns; `position` is the column's, from 1, or None for all of them."""
+
+    dialect: str
+    text: str
+    position: int | None = None
+
+
+def plain(native: Any) -> str | None:
+    """A type of the native wire by its name, those of one family by one name; None for one with parts."""
+    if not isinstance(native, str):
+        return None
+    name = native.partition("(")[0].strip().lower()
+    return _FAMILIES.get(name, name)
+
+
+def differences(declared: Sequence[Declared], readings: Mapping[str, Reading]) -> tuple[Difference, ...]:
+    """Where dialects yield other columns than declared ones; where none are declared, than the first dialect does.
+
+    What cannot be told is no difference.
+    """
+    against = list(declared) or _of_first(readings)
+    answers = list[Difference]()
+    for dialect, reading in readings.items():
+        if reading.columns is not None and against:
+            answers += list(_of_one(dialect, against, reading.columns))[:MOST_DIFFERENCES]
+    return tuple(answers)
+
+
+def _of_first(readings: Mapping[str, Reading]) -> list[Declared]:
+    first = next((each.columns for each in readings.values() if each.columns is not None), ())
+    return [Declared(each.name or "", each.type) for each in first]
+
+
+def _of_one(dialect: str, declared: Sequence[Declared], columns: Sequence[OutputColumn]) -> Iterator[Difference]:
+    if len(columns) != len(declared):
+        yield Difference(dialect, f"It yields {_number(len(columns))} instead of {len(declared)}.")
+        return
+    fold = str if dialect.strip().casefold() in MATCHES_CASE else str.casefold
+    expected, names = [fold(each.name) for each in declared], [fold(each.name or "") for each in columns]
+    if names != expected and sorted(names) == sorted(expected):
+        order = ", ".join(quote(each.name or "") for each in columns)
+        yield Difference(dialect, f"It yields the columns in another order: {order}.")
+        return
+    for position, (one, other) in enumerate(zip(declared, columns, strict=True), 1):
+        if other.name and one.name and fold(other.name) != fold(one.name):
+            yield Difference(dialect, f"It yields {quote(other.name)} instead of {quote(one.name)}.", position)
+        expected_type = plain(one.type)
+        if other.type and expected_type and other.type != expected_type:
+            wrong = f"{quote(one.name)} is {other.type} instead of {expected_type}."
+            yield Difference(dialect, wrong, position)
+
+
+def _number(columns: int) -> str:
+    return "1 column" if columns == 1 else f"{columns} columns"

@@ -1,0 +1,90 @@
+"""What one representation of a view reads and yields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.scope import Scope, traverse_scope
+
+from formats.sql.columns import SourceColumns, names_of, outputs_of, qualified
+from formats.sql.dialects import SqlDialect, dialect_of
+from formats.sql.parsing import TOO_DEEP, Unreadable, parse, place_of
+from formats.sql.results import ColumnsOf, OutputColumn, Problem, Reading, quote
+from formats.sql.tables import sources_of
+
+MOST_PROBLEMS = 20
+
+# Columns that engines add to every table (Trino, "Hidden columns"; Hive, "Virtual columns"; Spark, "_metadata").
+_HIDDEN = ("$", "_", "input__file__name", "block__offset__inside__file")
+
+_CANNOT = (RecursionError, SqlglotError, ValueError, TypeError, AttributeError, IndexError, KeyError, AssertionError)
+"""What sqlglot raises for queries that it reads but does not understand."""
+
+
+def read(
+    sql: str,
+    dialect: str,
+    default_catalog: str | None = None,
+    default_schema: str | None = None,
+    columns_of: ColumnsOf | None = None,
+) -> Reading:
+    """Read SQL; the defaults complete names in it, and `columns_of` expands its `*` and lets it be checked."""
+    rules = dialect_of(dialect)
+    try:
+        query = parse(sql, rules)
+        sources = sources_of(query, rules, default_catalog, default_schema)
+    except Unreadable as unreadable:
+        return Reading(problems=(unreadable.problem,), is_generic=rules.is_generic)
+    except RecursionError:
+        return Reading(problems=(Problem(TOO_DEEP),), is_generic=rules.is_generic)
+    schema = SourceColumns(sources, columns_of or {}, rules)
+    columns, problems = _understood(sql, query, schema, rules)
+    return Reading(sources, columns, problems, rules.is_generic)
+
+
+def _understood(
+    sql: str, query: exp.Query, schema: SourceColumns, dialect: SqlDialect
+) -> tuple[tuple[OutputColumn, ...] | None, tuple[Problem, ...]]:
+    """Columns and what is wrong with them; their bare names where sqlglot understands no more."""
+    try:
+        whole = qualified(query, schema, dialect)
+        problems = dict.fromkeys(_unresolved(sql, whole, schema))
+        return outputs_of(query, whole, schema, dialect), tuple(problems)[:MOST_PROBLEMS]
+    except _CANNOT:
+        names = names_of(query)
+        return None if names is None else tuple(OutputColumn(name or None) for name in names), ()
+
+
+def _unresolved(sql: str, whole: exp.Query, schema: SourceColumns) -> Iterator[Problem]:
+    """The columns that no source has, or several, as far as the columns of the sources are known."""
+    for scope in traverse_scope(whole):
+        if not isinstance(scope.expression, exp.Select) or scope.pivots:
+            continue
+        bare = {id(each) for each in scope.unqualified_columns}
+        for column in scope.columns:
+            if _is_ours(column) and (reason := _why(column, scope, schema, id(column) in bare)):
+                start = column.this.meta.get("start")
+                place = place_of(sql, start) if isinstance(start, int) else (None, None)
+                yield Problem(reason, *place)
+
+
+def _is_ours(column: exp.Column) -> bool:
+    """Whether this is a column that only a table can have."""
+    return not isinstance(column.this, exp.Star) and not column.name.lower().startswith(_HIDDEN)
+
+
+def _why(column: exp.Column, scope: Scope, schema: SourceColumns, is_bare: bool) -> str | None:
+    """Why a column leads nowhere; None if it does, or if that cannot be told."""
+    name = quote(column.name)
+    if column.table:
+        source = scope.sources.get(column.table)
+        if not isinstance(source, exp.Table) or not schema.knows(source) or schema.has_column(source, column):
+            return None
+        return f"{quote(column.table)} has no column {name}."
+    tables = [each for each in scope.sources.values() if isinstance(each, exp.Table)]
+    if not is_bare or len(tables) < len(scope.sources) or not all(map(schema.knows, tables)):
+        return None
+    having = [each for each in tables if schema.has_column(each, column)]
+    return f"{name} is a column of several tables." if having else f"No table here has a column {name}."

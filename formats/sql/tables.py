@@ -1,0 +1,75 @@
+"""The tables and views in a query: no names of its WITH clauses, no aliases, no functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from formats.sql.dialects import SqlDialect
+from formats.sql.results import Source
+
+_PLACE = "source"  # under which a table of the query remembers the place of its source
+
+
+def sources_of(query: exp.Query, dialect: SqlDialect, catalog: str | None, schema: str | None) -> tuple[Source, ...]:
+    """Each table or view once, in the order of the query; marks the query's tables for `place_of`.
+
+    `catalog` and `schema` complete names that leave theirs out.
+    """
+    places = dict[Source, int]()
+    for table in query.find_all(exp.Table, bfs=False):
+        if (
+            not isinstance(table.this, exp.Func)
+            and not table.find_ancestor(exp.Hint)
+            and not _is_of_with(table, dialect)
+        ):
+            source = _source(table, dialect, catalog, schema)
+            table.meta[_PLACE] = places.setdefault(source, len(places))
+    return tuple(places)
+
+
+def place_of(table: exp.Expr) -> int | None:
+    """The place of a table's source, after `sources_of`; None for what is none."""
+    place: int | None = table.meta.get(_PLACE)
+    return place
+
+
+def _source(table: exp.Table, dialect: SqlDialect, catalog: str | None, schema: str | None) -> Source:
+    *levels, name = (dialect.fold(each) for each in table.parts)
+    if not levels:
+        return Source(catalog, schema, name)
+    if len(levels) == 1:
+        return Source(catalog, levels[0], name)
+    return Source(levels[0], ".".join(levels[1:]), name)
+
+
+def _is_of_with(table: exp.Table, dialect: SqlDialect) -> bool:
+    """Whether this is a name that a WITH clause around it gives to a query."""
+    if table.db:
+        return False
+    name = _normal(table.this, dialect)
+    return any(_normal(each.args["alias"].this, dialect) == name for each in _visible(table))
+
+
+def _visible(table: exp.Table) -> Iterator[exp.CTE]:
+    """The queries with a name that are in scope: a query sees those before it in its clause, and itself
+    where the clause is RECURSIVE.
+    """
+    inner: exp.Expr = table
+    inside: exp.Expr | None = None  # the query with a name in which the table lies, while we climb out of its clause
+    while (outer := inner.parent) is not None:
+        if isinstance(outer, exp.With):
+            inside = inner
+        elif (clause := outer.args.get("with_")) is not None:
+            for each in clause.expressions:
+                is_itself = clause is inner and each is inside
+                if not is_itself or clause.args.get("recursive"):
+                    yield each
+                if is_itself:
+                    break
+        inner = outer
+
+
+def _normal(identifier: exp.Expr, dialect: SqlDialect) -> str:
+    return str(dialect.rules.normalize_identifier(identifier.copy()).name)

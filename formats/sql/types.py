@@ -1,0 +1,38 @@
+"""The types that both SQL and the native wire have, by their names without lengths and precisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from formats.sql.comparing import plain
+from formats.sql.dialects import SqlDialect
+
+T = exp.DType
+
+_NATIVE = {
+    T.BOOLEAN: "boolean", T.TINYINT: "byte", T.SMALLINT: "short", T.INT: "integer", T.BIGINT: "long",
+    T.FLOAT: "float", T.DOUBLE: "double", T.DECIMAL: "decimal", T.DATE: "date", T.TIME: "time",
+    T.TIMESTAMP: "timestamp", T.TIMESTAMPNTZ: "timestamp", T.TIMESTAMPTZ: "timestamp_tz",
+    T.TIMESTAMPLTZ: "timestamp_tz", T.TEXT: "string", T.VARCHAR: "string", T.CHAR: "string", T.BINARY: "binary",
+    T.VARBINARY: "binary", T.UUID: "uuid",
+}  # fmt: skip
+_SQL = {name: each for each, name in reversed(_NATIVE.items())}
+
+# What TIMESTAMP means there depends on the session and on the catalog.
+_TIMESTAMP_VARIES = frozenset({"spark", "databricks", "hive"})
+
+
+def to_sql(native: Any) -> exp.DataType:
+    """The type for sqlglot; "unknown" for one that SQL has not."""
+    name = plain(native)
+    return _SQL.get(name or "", T.UNKNOWN).into_expr()
+
+
+def from_sql(kind: exp.DataType | None, dialect: SqlDialect) -> str | None:
+    """The native type by its name; None where it cannot be told."""
+    name = _NATIVE.get(kind.this) if kind is not None else None
+    if name is not None and name.startswith("timestamp") and dialect.name in _TIMESTAMP_VARIES:
+        return None
+    return name

@@ -1,0 +1,98 @@
+"""Views: one endpoint per path of the Iceberg REST specification."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+
+from authz import operations
+from iceberg_rest.names import checked_levels, checked_name
+from iceberg_rest.pages import page
+from iceberg_rest.routes import Call, done, reply, route
+from iceberg_rest.wire import Commit, CreateView, RegisterView, RenameLeaf, commit_result
+from metalake.bodies import JSON
+from metalake.errors import NotFound
+from metalake.kinds import Kind
+from views_mgmt.services import views
+from views_mgmt.stores import ViewDraft, ViewRecord
+
+
+@route("GET /v1/{prefix}/namespaces/{namespace}/views", operations.LIST_VIEWS, needs=Kind.VIEW)
+def list_views(call: Call) -> HttpResponse:
+    def fetch(after: str | None, limit: int | None) -> list[str]:
+        listed = views.list_views(call.actor, call.ident(), after, limit, refresh=call.refresh, iceberg=True)
+        call.taken_at = listed.taken_at
+        return listed.names
+
+    names, token = page(call.query, fetch, "views", call.actor.name, call.metalake, call.catalog, *call.levels)
+    identifiers = [{"namespace": call.levels, "name": name} for name in names]
+    return reply({"identifiers": identifiers, "next-page-token": token})
+
+
+@route("POST /v1/{prefix}/namespaces/{namespace}/views", operations.CREATE_VIEW, body=CreateView, needs=Kind.VIEW)
+def create_view(call: Call, body: CreateView) -> HttpResponse:
+    draft = ViewDraft(
+        schema=body.columns, version=body.view_version, properties=body.properties or {}, location=body.location
+    )
+    return _view(views.create_iceberg_view(call.actor, call.ident(call.levels, body.name), draft))
+
+
+@route("GET /v1/{prefix}/namespaces/{namespace}/views/{view}", operations.LOAD_VIEW, needs=Kind.VIEW)
+def load_view(call: Call) -> HttpResponse:
+    record = views.load_iceberg_view(call.actor, call.ident(), refresh=call.refresh)
+    call.taken_at = record.taken_at
+    return _view(record)
+
+
+def _view(record: ViewRecord) -> HttpResponse:
+    return HttpResponse(commit_result(record), content_type=JSON)
+
+
+@route("HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}", operations.LOAD_VIEW, needs=Kind.VIEW)
+def view_exists(call: Call) -> HttpResponse:
+    views.view_exists(call.actor, call.ident(), iceberg=True)
+    return done()
+
+
+@route(
+    "POST /v1/{prefix}/namespaces/{namespace}/views/{view}",
+    operations.ALTER_VIEW,
+    body=Commit,
+    needs=Kind.VIEW,
+    commits=True,
+)
+def replace_view(call: Call, body: Commit) -> HttpResponse:
+    if body.identifier:
+        call.require_own(body.identifier.namespace, body.identifier.name)
+    return _view(views.replace_view(call.actor, call.ident(), body.requirements or [], body.updates or []))
+
+
+@route("DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}", operations.DROP_VIEW, needs=Kind.VIEW)
+def drop_view(call: Call) -> HttpResponse:
+    views.drop_view(call.actor, call.ident(), iceberg=True)
+    return done()
+
+
+@route(
+    "POST /v1/{prefix}/namespaces/{namespace}/register-view",
+    operations.REGISTER_VIEW,
+    body=RegisterView,
+    needs=Kind.VIEW,
+)
+def register_view(call: Call, body: RegisterView) -> HttpResponse:
+    return _view(views.register_view(call.actor, call.ident(call.levels, body.name), body.metadata_location))
+
+
+@route("POST /v1/{prefix}/views/rename", operations.ALTER_VIEW, body=RenameLeaf, needs=Kind.VIEW)
+def rename_view(call: Call, body: RenameLeaf) -> HttpResponse:
+    """Rename a view; moving it to another namespace takes its owner, with the right to create there."""
+    source, target = checked_levels(body.source.namespace), checked_levels(body.destination.namespace)
+    moved = call.ident(source, checked_name(body.source.name, Kind.VIEW))
+    call.subject = call.about_leaf(source, body.source.name)
+    views.view_exists(call.actor, moved, iceberg=True)
+    try:
+        views.rename_view(call.actor, moved, call.ident(target, body.destination.name), iceberg=True)
+    except NotFound as miss:
+        if miss.kind != Kind.VIEW:
+            call.subject = call.about_namespace(target)
+        raise
+    return done()

@@ -1,0 +1,48 @@
+"""List the objects of an outside schema, and bring their rows up to date."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.utils import timezone
+
+from authz.actor import Actor
+from catalogs.services.opening import provider_at
+from catalogs.stores import store_for
+from metalake.errors import NotFound
+from metalake.kinds import KINDS, Kind
+from metalake.lineage import Located
+from outside import mirror
+from outside.calls import levels_of, pages
+from outside.reading import listed_since, names_to_show
+from providers.answers import Levels
+from providers.base import Provider
+
+
+def listed_names(actor: Actor, schema: Located, kind: Kind, *, force: bool = False) -> tuple[set[str] | None, datetime]:
+    """The names of this kind and of those listed with it, None for all rows, and the time of the listing.
+
+    Includes objects that were just made here, which a listing may lack.
+    """
+    provider, levels = provider_at(schema), levels_of(schema)
+    if levels is None:
+        return set(), timezone.now()
+    listed_at = listed_since(schema.id, schema.catalog.id, provider, force)
+    if listed_at is not None:
+        return None, listed_at
+    asked_at = timezone.now()
+    return _fetch_names(actor, schema, kind, provider, levels, asked_at), asked_at
+
+
+def _fetch_names(
+    actor: Actor, schema: Located, kind: Kind, provider: Provider, levels: Levels, asked_at: datetime
+) -> set[str]:
+    names, kinds = set[str](), mirror.listed_kinds(schema, kind)
+    try:
+        for page in pages(actor, schema, provider, f"list_{KINDS[kinds[0]].plural}", schema=levels):
+            mirror.meet_leaves(kind, schema, page, asked_at)
+            names |= mirror.names_of(kinds, page)
+    except NotFound:
+        store_for(schema, Kind.SCHEMA).load(actor, schema, refresh=True)  # buries the schema if it is gone
+        raise
+    return names_to_show(actor, schema, provider, names, kind, asked_at)

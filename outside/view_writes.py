@@ -1,0 +1,128 @@
+"""Create, alter and drop views in an outside system by intents; `outside.renaming` renames them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from authz import operations
+from authz.actor import Actor
+from authz.locks import Lock
+from catalogs import lookup
+from catalogs.models import Mirror
+from catalogs.services import free_names
+from catalogs.services.holding import hold_each
+from catalogs.services.opening import provider_at
+from formats.native import view_definition
+from formats.native.view_definition import ViewDefinition
+from metalake.errors import Unsupported
+from metalake.hierarchy import check_segment
+from metalake.kinds import Kind
+from metalake.lineage import Address, Located
+from metalake.models import new_id
+from metalake.names import dotted
+from outside import intents, mirror
+from outside.calls import levels_of
+from outside.creating import carry_creation
+from outside.intents import Draft, step
+from outside.reading import current
+from outside.schema_places import asked_now, place_to_make
+from outside.views import require_format
+from outside.work import alteration, alteration_work, drop_work, names_on, recheck, retry_on_conflict
+from views_mgmt.services import definer
+from views_mgmt.stores import Plan
+
+OF_ICEBERG = (
+    "This is an Iceberg view, whose metadata file defines it: change it with the engine that made it, or make the view "
+    "in an Iceberg catalog of Metalake."
+)
+
+
+def create(actor: Actor, address: Address, home: Located, wanted: ViewDefinition) -> Located:
+    """Make a view in the form of the engine whose dialect it has. Raises what `RemoteViews.draft` does."""
+    provider = provider_at(home)
+    name = provider.names.folded(address.leaf or "")
+    check_segment(name, Kind.VIEW)
+    free_names.require_free(home, name, Kind.VIEW)
+    place = place_to_make(actor, home, provider)
+    schema = place or asked_now(actor, home)
+    definition = provider.views.draft(schema, name, wanted, actor.name)
+    arguments = {"schema": mirror.provider_levels(schema), "view": name, "definition": definition}
+    carry_creation(actor, home, Kind.VIEW, name, place, lambda actor, fresh: arguments)
+    return lookup.find(actor, replace(address, leaf=name))
+
+
+def alter(actor: Actor, view: Located, plan: Plan) -> None:
+    """Alter a view, from its definition as of now; a plan that changes nothing makes no intent.
+
+    Raises Unsupported for an Iceberg view, and for one that cannot be read.
+    """
+    recheck(actor, view, operations.ALTER_VIEW)
+    provider = provider_at(view)
+
+    def attempt() -> None:
+        mirrored = current(actor, view, provider, force=True)
+        before = provider.views.read(mirrored.definition).definition
+        if before is None:
+            raise Unsupported(OF_ICEBERG, kind=Kind.VIEW)
+        wanted = plan(before)
+        view_definition.check(wanted)
+        if wanted != before:
+            expected = provider.views.altered(mirrored.definition, wanted)
+            draft = partial(_alteration, view=view, mirrored=mirrored, before=before, wanted=wanted, expected=expected)
+            intents.carry(actor, draft, holds=partial(hold_each, _locks(view)))
+
+    retry_on_conflict(attempt)
+
+
+def _alteration(
+    actor: Actor,
+    view: Located,
+    mirrored: Mirror,
+    before: ViewDefinition,
+    wanted: ViewDefinition,
+    expected: dict[str, Any],
+) -> Draft:
+    fresh, marker = recheck(actor, view, operations.ALTER_VIEW), new_id()
+    definer.require_may_change(actor, fresh, before, wanted)
+    call = step(
+        "alter_view",
+        schema=levels_of(fresh.above()),
+        view=mirrored.wire_name,
+        expected=expected,
+        version=mirrored.version,
+        marker=str(marker),
+    )
+    details = {"changed": wanted.differences(before)}
+    return alteration(fresh, "alter_view", dotted(fresh.full_name), marker, call, details)
+
+
+def drop(actor: Actor, view: Located, *, iceberg: bool = False) -> None:
+    """Drop a view; its versions stay. With `iceberg`, raises NotFound for a view in another format."""
+    recheck(actor, view, operations.DROP_VIEW)
+    mirrored = current(actor, view, provider_at(view), force=True)
+    require_format(view, mirrored, iceberg=iceberg)
+
+    def decide(actor: Actor) -> Draft:
+        fresh = recheck(actor, view, operations.DROP_VIEW)
+        call = step("drop_view", schema=levels_of(fresh.above()), view=mirrored.wire_name, identity=mirrored.identity)
+        return Draft(
+            id=new_id(),
+            verb="drop_view",
+            catalog_id=fresh.catalog.id,
+            full_name=dotted(fresh.full_name),
+            names=names_on(fresh)[-1:],
+            steps=[call],
+            arguments={"id": fresh.id, "details": {}},
+        )
+
+    intents.carry(actor, decide, holds=partial(hold_each, _locks(view)))
+
+
+def _locks(view: Located) -> list[tuple[Located, Lock]]:
+    return [(view.above(), Lock.MOVES), (view, Lock.CHANGES)]
+
+
+intents.register("alter_view", alteration_work(operations.ALTER_VIEW))
+intents.register("drop_view", drop_work(operations.DROP_VIEW))

@@ -1,0 +1,137 @@
+"""Outside views: list and load them, as their system has them now; what was met is kept as versions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from authz.actor import Actor
+from authz.writing import write
+from catalogs.models import Mirror
+from catalogs.services.claims import require_unclaimed
+from catalogs.services.opening import provider_at
+from metalake.kinds import Kind
+from metalake.lineage import Located
+from outside import mirror
+from outside.calls import SYSTEM, levels_of, pages, system_actor
+from outside.listing import listed_names
+from outside.reading import current, mirror_of
+from providers.answers import METADATA_FILE, ViewEntry
+from providers.base import Provider
+from views_mgmt import versions
+from views_mgmt.models import ViewVersion
+from views_mgmt.stores import ViewRecord
+from views_mgmt.versions import Form
+
+
+@dataclass(frozen=True)
+class ExternalView:
+    """A view's mirror, and what it says of the view."""
+
+    provider: Provider
+    mirrored: Mirror
+    described: ViewEntry
+
+
+def update_listing(
+    actor: Actor, schema: Located, *, force: bool = False, iceberg: bool = False
+) -> tuple[set[str] | None, datetime]:
+    """The names of a schema's views, None for all rows, and the time of the listing; with `iceberg`, of Iceberg views.
+
+    Views of which only the names are known are asked for, so that all rows say what they are.
+    """
+    names, taken_at = listed_names(actor, schema, Kind.VIEW, force=force)
+    rows = mirror.of_leaves(schema.id, Kind.VIEW).filter(securable__kind=Kind.VIEW)
+    if rows.filter(version="").exists():
+        _describe_all(actor, schema)
+    if iceberg:
+        shown = {name for name, formats in rows.values_list("wire_name", "formats") if METADATA_FILE in formats}
+        names = shown if names is None else names & shown
+    return names, taken_at
+
+
+def _describe_all(actor: Actor, schema: Located) -> None:
+    """Store the definitions of a schema's views; the listing that all kinds share may give names alone."""
+    provider, asked_at = provider_at(schema), timezone.now()
+    for page in pages(actor, schema, provider, "list_views", schema=levels_of(schema)):
+        mirror.meet_leaves(Kind.VIEW, schema, page, asked_at)
+
+
+def loaded(
+    actor: Actor, view: Located, *, force: bool = False, as_published: bool = False, iceberg: bool = False
+) -> ViewRecord:
+    """A view as its system has it.
+
+    With `as_published`, right after a write, its result is used: asking again might fail, though the write succeeded.
+    Raises NotFound if it is gone or, with `iceberg`, in another format; Unsupported, saying what is wrong, if it cannot
+    be read.
+    """
+    external = entry_of(actor, view, force=force, as_published=as_published, iceberg=iceberg)
+    described, taken_at = external.described, external.mirrored.taken_at
+    if described.metadata_location is not None:
+        return _with_metadata(view, external, described.metadata_location)
+    return ViewRecord(
+        view,
+        described.engine,
+        described.format,
+        described.definition,
+        is_materialized=described.is_materialized,
+        taken_at=taken_at,
+        entry=external,
+    )
+
+
+def require_there(actor: Actor, view: Located, *, iceberg: bool) -> None:
+    """Raise NotFound if it is gone from its system or, with `iceberg`, in another format; it may be unreadable."""
+    require_format(view, current(actor, view, provider_at(view)), iceberg=iceberg)
+
+
+def require_format(view: Located, mirrored: Mirror, *, iceberg: bool) -> None:
+    """With `iceberg`, raise NotFound for a view in another format."""
+    if iceberg and METADATA_FILE not in mirrored.formats:
+        raise view.missing()
+
+
+def entry_of(
+    actor: Actor, view: Located, *, force: bool = False, as_published: bool = False, iceberg: bool = False
+) -> ExternalView:
+    """What its system says of a view, without its metadata file. Raises as `loaded` does."""
+    provider = provider_at(view)
+    mirrored = mirror_of(view) if as_published else current(actor, view, provider, force=force)
+    require_format(view, mirrored, iceberg=iceberg)
+    return ExternalView(provider, mirrored, provider.views.read(mirrored.definition))
+
+
+def _with_metadata(view: Located, external: ExternalView, location: str) -> ViewRecord:
+    """The record of an Iceberg view. Raises Invalid if its place is not allowed."""
+    place = external.mirrored.definition.get("location")
+    own_files = external.provider.views.files(*([place] if place else []))
+    require_unclaimed(external.provider, place)
+    own_files.allowed_place(location)
+    record = ViewRecord(
+        view,
+        external.described.engine,
+        external.described.format,
+        metadata_location=location,
+        content=own_files.read(location),
+        taken_at=external.mirrored.taken_at,
+        entry=external,
+    )
+    _note_metadata(record, location)
+    return record
+
+
+def _note_metadata(record: ViewRecord, location: str) -> None:
+    """Store the state that a metadata file describes, if it is new here."""
+    known = ViewVersion.objects.filter(view_id=record.view.id)
+    if known.filter(**{"stored_as__metadata-location": location}).exists():
+        return
+    stored_as = {"metadata-location": location, "version-id": record.metadata["current-version-id"]}
+
+    def act(actor: Actor) -> None:
+        mirror.require_there(record.view)
+        versions.note(record.view, record.definition, SYSTEM, Form(record.engine, record.format), stored_as)
+
+    write(system_actor(), act, holds=None, kind=Kind.VIEW)

@@ -1,0 +1,68 @@
+"""Glue's views; those of several dialects, which it has beside those in Hive's forms, are read as any other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from formats.hive.names import folded_name
+from formats.hive.tables import HiveTable
+from metalake.errors import Unsupported
+from metalake.kinds import Kind
+from providers.answers import Json, Levels, Page, Remote
+from providers.glue.answers import after_write, changed, require_same, table_of, writable
+from providers.glue.catalog import GlueCatalog
+from providers.glue.entries import read_table, update
+from providers.glue.mapping import table_input
+from providers.hive_like.meaning import marked
+from providers.hive_like.views import HiveLikeViews, about_views
+
+
+class GlueViews(HiveLikeViews):
+    provider: GlueCatalog
+
+    def list(self, schema: Levels, page: str | None = None) -> Page:
+        """A page of Glue's entries without the tables, so that it may be empty before the last one."""
+        entries = self.provider.tables.list(schema, page)
+        return Page([entry for entry in entries.items if entry.kind == Kind.VIEW], entries.next)
+
+    def create(self, schema: Levels, view: str, definition: Json, marker: str = "") -> Remote:
+        glue, made = self.provider.glue, HiveTable.from_json(marked(definition, marker) | {"name": view})
+        with about_views():
+            wanted = writable(glue, table_input(made), "TableInput")
+            glue.call("CreateTable", [*schema, view], DatabaseName=schema[0], TableInput=wanted)
+            return after_write(lambda: table_of(read_table(glue, schema, view)))
+
+    def alter(self, schema: Levels, view: str, expected: Json, version: str, marker: str = "") -> Remote:
+        with about_views():
+            entry = read_table(self.provider.glue, schema, view)
+            if table_of(entry).version != version:
+                raise changed(schema, view)
+            return update(self.provider.glue, schema, entry, HiveTable.from_json(marked(expected, marker)))
+
+    def rename(self, schema: Levels, view: str, to_schema: Levels, to_view: str, identity: str) -> Remote:
+        raise Unsupported("AWS Glue cannot rename a view.", kind=Kind.VIEW)
+
+    def renaming(
+        self, schema: Levels, to_schema: Levels, to_view: str, view: Remote, marker: str
+    ) -> Sequence[tuple[str, Json]]:
+        """Make a second entry, then drop the first, unless it was changed meanwhile."""
+        if view.definition["rest"].get("ViewDefinition"):
+            raise Unsupported(
+                "AWS Glue cannot rename a view, and one of several dialects is made by Lake Formation alone.",
+                kind=Kind.VIEW,
+            )
+        folded_name(to_view, self.provider.rule, Kind.VIEW)
+        renamed = {**view.definition, "name": to_view}
+        old = {"identity": view.identity, "version": view.version}
+        return [
+            ("create_view", {"schema": to_schema, "view": to_view, "definition": renamed, "marker": marker}),
+            ("drop_view", {"schema": schema, "view": view.name, **old}),
+        ]
+
+    def drop(self, schema: Levels, view: str, identity: str, version: str | None = None) -> None:
+        with about_views():
+            there = table_of(read_table(self.provider.glue, schema, view))
+            require_same(there, identity)
+            if version is not None and there.version != version:
+                raise changed(schema, view)
+            self.provider.glue.call("DeleteTable", [*schema, view], DatabaseName=schema[0], Name=view)

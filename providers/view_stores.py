@@ -1,0 +1,108 @@
+"""Remote stores of views, as `providers.stores` has those of schemas and tables."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from formats.native.view_definition import ViewDefinition
+from metalake.errors import Unsupported
+from metalake.kinds import Kind
+from providers.answers import Json, Levels, Page, Remote, ViewEntry
+from providers.metadata_files import MetadataFiles
+from providers.stores import CannotTell, Ending, Read, RemoteStore, ending, ending_of_rename
+
+
+class RemoteViews(RemoteStore):
+    """Views, which are listed and loaded with the tables of their schema."""
+
+    listed_as: ClassVar[Kind | None] = Kind.TABLE
+
+    @abstractmethod
+    def list(self, schema: Levels, page: str | None = None) -> Page:
+        """A page of the views alone, in order of name, with their definitions. Raises NotFound for a missing schema."""
+
+    @abstractmethod
+    def read(self, definition: Json) -> ViewEntry:
+        """The view that a definition describes. Raises Unsupported, saying what is wrong, if it cannot be read."""
+
+    @abstractmethod
+    def create(self, schema: Levels, view: str, definition: Json, marker: str = "") -> Remote: ...
+
+    @abstractmethod
+    def alter(self, schema: Levels, view: str, expected: Json, version: str, marker: str = "") -> Remote:
+        """Make the definition of the view of that version `expected`. Raises Conflict if it has another version."""
+
+    @abstractmethod
+    def rename(self, schema: Levels, view: str, to_schema: Levels, to_view: str, identity: str) -> Remote: ...
+
+    @abstractmethod
+    def drop(self, schema: Levels, view: str, identity: str, version: str | None = None) -> None:
+        """Drop the view. With `version`, raises Conflict if it has changed."""
+
+    @abstractmethod
+    def draft(self, schema: Remote, name: str, wanted: ViewDefinition, owner: str) -> Json:
+        """A new view's definition. Raises Invalid and Unsupported for what the system cannot hold, naming it."""
+
+    @abstractmethod
+    def altered(self, definition: Json, wanted: ViewDefinition) -> Json:
+        """The definition of a view that is to become `wanted`. Raises as `draft` does."""
+
+    @abstractmethod
+    def is_marked(self, view: Remote, marker: str) -> bool:
+        """Whether the write of this marker made it, or altered it last. Raises CannotTell where none is carried."""
+
+    def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
+        if verb == "rename_view":
+            return ending_of_rename(Kind.VIEW, arguments, read)
+        there = read("load_table", schema=arguments["schema"], table=arguments["view"])
+        return ending(verb, arguments, there, lambda view: self.is_marked(view, marker))
+
+    def renaming(
+        self, schema: Levels, to_schema: Levels, to_view: str, view: Remote, marker: str
+    ) -> Sequence[tuple[str, Json]]:
+        """The verbs and arguments of the calls that rename a view. Raises Unsupported if the system cannot."""
+        arguments = {"schema": schema, "view": view.name, "to_schema": to_schema, "to_view": to_view}
+        return [("rename_view", arguments | {"identity": view.identity})]
+
+    def files(self, *places: str) -> MetadataFiles:
+        """The metadata files of Iceberg views that lie in these places, or in others that the catalog allows."""
+        raise Unsupported(f"{self.label} has no Iceberg views.", kind=Kind.VIEW)
+
+
+class ReadOnlyViews(RemoteViews):
+    """Views that are found and read, not written. Raises Unsupported for every write."""
+
+    def create(self, schema: Levels, view: str, definition: Json, marker: str = "") -> Remote:
+        raise self._refusal()
+
+    def alter(self, schema: Levels, view: str, expected: Json, version: str, marker: str = "") -> Remote:
+        raise self._refusal()
+
+    def rename(self, schema: Levels, view: str, to_schema: Levels, to_view: str, identity: str) -> Remote:
+        raise self._refusal()
+
+    def drop(self, schema: Levels, view: str, identity: str, version: str | None = None) -> None:
+        raise self._refusal()
+
+    def draft(self, schema: Remote, name: str, wanted: ViewDefinition, owner: str) -> Json:
+        raise self._refusal()
+
+    def altered(self, definition: Json, wanted: ViewDefinition) -> Json:
+        raise self._refusal()
+
+    def renaming(
+        self, schema: Levels, to_schema: Levels, to_view: str, view: Remote, marker: str
+    ) -> Sequence[tuple[str, Json]]:
+        raise self._refusal()
+
+    def is_marked(self, view: Remote, marker: str) -> bool:
+        raise CannotTell("None of these views was written here.")
+
+    def _refusal(self) -> Unsupported:
+        return Unsupported(
+            f"Views of {self.label} are read here, not written: write them with the engine that reads them, or create "
+            "the view in a catalog whose views Metalake stores.",
+            kind=Kind.VIEW,
+        )

@@ -1,0 +1,107 @@
+"""Hostile SQL on a server of several processes: it is answered in time, and no process that reads it is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from benchmarks.http import basic
+from tests.providers.world import World
+from tests.servers import ADMIN_PASSWORD, MetalakeServer, StartMetalake
+from tests.views_mgmt.sql.test_process import ENDLESS, programs
+from tests.waiting import eventually
+from views_mgmt.sql.process import NOT_REACHED
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(240)]
+
+VIEWS = "/metalakes/demo/catalogs/shelf/schemas/nyc/views"
+CHECK = f"{VIEWS}/v/check"
+
+
+def ask(server: MetalakeServer, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    headers = {"Authorization": basic("admin", ADMIN_PASSWORD), "Content-Type": "application/json"}
+    content = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{server.url}/api{path}", content, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as refused:
+        return refused.code, json.load(refused)
+
+
+def reading(server: MetalakeServer) -> list[psutil.Process]:
+    """The processes that read SQL for any process of the server."""
+    return [program for process in server.processes() for program in programs(process)]
+
+
+@pytest.fixture
+def server(start_metalake: StartMetalake, tmp_path: Path) -> MetalakeServer:
+    """One with a view of a plain and an endless query."""
+    half = "half=tests.providers.half:HalfMemoryProvider"
+    server = start_metalake(METALAKE_WORKERS="2", METALAKE_PROVIDERS=half, METALAKE_SQL_TIMEOUT="3")
+    catalog = {
+        "name": "shelf",
+        "type": "RELATIONAL",
+        "provider": "half",
+        "properties": {"world": str(World(tmp_path / "world.json").path)},
+    }
+    queries = [
+        {"type": "sql", "dialect": "trino", "sql": ENDLESS},
+        {"type": "sql", "dialect": "spark", "sql": "SELECT 1 a"},
+    ]
+    for path, body in [
+        ("/metalakes/demo/catalogs", catalog),
+        ("/metalakes/demo/catalogs/shelf/schemas", {"name": "nyc"}),
+        (VIEWS, {"name": "v", "columns": [], "representations": queries}),
+    ]:
+        status, answer = ask(server, "POST", path, body)
+        assert status == 200, answer
+    return server
+
+
+def test_hostile_sql_ends_and_leaves_nothing(server: MetalakeServer) -> None:
+    status, answer = ask(server, "POST", CHECK)
+    assert status == 200, answer
+    (problem,) = answer["dialects"][0]["problems"]
+    assert problem["text"] in ("It could not be read within 3 s.", NOT_REACHED), "the latter on a very busy machine"
+    assert not reading(server)
+
+    with ThreadPoolExecutor() as clients:
+        checks = clients.submit(ask, server, "POST", CHECK)
+        assert eventually(lambda: bool(reading(server)))
+        busy = [clients.submit(ask, server, "POST", CHECK) for _ in range(8)]
+        assert {each.result()[0] for each in busy} <= {200, 503} and 503 in {each.result()[0] for each in busy}
+        assert ask(server, "GET", f"{VIEWS}/v")[0] == 200
+        assert checks.result()[0] == 200
+
+        checks = clients.submit(ask, server, "POST", CHECK)
+        assert eventually(lambda: bool(reading(server)))
+        before = server.processes()
+        assert server.process is not None
+        server.process.send_signal(signal.SIGHUP)
+        assert checks.result()[0] == 200, "what was begun is answered"
+        assert eventually(lambda: not set(before) & set(server.processes())) and not reading(server)
+
+
+def test_no_process_outlives_a_server_that_is_killed(server: MetalakeServer) -> None:
+    with ThreadPoolExecutor() as clients:
+        lost = clients.submit(ask, server, "POST", CHECK)
+        assert eventually(lambda: bool(reading(server)))
+        (program,) = reading(server)
+        assert eventually(lambda: program.cpu_times().user > 0.5), "it has the question, and computes"
+        assert server.process is not None
+        for process in [server.process.pid, *server.processes()]:
+            os.kill(process, signal.SIGKILL)
+        with suppress(OSError):
+            lost.result()
+    assert eventually(lambda: not program.is_running() or program.status() == psutil.STATUS_ZOMBIE, 30)

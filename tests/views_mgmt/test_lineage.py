@@ -1,0 +1,119 @@
+"""Which views read an object, and what a view reads, as far as the caller may load it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from metalake.kinds import Kind
+from tests.catalogs.callers import Caller
+from tests.demo import give
+from tests.providers.world import World
+from tests.views_mgmt.conftest import SCHEMA, VIEWS, body, sql, update
+from views_mgmt.models import ViewMeta, ViewRead
+from views_mgmt.services.reading import read_new_versions
+from views_mgmt.sql import process
+
+pytestmark = [pytest.mark.store, pytest.mark.django_db]
+TABLES = f"{SCHEMA}/tables"
+FLIGHTS = [{"name": "carrier", "type": "string"}, {"name": "arr_delay", "type": "double"}]
+
+
+def view(admin: Caller, name: str, *representations: dict[str, Any]) -> None:
+    made = admin.send("POST", VIEWS, body(name, *representations, columns=[]))
+    assert made.status == 200, made.body
+
+
+@pytest.fixture
+def chain(flights: World, admin: Caller) -> None:
+    """worst reads late, which reads delays in two dialects, which reads the table flights; other reads a lost table."""
+    made = admin.send("POST", TABLES, {"name": "flights", "columns": FLIGHTS, "properties": {}})
+    assert made.status == 200, made.body
+    trino = sql("trino", 'SELECT carrier, arr_delay AS delay FROM "flights".NYC.Flights')
+    view(admin, "delays", sql("spark", "SELECT carrier, arr_delay AS delay FROM flights"), trino)
+    view(admin, "late", sql("spark", "SELECT d.* FROM flights.nyc.delays d WHERE d.delay > 60"))
+    view(admin, "worst", sql("spark", "SELECT carrier FROM late, flights"))
+    view(admin, "other", sql("spark", "SELECT * FROM elsewhere.x.lost"))
+    read_new_versions()
+
+
+def links(caller: Caller, of: str, direction: str) -> set[tuple[str, str | None, int]]:
+    answer = caller.send("GET", f"{SCHEMA}/{of}/lineage")
+    assert answer.status == 200, answer.body
+    return {(each["view"].rpartition(".")[2], each["fullName"], each["level"]) for each in answer[direction]}
+
+
+def test_views_are_known_to_read_what_they_read(chain: None, admin: Caller) -> None:
+    assert links(admin, "tables/flights", "readBy") == {
+        ("delays", "flights.nyc.flights", 1),
+        ("worst", "flights.nyc.flights", 1),
+        ("late", "flights.nyc.delays", 2),
+        ("worst", "flights.nyc.late", 3),
+    }
+    assert links(admin, "views/worst", "reads") == {
+        ("worst", "flights.nyc.late", 1),
+        ("worst", "flights.nyc.flights", 1),
+        ("late", "flights.nyc.delays", 2),
+        ("delays", "flights.nyc.flights", 3),
+    }
+    assert links(admin, "views/delays", "readBy") == {
+        ("late", "flights.nyc.delays", 1),
+        ("worst", "flights.nyc.late", 2),
+    }
+    assert links(admin, "views/other", "reads") == {("other", None, 1)}
+
+
+def test_columns_and_dialects_are_named(chain: None, admin: Caller) -> None:
+    first = admin.send("GET", f"{TABLES}/flights/lineage")["readBy"][0]
+    assert first["dialects"] == ["spark", "trino"] and first["type"] == "table"
+    assert first["columns"] == [{"column": "carrier", "madeOf": "carrier"}, {"column": "delay", "madeOf": "arr_delay"}]
+    (lost,) = admin.send("GET", f"{VIEWS}/other/lineage")["reads"]
+    assert lost["names"] == ["elsewhere", "x", "lost"] and lost["type"] is None
+
+
+def test_nothing_is_named_that_the_caller_may_not_load(chain: None, admin: Caller, mia: Caller) -> None:
+    assert mia.send("GET", f"{TABLES}/flights/lineage").status == mia.send("GET", f"{TABLES}/none/lineage").status
+    for kind, name, privilege in [
+        (Kind.CATALOG, "flights", "use_catalog"),
+        (Kind.SCHEMA, "flights.nyc", "use_schema"),
+        (Kind.TABLE, "flights.nyc.flights", "select_table"),
+        (Kind.VIEW, "flights.nyc.worst", "select_view"),
+    ]:
+        give("mia", kind, name, privilege)
+    assert links(mia, "tables/flights", "readBy") == {("worst", "flights.nyc.flights", 1)}
+    assert links(mia, "views/worst", "reads") == {("worst", None, 1), ("worst", "flights.nyc.flights", 1)}
+    assert mia.send("GET", f"{VIEWS}/late/lineage").status == 404
+
+
+def test_changes_renames_and_drops_are_followed(chain: None, admin: Caller) -> None:
+    query = sql("spark", "SELECT 1 AS carrier")
+    admin.send("PUT", f"{VIEWS}/worst", {"updates": [update("updateRepresentation", representation=query)]})
+    admin.send("PUT", f"{VIEWS}/delays", {"updates": [update("rename", newName="lags")]})
+    admin.send("DELETE", f"{VIEWS}/late")
+    read_new_versions()
+    assert links(admin, "tables/flights", "readBy") == {("lags", "flights.nyc.flights", 1)}
+    assert not ViewRead.objects.filter(view__view_name="worst").exists()
+
+
+def test_circles_end(chain: None, admin: Caller) -> None:
+    query = sql("hive", "SELECT * FROM worst")
+    admin.send("PUT", f"{VIEWS}/delays", {"updates": [update("addRepresentation", representation=query)]})
+    read_new_versions()
+    assert ("delays", "flights.nyc.worst", 2) in links(admin, "tables/flights", "readBy")
+    assert ("delays", "flights.nyc.worst", 3) in links(admin, "views/worst", "reads")
+
+
+def test_what_could_not_be_reached_is_read_in_the_next_round(
+    flights: World, admin: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view(admin, "short", sql("spark", "SELECT * FROM t"))
+    view(admin, "broken", sql("spark", "SELECT FROM WHERE"))
+    view(admin, "long", sql("spark", "SELECT * FROM t -- " + "x" * 100))
+    monkeypatch.setattr(process, "MOST_AT_ONCE", 60)
+    read_new_versions()
+    assert set(ViewMeta.objects.filter(read_version=0).values_list("view_name", flat=True)) == {"long"}
+    monkeypatch.undo()
+    read_new_versions()
+    assert not ViewMeta.objects.filter(read_version=0).exists()
+    assert set(ViewRead.objects.values_list("view__view_name", flat=True)) == {"short", "long"}

@@ -1,0 +1,44 @@
+"""Views and their versions as operators see them; services change them."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from catalogs.admin import CatalogObjectAdmin
+from metalake.admin import ReadOnlyAdmin
+from views_mgmt.models import View, ViewMeta, ViewRead, ViewVersion
+
+
+@admin.register(View)
+class ViewAdmin(CatalogObjectAdmin):
+    """Views that are Iceberg view metadata files."""
+
+    list_display = ("name", "parent", "owner", "metadata_location", "creator", "create_time")
+    search_fields = (*CatalogObjectAdmin.search_fields, "uuid__exact")
+    fields = (*CatalogObjectAdmin.fields, "metadata_location", "uuid")
+
+
+@admin.register(ViewMeta)
+class ViewMetaAdmin(ReadOnlyAdmin):
+    """Views of every store, also dropped ones."""
+
+    list_display = ("view_name", "view_id", "schema_id", "current_version", "deleted_at")
+    search_fields = ("view_name", "=view_id", "=schema_id")
+
+
+@admin.register(ViewVersion)
+class ViewVersionAdmin(ReadOnlyAdmin):
+    """Every version of every view; SQL is shown as it was written."""
+
+    list_display = ("view", "version", "security_mode", "view_comment")
+    list_select_related = ("view",)
+    search_fields = ("view__view_name", "=view__view_id")
+
+
+@admin.register(ViewRead)
+class ViewReadAdmin(ReadOnlyAdmin):
+    """What the SQL of each view reads, by names that need not be there."""
+
+    list_display = ("view", "catalog", "schema", "name", "is_guess")
+    list_select_related = ("view",)
+    search_fields = ("view__view_name", "name", "=view__view_id")

@@ -1,0 +1,52 @@
+"""Iceberg view metadata as records and as states of versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from catalogs.services.pointers import current_content
+from formats.iceberg.views.translate import from_iceberg_view
+from formats.native import view_definition
+from metalake.errors import MetalakeError
+from metalake.lineage import Located
+from views_mgmt.stores import ViewRecord
+from views_mgmt.versions import Form, State
+
+ICEBERG = Form("iceberg", "iceberg")
+Json = dict[str, Any]
+
+
+def record_of(view: Located, content: bytes | None = None) -> ViewRecord:
+    """The view by the metadata file that its row points to."""
+    content = current_content(view) if content is None else content
+    return ViewRecord(view, *ICEBERG, metadata_location=view.metadata_location, content=content)
+
+
+def present_state(metadata: Json, location: str) -> State:
+    """The view as its metadata says. Raises Invalid or TooLarge for what Metalake stores of no view."""
+    return _state(metadata, location, metadata["current-version-id"])
+
+
+def states_in(metadata: Json, location: str) -> list[State]:
+    """Every version in a metadata file, oldest first and the present one last; earlier ones as far as readable.
+
+    Raises Invalid or TooLarge for the present one.
+    """
+    return [*_past_states(metadata, location), present_state(metadata, location)]
+
+
+def _past_states(metadata: Json, location: str) -> Iterator[State]:
+    versions = sorted(metadata["versions"], key=lambda each: (each.get("timestamp-ms") or 0, each["version-id"]))
+    for version in versions:
+        if version["version-id"] != metadata["current-version-id"]:
+            with suppress(MetalakeError):
+                yield _state(metadata, location, version["version-id"])
+
+
+def _state(metadata: Json, location: str, version_id: int) -> State:
+    version = next((each for each in metadata["versions"] if each["version-id"] == version_id), None)
+    definition = from_iceberg_view(metadata, version)
+    view_definition.check(definition)
+    return State(definition, {"metadata-location": location, "version-id": version_id})

@@ -1,0 +1,66 @@
+"""Delegated views: a row points to an Iceberg view metadata file, which defines the view."""
+
+from __future__ import annotations
+
+from authz.actor import Actor
+from catalogs.leaf_stores import LeafDescription, LeafListing
+from formats.iceberg.views.translate import to_iceberg_view, updates_for
+from formats.native.outlines import outline_native
+from formats.native.view_definition import ViewDefinition
+from metalake.lineage import Address, Located
+from views_mgmt.delegated.commits import Change, commit
+from views_mgmt.delegated.metadata import record_of
+from views_mgmt.delegated.pointers import DelegatedPointers
+from views_mgmt.services import rows
+from views_mgmt.stores import Json, Plan, ViewDraft, ViewRecord, ViewStore
+
+
+class DelegatedViews(ViewStore):
+    """Views in catalogs of Metalake's own Iceberg tables; all of them are Iceberg views."""
+
+    pointers = DelegatedPointers()
+    renames_with_changes = True
+
+    def meet(self, actor: Actor, schema: Located, name: str) -> bool:
+        return False
+
+    def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> LeafListing:
+        return LeafListing()
+
+    def load(self, actor: Actor, view: Located, *, refresh: bool = False, as_published: bool = False) -> ViewRecord:
+        return record_of(view)
+
+    def require_there(self, actor: Actor, view: Located, *, iceberg: bool) -> None:
+        pass
+
+    def describe(self, actor: Actor, leaf: Located) -> LeafDescription:
+        view = record_of(leaf)
+        definition = view.definition
+        return LeafDescription(
+            comment=definition.comment or "",
+            properties=dict(definition.properties),
+            details=(
+                ("Format", f"Iceberg view v{view.metadata.get('format-version')}"),
+                ("Dialects", ", ".join(definition.dialects)),
+                ("Location", view.metadata["location"]),
+            ),
+            columns=outline_native(list(definition.columns)),
+        )
+
+    def create(self, actor: Actor, address: Address, home: Located, wanted: ViewDefinition) -> ViewRecord:
+        return self.pointers.create(actor, address, home, ViewDraft(*to_iceberg_view(wanted)))
+
+    def alter(
+        self, actor: Actor, address: Address, view: Located, plan: Plan, *, target: Address | None = None
+    ) -> ViewRecord:
+        def updates_of(current: ViewRecord) -> list[Json]:
+            return updates_for(current.definition, plan(current.definition), current.metadata)
+
+        change = Change(plan.event, updates_of, may_drop_dialects=True, target=target)
+        return commit(actor, address, view, change)
+
+    def rename(self, actor: Actor, source: Address, view: Located, target: Address, *, iceberg: bool) -> Located:
+        return rows.rename(actor, source, target)
+
+    def drop(self, actor: Actor, address: Address, view: Located, *, iceberg: bool) -> None:
+        rows.drop(actor, address)

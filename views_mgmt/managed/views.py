@@ -1,0 +1,148 @@
+"""Managed views: rows of our database and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from authz import operations, policy
+from authz.actor import Actor
+from authz.callers.accounts import account_of
+from authz.locks import Lock, hold_owner
+from catalogs.leaf_stores import LeafDescription, LeafListing
+from catalogs.lookup import by_id
+from catalogs.services.changes import event, require_enabled
+from catalogs.services.free_names import require_free
+from catalogs.services.holding import Locks, write_to
+from catalogs.services.pointers import require_home
+from formats.iceberg.guard import check_limits
+from formats.native.outlines import outline_native
+from formats.native.view_definition import SecurityMode, ViewDefinition
+from metalake.errors import Unsupported
+from metalake.events import record, stands
+from metalake.kinds import Kind
+from metalake.lineage import Address, Located
+from metalake.models import Securable
+from views_mgmt import versions
+from views_mgmt.services import definer, rows
+from views_mgmt.stores import Plan, ViewDraft, ViewPointers, ViewRecord, ViewStore
+
+
+class NoPointers(ViewPointers):
+    """Views of a catalog that is no Iceberg catalog: the Iceberg wire neither shows nor makes any."""
+
+    def create(self, actor: Actor, address: Address, home: Located, draft: ViewDraft) -> ViewRecord:
+        raise self._refusal()
+
+    def register(self, actor: Actor, address: Address, home: Located, location: str) -> ViewRecord:
+        raise self._refusal()
+
+    def replace(
+        self, actor: Actor, address: Address, view: Located, requirements: Sequence[Any], updates: Sequence[Any]
+    ) -> ViewRecord:
+        raise view.missing()
+
+    def read(self, record: ViewRecord) -> ViewRecord:
+        raise record.view.missing()
+
+    def _refusal(self) -> Unsupported:
+        return Unsupported(
+            "This catalog keeps no Iceberg views: create the view over the native API, or in an Iceberg catalog.",
+            kind=Kind.VIEW,
+        )
+
+
+class ManagedViews(ViewStore):
+    """All of a view is its latest version's row."""
+
+    pointers = NoPointers()
+    renames_with_changes = True
+
+    def meet(self, actor: Actor, schema: Located, name: str) -> bool:
+        return False
+
+    def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> LeafListing:
+        return LeafListing(frozenset() if iceberg else None)
+
+    def load(self, actor: Actor, view: Located, *, refresh: bool = False, as_published: bool = False) -> ViewRecord:
+        version = versions.current(view)
+        return replace(_record(view, version.definition), meta=version.view)
+
+    def require_there(self, actor: Actor, view: Located, *, iceberg: bool) -> None:
+        if iceberg:
+            raise view.missing()
+
+    def describe(self, actor: Actor, leaf: Located) -> LeafDescription:
+        definition = versions.current(leaf).definition
+        return LeafDescription(
+            comment=definition.comment or "",
+            properties=dict(definition.properties),
+            details=(("Dialects", ", ".join(definition.dialects)), ("Runs as", str(definition.security_mode))),
+            columns=outline_native(list(definition.columns)),
+        )
+
+    def create(self, actor: Actor, address: Address, home: Located, wanted: ViewDefinition) -> ViewRecord:
+        """Make a view, which runs with its owner's rights unless the request says otherwise."""
+        check_limits(wanted.properties)
+        whole = replace(wanted, security_mode=wanted.security_mode or SecurityMode.DEFINER)
+        name, home_id = rows.name_in(home, address.leaf or ""), home.id
+
+        def locate(actor: Actor) -> Locks:
+            fresh = require_home(actor, address, operations.CREATE_VIEW)
+            if fresh.id != home_id:
+                raise fresh.missing()
+            return [(fresh, Lock.HANGS)]
+
+        def act(actor: Actor, home: Located) -> ViewRecord:
+            require_free(home, name, Kind.VIEW)
+            owner = {"owner_user_id": account_of(actor)}
+            row = Securable.made(Kind.VIEW, name, home, creator=actor.name, **owner)
+            row.save(force_insert=True)
+            view = by_id(row.pk)
+            assert view is not None
+            versions.add(view, whole, actor.name)
+            record(event(actor, "view.created", view, [stands(row)]))
+            return _record(view, whole)
+
+        return write_to(actor, locate, act, kind=Kind.VIEW, after=partial(hold_owner, actor.id))
+
+    def alter(
+        self, actor: Actor, address: Address, view: Located, plan: Plan, *, target: Address | None = None
+    ) -> ViewRecord:
+        def locate(actor: Actor) -> Locks:
+            fresh = rows.find_view(actor, address)
+            policy.require(actor, operations.ALTER_VIEW, fresh)
+            require_enabled(fresh)
+            return [(fresh, Lock.CHANGES)] if target is None else rows.locate_for_rename(actor, address, target)
+
+        def act(actor: Actor, *targets: Located) -> ViewRecord:
+            fresh = targets[-1]
+            before = versions.current(fresh).definition
+            wanted = plan(before)
+            check_limits(wanted.properties)
+            definer.require_may_change(actor, fresh, before, wanted)
+            if target is not None:
+                fresh = rows.move_row(actor, targets[0], fresh, target.leaf or "")
+            elif wanted == before:
+                return _record(fresh, before)
+            number = versions.add(fresh, wanted, actor.name)
+            record(event(actor, plan.event, fresh, version=number, changed=wanted.differences(before)))
+            return _record(fresh, wanted)
+
+        return write_to(actor, locate, act, kind=Kind.VIEW)
+
+    def rename(self, actor: Actor, source: Address, view: Located, target: Address, *, iceberg: bool) -> Located:
+        if iceberg:
+            raise view.missing()
+        return rows.rename(actor, source, target)
+
+    def drop(self, actor: Actor, address: Address, view: Located, *, iceberg: bool) -> None:
+        if iceberg:
+            raise view.missing()
+        rows.drop(actor, address)
+
+
+def _record(view: Located, definition: ViewDefinition) -> ViewRecord:
+    return ViewRecord(view, *versions.OURS, definition)

@@ -1,0 +1,84 @@
+"""The one rule for views that run with their owner's rights. Source: docs/authorization.md, "Views".
+
+Whoever changed the SQL of a DEFINER view, or made it another's, would act with rights that are not theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from authz.actor import Actor
+from catalogs.lookup import by_id
+from formats.native.view_definition import SecurityMode, ViewDefinition
+from metalake.errors import Forbidden
+from metalake.events import event_of, record
+from metalake.kinds import Kind
+from metalake.lineage import Located
+from views_mgmt import versions
+from views_mgmt.models import ViewVersion
+
+
+@dataclass(frozen=True)
+class _Server:
+    """Who makes a version that nobody asked for."""
+
+    name: str = "metalake"
+
+
+def refusal(actor: Actor, view: Located, definition: ViewDefinition) -> Forbidden | None:
+    """Why the actor must not change the SQL and columns of a view, whatever else they may; None if they may."""
+    if not definition.is_definer or actor.owns(view.node):
+        return None
+    return Forbidden(
+        f"View {'.'.join(view.full_name)} runs with the rights of its owner, so its owner alone may change its SQL "
+        "and columns.",
+        kind=Kind.VIEW,
+    )
+
+
+def require_may_change(actor: Actor, view: Located, before: ViewDefinition, after: ViewDefinition) -> None:
+    """Raise Forbidden if this changes the SQL, columns or mode of a DEFINER view of another owner.
+
+    Owning an object above is not enough, and neither is ALTER_VIEW. Asked in the transaction of the change.
+    """
+    if _body(before) != _body(after) and (reason := refusal(actor, view, before)):
+        raise reason
+
+
+def _body(definition: ViewDefinition) -> tuple[object, ...]:
+    return definition.representations, definition.columns, definition.security_mode
+
+
+def require_not_definer(target: Located) -> None:
+    """Raise Forbidden if an object is a DEFINER view, which must not be handed to another owner."""
+    if target.kind is Kind.VIEW and _definers([target.id]):
+        raise Forbidden(
+            f"View {'.'.join(target.full_name)} runs with the rights of its owner, so it cannot be handed to another: "
+            "drop it, and let the other create it.",
+            kind=Kind.VIEW,
+        )
+
+
+def become_invokers(securable_ids: Sequence[int]) -> None:
+    """Make a new version, with INVOKER, of each managed DEFINER view among objects whose owner was removed.
+
+    Others have their mode in a file or another system, which names the removed user and is out of reach here.
+    """
+    for version in _definers(securable_ids):
+        if version.view.format != versions.OURS.format:
+            continue
+        view = by_id(version.view_id)
+        if view is None:
+            continue
+        wanted = replace(version.definition, security_mode=SecurityMode.INVOKER)
+        number = versions.add(view, wanted, _Server.name)
+        event = partial(event_of, _Server(), "view.altered", Kind.VIEW, view.id, view.full_name, view.metalake.id)
+        record(event(version=number, changed=["security_mode"]))
+
+
+def _definers(securable_ids: Sequence[int]) -> list[ViewVersion]:
+    """The present versions of the DEFINER views among these objects."""
+    now = versions.present().filter(view_id__in=securable_ids, security_mode=SecurityMode.DEFINER)
+    return list(now.order_by("view_id"))

@@ -1,0 +1,90 @@
+"""The versions of a view for who may load it: list, load, compare and roll back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from authz import operations, policy
+from authz.actor import Actor
+from formats.native.view_definition import ViewDefinition
+from metalake.lineage import Address, Located
+from views_mgmt import versions
+from views_mgmt.models import ViewVersion
+from views_mgmt.services.views import find_view, load_view, store_of, unless_changed
+from views_mgmt.stores import Plan, ViewRecord
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One part in which two versions differ, such as `representations.spark`, `columns.id` or `properties.owner`."""
+
+    part: str
+    before: Any
+    after: Any
+
+
+def list_versions(actor: Actor, address: Address, before: int | None = None, limit: int = 100) -> list[ViewVersion]:
+    """The versions of a view, the latest first; those before number `before`, at most `limit`."""
+    rows = versions.of_view(_loaded(actor, address))
+    return list(rows if before is None else rows.filter(version__lt=before))[:limit]
+
+
+def load_version(actor: Actor, address: Address, number: int) -> ViewVersion:
+    """One version. Raises NotFound."""
+    return versions.at(_loaded(actor, address), number)
+
+
+def compare(actor: Actor, address: Address, before: int, after: int) -> list[Difference]:
+    """What differs between two versions, part by part."""
+    view = _loaded(actor, address)
+    return differences(versions.at(view, before).definition, versions.at(view, after).definition)
+
+
+def differences(before: ViewDefinition, after: ViewDefinition) -> list[Difference]:
+    """What differs between two definitions, part by part."""
+    was, now = _parts(before), _parts(after)
+    return [
+        Difference(part, was.get(part), now.get(part))
+        for part in sorted(was.keys() | now.keys())
+        if was.get(part) != now.get(part)
+    ]
+
+
+def _parts(definition: ViewDefinition) -> Mapping[str, Any]:
+    representations = {f"representations.{each.key}": {**vars(each)} for each in definition.representations}
+    columns = {f"columns.{column['name']}": column for column in definition.columns}
+    properties = {f"properties.{name}": value for name, value in definition.properties.items()}
+    single = {"comment": definition.comment, "securityMode": definition.security_mode}
+    order = {"columnOrder": [column["name"] for column in definition.columns]}
+    return {**representations, **columns, **order, **properties, **single}
+
+
+def preview_of_roll_back(actor: Actor, address: Address, number: int) -> list[Difference]:
+    """What would change if the view were rolled back to this version now. Raises NotFound, Forbidden."""
+    record = load_view(actor, address)
+    policy.require(actor, operations.ALTER_VIEW, record.view)
+    now = record.definition
+    return differences(now, _as_it_was(versions.at(record.view, number).definition, now))
+
+
+def roll_back(actor: Actor, address: Address, number: int, since: int | None = None) -> ViewRecord:
+    """Make a new version that equals an earlier one but in its security mode, which never changes.
+
+    With `since`, raises Conflict if the view is not as it was in that version.
+    """
+    view = find_view(actor, address)
+    policy.require(actor, operations.ALTER_VIEW, view)
+    wanted = versions.at(view, number).definition
+    plan = unless_changed(view, since, Plan(partial(_as_it_was, wanted)))
+    return store_of(view).alter(actor, address, view, plan)
+
+
+def _as_it_was(wanted: ViewDefinition, now: ViewDefinition) -> ViewDefinition:
+    return replace(wanted, security_mode=now.security_mode)
+
+
+def _loaded(actor: Actor, address: Address) -> Located:
+    return load_view(actor, address).view

@@ -1,0 +1,155 @@
+"""Which views read an object, and what a view reads, level by level, as far as the actor may load what is named.
+
+A view that the actor may not load hides what lies behind it. Answers are of the state that was read last
+(`views_mgmt.services.reading`), a moment after a view was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+
+from authz import operations, policy
+from authz.actor import Actor
+from authz.objects import by_ids, locate_all
+from catalogs.models import Catalog
+from catalogs.services import finding
+from catalogs.services.changes import require_enabled
+from metalake.blocking import all_of
+from metalake.hierarchy import HierarchicalSchema
+from metalake.kinds import Kind
+from metalake.lineage import Address, Located
+from views_mgmt.models import ViewRead
+from views_mgmt.services.reading import Names, key_of
+
+MOST_LEVELS = 16
+MOST_LINKS = 2000  # in one direction
+
+
+@dataclass(frozen=True)
+class Link:
+    """That a view reads an object; `level` is 1 for the object that was asked about.
+
+    `target` is None for what does not exist or may not be loaded; `names` are as the SQL has them. `columns` are pairs
+    of a column of the view and a column that it is made of. A guess is a second meaning that the names may have.
+    """
+
+    view: Located
+    names: Names
+    target: Located | None
+    level: int
+    dialects: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+    is_guess: bool
+
+
+Step = Callable[[Sequence[Located], int], list[Link]]
+
+
+def readers_of(actor: Actor, address: Address) -> list[Link]:
+    """The views that read a table or view, themselves or by other views."""
+    start = _loadable(actor, address)
+    names = _Names(start.metalake.id)
+
+    def step(targets: Sequence[Located], level: int) -> list[Link]:
+        by_names = {names.of(target): target for target in targets}
+        keys = {key_of(each) for each in by_names}
+        rows = all_of(_rows().filter(metalake_id=start.metalake.id, key__in=keys))
+        views = _visible(actor, {row.view_id for row in rows})
+        links = (_link(row, views, by_names.get(names.stored(row)), level) for row in rows)
+        return [each for each in links if each is not None and each.target is not None]
+
+    return _walk(start, step, lambda link: link.view)
+
+
+def read_by(actor: Actor, address: Address) -> list[Link]:
+    """What a view reads, itself or by other views."""
+    start = _loadable(actor, address)
+    names = _Names(start.metalake.id)
+
+    def step(views: Sequence[Located], level: int) -> list[Link]:
+        rows = all_of(_rows().filter(view_id__in=[view.id for view in views if view.kind is Kind.VIEW]))
+        targets = _targets(actor, start, {names.stored(row) for row in rows})
+        known = {view.id: view for view in views}
+        links = (_link(row, known, targets.get(names.stored(row)), level) for row in rows)
+        return [each for each in links if each is not None and (each.target is not None or not each.is_guess)]
+
+    return _walk(start, step, lambda link: link.target)
+
+
+def _loadable(actor: Actor, address: Address) -> Located:
+    target = finding.of_kind(actor, finding.find(actor, address), address.leaf_kind)
+    policy.require(actor, operations.load_of(address.leaf_kind), target)
+    require_enabled(target)
+    return target
+
+
+def _walk(start: Located, step: Step, leads_to: Callable[[Link], Located | None]) -> list[Link]:
+    """The links of each level; what was reached before is not walked again, so that circles end."""
+    links: list[Link] = []
+    reached, frontier, level = {start.id}, [start], 1
+    while frontier and level <= MOST_LEVELS and len(links) < MOST_LINKS:
+        new = step(frontier, level)
+        links += new
+        ahead = {each.id: each for each in map(leads_to, new) if each is not None and each.id not in reached}
+        reached |= ahead.keys()
+        frontier, level = list(ahead.values()), level + 1
+    return links[:MOST_LINKS]
+
+
+def _rows() -> QuerySet[ViewRead]:
+    return ViewRead.objects.filter(view__deleted_at=0).order_by("view_id", "id")
+
+
+def _link(row: ViewRead, views: dict[int, Located], target: Located | None, level: int) -> Link | None:
+    view = views.get(row.view_id)
+    if view is None:
+        return None
+    columns = tuple((one, other) for one, other in row.columns)
+    return Link(view, (row.catalog, row.schema, row.name), target, level, tuple(row.dialects), columns, row.is_guess)
+
+
+def _visible(actor: Actor, ids: Iterable[int]) -> dict[int, Located]:
+    """Those of these objects that the actor may load."""
+    return {id: each for id, each in by_ids(ids).items() if policy.permits(actor, operations.load_of(each.kind), each)}
+
+
+def _targets(actor: Actor, start: Located, names: Iterable[Names]) -> dict[Names, Located]:
+    """The tables and views of these names that the actor may load."""
+    addresses = {
+        Address(
+            metalake=start.metalake.name,
+            catalog=catalog,
+            schema=HierarchicalSchema.from_physical(schema).segments,
+            leaf=name,
+            leaf_kind=kind,
+        ): (catalog, schema, name)
+        for catalog, schema, name in names
+        for kind in (Kind.TABLE, Kind.VIEW)
+    }
+    located = locate_all(Located(nodes=start.nodes[:1]), addresses)
+    return {
+        addresses[address]: each
+        for address, each in located.items()
+        if address in addresses and policy.permits(actor, operations.load_of(each.kind), each)
+    }
+
+
+class _Names:
+    """Names as the catalogs of a metalake have them: in lower case where these fold names."""
+
+    def __init__(self, metalake_id: int) -> None:
+        folding = Catalog.objects.filter(parent_id=metalake_id, folds_case=True)
+        self.folding = frozenset(folding.values_list("name", flat=True))
+
+    def of(self, target: Located) -> Names:
+        return self._folded((target.catalog.name, target.path.physical, target.name))
+
+    def stored(self, row: ViewRead) -> Names:
+        return self._folded((row.catalog, row.schema, row.name))
+
+    def _folded(self, names: Names) -> Names:
+        catalog, schema, name = names
+        return (catalog, schema.lower(), name.lower()) if catalog in self.folding else names

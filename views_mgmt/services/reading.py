@@ -1,0 +1,111 @@
+"""Notes what the SQL of each view reads, after the view was written: reading SQL takes too long for its transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from django.db import transaction
+from django.db.models import F
+
+from authz.objects import by_ids
+from formats.native.view_definition import Representation
+from formats.sql.results import Reading
+from metalake.errors import ProviderBusy
+from metalake.hierarchy import HierarchicalSchema, split_logical
+from metalake.lineage import Address, Located
+from views_mgmt import versions
+from views_mgmt.models import ViewMeta, ViewRead, ViewVersion
+from views_mgmt.services.sources import addresses_of
+from views_mgmt.sql import process
+from views_mgmt.sql.process import Question
+
+BATCH = 50  # views that are read at once
+MOST_READS = 1000  # rows of one view
+LONGEST_NAME, LONGEST_SCHEMA = 255, 1024
+
+Names = tuple[str, str, str]
+"""A catalog, a schema's physical name, and a name in it."""
+
+
+def read_new_versions() -> None:
+    """Read versions that were not read yet, the oldest views first; what is not reached is left to the next round."""
+    rows = list(versions.present().exclude(view__read_version=F("version")).order_by("view_id")[:BATCH])
+    if not rows:
+        return
+    representations = [(row, each) for row in rows for each in row.definition.representations]
+    asked = [Question(each.sql, each.dialect, each.default_catalog, each.default_schema) for _, each in representations]
+    try:
+        readings = process.readings(asked)
+    except ProviderBusy:
+        return
+    views = by_ids(row.view_id for row in rows)
+    for row in rows:
+        own = [(each, reading) for (of, each), reading in zip(representations, readings, strict=True) if of is row]
+        if row.view_id in views and not any(_is_unread(reading) for _, reading in own):
+            _store(row, _reads(views[row.view_id], own))
+
+
+def key_of(names: Iterable[str]) -> str:
+    """The digest of names in one case."""
+    return hashlib.sha256("\x02".join(names).casefold().encode()).hexdigest()
+
+
+def _is_unread(reading: Reading) -> bool:
+    return any(problem.text == process.NOT_REACHED for problem in reading.problems)
+
+
+def _store(row: ViewVersion, reads: Sequence[ViewRead]) -> None:
+    """Replace what is noted of a view, unless it has changed meanwhile."""
+    with transaction.atomic():
+        now = ViewMeta.objects.filter(pk=row.view_id, current_version=row.version)
+        if now.update(read_version=row.version):
+            ViewRead.objects.filter(view_id=row.view_id).delete()
+            ViewRead.objects.bulk_create(reads)
+
+
+def _reads(view: Located, readings: Sequence[tuple[Representation, Reading]]) -> list[ViewRead]:
+    """A row for each name that one of the dialects reads."""
+    rows = dict[Names, ViewRead]()
+    for each, reading in readings:
+        for place, source in enumerate(reading.sources or ()):
+            for guess, address in enumerate(addresses_of(view, source, each)):
+                names = _storable(address)
+                if names is None or (names not in rows and len(rows) >= MOST_READS):
+                    continue
+                row = rows.setdefault(names, _row(view, names))
+                row.is_guess = row.is_guess and guess > 0
+                row.dialects = [*dict.fromkeys([*row.dialects, each.dialect])]
+                row.columns = [*row.columns, *(pair for pair in _columns(reading, place) if pair not in row.columns)]
+    return list(rows.values())
+
+
+def _row(view: Located, names: Names) -> ViewRead:
+    """A row without dialects yet."""
+    catalog, schema, name = names
+    row = ViewRead(view_id=view.id, metalake_id=view.metalake.id, catalog=catalog, schema=schema, name=name)
+    row.key, row.dialects, row.columns, row.is_guess = key_of(names), [], [], True
+    return row
+
+
+def _storable(address: Address) -> Names | None:
+    """The names as rows have them; None for names that no object can have."""
+    schema = address.schema or ""
+    levels = split_logical(schema) if isinstance(schema, str) else schema
+    names = address.catalog or "", HierarchicalSchema(tuple(levels)).physical, address.leaf or ""
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError:
+        return None
+    is_long = max(len(names[0]), len(names[2])) > LONGEST_NAME or len(names[1]) > LONGEST_SCHEMA
+    return None if is_long or "\x00" in "".join(names) else names
+
+
+def _columns(reading: Reading, place: int) -> list[list[str]]:
+    """Pairs of the view's columns and the columns of this source that they are made of."""
+    return [
+        [column.name, made.name]
+        for column in reading.columns or ()
+        for made in column.made_of or ()
+        if column.name is not None and made.source == place and "\x00" not in column.name + made.name
+    ]

@@ -1,0 +1,31 @@
+"""Where the tables and views that SQL names lie in Metalake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from formats.native.view_definition import Representation
+from formats.sql.results import Source
+from metalake.hierarchy import configured_separator
+from metalake.lineage import Address, Located
+
+SESSION_CATALOG = "spark_catalog"  # Spark's name for the catalog of the metastore that it is connected to
+
+
+def addresses_of(view: Located, source: Source, each: Representation) -> Iterator[Address]:
+    """Where a source of a view may lie, the likeliest first; without a catalog or schema, in that of the view."""
+    own = view.catalog.name
+    catalog = source.catalog or own
+    if catalog.casefold() in (own.casefold(), SESSION_CATALOG):
+        catalog = own
+    schema = view.path.logical() if source.schema is None else source.schema
+    metalake = view.metalake.name
+    yield Address(metalake=metalake, catalog=catalog, schema=_levels(schema), leaf=source.name)
+    if source.catalog not in (None, each.default_catalog):  # to Spark the first of three names may be a schema, too
+        schema = f"{source.catalog}.{source.schema}"
+        yield Address(metalake=metalake, catalog=own, schema=_levels(schema), leaf=source.name)
+
+
+def _levels(schema: str) -> str | tuple[str, ...]:
+    """The levels of a schema, as engines write them, or its logical name."""
+    return schema if configured_separator() in schema else tuple(schema.split("."))

@@ -1,0 +1,205 @@
+"""Views: list, load, create, register, alter, rename and drop them, whatever their store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from authz import operations, policy
+from authz.actor import Actor
+from catalogs.secrets import require_values
+from catalogs.services import finding
+from catalogs.services.changes import require_enabled, resolve_masks
+from catalogs.services.finding import read_or_namesake
+from catalogs.services.leaves import LeafList, schema_to_list, visible_names
+from catalogs.services.pointers import meet_home
+from catalogs.stores import store_for
+from formats.native.view_definition import ViewDefinition
+from formats.native.views import CreateViewRequest, RenameView, ReplaceView, altered
+from metalake.errors import Conflict, Invalid, Unsupported
+from metalake.hierarchy import check_segment
+from metalake.kinds import Kind
+from metalake.lineage import Address, Located
+from views_mgmt import versions
+from views_mgmt.models import ViewVersion
+from views_mgmt.stores import Plan, ViewDraft, ViewRecord, ViewStore
+
+Json = dict[str, Any]
+MOST_NAMES = 500  # in one statement; of more views, the whole schema is read
+
+
+def store_of(located: Located) -> ViewStore:
+    """The store of the views of a catalog. Raises Unsupported where it offers none."""
+    store: ViewStore = store_for(located, Kind.VIEW)
+    return store
+
+
+def list_views(
+    actor: Actor,
+    address: Address,
+    after: str | None = None,
+    limit: int | None = None,
+    *,
+    refresh: bool = False,
+    iceberg: bool = False,
+) -> LeafList:
+    """The names of views that the actor may load, in order; after `after`, at most `limit`.
+
+    With `iceberg`, views in another format are left out.
+    """
+    schema = schema_to_list(actor, address)
+    listing = store_of(schema).listing(actor, schema, refresh=refresh, iceberg=iceberg)
+    return visible_names(actor, schema, Kind.VIEW, listing, after, limit)
+
+
+def summaries(actor: Actor, address: Address, names: Sequence[str]) -> list[ViewVersion]:
+    """The latest known version of each of these views, which `list_views` has listed for the actor; in order of name.
+
+    A view whose present state cannot be read has the reason in `view.broken`.
+    """
+    schema_id, listed = schema_to_list(actor, address).id, set(names)
+    read = versions.present().filter(view__schema_id=schema_id)
+    if len(names) <= MOST_NAMES:
+        read = read.filter(view__view_name__in=names)
+    rows = [row for row in (*read, *versions.never_read(schema_id)) if row.view.view_name in listed]
+    return sorted(rows, key=lambda row: row.view.view_name)
+
+
+def load_view(actor: Actor, address: Address, *, refresh: bool = False) -> ViewRecord:
+    """Load a view. Raises Unsupported, saying what is wrong, for one that cannot be read."""
+
+    def allow(view: Located) -> None:
+        policy.require(actor, operations.LOAD_VIEW, view)
+        require_enabled(view)
+
+    def read(view: Located) -> ViewRecord:
+        return store_of(view).load(actor, view, refresh=refresh)
+
+    return read_or_namesake(address, find_view(actor, address), allow, read)
+
+
+def load_iceberg_view(actor: Actor, address: Address, *, refresh: bool = False) -> ViewRecord:
+    """A view with its Iceberg metadata. Raises NotFound for a view in another format."""
+    record = load_view(actor, address, refresh=refresh)
+    return store_of(record.view).pointers.read(record)
+
+
+def find_view(actor: Actor, address: Address) -> Located:
+    """The view of an address, whether the actor may see it or not. Raises NotFound, also for a table of that name."""
+    return finding.of_kind(actor, finding.find(actor, address), Kind.VIEW)
+
+
+def view_exists(actor: Actor, address: Address, *, iceberg: bool = False) -> None:
+    """Raise NotFound unless the actor sees the view; with `iceberg`, also for a view in another format."""
+
+    def allow(view: Located) -> None:
+        if not policy.sees(actor, view):
+            raise policy.unseen(actor, view)
+        require_enabled(view)
+
+    def read(view: Located) -> None:
+        store_of(view).require_there(actor, view, iceberg=iceberg)
+
+    read_or_namesake(address, find_view(actor, address), allow, read)
+
+
+def create_view(actor: Actor, address: Address, asked: CreateViewRequest) -> ViewRecord:
+    """Create a view from a native request."""
+    require_values(asked.properties, kind=Kind.VIEW)
+    wanted = asked.definition()
+    return _home_store(actor, address, lambda store, home: store.create(actor, address, home, wanted))
+
+
+def create_iceberg_view(actor: Actor, address: Address, draft: ViewDraft) -> ViewRecord:
+    """Create a view from a request of the Iceberg wire."""
+    return _home_store(actor, address, lambda store, home: store.pointers.create(actor, address, home, draft))
+
+
+def register_view(actor: Actor, address: Address, metadata_location: str) -> ViewRecord:
+    """Register an Iceberg view by its existing metadata file."""
+    check_segment(address.leaf or "", Kind.VIEW)
+    home = meet_home(actor, address, operations.REGISTER_VIEW)
+    return store_of(home).pointers.register(actor, address, home, metadata_location)
+
+
+def _home_store(actor: Actor, address: Address, create: Any) -> ViewRecord:
+    check_segment(address.leaf or "", Kind.VIEW)
+    home = meet_home(actor, address, operations.CREATE_VIEW)
+    record: ViewRecord = create(store_of(home), home)
+    return record
+
+
+def alter_view(actor: Actor, address: Address, updates: Sequence[Any], since: int | None = None) -> ViewRecord:
+    """Apply the native wire's updates to a view as one new version; with a rename among them, under its new name.
+
+    Raises Invalid where the store cannot rename a view and change it at once; with `since`, Conflict if the view is
+    not as it was in that version.
+    """
+    renames = [update for update in updates if isinstance(update, RenameView)]
+    if len(renames) > 1:
+        raise Invalid("updates: a view has one new name", kind=Kind.VIEW)
+    target = _target(address, renames[0]) if renames else None
+    view = find_view(actor, address)
+    store = store_of(view)
+    if target is not None and len(updates) > 1 and not store.renames_with_changes:
+        raise Invalid(
+            "updates: a rename comes alone in this catalog, since the view's name and its definition are stored apart",
+            kind=Kind.VIEW,
+        )
+    if target is not None and len(updates) == 1:
+        renamed = rename_view(actor, address, target)
+        return store.load(actor, renamed, as_published=True)
+    policy.require(actor, operations.ALTER_VIEW, view)
+    replaces = any(isinstance(update, ReplaceView) for update in updates)
+    plan = Plan(partial(_changed, updates), "view.replaced" if replaces else "view.altered")
+    return store.alter(actor, address, view, unless_changed(view, since, plan), target=target)
+
+
+def unless_changed(view: Located, since: int | None, plan: Plan) -> Plan:
+    """The plan, which raises Conflict if the view is not as it was in version `since`."""
+
+    def wanted_of(now: ViewDefinition) -> ViewDefinition:
+        if since is not None and versions.at(view, since).definition != now:
+            changed = f"View {'.'.join(view.full_name)} was changed after version {since}"
+            raise Conflict(f"{changed}: look at it as it is now, then try again.", kind=Kind.VIEW)
+        return plan(now)
+
+    return Plan(wanted_of, plan.event)
+
+
+def _target(address: Address, rename: RenameView) -> Address:
+    check_segment(rename.new_name, Kind.VIEW)
+    return replace(address, schema=rename.new_schema_name or address.schema, leaf=rename.new_name)
+
+
+def _changed(updates: Sequence[Any], definition: ViewDefinition) -> ViewDefinition:
+    return altered(definition, resolve_masks(updates, lambda: definition.properties, Kind.VIEW))
+
+
+def replace_view(actor: Actor, address: Address, requirements: Sequence[Json], updates: Sequence[Json]) -> ViewRecord:
+    """Apply updates of the Iceberg wire to a view."""
+    view = find_view(actor, address)
+    policy.require(actor, operations.ALTER_VIEW, view)
+    return store_of(view).pointers.replace(actor, address, view, requirements, updates)
+
+
+def rename_view(actor: Actor, source: Address, target: Address, *, iceberg: bool = False) -> Located:
+    """Rename a view; the view with its new name.
+
+    Who may alter it may rename it in its schema; its owner may move it to a schema where they may create views. With
+    `iceberg`, raises NotFound for a view in another format.
+    """
+    check_segment(target.leaf or "", Kind.VIEW)
+    if (source.metalake, source.catalog) != (target.metalake, target.catalog):
+        raise Unsupported("A view cannot move to another catalog.", kind=Kind.VIEW)
+    view = find_view(actor, source)
+    return store_of(view).rename(actor, source, view, target, iceberg=iceberg)
+
+
+def drop_view(actor: Actor, address: Address, *, iceberg: bool = False) -> None:
+    """Drop a view; its versions stay. With `iceberg`, raises NotFound for a view in another format."""
+    view = find_view(actor, address)
+    policy.require(actor, operations.DROP_VIEW, view)
+    store_of(view).drop(actor, address, view, iceberg=iceberg)

@@ -1,0 +1,197 @@
+"""The dialect workbench: what a view's SQL reads and yields in each dialect, and what another dialect would make of it.
+
+It advises: nothing is stored, and SQL is never changed unasked. Source: docs/decisions/reading-sql.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from authz.actor import Actor
+from catalogs.services import tables
+from formats.native import view_definition
+from formats.native.view_definition import Representation, ViewDefinition
+from formats.sql import comparing
+from formats.sql.comparing import Declared, Difference
+from formats.sql.results import Reading, Source, Translation
+from metalake.errors import Forbidden, Invalid, MetalakeError, NotFound
+from metalake.kinds import Kind
+from metalake.lineage import Address, Located
+from metalake.wire import quote
+from views_mgmt.services.sources import addresses_of
+from views_mgmt.services.views import load_view
+from views_mgmt.sql import process
+from views_mgmt.sql.process import Question
+
+MOST_SOURCES = 100  # tables and views that one check looks up
+
+UNSEEN = "It does not exist, or you may not load it."
+NOT_LOOKED_UP = "It was not looked up: the SQL reads too many tables and views, or no time was left."
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Read:
+    """A table or view that SQL reads: what it is here, or why that cannot be told.
+
+    `columns` are the native wire's, None where they are not known.
+    """
+
+    source: Source
+    target: Located | None = None
+    columns: tuple[Json, ...] | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class DialectCheck:
+    """What one dialect reads and yields; `reads` are in the order of the reading's sources."""
+
+    representation: Representation
+    reading: Reading
+    reads: tuple[Read, ...]
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A representation that would stand for one that the view has, with what could not be carried over."""
+
+    representation: Representation
+    source_dialect: str
+    translation: Translation
+
+
+def check(actor: Actor, address: Address, draft: Representation | None = None) -> list[DialectCheck]:
+    """Check each dialect of a view, as it would be with `draft` in the place of its dialect's.
+
+    Ends within METALAKE_SQL_TIMEOUT and the time that outside systems take. Raises ProviderBusy if others check.
+    """
+    record = load_view(actor, address)
+    definition = record.definition if draft is None else _with(record.definition, draft)
+    until = process.deadline()
+    asked = [Question(each.sql, *_names_of(each)) for each in definition.representations]
+    first = process.readings(asked, until)
+    reads = _look_up(actor, record.view, definition, first, until)
+    known = {key: _types(read.columns) for key, read in reads.items() if read.columns is not None}
+    readings = _again(asked, first, known, until) if known else first
+    by_dialect = {each.dialect: reading for each, reading in zip(definition.representations, readings, strict=True)}
+    differences = comparing.differences(_declared(definition), by_dialect)
+    return [
+        DialectCheck(
+            each,
+            by_dialect[each.dialect],
+            tuple(reads[source, each.key] for source in by_dialect[each.dialect].sources or ()),
+            tuple(difference for difference in differences if difference.dialect == each.dialect),
+        )
+        for each in definition.representations
+    ]
+
+
+def suggest(actor: Actor, address: Address, dialect: str, source_dialect: str | None = None) -> Suggestion:
+    """What a view would be in a dialect, made of its representation in another, the first one unless it is named.
+
+    Raises Invalid for a source that the view does not have, ProviderBusy if others check.
+    """
+    definition = load_view(actor, address).definition
+    if not dialect.strip():
+        raise Invalid("dialect: must be a word, such as trino", kind=Kind.VIEW)
+    others = [each for each in definition.representations if each.key != dialect.casefold()]
+    source = definition.in_dialect(source_dialect) if source_dialect is not None else next(iter(others), None)
+    if source is None:
+        wanted = "other dialect" if source_dialect is None else f"dialect {quote(source_dialect)}"
+        raise Invalid(f"source: the view has no {wanted}; it has {', '.join(definition.dialects)}", kind=Kind.VIEW)
+    translation = process.translation(source.sql, source.dialect, dialect)
+    return Suggestion(replace(source, dialect=dialect, sql=translation.sql or ""), source.dialect, translation)
+
+
+def _with(definition: ViewDefinition, draft: Representation) -> ViewDefinition:
+    """The view with one more dialect, or another query in one that it has. Raises Invalid, TooLarge."""
+    put = view_definition.updated if definition.in_dialect(draft.dialect) else view_definition.added
+    wanted = put(definition, draft)
+    view_definition.check(wanted)
+    return wanted
+
+
+def _names_of(each: Representation) -> tuple[str, str | None, str | None]:
+    return each.dialect, each.default_catalog, each.default_schema
+
+
+def _again(
+    asked: Sequence[Question], first: Sequence[Reading], known: Mapping[tuple[Source, str], Json], until: float
+) -> list[Reading]:
+    """Read again what could be read, now with the columns of its sources; the first readings where no time is left."""
+    again = [number for number, reading in enumerate(first) if reading.sources]
+    questions = [
+        replace(
+            asked[number],
+            columns_of={
+                source: columns
+                for (source, dialect), columns in known.items()
+                if dialect == asked[number].dialect.casefold()
+            },
+        )
+        for number in again
+    ]
+    if time.monotonic() >= until:
+        return list(first)
+    second = dict(zip(again, process.readings(questions, until), strict=True))
+    return [
+        second[number] if number in second and second[number].sources is not None else reading
+        for number, reading in enumerate(first)
+    ]
+
+
+def _declared(definition: ViewDefinition) -> list[Declared]:
+    return [Declared(column["name"], column.get("type")) for column in definition.columns]
+
+
+def _types(columns: Sequence[Json] | None) -> Json:
+    return {column["name"]: column.get("type") for column in columns or ()}
+
+
+def _look_up(
+    actor: Actor, view: Located, definition: ViewDefinition, readings: Sequence[Reading], until: float
+) -> dict[tuple[Source, str], Read]:
+    """What each source of each dialect is, each looked up once for all dialects that address it alike."""
+    reads = dict[tuple[Source, str], Read]()
+    known = dict[tuple[Address, ...], Read]()
+    for each, reading in zip(definition.representations, readings, strict=True):
+        for source in reading.sources or ():
+            addresses = tuple(addresses_of(view, source, each))
+            if addresses not in known:
+                is_too_many = len(known) >= MOST_SOURCES
+                known[addresses] = (
+                    Read(source, reason=NOT_LOOKED_UP) if is_too_many else _load(actor, source, addresses)
+                )
+            reads[source, each.key] = replace(known[addresses], source=source)
+    return reads
+
+
+def _load(actor: Actor, source: Source, addresses: Sequence[Address]) -> Read:
+    """The object of the first address where there is one that the actor may load, with its columns."""
+    for address in addresses:
+        try:
+            return _loaded(actor, source, address)
+        except (NotFound, Forbidden, Invalid):  # hidden and missing are one
+            continue
+    return Read(source, reason=UNSEEN)
+
+
+def _loaded(actor: Actor, source: Source, address: Address) -> Read:
+    """A table or view with its columns; they have a name space in common. Raises NotFound, Forbidden, Invalid."""
+    try:
+        try:
+            table = tables.load_table(actor, address)
+        except NotFound:
+            record = load_view(actor, replace(address, leaf_kind=Kind.VIEW))
+            return Read(source, record.view, tuple(record.definition.columns) or None)
+        return Read(source, table.published, tuple(tables.native_parts(table).get("columns") or ()) or None)
+    except (NotFound, Forbidden, Invalid):
+        raise
+    except MetalakeError as failure:
+        return Read(source, reason=failure.message)

@@ -1,0 +1,148 @@
+"""Asks the program that reads SQL, and ends it if it takes too long.
+
+Each call starts a process: 0.2 s that leave nothing of one view's SQL to the next, and nothing to look after.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from formats.sql.results import ColumnsOf, Problem, Reading, Translation
+from metalake.blocking import may_block
+from metalake.board import Places
+from metalake.errors import ProviderBusy
+from views_mgmt.sql.program import FAILED
+
+log = logging.getLogger(__name__)
+
+ROOT = Path(__file__).resolve().parents[2]  # where the program's packages lie
+PROCESSES = Places("reading of SQL", max(1, min(2, (os.cpu_count() or 1) // 2)))
+CALLERS = threading.BoundedSemaphore(2)  # threads of this process that read SQL or wait for a place to do it
+PATIENCE = 1.0  # seconds to wait for such a place
+MOST_AT_ONCE = 2 * 1024 * 1024  # characters of SQL of one call; what is beyond is not read
+
+BUSY = "The server reads the SQL of other views now; nothing was changed. Try again."
+SLOW = "It could not be read within {:g} s."
+NOT_REACHED = "It was not read: the SQL that was read before it took all there is of time or room."
+
+
+@dataclass(frozen=True)
+class Question:
+    """One representation that is to be read; `columns_of` are the columns of its sources, as far as they are known."""
+
+    sql: str
+    dialect: str
+    default_catalog: str | None = None
+    default_schema: str | None = None
+    columns_of: ColumnsOf = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        columns_of = [
+            [[source.catalog, source.schema, source.name], dict(columns)] for source, columns in self.columns_of.items()
+        ]
+        return {**vars(self), "columns_of": columns_of}
+
+
+def deadline() -> float:
+    """The time by which all that is read from now on for one answer must be read, of time.monotonic()."""
+    return time.monotonic() + settings.METALAKE_SQL_TIMEOUT
+
+
+def readings(questions: Sequence[Question], until: float | None = None) -> list[Reading]:
+    """A reading for each question, with a problem where it did not end by `until`, a `deadline`; else by one from now.
+
+    Raises ProviderBusy if too many read SQL, BeginAgain in a thread for short reads.
+    """
+    answers = _ask([each.as_json() for each in questions], until or deadline())
+    return [
+        Reading(problems=(Problem(each["problem"]),)) if "problem" in each else Reading.from_json(each)
+        for each in answers
+    ]
+
+
+def translation(sql: str, dialect: str, into: str) -> Translation:
+    """The query in another dialect. Raises as `readings`."""
+    (answer,) = _ask([{"sql": sql, "dialect": dialect, "into": into}], deadline())
+    if "problem" in answer:
+        return Translation(None, problems=(Problem(answer["problem"]),))
+    return Translation.from_json(answer)
+
+
+def _ask(questions: Sequence[Mapping[str, Any]], until: float) -> list[dict[str, Any]]:
+    """An answer for each question, or its problem. The shortest come first: a long one may take all the time."""
+    if not questions:
+        return []
+    may_block()
+    shortest_first = sorted(range(len(questions)), key=lambda number: len(questions[number]["sql"]))
+    with _place():
+        asked = b"".join(_lines(questions[number] for number in shortest_first))
+        output, reason = _run(asked, until - time.monotonic())
+    answers = dict(zip(shortest_first, map(json.loads, output), strict=False))
+    for number in shortest_first:
+        if number not in answers:
+            answers[number], reason = {"problem": reason}, NOT_REACHED
+    return [answers[number] for number in range(len(questions))]
+
+
+def _lines(questions: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    """The questions as lines of JSON, as many as may be asked at once."""
+    size = 0
+    for question in questions:
+        size += len(question["sql"])
+        if size > MOST_AT_ONCE:
+            return
+        yield json.dumps(question).encode() + b"\n"
+
+
+def _run(asked: bytes, seconds: float) -> tuple[list[bytes], str]:
+    """The lines that the program answered, and why there are no more."""
+    command = [sys.executable, "-sP", "-m", "views_mgmt.sql.program", f"{max(seconds, 0.001):.3f}"]
+    alone: dict[str, Any] = {"cwd": "/", "env": {"PYTHONPATH": str(ROOT)}, "stderr": subprocess.DEVNULL}
+    try:
+        ended = subprocess.run(command, input=asked, stdout=subprocess.PIPE, timeout=seconds, check=False, **alone)  # noqa: S603
+    except subprocess.TimeoutExpired as late:
+        return _whole(late.stdout), SLOW.format(settings.METALAKE_SQL_TIMEOUT)
+    except OSError as failure:  # no memory, or too many processes
+        log.warning("the program that reads SQL could not be started: %s", failure)
+        raise ProviderBusy(BUSY) from failure
+    if ended.returncode == -signal.SIGALRM:
+        return _whole(ended.stdout), SLOW.format(settings.METALAKE_SQL_TIMEOUT)
+    if ended.returncode:
+        log.error("the program that reads SQL ended with %s", ended.returncode)
+    return _whole(ended.stdout), FAILED if ended.returncode else NOT_REACHED
+
+
+def _whole(output: bytes | None) -> list[bytes]:
+    """The lines that have an end."""
+    return (output or b"").split(b"\n")[:-1]
+
+
+@contextmanager
+def _place() -> Iterator[None]:
+    """A place among the processes of the whole server that read SQL. Raises ProviderBusy if none becomes free."""
+    if not CALLERS.acquire(blocking=False):
+        raise ProviderBusy(BUSY)
+    try:
+        place = PROCESSES.take(PATIENCE)
+        if place is None:
+            raise ProviderBusy(BUSY)
+        try:
+            yield
+        finally:
+            PROCESSES.leave(place)
+    finally:
+        CALLERS.release()
