@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -19,14 +21,18 @@ from catalogs.models import (
 from catalogs.secrets import mask
 from catalogs.services import releasing
 from metalake.admin import ReadOnlyAdmin, SecurableAdmin
-from metalake.models import Securable
 
 
-class CatalogObjectAdmin(SecurableAdmin):
+class WithProperties(ReadOnlyAdmin):
+    """Base for rows with properties, which may hold secrets."""
+
     @admin.display(description="properties")
-    def masked_properties(self, row: Securable) -> SafeString | str:
+    def masked_properties(self, row: Any) -> SafeString | str:
         """The properties with secrets masked."""
         return format_html_join("\n", "<div>{} = {}</div>", sorted(mask(row.properties).items())) or "-"
+
+
+class CatalogObjectAdmin(WithProperties, SecurableAdmin): ...
 
 
 @admin.register(Catalog)

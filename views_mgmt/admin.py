@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from catalogs.admin import CatalogObjectAdmin
+from catalogs.admin import CatalogObjectAdmin, WithProperties
 from metalake.admin import ReadOnlyAdmin
 from views_mgmt.models import View, ViewMeta, ViewRead, ViewVersion
 
@@ -27,10 +27,14 @@ class ViewMetaAdmin(ReadOnlyAdmin):
 
 
 @admin.register(ViewVersion)
-class ViewVersionAdmin(ReadOnlyAdmin):
+class ViewVersionAdmin(WithProperties):
     """Every version of every view; SQL is shown as it was written."""
 
     list_display = ("view", "version", "security_mode", "view_comment")
+    fields = (
+        "view", "version", "view_comment", "security_mode", "representations", "columns", "masked_properties",
+        "stored_as", "audit_info", "metalake_id", "catalog_id", "schema_id", "deleted_at",
+    )  # fmt: skip
     list_select_related = ("view",)
     search_fields = ("view__view_name", "=view__view_id")
 

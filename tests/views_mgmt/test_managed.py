@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 
-from authz.models import AuditEntry
+from authz.models import AuditEntry, User
 from metalake.kinds import Kind
 from metalake.models import Securable
 from tests.catalogs.callers import Caller
-from tests.demo import give
+from tests.demo import PASSWORD, give
 from tests.providers.world import World
 from tests.views_mgmt.conftest import DELAYS, SCHEMA, VIEWS, body, sql, update
 from views_mgmt.models import ViewMeta, ViewVersion
@@ -101,6 +103,25 @@ def test_versions_are_listed_loaded_compared_and_rolled_back_to(delays: None, ad
     assert back["version"] == 3 and back["comment"] == "By carrier" and len(back["representations"]) == 1
     for wrong, status in (("99", 404), ("0", 400), ("x", 400), ("99999999999", 400)):
         assert admin.send("GET", f"{VIEW}/versions/{wrong}").status == status
+
+
+def test_a_secret_among_the_properties_is_shown_by_no_answer_and_no_page(delays: None, admin: Caller) -> None:
+    for secret in ("sesame-one", "sesame-two"):
+        alter(admin, update("setProperty", property="jdbc-password", value=secret))
+    compared = admin.send("GET", f"{VIEW}/versions/2/compare/3")
+    assert [each["part"] for each in compared["differences"]] == ["properties.jdbc-password"]
+    owner = Client()
+    assert owner.login(username="admin", password=PASSWORD)
+    view = ViewMeta.objects.get()
+    pages = [f"/objects/{view.pk}{page}" for page in ("", "/versions", "/versions/compare?before=2&after=3")]
+    pages += [reverse("admin:views_mgmt_viewversion_change", args=[row.pk]) for row in view.versions.all()]
+    User.objects.filter(username="admin").update(is_staff=True, is_superuser=True)
+    shown = [owner.get(page) for page in pages]
+    assert {page.status_code for page in shown} == {200}
+    answers = [str(compared.body), *(page.content.decode() for page in shown)]
+    answers += [str(admin.send("GET", f"{VIEW}{path}").body) for path in ("", "/versions", "/versions/2")]
+    assert not [answer for answer in answers if "sesame" in answer]
+    assert all("******" in answer for answer in answers[:1] + answers[-3:])
 
 
 def test_a_dropped_view_keeps_its_versions_and_frees_its_name(delays: None, admin: Caller) -> None:

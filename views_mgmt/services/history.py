@@ -9,6 +9,7 @@ from typing import Any
 
 from authz import operations, policy
 from authz.actor import Actor
+from catalogs.secrets import mask
 from formats.native.view_definition import ViewDefinition
 from metalake.lineage import Address, Located
 from views_mgmt import versions
@@ -44,13 +45,15 @@ def compare(actor: Actor, address: Address, before: int, after: int) -> list[Dif
 
 
 def differences(before: ViewDefinition, after: ViewDefinition) -> list[Difference]:
-    """What differs between two definitions, part by part."""
+    """What differs between two definitions, part by part; the values of secrets are masked."""
     was, now = _parts(before), _parts(after)
-    return [
-        Difference(part, was.get(part), now.get(part))
-        for part in sorted(was.keys() | now.keys())
-        if was.get(part) != now.get(part)
-    ]
+    differing = [part for part in sorted(was.keys() | now.keys()) if was.get(part) != now.get(part)]
+    was, now = _parts(_masked(before)), _parts(_masked(after))
+    return [Difference(part, was.get(part), now.get(part)) for part in differing]
+
+
+def _masked(definition: ViewDefinition) -> ViewDefinition:
+    return replace(definition, properties=mask(definition.properties))
 
 
 def _parts(definition: ViewDefinition) -> Mapping[str, Any]:
