@@ -30,6 +30,7 @@ from outside.reading import current
 from outside.schema_places import asked_now, place_to_make
 from outside.views import require_format
 from outside.work import alteration, alteration_work, drop_work, names_on, recheck, retry_on_conflict
+from providers.answers import Remote
 from views_mgmt.services import definer
 from views_mgmt.stores import Plan
 
@@ -101,19 +102,21 @@ def _alteration(
 def drop(actor: Actor, view: Located, *, iceberg: bool = False) -> None:
     """Drop a view; its versions stay. With `iceberg`, raises NotFound for a view in another format."""
     recheck(actor, view, operations.DROP_VIEW)
-    mirrored = current(actor, view, provider_at(view), force=True)
+    provider = provider_at(view)
+    mirrored = current(actor, view, provider, force=True)
     require_format(view, mirrored, iceberg=iceberg)
+    there = Remote(mirrored.wire_name, mirrored.definition, mirrored.identity, mirrored.version, Kind.VIEW)
 
     def decide(actor: Actor) -> Draft:
         fresh = recheck(actor, view, operations.DROP_VIEW)
-        call = step("drop_view", schema=levels_of(fresh.above()), view=mirrored.wire_name, identity=mirrored.identity)
+        verb, arguments = provider.views.dropping(levels_of(fresh.above()) or [], there)
         return Draft(
             id=new_id(),
             verb="drop_view",
             catalog_id=fresh.catalog.id,
             full_name=dotted(fresh.full_name),
             names=names_on(fresh)[-1:],
-            steps=[call],
+            steps=[step(verb, **arguments)],
             arguments={"id": fresh.id, "details": {}},
         )
 

@@ -66,6 +66,10 @@ class RemoteViews(RemoteStore):
         arguments = {"schema": schema, "view": view.name, "to_schema": to_schema, "to_view": to_view}
         return [("rename_view", arguments | {"identity": view.identity})]
 
+    def dropping(self, schema: Levels, view: Remote) -> tuple[str, Json]:
+        """The verb and arguments of the call that drops a view. Raises Unsupported if the system cannot."""
+        return "drop_view", {"schema": schema, "view": view.name, "identity": view.identity}
+
     def files(self, *places: str) -> MetadataFiles:
         """The metadata files of Iceberg views that lie in these places, or in others that the catalog allows."""
         raise Unsupported(f"{self.label} has no Iceberg views.", kind=Kind.VIEW)
@@ -95,6 +99,9 @@ class ReadOnlyViews(RemoteViews):
     def renaming(
         self, schema: Levels, to_schema: Levels, to_view: str, view: Remote, marker: str
     ) -> Sequence[tuple[str, Json]]:
+        raise self._refusal()
+
+    def dropping(self, schema: Levels, view: Remote) -> tuple[str, Json]:
         raise self._refusal()
 
     def is_marked(self, view: Remote, marker: str) -> bool:

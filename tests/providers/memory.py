@@ -124,7 +124,7 @@ class MemoryTables(RemoteTables):
             world.found(state["schemas"], schema, Kind.SCHEMA)
             inside = {name: one for name, one in state["tables"].items() if name.rpartition(world.LEVELS)[0] == above}
             listed = world.page_of(inside, Kind.TABLE, page)
-            return listed if whole else Page([Remote(one.name, {}) for one in listed.items], listed.next)
+            return listed if whole else Page([Remote(one.name, {}, kind=one.kind) for one in listed.items], listed.next)
 
         return self.provider.ask("list_tables", act)
 

@@ -10,6 +10,7 @@ from tests.providers.bare import BareProvider
 from tests.providers.behaviours import Behaviours
 from tests.providers.flat import FlatMemoryProvider
 from tests.providers.memory import MemoryProvider
+from tests.providers.viewing import ViewingProvider
 
 
 class TestMemory(Behaviours):
@@ -28,3 +29,9 @@ class TestBareMemory(Behaviours):
     @pytest.fixture
     def provider(self, tmp_path: Path) -> BareProvider:
         return BareProvider(1, {"world": str(tmp_path / "world.json")})
+
+
+class TestMemoryWithViews(Behaviours):
+    @pytest.fixture
+    def provider(self, tmp_path: Path) -> ViewingProvider:
+        return ViewingProvider(1, {"world": str(tmp_path / "world.json")})

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import orjson
 
+from formats.native.view_definition import Representation, ViewDefinition
 from metalake.errors import (
     AlreadyExists,
     Conflict,
@@ -158,6 +159,13 @@ class World:
         with self.open() as state:
             state["tables"][LEVELS.join(levels)] = fresh({"comment": None, "columns": shown, "properties": properties})
 
+    def put_view(self, *levels: str, sql: str = "SELECT 1 AS id", **parts: Any) -> None:
+        """Made by somebody else, in the dialect spark; `parts` are others of its definition."""
+        spark = Representation(dialect="spark", sql=sql)
+        shown = ViewDefinition(representations=(spark,), columns=({"name": "id", "type": "long"},)).as_json()
+        with self.open() as state:
+            state["tables"][LEVELS.join(levels)] = fresh(shown | parts, Kind.VIEW)
+
     def drop(self, *levels: str) -> None:
         """By somebody else."""
         with self.open() as state:
@@ -165,8 +173,10 @@ class World:
                 kept.pop(LEVELS.join(levels), None)
 
 
-def fresh(definition: dict[str, Any]) -> dict[str, Any]:
-    return {"identity": uuid4().hex, "definition": definition}
+def fresh(definition: dict[str, Any], kind: str = "") -> dict[str, Any]:
+    """A new object; a view says that it is one, since it shares the names of tables."""
+    made = {"identity": uuid4().hex, "definition": definition}
+    return made | {"kind": kind} if kind else made
 
 
 def silence(verb: str) -> MetalakeError:
@@ -180,7 +190,7 @@ def silence(verb: str) -> MetalakeError:
 
 
 def remote_of(name: str, there: dict[str, Any], kind: str) -> Remote:
-    return Remote(name, there["definition"], there["identity"], digest(there["definition"]), kind)
+    return Remote(name, there["definition"], there["identity"], digest(there["definition"]), there.get("kind", kind))
 
 
 def page_of(objects: dict[str, Any], kind: str, after: str | None) -> Page:
