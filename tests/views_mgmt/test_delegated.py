@@ -21,7 +21,7 @@ from providers.metadata_files import MetadataFiles
 from tests.catalogs.callers import Caller
 from tests.iceberg_rest.world import Caller as IcebergCaller
 from tests.views_mgmt.conftest import DELAYS, body, sql, update
-from views_mgmt.delegated import commits
+from views_mgmt.delegated import pointers
 from views_mgmt.models import View, ViewVersion
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
@@ -124,7 +124,7 @@ def test_what_iceberg_cannot_hold_is_refused_with_its_place(home: Caller, parts:
 
 
 def test_a_change_that_lost_a_race_is_made_on_the_new_state(delays: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    swap = commits._swap
+    swap = pointers._swap
     rivals = [update("setProperty", property="rival", value="first")]
 
     def second(*arguments: Any) -> Any:
@@ -132,7 +132,7 @@ def test_a_change_that_lost_a_race_is_made_on_the_new_state(delays: Caller, monk
             assert alter(delays, rivals.pop()).status == 200
         return swap(*arguments)
 
-    monkeypatch.setattr(commits, "_swap", second)
+    monkeypatch.setattr(pointers, "_swap", second)
     late = alter(delays, update("addRepresentation", representation=sql("flink")))["view"]
     assert late["version"] == 3 and late["properties"] == {"rival": "first"} and len(late["representations"]) == 3
     assert len(files()) == 3, "the loser's first file is removed"
@@ -143,7 +143,7 @@ def test_a_file_is_not_left_behind_when_its_row_is_refused(delays: Caller, monke
         raise Conflict("Others keep changing this object.")
 
     before = files()
-    monkeypatch.setattr(commits.versions, "add", fails)
+    monkeypatch.setattr(pointers.versions, "add", fails)
     assert alter(delays, update("updateComment", newComment="x")).status == 409
     assert files() == before and delays.send("GET", VIEW)["view"]["comment"] == "Late"
 
@@ -169,7 +169,7 @@ def test_what_a_killed_process_leaves_is_vacuumed_and_the_past_stays(
     alter(delays, update("updateComment", newComment="x"))
     past = files()
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(commits, "_swap", killed)
+        patch.setattr(pointers, "_swap", killed)
         alter(delays, update("updateComment", newComment="y"))
     (left,) = set(files()) - set(past)
     for path in files():

@@ -1,32 +1,57 @@
-"""Iceberg views on the Iceberg wire: made, registered and replaced."""
+"""Iceberg views to which our rows point: made, registered and changed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
+from authz import operations, policy
 from authz.actor import Actor
-from catalogs.services import places
+from authz.locks import Lock
+from catalogs.services import claims, places
+from catalogs.services.changes import event, require_enabled
 from catalogs.services.free_names import require_free
+from catalogs.services.holding import Locks, write_to
 from catalogs.services.opening import files_of
-from catalogs.services.pointers import NewPointer, insert, now_ms, open_foreign, publish
+from catalogs.services.pointers import (
+    FileGone,
+    NewPointer,
+    current_content,
+    insert,
+    located_now,
+    move_pointer,
+    now_ms,
+    open_foreign,
+    publish,
+    publish_or_discard,
+)
+from catalogs.table_stores import NewState
 from formats.iceberg.locations import canonical
-from formats.iceberg.table_locations import effective_locations
+from formats.iceberg.table_locations import added_locations, effective_locations
 from formats.iceberg.views.builder import new_view_metadata
 from formats.iceberg.views.metadata_json import parse_view_metadata
+from metalake.events import record
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
+from providers.metadata_files import MetadataFiles
 from views_mgmt import versions
-from views_mgmt.delegated.commits import Change, commit
-from views_mgmt.delegated.metadata import ICEBERG, present_state, record_of, states_in
+from views_mgmt.commits import Change, CommittedPointers
 from views_mgmt.models import View
-from views_mgmt.stores import ViewDraft, ViewPointers, ViewRecord
+from views_mgmt.services import definer, rows
+from views_mgmt.states import ICEBERG, present_state, states_in
+from views_mgmt.stores import ViewDraft, ViewRecord
 
 Json = dict[str, Any]
 
 
-class DelegatedPointers(ViewPointers):
+def record_of(view: Located, content: bytes | None = None) -> ViewRecord:
+    """The view by the metadata file that its row points to."""
+    content = current_content(view) if content is None else content
+    return ViewRecord(view, *ICEBERG, metadata_location=view.metadata_location, content=content)
+
+
+class DelegatedPointers(CommittedPointers):
     """A column of the view's row is the pointer; each change of it stores one version in the same transaction."""
 
     def create(self, actor: Actor, address: Address, home: Located, draft: ViewDraft) -> ViewRecord:
@@ -66,11 +91,64 @@ class DelegatedPointers(ViewPointers):
         new = NewPointer(View, own_files, metadata, "view.registered", then=add_versions)
         return record_of(publish(actor, address, home, new, location), content)
 
-    def replace(
-        self, actor: Actor, address: Address, view: Located, requirements: Sequence[Json], updates: Sequence[Json]
-    ) -> ViewRecord:
-        change = Change("view.replaced", lambda current: list(updates), tuple(requirements))
-        return commit(actor, address, view, change)
-
     def read(self, record: ViewRecord) -> ViewRecord:
         return record
+
+    # Commits
+
+    def current(self, actor: Actor, view: Located) -> ViewRecord:
+        return record_of(view)
+
+    def files(self, record: ViewRecord) -> MetadataFiles:
+        return files_of(record.view)
+
+    def require_places(self, actor: Actor, current: ViewRecord, files: MetadataFiles, metadata: Json) -> None:
+        if added := added_locations(current.metadata, metadata):
+            places.require_ground_of(actor, current.view, files, added)
+
+    def swap(
+        self, actor: Actor, address: Address, current: ViewRecord, new: NewState, change: Change
+    ) -> ViewRecord | None:
+        try:
+            view = publish_or_discard(new.files, new.location, lambda: _swap(actor, address, current, new, change))
+        except FileGone:
+            return None
+        if view is None:
+            new.files.discard(new.location)
+            return None
+        return record_of(view, new.content)
+
+    def find_again(self, actor: Actor, address: Address, view: Located) -> Located:
+        return rows.find_view(actor, address)
+
+    def unchanged(self, actor: Actor, address: Address, current: ViewRecord, change: Change) -> ViewRecord:
+        return current if change.target is None else record_of(rows.rename(actor, address, change.target))
+
+
+def _swap(actor: Actor, address: Address, current: ViewRecord, new: NewState, change: Change) -> Located | None:
+    """Move the pointer, and store the version, if the view is still as it was read; the view, or None if it is not."""
+    state = present_state(new.metadata, new.location)
+
+    def locate(actor: Actor) -> Locks:
+        if change.target is not None:
+            return rows.locate_for_rename(actor, address, change.target)
+        fresh = rows.find_view(actor, address)
+        policy.require(actor, operations.ALTER_VIEW, fresh)
+        require_enabled(fresh)
+        return [(fresh, Lock.CHANGES)]
+
+    def act(actor: Actor, *targets: Located) -> Located | None:
+        fresh = targets[-1]
+        definer.require_may_change(actor, fresh, current.definition, state.definition)
+        if fresh.id != current.view.id or not move_pointer(actor, View, fresh, current.metadata_location, new):
+            return None
+        if change.target is not None:
+            fresh = rows.move_row(actor, targets[0], fresh, change.target.leaf or "")
+        number = versions.add(fresh, state.definition, actor.name, ICEBERG, state.stored_as)
+        changed, location = state.definition.differences(current.definition), new.location
+        record(event(actor, change.event, fresh, version=number, changed=changed, metadata_location=location))
+        return located_now(fresh)
+
+    adds = bool(added_locations(current.metadata, new.metadata))
+    turn = partial(claims.lock_claims, new.files.catalog_id) if adds else None
+    return write_to(actor, locate, act, kind=Kind.VIEW, before=turn)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from authz.actor import Actor
 from catalogs.leaf_stores import LeafDescription, LeafListing
-from formats.iceberg.views.translate import to_iceberg_view, updates_for
+from formats.iceberg.views.translate import to_iceberg_view
 from formats.native.outlines import outline_native
 from formats.native.view_definition import ViewDefinition
 from metalake.lineage import Address, Located
-from views_mgmt.delegated.commits import Change, commit
-from views_mgmt.delegated.metadata import record_of
-from views_mgmt.delegated.pointers import DelegatedPointers
+from views_mgmt.commits import CommittedPointers
+from views_mgmt.delegated.pointers import DelegatedPointers, record_of
 from views_mgmt.services import rows
-from views_mgmt.stores import Json, Plan, ViewDraft, ViewRecord, ViewStore
+from views_mgmt.stores import Plan, ViewDraft, ViewRecord, ViewStore
 
 
 class DelegatedViews(ViewStore):
     """Views in catalogs of Metalake's own Iceberg tables; all of them are Iceberg views."""
 
-    pointers = DelegatedPointers()
+    pointers: ClassVar[CommittedPointers] = DelegatedPointers()
     renames_with_changes = True
 
     def meet(self, actor: Actor, schema: Located, name: str) -> bool:
@@ -53,11 +54,7 @@ class DelegatedViews(ViewStore):
     def alter(
         self, actor: Actor, address: Address, view: Located, plan: Plan, *, target: Address | None = None
     ) -> ViewRecord:
-        def updates_of(current: ViewRecord) -> list[Json]:
-            return updates_for(current.definition, plan(current.definition), current.metadata)
-
-        change = Change(plan.event, updates_of, may_drop_dialects=True, target=target)
-        return commit(actor, address, view, change)
+        return self.pointers.alter(actor, address, view, plan, target=target)
 
     def rename(self, actor: Actor, source: Address, view: Located, target: Address, *, iceberg: bool) -> Located:
         return rows.rename(actor, source, target)

@@ -1,4 +1,4 @@
-"""Iceberg view metadata as records and as states of versions."""
+"""Iceberg view metadata as states of versions."""
 
 from __future__ import annotations
 
@@ -6,22 +6,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from catalogs.services.pointers import current_content
 from formats.iceberg.views.translate import from_iceberg_view
 from formats.native import view_definition
 from metalake.errors import MetalakeError
-from metalake.lineage import Located
-from views_mgmt.stores import ViewRecord
 from views_mgmt.versions import Form, State
 
 ICEBERG = Form("iceberg", "iceberg")
 Json = dict[str, Any]
-
-
-def record_of(view: Located, content: bytes | None = None) -> ViewRecord:
-    """The view by the metadata file that its row points to."""
-    content = current_content(view) if content is None else content
-    return ViewRecord(view, *ICEBERG, metadata_location=view.metadata_location, content=content)
 
 
 def present_state(metadata: Json, location: str) -> State:
