@@ -14,6 +14,7 @@ from authz.snapshot import ALLOWS, DENY_SHIFT, Snapshot
 from metalake.lineage import Node
 
 NOBODY = 0
+SYSTEM = "metalake"  # who makes what nobody asked for
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,11 @@ class Actor:
 
     def is_member(self, metalake_id: int) -> bool:
         return self.policy.is_member(self.id, metalake_id)
+
+
+def system_actor() -> Actor:
+    """The actor of what nobody asked for: changes noticed outside, work resumed after a crash, what follows others."""
+    return Actor(NOBODY, SYSTEM, snapshot.latest())
 
 
 def actor_from(stored: Mapping[str, Any]) -> Actor:

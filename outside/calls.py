@@ -9,7 +9,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any
 
-from authz import policy, snapshot
+from authz import policy
 from authz.actor import NOBODY, Actor, actor_from
 from catalogs.lookup import by_id
 from catalogs.services.changes import require_enabled
@@ -24,14 +24,8 @@ from providers.answers import Levels, Remote
 from providers.base import Provider
 from providers.verbs import READS
 
-SYSTEM = "metalake"
 BY_WORKER = remote.TOTAL + 5  # seconds that a worker may take with a call
 PATIENCE = 90  # seconds that a walk waits while the outside system is busy
-
-
-def system_actor() -> Actor:
-    """The actor of changes that are noticed outside, and of work that is resumed after a crash."""
-    return Actor(NOBODY, SYSTEM, snapshot.latest())
 
 
 def ask(actor: Actor, located: Located, provider: Provider, verb: str, **arguments: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from authz.actor import Actor
+from authz.actor import SYSTEM, Actor, system_actor
 from authz.writing import write
 from catalogs.models import LEVELS, Mirror
 from catalogs.stores import offers_of
@@ -21,7 +21,6 @@ from metalake.kinds import Kind, slot_of
 from metalake.lineage import Located
 from metalake.models import Securable
 from metalake.names import dotted
-from outside.calls import SYSTEM, system_actor
 from outside.moving import moving_leaves, stored_here
 from outside.moving import wire_name as wire_name
 from outside.tombstones import bury

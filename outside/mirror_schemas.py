@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from authz.actor import Actor
+from authz.actor import SYSTEM, Actor, system_actor
 from authz.writing import write
 from catalogs.models import Mirror, Schema
 from metalake.errors import Invalid
@@ -15,7 +15,6 @@ from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import Securable
 from metalake.names import dotted
-from outside.calls import SYSTEM, system_actor
 from outside.mirror import (
     A_WRITE_HAS_IT,
     NO_NAME,

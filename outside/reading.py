@@ -9,7 +9,7 @@ from django.db import IntegrityError
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from authz.actor import Actor
+from authz.actor import Actor, system_actor
 from authz.writing import write
 from catalogs.models import Catalog, Listing, Mirror, RefreshRun, Reservation
 from metalake.errors import NotFound
@@ -17,7 +17,7 @@ from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import Securable
 from outside import mirror
-from outside.calls import levels_of, load_leaf, load_schema, system_actor
+from outside.calls import levels_of, load_leaf, load_schema
 from outside.mirror_schemas import meet_schemas
 from outside.tombstones import bury
 from providers.answers import Remote

@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from authz import operations, policy
-from authz.actor import Actor
+from authz.actor import SYSTEM, Actor, system_actor
 from authz.locks import Lock
 from catalogs.lookup import by_id, find
 from catalogs.models import Catalog, Mirror, RefreshRun, Schema
@@ -31,7 +31,7 @@ from metalake.kinds import Kind
 from metalake.leases import TakenOver
 from metalake.lineage import Address, Located
 from outside import mirror
-from outside.calls import PATIENCE, SYSTEM, levels_of, pages, system_actor
+from outside.calls import PATIENCE, levels_of, pages
 from outside.mirror import Tally
 from outside.mirror_schemas import meet_schemas
 from outside.reading import bury_if_gone

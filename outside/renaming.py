@@ -18,12 +18,12 @@ from catalogs.services import chains, finding, places
 from catalogs.services import free_names as naming
 from catalogs.services.holding import hold_each
 from catalogs.services.opening import provider_at
+from catalogs.services.renaming import rename_row
 from metalake.errors import Conflict, Invalid, NotFound, Unsupported
-from metalake.events import event_of, record, stands
 from metalake.hierarchy import check_segment
 from metalake.kinds import Kind, Slot
 from metalake.lineage import Address, Located
-from metalake.models import Securable, new_id
+from metalake.models import new_id
 from metalake.names import dotted
 from outside import intents, mirror
 from outside.calls import levels_of
@@ -123,25 +123,16 @@ def _is_elsewhere(table: Located, target: Address) -> bool:
 
 
 def _publish_rename(actor: Actor, intent: Intent) -> None:
-    """Rename the row, which keeps its grants, owner and history."""
+    """Rename the row, and store what its system answered."""
     table, home = by_id(intent.arguments["id"]), by_id(intent.arguments["home_id"])
     if table is None or home is None:
         raise NotFound(f"{intent.full_name} does not exist.", kind=intent.verb.removeprefix("rename_"))
-    name, now = intent.arguments["name"], timezone.now()
-    Securable.objects.filter(pk=table.id).update(
-        name=name,
-        parent_id=home.id,
-        lineage=f"{home.lineage}/{table.id}",
-        last_modifier=actor.name,
-        last_modified_time=now,
-    )
+    name = intent.arguments["name"]
+    rename_row(actor, table, home, name)
     answer = next(each["result"] for each in intent.steps if each["result"] and each["verb"] != "create_schema")
-    mirror.store_answer(table.id, home.catalog.id, name, Remote(**answer), now)
+    mirror.store_answer(table.id, home.catalog.id, name, Remote(**answer), timezone.now())
     note_views(home, [(table.id, Remote(**answer))], actor.name)
     publish_place(intent, home)
-    facts = [stands(Securable.objects.get(pk=table.id))]
-    full_name, was = [*home.full_name, name], dotted(table.full_name)
-    record(event_of(actor, f"{table.kind}.renamed", table.kind, table.id, full_name, home.metalake.id, facts, was=was))
 
 
 def _may_still_rename(actor: Actor, intent: Intent) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
+from authz.actor import system_actor
 from authz.models import Grant
 from catalogs.lookup import by_id
 from catalogs.models import Mirror, Tombstone
@@ -17,7 +18,6 @@ from metalake.kinds import Kind, Slot
 from metalake.lineage import Located, Node
 from metalake.models import Securable, below
 from metalake.names import dotted
-from outside.calls import system_actor
 
 RETENTION = timedelta(hours=24)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from authz.actor import SYSTEM
 from catalogs.services.opening import provider_at
 from metalake.errors import MetalakeError
 from metalake.kinds import Kind
 from metalake.lineage import Located, Node
-from outside.calls import SYSTEM
 from providers.answers import Remote
 from providers.base import Provider
 from views_mgmt import versions

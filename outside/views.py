@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from authz.actor import Actor
+from authz.actor import SYSTEM, Actor, system_actor
 from authz.writing import write
 from catalogs.models import Mirror
 from catalogs.services.claims import require_unclaimed
@@ -15,7 +15,7 @@ from catalogs.services.opening import provider_at
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import mirror
-from outside.calls import SYSTEM, levels_of, pages, system_actor
+from outside.calls import levels_of, pages
 from outside.listing import listed_names
 from outside.reading import current, mirror_of
 from providers.answers import METADATA_FILE, ViewEntry

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.utils import timezone
-
 from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock
@@ -18,18 +16,17 @@ from catalogs.services import commits, purging, shared_folders
 from catalogs.services.changes import event, require_enabled
 from catalogs.services.free_names import require_free_for_rename
 from catalogs.services.holding import Locks, write_to
-from catalogs.services.pointers import current_record, find_table, located_now
+from catalogs.services.pointers import current_record, find_table
 from catalogs.services.removal import remove
+from catalogs.services.renaming import rename_row
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord, TableStore
 from formats.iceberg.outlines import current_columns
 from formats.iceberg.translate import from_iceberg, to_iceberg
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Unsupported
-from metalake.events import event_of, follow_up, gone, record, stands
+from metalake.events import follow_up, gone, record
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
-from metalake.models import Securable
-from metalake.names import dotted
 
 
 class ManagedTables(TableStore):
@@ -92,17 +89,7 @@ class ManagedTables(TableStore):
             if moves:
                 policy.require_no_escape(actor, fresh, home)
             require_free_for_rename(fresh, home, name)
-            Securable.objects.filter(pk=fresh.id).update(
-                name=name,
-                parent_id=home.id,
-                lineage=f"{home.lineage}/{fresh.id}",
-                last_modifier=actor.name,
-                last_modified_time=timezone.now(),
-            )
-            was, full_name = dotted(fresh.full_name), [home.catalog.name, home.path.logical(), name]
-            facts = [stands(Securable.objects.get(pk=fresh.id))]
-            record(event_of(actor, "table.renamed", Kind.TABLE, fresh.id, full_name, home.metalake.id, facts, was=was))
-            return located_now(fresh)
+            return rename_row(actor, fresh, home, name)
 
         return write_to(actor, locate, act, kind=Kind.TABLE)
 

@@ -84,11 +84,12 @@ def test_a_rename_may_come_with_other_changes(delays: None, admin: Caller) -> No
     assert (moved["name"], moved["version"], moved["comment"]) == ("late", 2, "x")
     assert admin.send("GET", VIEW).status == 404
     admin.send("POST", "metalakes/demo/catalogs/flights/schemas", {"name": "jfk"})
-    there = alter(admin, update("rename", newName="late", newSchemaName="jfk"), view=f"{VIEWS}/late")
+    move, same = update("rename", newName="late", newSchemaName="jfk"), update("updateComment", newComment="x")
+    there = alter(admin, move, same, view=f"{VIEWS}/late")
     assert there["view"]["version"] == 3
     assert admin.send("GET", VIEWS.replace("nyc", "jfk") + "/late").status == 200
     events = AuditEntry.objects.filter(event__startswith="view.").order_by("id").values_list("event", flat=True)
-    assert list(events) == ["view.created", "view.renamed", "view.altered", "view.renamed"]
+    assert list(events) == ["view.created", "view.renamed", "view.altered", "view.renamed"], "nothing else changed"
 
 
 def test_versions_are_listed_loaded_compared_and_rolled_back_to(delays: None, admin: Caller) -> None:

@@ -119,7 +119,7 @@ class DelegatedPointers(CommittedPointers):
         return record_of(view, new.content)
 
     def find_again(self, actor: Actor, address: Address, view: Located) -> Located:
-        return rows.find_view(actor, address)
+        return rows.view_at(actor, address)
 
     def unchanged(self, actor: Actor, address: Address, current: ViewRecord, change: Change) -> ViewRecord:
         return current if change.target is None else record_of(rows.rename(actor, address, change.target))
@@ -132,7 +132,7 @@ def _swap(actor: Actor, address: Address, current: ViewRecord, new: NewState, ch
     def locate(actor: Actor) -> Locks:
         if change.target is not None:
             return rows.locate_for_rename(actor, address, change.target)
-        fresh = rows.find_view(actor, address)
+        fresh = rows.view_at(actor, address)
         policy.require(actor, operations.ALTER_VIEW, fresh)
         require_enabled(fresh)
         return [(fresh, Lock.CHANGES)]

@@ -112,7 +112,7 @@ class ManagedViews(ViewStore):
         self, actor: Actor, address: Address, view: Located, plan: Plan, *, target: Address | None = None
     ) -> ViewRecord:
         def locate(actor: Actor) -> Locks:
-            fresh = rows.find_view(actor, address)
+            fresh = rows.view_at(actor, address)
             policy.require(actor, operations.ALTER_VIEW, fresh)
             require_enabled(fresh)
             return [(fresh, Lock.CHANGES)] if target is None else rows.locate_for_rename(actor, address, target)
@@ -125,10 +125,11 @@ class ManagedViews(ViewStore):
             definer.require_may_change(actor, fresh, before, wanted)
             if target is not None:
                 fresh = rows.move_row(actor, targets[0], fresh, target.leaf or "")
-            elif wanted == before:
-                return _record(fresh, before)
-            number = versions.add(fresh, wanted, actor.name)
-            record(event(actor, plan.event, fresh, version=number, changed=wanted.differences(before)))
+            changed = wanted.differences(before)
+            if changed or target is not None:  # a name is a part of a version as any other
+                number = versions.add(fresh, wanted, actor.name)
+                if changed:
+                    record(event(actor, plan.event, fresh, version=number, changed=changed))
             return _record(fresh, wanted)
 
         return write_to(actor, locate, act, kind=Kind.VIEW)

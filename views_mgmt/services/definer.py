@@ -6,25 +6,18 @@ Whoever changed the SQL of a DEFINER view, or made it another's, would act with 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 
-from authz.actor import Actor
+from authz.actor import Actor, system_actor
 from catalogs.lookup import by_id
+from catalogs.services.changes import event
 from formats.native.view_definition import SecurityMode, ViewDefinition
 from metalake.errors import Forbidden
-from metalake.events import event_of, record
+from metalake.events import record
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from views_mgmt import versions
 from views_mgmt.models import ViewVersion
-
-
-@dataclass(frozen=True)
-class _Server:
-    """Who makes a version that nobody asked for."""
-
-    name: str = "metalake"
 
 
 def refusal(actor: Actor, view: Located, definition: ViewDefinition) -> Forbidden | None:
@@ -73,9 +66,9 @@ def become_invokers(securable_ids: Sequence[int]) -> None:
         if view is None:
             continue
         wanted = replace(version.definition, security_mode=SecurityMode.INVOKER)
-        number = versions.add(view, wanted, _Server.name)
-        event = partial(event_of, _Server(), "view.altered", Kind.VIEW, view.id, view.full_name, view.metalake.id)
-        record(event(version=number, changed=["security_mode"]))
+        actor = system_actor()
+        number = versions.add(view, wanted, actor.name)
+        record(event(actor, "view.altered", view, version=number, changed=["security_mode"]))
 
 
 def _definers(securable_ids: Sequence[int]) -> list[ViewVersion]:

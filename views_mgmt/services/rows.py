@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from django.utils import timezone
-
 from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock
 from catalogs import lookup
-from catalogs.lookup import by_id
 from catalogs.services import finding
 from catalogs.services.changes import event, require_enabled
 from catalogs.services.free_names import require_free_for_rename
 from catalogs.services.holding import Locks, write_to
 from catalogs.services.removal import remove
+from catalogs.services.renaming import rename_row
 from catalogs.stores import offers_of
-from metalake.events import event_of, gone, record, stands
+from metalake.events import gone, record
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
-from metalake.models import Securable
-from metalake.names import dotted
 from views_mgmt import versions
 from views_mgmt.versions import Form
 
@@ -31,14 +25,14 @@ def name_in(home: Located, name: str) -> str:
     return name.lower() if offers_of(home)[Kind.SCHEMA].folds_case else name
 
 
-def find_view(actor: Actor, address: Address) -> Located:
-    """The view of an address, in a transaction. Raises NotFound."""
+def view_at(actor: Actor, address: Address) -> Located:
+    """The view of an address that has a row, in a transaction: no other system is asked. Raises NotFound."""
     return finding.of_kind(actor, lookup.find(actor, address), Kind.VIEW)
 
 
 def locate_for_rename(actor: Actor, source: Address, target: Address) -> Locks:
     """The target's schema and the view, after checking the rights to rename it, or to move it there."""
-    fresh, moves = find_view(actor, source), source.schema != target.schema
+    fresh, moves = view_at(actor, source), source.schema != target.schema
     # Before the target is looked up, so that only who may move the view learns whether it exists.
     policy.require(actor, operations.MOVE_VIEW if moves else operations.ALTER_VIEW, fresh)
     require_enabled(fresh)
@@ -54,20 +48,7 @@ def move_row(actor: Actor, home: Located, fresh: Located, name: str) -> Located:
     if home.id != fresh.above().id:
         policy.require_no_escape(actor, fresh, home)
     require_free_for_rename(fresh, home, name)
-    Securable.objects.filter(pk=fresh.id).update(
-        name=name,
-        parent_id=home.id,
-        lineage=f"{home.lineage}/{fresh.id}",
-        last_modifier=actor.name,
-        last_modified_time=timezone.now(),
-    )
-    facts = [stands(Securable.objects.get(pk=fresh.id))]
-    full_name = [home.catalog.name, home.path.logical(), name]
-    was = dotted(fresh.full_name)
-    record(event_of(actor, "view.renamed", Kind.VIEW, fresh.id, full_name, home.metalake.id, facts, was=was))
-    moved = by_id(fresh.id)
-    assert moved is not None
-    return moved
+    return rename_row(actor, fresh, home, name)
 
 
 def rename(actor: Actor, source: Address, target: Address) -> Located:
@@ -84,18 +65,16 @@ def rename(actor: Actor, source: Address, target: Address) -> Located:
     return write_to(actor, lambda actor: locate_for_rename(actor, source, target), act, kind=Kind.VIEW)
 
 
-def drop(actor: Actor, address: Address, then: Callable[[Actor, Located], None] | None = None) -> None:
-    """Drop a view's row now, with its grants; its versions stay. `then` is called in the same transaction."""
+def drop(actor: Actor, address: Address) -> None:
+    """Drop a view's row now, with its grants; its versions stay."""
 
     def locate(actor: Actor) -> Locks:
-        fresh = find_view(actor, address)
+        fresh = view_at(actor, address)
         policy.require(actor, operations.DROP_VIEW, fresh)
         require_enabled(fresh)
         return [(fresh, Lock.MOVES)]
 
     def act(actor: Actor, fresh: Located) -> None:
-        if then is not None:
-            then(actor, fresh)
         remove(fresh)
         record(event(actor, "view.dropped", fresh, [gone(fresh.id)]))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from authz import operations, policy
 from authz.actor import Actor
+from authz.operations import Operation
 from catalogs.secrets import require_values
 from catalogs.services import finding
 from catalogs.services.changes import require_enabled, resolve_masks
@@ -109,26 +110,26 @@ def create_view(actor: Actor, address: Address, asked: CreateViewRequest) -> Vie
     """Create a view from a native request."""
     require_values(asked.properties, kind=Kind.VIEW)
     wanted = asked.definition()
-    return _home_store(actor, address, lambda store, home: store.create(actor, address, home, wanted))
+    home = _home(actor, address)
+    return store_of(home).create(actor, address, home, wanted)
 
 
 def create_iceberg_view(actor: Actor, address: Address, draft: ViewDraft) -> ViewRecord:
     """Create a view from a request of the Iceberg wire."""
-    return _home_store(actor, address, lambda store, home: store.pointers.create(actor, address, home, draft))
+    home = _home(actor, address)
+    return store_of(home).pointers.create(actor, address, home, draft)
 
 
 def register_view(actor: Actor, address: Address, metadata_location: str) -> ViewRecord:
     """Register an Iceberg view by its existing metadata file."""
-    check_segment(address.leaf or "", Kind.VIEW)
-    home = meet_home(actor, address, operations.REGISTER_VIEW)
+    home = _home(actor, address, operations.REGISTER_VIEW)
     return store_of(home).pointers.register(actor, address, home, metadata_location)
 
 
-def _home_store(actor: Actor, address: Address, create: Any) -> ViewRecord:
+def _home(actor: Actor, address: Address, asks: Operation = operations.CREATE_VIEW) -> Located:
+    """The schema in which a view is to be made. Raises Invalid for a name that no view can have."""
     check_segment(address.leaf or "", Kind.VIEW)
-    home = meet_home(actor, address, operations.CREATE_VIEW)
-    record: ViewRecord = create(store_of(home), home)
-    return record
+    return meet_home(actor, address, asks)
 
 
 def alter_view(actor: Actor, address: Address, updates: Sequence[Any], since: int | None = None) -> ViewRecord:
