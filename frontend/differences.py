@@ -71,9 +71,19 @@ def in_other_parts(differences: Iterable[Difference]) -> list[PartDifference]:
 
 
 def summary(differences: Sequence[Difference]) -> str:
-    """What differs, in a few words: "spark, columns"."""
-    words = (each.part.removeprefix(SQL) if each.part.startswith(SQL) else _word(each.part) for each in differences)
-    return ", ".join(dict.fromkeys(words))
+    """What differs, in a few words: "trino added, columns"."""
+    return ", ".join(dict.fromkeys(map(_few_words, differences)))
+
+
+def _few_words(each: Difference) -> str:
+    if not each.part.startswith(SQL):
+        return _word(each.part)
+    change = _change(each.before, each.after)
+    return each.part.removeprefix(SQL) + ("" if change == "changed" else f" {change}")
+
+
+def _change(before: Any, after: Any) -> str:
+    return "added" if before is None else "removed" if after is None else "changed"
 
 
 def _word(part: str) -> str:
@@ -102,7 +112,7 @@ def _in_dialect(before: dict[str, Any] | None, after: dict[str, Any] | None) -> 
     are_short = all(len(text) <= LONGEST and text.count("\n") < MOST_LINES for text in texts)
     return SqlDifference(
         dialect=now.get("dialect") or was["dialect"],
-        change="added" if before is None else "removed" if after is None else "changed",
+        change=_change(before, after),
         lines=lines_of(*texts) if are_short else None,
         whole=None if are_short else (spelled(texts[0]), spelled(texts[1])),
         defaults=[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -40,6 +40,10 @@ class Stop:
         return max(72.0, LETTER * max(len(self.label), len(self.kind) * 0.85) + 2 * PADDING)
 
 
+_NOTHING = Stop("", "")
+"""An empty place, which lines pass through."""
+
+
 @dataclass(frozen=True)
 class _Placed:
     stop: Stop
@@ -55,23 +59,28 @@ def path(stops: Sequence[Stop]) -> SafeString:
     return _svg("wide", _side_by_side(stops)) + _svg("tall", _stacked(stops))
 
 
-def flow(columns: Sequence[Sequence[Stop]], lines: Sequence[tuple[tuple[int, int], tuple[int, int]]]) -> SafeString:
-    """Columns of boxes with lines between them, for wide screens; a line's ends are a column and a place in it."""
+def flow(columns: Sequence[Sequence[Stop | None]], lines: Sequence[Sequence[tuple[int, int]]]) -> SafeString:
+    """Columns of boxes with lines between them, for wide screens.
+
+    A line is the places that it leads to, each a column and a row of it; those between its ends are empty.
+    """
     placed: list[list[_Placed]] = []
     x = 1.0
     for stops in columns:
-        width = max(stop.width for stop in stops)
-        placed.append([_Placed(stop, x, 1 + row * (HIGH + PADDING), width) for row, stop in enumerate(stops)])
+        width = max(stop.width for stop in stops if stop)
+        rows = (1 + row * (HIGH + PADDING) for row in range(len(stops)))
+        placed.append([_Placed(stop or _NOTHING, x, y, width) for stop, y in zip(stops, rows, strict=True)])
         x += width + 2 * GAP
-    boxes = [each for column in placed for each in column]
-    ends = [(placed[start[0]][start[1]], placed[end[0]][end[1]]) for start, end in lines]
-    return _drawn("wide", boxes, [("", _curve(*pair)) for pair in ends])
+    curves = ("".join(_curve(placed[a][b], placed[c][d]) for (a, b), (c, d) in pairwise(line)) for line in lines)
+    return _drawn("wide", [*chain.from_iterable(placed)], [("", each) for each in curves])
 
 
 def _curve(before: _Placed, after: _Placed) -> str:
+    """From the left side of one place, where a line passes straight through, to the left side of the next one."""
     start, end, middle = before.x + before.width, after.x, (before.x + before.width + after.x) / 2
     high, low = before.y + HIGH / 2, after.y + HIGH / 2
-    return f"M{start:.0f} {high:.0f}C{middle:.0f} {high:.0f} {middle:.0f} {low:.0f} {end:.0f} {low:.0f}"
+    passes = f"M{before.x:.0f} {high:.0f}H{start:.0f}" if before.stop is _NOTHING else f"M{start:.0f} {high:.0f}"
+    return f"{passes}C{middle:.0f} {high:.0f} {middle:.0f} {low:.0f} {end:.0f} {low:.0f}"
 
 
 def _side_by_side(stops: Sequence[Stop]) -> list[_Placed]:
@@ -98,7 +107,7 @@ def _drawn(layout: str, placed: Sequence[_Placed], lines: Sequence[tuple[str, st
     width = max(each.x + each.width for each in placed) + 1
     height = max(each.y for each in placed) + HIGH + 1
     links = format_html_join("", '<path class="link {}" d="{}"/>', lines)
-    boxes = format_html_join("", "{}", ((_box(each),) for each in placed))
+    boxes = format_html_join("", "{}", ((_box(each),) for each in placed if each.stop is not _NOTHING))
     return format_html(
         '<svg class="drawing {}" viewBox="0 0 {} {}" width="{}" height="{}" aria-hidden="true">{}{}</svg>',
         layout, round(width), round(height), round(width), round(height), links, boxes,

@@ -81,6 +81,10 @@ def _spans(text: str) -> Iterator[str]:
 
 
 def _words(text: str) -> Iterator[tuple[str, str]]:
-    """The words of the SQL, each after the class of its kind; blanks and what is nothing of these have none."""
+    """The words of the SQL, each after the class of its kind; blanks and what is nothing of these have none.
+
+    A single letter is a name, such as a table's alias, though some are words of the standard.
+    """
     for kind, value in SqlLexer(stripnl=False, ensurenl=False).get_tokens(text):
-        yield next((name for token, name in CLASSES.items() if kind in token), ""), value
+        name = next((name for token, name in CLASSES.items() if kind in token), "")
+        yield "" if name == "keyword" and len(value) == 1 else name, value

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
@@ -13,6 +14,7 @@ from authz.actor import Actor
 from frontend import tabs
 from frontend.drawing import Stop, flow
 from frontend.guarding import signed_in
+from frontend.layers import layered
 from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
 from metalake.lineage import Located
@@ -66,22 +68,27 @@ def _spelling(link: Link) -> str:
 
 def _picture(start: Located, reads: Sequence[Link], readers: Sequence[Link]) -> SafeString:
     """What is read on the left of the object, and its readers on the right."""
-    left = [_boxes(each.target for each in reads if each.level == level) for level in range(MOST_LEVELS, 0, -1)]
-    right = [_boxes(each.view for each in readers if each.level == level) for level in range(1, MOST_LEVELS + 1)]
-    columns = [column for column in (*left, {start.id: start}, *right) if column]
-    places: dict[int, tuple[int, int]] = {}
-    for number, column in enumerate(columns):
-        for row, id in enumerate(column):
-            places.setdefault(id, (number, row))
-    pairs = {(each.target.id, each.view.id) for each in (*reads, *readers) if each.target is not None}
-    lines = [(places[one], places[other]) for one, other in sorted(pairs) if one in places and other in places]
-    return flow([_stops(column, start) for column in columns], [line for line in lines if line[0][0] < line[1][0]])
+    near = {start.id: start} | _near(reads, lambda link: link.target) | _near(readers, lambda link: link.view)
+    layers = layered(start.id, _pairs(reads, near), _pairs(readers, near))
+    columns = [
+        [_stop(near[slot], start) if isinstance(slot, int) else None for slot in column] for column in layers.columns
+    ]
+    return flow(columns, layers.lines)
 
 
-def _boxes(targets: Iterable[Located | None]) -> dict[int, Located]:
-    known = {each.id: each for each in targets if each is not None}
-    return dict(list(known.items())[:MOST_DRAWN])
+def _near(links: Sequence[Link], leads_to: Callable[[Link], Located | None]) -> dict[int, Located]:
+    """The objects that are drawn on one side: a few of each level, and few levels."""
+    drawn: dict[int, Located] = {}
+    for level in range(1, MOST_LEVELS + 1):
+        here = {each.id: each for each in map(leads_to, (link for link in links if link.level == level)) if each}
+        drawn |= dict(islice(((id, each) for id, each in here.items() if id not in drawn), MOST_DRAWN))
+    return drawn
 
 
-def _stops(column: dict[int, Located], start: Located) -> list[Stop]:
-    return [Stop(each.kind.value, each.name, "ok" if each.id == start.id else "") for each in column.values()]
+def _pairs(links: Sequence[Link], near: Mapping[int, Located]) -> list[tuple[int, int]]:
+    pairs = [(link.target.id, link.view.id) for link in links if link.target is not None]
+    return [pair for pair in pairs if pair[0] in near and pair[1] in near]
+
+
+def _stop(target: Located, start: Located) -> Stop:
+    return Stop(target.kind.value, target.name, "ok" if target.id == start.id else "")

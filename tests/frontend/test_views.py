@@ -232,6 +232,14 @@ def test_a_check_says_what_each_dialect_reads_and_yields(admin: Client, ids: Ids
         assert expected in page, expected
 
 
+def test_a_check_is_not_content_with_a_table_that_is_not_there(admin: Client) -> None:
+    sql = "SELECT s.amount FROM sales s JOIN nowhere n ON s.amount = n.amount"
+    joined = {"type": "sql", "dialect": "spark", "sql": sql}
+    page = text(admin, f"/objects/{add_view('orders', 'eu', 'totals', representations=[joined])}/dialects?check=all")
+    assert "Not everything that it reads is there, as far as you may see. Its columns are those" in page
+    assert "note good" not in page
+
+
 def test_a_translation_fills_the_form_and_stores_nothing(admin: Client, totals: int) -> None:
     path = f"/objects/{totals}/dialects/change"
     page = text(admin, f"{path}?dialect=trino&translate=spark")
@@ -254,7 +262,7 @@ def changed(totals: int) -> int:
 
 def test_versions_are_listed_in_pages(admin: Client, changed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     page = text(admin, f"/objects/{changed}/versions")
-    for expected in ("trino", "It was made.", f"/objects/{changed}/versions/roll-back?version=1", ">current<"):
+    for expected in ("trino added", "It was made.", f"/objects/{changed}/versions/roll-back?version=1", ">current<"):
         assert expected in page, expected
     assert "roll-back?version=3" not in page
     monkeypatch.setattr(view_versions, "SHOWN", 2)
@@ -323,6 +331,7 @@ def test_sql_is_coloured_and_shown_as_what_it_is() -> None:
     html = highlighting.coloured(["SELECT '<b>' -- \u202eevil\r\nFROM t"])[0]
     assert '<span class="keyword">SELECT</span>' in html and "&lt;b&gt;" in html and "<b>" not in html
     assert ">U+202E</span>" in html and "\u202e" not in html and "U+000D" not in html
+    assert highlighting.coloured(["FROM t g"])[0].count("keyword") == 1, "an alias of one letter is a name"
     assert not highlighting.reads_as_written("\u200b") and highlighting.reads_as_written("a\n\tb")
 
 

@@ -56,6 +56,11 @@ class DialectCheck:
     reads: tuple[Read, ...]
     differences: tuple[Difference, ...]
 
+    @property
+    def lacks(self) -> bool:
+        """Whether something that it reads is not there, as far as the caller may see."""
+        return any(read.target is None for read in self.reads)
+
 
 @dataclass(frozen=True)
 class Suggestion:
