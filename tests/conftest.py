@@ -9,4 +9,5 @@ pytest_plugins = [
     "tests.spark",
     "tests.glue",
     "tests.trino",
+    "tests.flink",
 ]

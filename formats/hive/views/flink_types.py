@@ -43,6 +43,7 @@ _OPEN, _CLOSE, _COMMA = (re.compile(rf"\s*{mark}", re.ASCII) for mark in "<>,")
 _QUOTED_NAME = re.compile(r"\s*`((?:[^`]|``)*)`")
 _COMMENT = re.compile(r"\s*'((?:[^']|'')*)'")
 _NOT_NULL = re.compile(r"\s*NOT\s+NULL(?!\w)", re.IGNORECASE | re.ASCII)
+_OTHERS_NOT_NULL = re.compile(r"(.*\S)\s+NOT\s+NULL\s*", re.IGNORECASE | re.ASCII | re.DOTALL)
 _LOCAL_ZONE = re.compile(r"\s*WITH\s+LOCAL\s+TIME\s+ZONE(?!\w)", re.IGNORECASE | re.ASCII)
 _INTERVAL = re.compile(
     r"\s*(YEAR|MONTH|DAY|HOUR|MINUTE|SECOND)(?:\([0-9]{1,2}\))?(?:\s+TO\s+(?:MONTH|HOUR|MINUTE|SECOND)(?:\([0-9]\))?)?",
@@ -64,7 +65,8 @@ def native_type(text: str) -> FlinkType:
         flink = _read(reader, 1)
         reader.end()
     except NotAType:
-        return FlinkType({"type": "external", "catalogString": text}, nullable=True)
+        others = _OTHERS_NOT_NULL.fullmatch(text)
+        return FlinkType({"type": "external", "catalogString": others[1] if others else text}, nullable=not others)
     return flink
 
 

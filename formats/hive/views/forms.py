@@ -25,11 +25,13 @@ _OF_TRINO = {
     *(PRESTO_VIEW, "trino_created_by", "trino_version", "trino_query_id", "presto_version", "presto_query_id"),
     *("storage_table", "storage_schema"),
 }
+_OF_FLINK = {IS_GENERIC, FLINK_COMMENT, "flink.connector", "flink.transient_lastDdlTime"}
 _PREFIXES = {
     "spark.sql.": "Spark",
     "view.": "Spark",
     **{f"{schema}.": "Flink" for schema in FLINK_SCHEMAS},
     "flink.partition.keys.": "Flink",
+    "flink.flink.": "Flink",  # what it leaves of the former names where it renamed a view and altered it then
 }
 
 
@@ -90,7 +92,7 @@ def why_reserved(name: str) -> str | None:
     """Why users neither see nor set a property of this name; None if it is theirs."""
     if name in _OF_TRINO:
         return "it is written by Trino"
-    if name in (IS_GENERIC, FLINK_COMMENT):
+    if name in _OF_FLINK:
         return "it is written by Flink"
     if name in FORMAT_MARKS:
         return "it says where an Iceberg view is"

@@ -84,7 +84,7 @@ def _read_flink(table: HiveTable) -> HiveView:
     described = flink_schema.columns_of(table.parameters)
     columns = tuple(column for column, _ in described) or from_hive_columns(table.columns)
     comment = optional_text(table.parameters.get(FLINK_COMMENT), "comment")
-    return _of_one(table, Form.FLINK, columns, _comment(table) if comment is None else comment)
+    return _of_one(table, Form.FLINK, columns, (_comment(table) if comment is None else comment) or None)
 
 
 def _of_one(

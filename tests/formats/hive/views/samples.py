@@ -167,7 +167,16 @@ def of_iceberg(**parts: Any) -> HiveTable:
 
 def trino_476(name: str) -> HiveTable:
     """An entry that Trino 476 wrote, as tests/engines/test_trino_views.py asks for it, and a metastore answered."""
-    recorded = json.loads(Path(__file__).with_name("trino_476.json").read_text(encoding="utf-8"))
+    return _recorded("trino_476", name)
+
+
+def flink_1_20(name: str) -> HiveTable:
+    """An entry that Flink 1.20.1 wrote into the database flights, as tests/engines/test_flink_views.py asks for it."""
+    return _recorded("flink_1_20", name)
+
+
+def _recorded(file: str, name: str) -> HiveTable:
+    recorded = json.loads(Path(__file__).with_name(f"{file}.json").read_text(encoding="utf-8"))
     return HiveTable.from_json(recorded[name])
 
 

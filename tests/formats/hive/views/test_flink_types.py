@@ -63,6 +63,12 @@ def test_what_flink_has_no_type_for_is_refused(native: object) -> None:
         flink_type(NATIVE.validate_python(native), True, "columns[0].type")
 
 
+def test_an_unknown_type_may_be_without_null() -> None:
+    external = {"type": "external", "catalogString": "MULTISET<INT NOT NULL>"}
+    assert native_type("MULTISET<INT NOT NULL> NOT NULL") == (external, False)
+    assert flink_type(NATIVE.validate_python(external), False, "t") == "MULTISET<INT NOT NULL> NOT NULL"
+
+
 def test_deep_types_are_external_and_not_written() -> None:
     text = "ARRAY<" * MAX_NESTING + "INT" + ">" * MAX_NESTING
     assert native_type(text).native == {"type": "external", "catalogString": text}

@@ -20,6 +20,7 @@ from tests.formats.hive.views.samples import (
     SPARK_PARAMETERS,
     SPARK_SQL,
     TRINO_JSON,
+    flink_1_20,
     presto_view,
     trino_476,
 )
@@ -149,6 +150,67 @@ def test_flink_s_view_takes_its_columns_from_its_parameters() -> None:
     )
     assert (view.definition.comment, view.definition.default_schema) == ("delays", None)
     assert view.expanded_sql == "SELECT `id` FROM `c`.`db`.`flights`"
+
+
+def test_what_flink_1_20_wrote_is_read() -> None:
+    everything = read(flink_1_20("everything"))
+    assert (everything.engine, everything.definition.comment, everything.definition.properties) == (
+        "flink",
+        "all types",
+        {},
+    )
+    columns = {each["name"]: each for each in everything.definition.columns}
+    assert {name for name, each in columns.items() if each["nullable"]} == {"w"}
+    element = struct(("EXPR$0", "integer"), ("EXPR$1", "char(1)"))
+    element["fields"] = [field | {"nullable": False} for field in element["fields"]]
+    assert {name: each["type"] for name, each in columns.items()} == {
+        "a": "boolean",
+        "b": "byte",
+        "c": "short",
+        "d": "integer",
+        "e": "long",
+        "f": "float",
+        "g": "double",
+        "h": "decimal(10,2)",
+        "i": "char(3)",
+        "j": "varchar(10)",
+        "k": "string",
+        "l": "fixed(1)",
+        "m": "binary",
+        "n": "date",
+        "o": "time(0)",
+        "p": "timestamp(3)",
+        "q": "timestamp_tz(9)",
+        "r": {"type": "list", "elementType": element, "containsNull": False},
+        "s": struct(("fRom", "integer"), ("to `b", "varchar(3)")),
+        "t": {"type": "map", "keyType": "char(1)", "valueType": "decimal(2,1)", "valueContainsNull": False},
+        "u": "interval_day",
+        "v": "interval_year",
+        "w": "integer",
+        "x": {"type": "external", "catalogString": "VARBINARY(3)"},
+        "y": {"type": "external", "catalogString": "MULTISET<INT NOT NULL>"},
+    }
+
+
+def test_names_and_comments_that_flink_1_20_wrote_are_read() -> None:
+    named = read(flink_1_20("named"))
+    assert named.definition.columns == (
+        column("the Id", "long", nullable=False),
+        column("Word", "char(3)", nullable=False),
+    )
+    assert named.definition.representations == (
+        Representation(dialect="flink", sql="SELECT `id`, `word`\nFROM `words`\nWHERE `word` <> 'it''s'"),
+    )
+    assert named.expanded_sql and "`hive`.`flights`.`words`" in named.expanded_sql
+
+
+@pytest.mark.parametrize("name", ["altered", "renamed", "mended"])
+def test_what_flink_1_20_renamed_and_altered_is_read(name: str) -> None:
+    """Renaming drops `is_generic`, and the next alteration leaves all former names behind another `flink.`."""
+    view = read(flink_1_20(name))
+    assert (view.engine, view.definition.comment, view.definition.properties) == ("flink", None, {})
+    named = {"altered": ["word"], "renamed": ["id", "word"], "mended": ["id"]}
+    assert [each["name"] for each in view.definition.columns] == named[name]
 
 
 def test_older_flinks_are_understood() -> None:

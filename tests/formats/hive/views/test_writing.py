@@ -260,6 +260,21 @@ def test_what_trino_476_wrote_stays_but_for_the_change() -> None:
     assert trino_data(altered) == was and replace(altered, view_original_text=table.view_original_text) == table
 
 
+def test_what_flink_1_20_wrote_stays_but_for_the_change() -> None:
+    table = samples.flink_1_20("everything")
+    definition = read(table).definition
+    altered = rewritten(table, replace(definition, columns=definition.columns[1:], comment=None))
+    stored = (range(1, 25), range(24))
+    was, now = (
+        [parameters[f"flink.schema.{number}.data-type"] for number in numbers]
+        for parameters, numbers in zip((table.parameters, altered.parameters), stored, strict=True)
+    )
+    assert now == was and "flink.schema.24.name" not in altered.parameters
+    mended = samples.flink_1_20("mended")
+    altered = rewritten(mended, replace(read(mended).definition, comment="c", properties={"team": "ops"}))
+    assert altered == replace(mended, parameters=mended.parameters | {"flink.comment": "c", "team": "ops"})
+
+
 def test_a_comment_of_a_column_leaves_its_type_and_what_glue_says_of_it() -> None:
     table = samples.of_hive()
     definition = read(table).definition
