@@ -209,6 +209,11 @@ def of_view(view: Located) -> QuerySet[ViewVersion]:
     return ViewVersion.objects.filter(view_id=view.id).order_by("-version")
 
 
+def latest_number(view: Located) -> int:
+    """The number of the latest version, 0 for a view that was never read."""
+    return of_view(view).values_list("version", flat=True).first() or 0
+
+
 def at(view: Located, number: int) -> ViewVersion:
     """One version. Raises NotFound."""
     version = of_view(view).filter(version=number).first()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
@@ -38,19 +39,21 @@ class Line(NamedTuple):
 @require_safe
 @signed_in
 def show_versions(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
-    """A page of the versions, the latest first; `before` is the last version of the page before."""
+    """A page of the versions, the latest first; `before` is the last version of the page before.
+
+    Those of a view that cannot be read now are shown below the reason.
+    """
     target = tabs.locate(actor, object_id, VERSIONS)
     about = about_view(actor, target)
-    if "view" in about:
-        before = _number(request.GET.get("before"))
-        rows = history.list_versions(actor, target.address, before, SHOWN + 1)
-        lines = list(_lines(rows))[:SHOWN]
-        about |= {"lines": lines, "next": lines[-1].number if len(rows) > SHOWN else None, "goes_on": before}
+    before = _number(request.GET.get("before"))
+    rows = history.list_versions(actor, target.address, before, SHOWN + 1)
+    lines = list(_lines(rows))[:SHOWN]
+    about |= {"lines": lines, "next": lines[-1].number if len(rows) > SHOWN else None, "goes_on": before}
     return tabs.show(request, actor, target, VERSIONS, about)
 
 
 def _lines(rows: Sequence[ViewVersion]) -> Iterator[Line]:
-    for row, previous in zip(rows, [*rows[1:], None], strict=True):
+    for row, previous in zip_longest(rows, rows[1:]):
         audit = row.audit_info
         at = datetime.fromisoformat(audit["createTime"]) if audit.get("createTime") else None
         changed = summary(history.differences(previous.definition, row.definition)) if previous else ""
@@ -60,11 +63,11 @@ def _lines(rows: Sequence[ViewVersion]) -> Iterator[Line]:
 @require_safe
 @signed_in
 def compare(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
-    """Two versions side by side: by default the present one and the one before it."""
+    """Two versions side by side: by default the latest one and the one before it."""
     target = tabs.locate(actor, object_id, VERSIONS)
     about = about_view(actor, target)
-    if "view" in about:
-        after = _number(request.GET.get("after"), about["version"])
+    if latest := about.get("version") or about["last_read"]:
+        after = _number(request.GET.get("after"), latest)
         before = _number(request.GET.get("before"), max(after - 1, 1))
         about |= _shown(history.compare(actor, target.address, before, after))
         about |= {"before": before, "after": after}

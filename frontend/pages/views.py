@@ -46,7 +46,7 @@ def about_view(actor: Actor, target: Located) -> dict[str, Any]:
         raise
     except MetalakeError as failure:
         note_failure(failure)
-        return {"unreadable": failure.message}
+        return {"unreadable": failure.message, "last_read": versions.latest_number(target)}
     version = versions.meta_of(record.view).current_version
     locked = _reason_to_lock(actor, record, definition)
     return {"record": record, "view": definition, "version": version, "locked": locked}

@@ -23,6 +23,7 @@ from tests.frontend.test_pages import below, names, text
 from tests.providers.world import World
 from views_mgmt import versions
 from views_mgmt.managed.views import ManagedViews
+from views_mgmt.models import ViewVersion
 from views_mgmt.services import lineage
 from views_mgmt.services.lineage import Link
 
@@ -109,6 +110,24 @@ def test_a_view_that_cannot_be_read_says_what_is_wrong(
     for tab in ("", "/columns", "/dialects", "/dialects/change", "/versions", "/versions/compare"):
         assert "The view is written as &lt;b&gt; broken base64." in text(admin, f"/objects/{totals}{tab}"), tab
     assert "broken base64" in text(admin, f"/objects/{totals}/versions/roll-back?version=1")
+
+
+def test_earlier_versions_of_a_view_that_cannot_be_read_are_shown(
+    admin: Client, changed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(*_: Any, **__: Any) -> Any:
+        raise Unsupported("The view is written as broken base64.")
+
+    monkeypatch.setattr(ManagedViews, "load", unreadable)
+    listed = text(admin, f"/objects/{changed}/versions")
+    assert "broken base64" in listed and "It was made." in listed
+    assert ">current<" not in listed and "roll-back?version" not in listed
+    compared = text(admin, f"/objects/{changed}/versions/compare")
+    assert "broken base64" in compared and "Version 2 → version 3" in compared
+    ViewVersion.objects.all().delete()
+    for page in ("versions", "versions/compare"):
+        never_read = text(admin, f"/objects/{changed}/{page}")
+        assert "broken base64" in never_read and "Compare" not in never_read and "→ version" not in never_read
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,24 @@ def test_views_that_are_only_read_are_shown(reading: World, admin: Caller) -> No
     assert details == {"broken": "It is a view without its columns.", "delays": None}
 
 
+def test_versions_of_a_view_that_became_unreadable_are_shown(reading: World, admin: Caller, mia: Caller) -> None:
+    view = f"{VIEWS}/delays"
+    assert admin.get(view)["view"]["version"] == 1
+    with reading.open() as state:
+        del state["tables"]["nyc\x1fdelays"]["definition"]["columns"]
+        state["tables"]["nyc\x1fdelays"]["version"] = "later"
+    assert admin.get(view).message == "It is a view without its columns."
+    assert [each["version"] for each in admin.get(f"{view}/versions")["versions"]] == [1]
+    assert admin.get(f"{view}/versions/1")["version"]["comment"] == "Late"
+    assert admin.get(f"{view}/versions/1/compare/1")["differences"] == []
+    assert admin.get(f"{VIEWS}/broken/versions")["versions"] == [], "no state of it was ever read"
+    assert admin.send("POST", f"{view}/versions/1/rollback").status == 405
+    give("mia", Kind.CATALOG, "station", "use_catalog", "use_schema", "drop_view")
+    assert mia.get(f"{view}/versions").status == 403
+    reading.drop("nyc", "delays")
+    assert admin.get(f"{view}/versions").status == 404
+
+
 @pytest.mark.parametrize("write", NATIVE_WRITES, ids=lambda write: f"{write[0]} {write[1][len(VIEWS) :]}")
 def test_views_that_are_only_read_are_not_written(
     reading: World, admin: Caller, mia: Caller, write: tuple[str, str, Any]

@@ -1,4 +1,7 @@
-"""The versions of a view for who may load it: list, load, compare and roll back."""
+"""The versions of a view for who may load it: list, load, compare and roll back.
+
+They are stored here, so they are shown also while the view itself cannot be read.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from authz import operations, policy
 from authz.actor import Actor
 from catalogs.secrets import mask
 from formats.native.view_definition import ViewDefinition
-from metalake.lineage import Address, Located
+from metalake.lineage import Address
 from views_mgmt import versions
 from views_mgmt.models import ViewVersion
-from views_mgmt.services.views import find_view, load_view, store_of, unless_changed
+from views_mgmt.services.views import find_loadable, find_view, load_view, store_of, unless_changed
 from views_mgmt.stores import Plan, ViewRecord
 
 
@@ -29,18 +32,18 @@ class Difference:
 
 def list_versions(actor: Actor, address: Address, before: int | None = None, limit: int = 100) -> list[ViewVersion]:
     """The versions of a view, the latest first; those before number `before`, at most `limit`."""
-    rows = versions.of_view(_loaded(actor, address))
+    rows = versions.of_view(find_loadable(actor, address))
     return list(rows if before is None else rows.filter(version__lt=before))[:limit]
 
 
 def load_version(actor: Actor, address: Address, number: int) -> ViewVersion:
     """One version. Raises NotFound."""
-    return versions.at(_loaded(actor, address), number)
+    return versions.at(find_loadable(actor, address), number)
 
 
 def compare(actor: Actor, address: Address, before: int, after: int) -> list[Difference]:
     """What differs between two versions, part by part."""
-    view = _loaded(actor, address)
+    view = find_loadable(actor, address)
     return differences(versions.at(view, before).definition, versions.at(view, after).definition)
 
 
@@ -87,7 +90,3 @@ def roll_back(actor: Actor, address: Address, number: int, since: int | None = N
 
 def _as_it_was(wanted: ViewDefinition, now: ViewDefinition) -> ViewDefinition:
     return replace(wanted, security_mode=now.security_mode)
-
-
-def _loaded(actor: Actor, address: Address) -> Located:
-    return load_view(actor, address).view

@@ -19,10 +19,11 @@ from catalogs.services.pointers import meet_home
 from catalogs.stores import store_for
 from formats.native.view_definition import ViewDefinition
 from formats.native.views import CreateViewRequest, RenameView, ReplaceView, altered
-from metalake.errors import Conflict, Invalid, Unsupported
+from metalake.errors import Conflict, Invalid, MetalakeError, NotFound, Unsupported
 from metalake.hierarchy import check_segment
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
+from metalake.logs import note_failure
 from views_mgmt import versions
 from views_mgmt.models import ViewVersion
 from views_mgmt.stores import Plan, ViewDraft, ViewRecord, ViewStore
@@ -71,14 +72,30 @@ def summaries(actor: Actor, address: Address, names: Sequence[str]) -> list[View
 def load_view(actor: Actor, address: Address, *, refresh: bool = False) -> ViewRecord:
     """Load a view. Raises Unsupported, saying what is wrong, for one that cannot be read."""
 
-    def allow(view: Located) -> None:
-        policy.require(actor, operations.LOAD_VIEW, view)
-        require_enabled(view)
-
     def read(view: Located) -> ViewRecord:
         return store_of(view).load(actor, view, refresh=refresh)
 
-    return read_or_namesake(address, find_view(actor, address), allow, read)
+    return read_or_namesake(address, find_view(actor, address), partial(_require_loadable, actor), read)
+
+
+def find_loadable(actor: Actor, address: Address) -> Located:
+    """A view that the actor may load, as its store has it now if that can be read. Raises NotFound if it is gone."""
+
+    def read(view: Located) -> Located:
+        try:
+            store_of(view).load(actor, view)
+        except NotFound:
+            raise
+        except MetalakeError as failure:
+            note_failure(failure)
+        return view
+
+    return read_or_namesake(address, find_view(actor, address), partial(_require_loadable, actor), read)
+
+
+def _require_loadable(actor: Actor, view: Located) -> None:
+    policy.require(actor, operations.LOAD_VIEW, view)
+    require_enabled(view)
 
 
 def load_iceberg_view(actor: Actor, address: Address, *, refresh: bool = False) -> ViewRecord:
