@@ -18,6 +18,7 @@ from metalake.wire import quote
 
 TRINO, SPARK, HIVE, FLINK = "trino", "spark", "hive", "flink"
 MOST_REPRESENTATIONS = 32
+LONGEST_DIALECT = 255  # characters
 LARGEST_SQL = 1024 * 1024  # bytes of UTF-8, for each representation
 
 Json = dict[str, Any]
@@ -124,8 +125,10 @@ def check(definition: ViewDefinition) -> None:
 
 
 def _check_representation(place: str, each: Representation) -> None:
-    if not each.dialect.strip() or each.dialect != each.dialect.strip():
+    if not each.dialect.strip() or each.dialect != each.dialect.strip() or not each.dialect.isprintable():
         raise Invalid(f"{place}.dialect: must be a word without spaces around it, such as spark", kind=Kind.VIEW)
+    if len(each.dialect) > LONGEST_DIALECT:
+        raise Invalid(f"{place}.dialect: must have at most {LONGEST_DIALECT} characters", kind=Kind.VIEW)
     if not each.sql.strip():
         raise Invalid(f"{place}.sql: must not be blank", kind=Kind.VIEW)
     for name, text in vars(each).items():

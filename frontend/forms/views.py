@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.http import HttpRequest
 
-from formats.native.view_definition import FLINK, HIVE, SPARK, TRINO, Representation, SecurityMode
+from formats.native.view_definition import FLINK, HIVE, LONGEST_DIALECT, SPARK, TRINO, Representation, SecurityMode
 from frontend.forms.fields import DescribedForm, name_field
 
 DIALECTS = (TRINO, SPARK, FLINK, HIVE)
@@ -15,7 +15,7 @@ DIALECTS = (TRINO, SPARK, FLINK, HIVE)
 
 
 def _dialect() -> forms.CharField:
-    field = name_field("Dialect", "The engine that reads it, such as trino or spark.", 255)
+    field = name_field("Dialect", "The engine that reads it, such as trino or spark.", LONGEST_DIALECT)
     field.widget.attrs["list"] = "dialects"
     return field
 

@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 from gravitino import GravitinoAdminClient, GravitinoClient, NameIdentifier
 from gravitino.api.authorization.owner import Owner
-from gravitino.api.authorization.privileges import CreateCatalog, Privilege, SelectTable, UseCatalog, UseSchema
+from gravitino.api.authorization.privileges import (
+    CreateCatalog,
+    CreateView,
+    Privilege,
+    SelectTable,
+    SelectView,
+    UseCatalog,
+    UseSchema,
+)
 from gravitino.api.authorization.securable_objects import SecurableObjects
 from gravitino.api.catalog import Catalog
 from gravitino.api.catalog_change import CatalogChange
@@ -29,6 +37,8 @@ from gravitino.auth.basic_auth_provider import BasicAuthProvider
 from gravitino.exceptions import base as errors
 from gravitino.namespace import Namespace
 
+from metalake.privileges import BEYOND_GRAVITINO
+from pipelines.rest import Client
 from tests.names import own_name
 from tests.servers import MetalakeServer
 
@@ -323,6 +333,29 @@ def test_roles_and_grants(client: GravitinoClient, lake: Any) -> None:
     assert client.revoke_roles_from_group([role], group).roles() == []
     assert client.delete_role(role) is True
     assert client.delete_role(role) is False
+
+
+def test_a_role_with_privileges_that_the_client_has_no_name_for(
+    client: GravitinoClient, metalake: str, lake: Any, metalake_server: MetalakeServer
+) -> None:
+    """It loads such a role, and what it grants and revokes leaves those privileges as they are."""
+    lake.as_schemas().create_schema("nyc", None, {})
+    ours = Client(metalake_server.url, "admin", metalake_server.admin_password)
+    beyond = [{"name": name, "condition": "allow"} for name in sorted(BEYOND_GRAVITINO)]
+    roles = ("metalakes", metalake, "roles")
+    on_lake = {"type": "catalog", "fullName": "lake", "privileges": beyond}
+    on_nyc = {"type": "schema", "fullName": "lake.nyc", "privileges": [{"name": "drop_view", "condition": "deny"}]}
+    ours.call("POST", *roles, body={"name": "editor", "securableObjects": [on_lake, on_nyc]})
+    before = ours.call("GET", *roles, "editor")["role"]["securableObjects"]
+    names = {Privilege.Name.CREATE_VIEW, Privilege.Name.SELECT_VIEW}
+    known = client.get_role("editor").securable_objects()
+    assert {each.full_name(): each.privileges() for each in known} == {"lake": [], "lake.nyc": []}
+    catalog = SecurableObjects.of_catalog("lake", [])
+    granted = client.grant_privileges_to_role("editor", catalog, [CreateView.allow(), SelectView.allow()])
+    assert {one.name() for each in granted.securable_objects() for one in each.privileges()} == names
+    left = client.revoke_privileges_from_role("editor", catalog, [CreateView.allow(), SelectView.allow()])
+    assert [each.full_name() for each in left.securable_objects()] == ["lake", "lake.nyc"]
+    assert ours.call("GET", *roles, "editor")["role"]["securableObjects"] == before
 
 
 def test_owners(client: GravitinoClient, lake: Any) -> None:

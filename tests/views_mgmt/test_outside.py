@@ -163,6 +163,24 @@ def test_a_view_that_becomes_a_table_keeps_no_grants(engines: Engines, admin: Ca
     assert admin.get(f"{engines.views}/by_hive").status == 200
 
 
+@pytest.mark.usefixtures("mia")
+def test_a_table_that_becomes_a_view_keeps_no_grants_and_no_past(engines: Engines, admin: Caller) -> None:
+    mia, name = Caller("mia"), f"hive.{engines.database}.delays"
+    give("mia", Kind.CATALOG, "hive", "use_catalog", "use_schema")
+    assert admin.get(f"{engines.tables}/delays").status == 200
+    give("mia", Kind.TABLE, name, "select_table", role="readers")
+    assert mia.get(f"{engines.tables}/delays").status == 200
+    engines.drop("delays")
+    engines.put("delays", of_hive())
+    for paths in (engines.tables, engines.views):
+        assert mia.get(f"{paths}/delays").status == 404
+    assert admin.get(f"{engines.views}/delays")["view"]["version"] == 1
+    access = f"metalakes/demo/access/objects/view/{name}"
+    told = [*admin.get(f"{access}/changes")["changes"], *admin.get(f"{access}/moments")["moments"]]
+    assert [each["event"] for each in told if "select_table" in str(each) or "table" in each["event"]] == []
+    assert [each["event"] for each in admin.get(f"{access}/changes")["changes"]] == ["view.found_outside"]
+
+
 def test_an_answer_is_used_again_for_its_time(engines: Engines, admin: Caller) -> None:
     assert changed(admin, f"{CATALOGS}/hive", update("setProperty", property="cache-ttl", value="3600")).status == 200
     view = f"{engines.views}/by_hive"
