@@ -18,6 +18,14 @@ SYSTEM = "metalake"  # who makes what nobody asked for
 
 
 @dataclass(frozen=True)
+class _Server:
+    name: str = SYSTEM
+
+
+SERVER = _Server()  # as an event names it: no right is asked for what is only noticed, so that no policy is read
+
+
+@dataclass(frozen=True)
 class Actor:
     """Who asks, with the policy as of the request's start; `id` is NOBODY for a name without an account.
 

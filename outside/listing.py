@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.utils import timezone
 
 from authz.actor import Actor
+from catalogs.leaf_stores import asked_once
 from catalogs.services.opening import provider_at
 from catalogs.stores import store_for
 from metalake.errors import NotFound
@@ -30,19 +32,25 @@ def listed_names(actor: Actor, schema: Located, kind: Kind, *, force: bool = Fal
     listed_at = listed_since(schema.id, schema.catalog.id, provider, force)
     if listed_at is not None:
         return None, listed_at
-    asked_at = timezone.now()
-    return _fetch_names(actor, schema, kind, provider, levels, asked_at), asked_at
+
+    kinds = mirror.listed_kinds(schema, kind)
+
+    def fetch() -> tuple[set[str] | None, datetime]:
+        asked_at = timezone.now()
+        return _fetch_names(actor, schema, kinds, provider, levels, asked_at), asked_at
+
+    return asked_once((schema.id, kinds), fetch)
 
 
 def _fetch_names(
-    actor: Actor, schema: Located, kind: Kind, provider: Provider, levels: Levels, asked_at: datetime
+    actor: Actor, schema: Located, kinds: Sequence[Kind], provider: Provider, levels: Levels, asked_at: datetime
 ) -> set[str]:
-    names, kinds = set[str](), mirror.listed_kinds(schema, kind)
+    names = set[str]()
     try:
         for page in pages(actor, schema, provider, f"list_{KINDS[kinds[0]].plural}", schema=levels):
-            mirror.meet_leaves(kind, schema, page, asked_at)
+            mirror.meet_leaves(kinds[0], schema, page, asked_at)
             names |= mirror.names_of(kinds, page)
     except NotFound:
         store_for(schema, Kind.SCHEMA).load(actor, schema, refresh=True)  # buries the schema if it is gone
         raise
-    return names_to_show(actor, schema, provider, names, kind, asked_at)
+    return names_to_show(actor, schema, provider, names, kinds[0], asked_at)

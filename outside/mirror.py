@@ -10,7 +10,7 @@ from typing import NamedTuple
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from authz.actor import SYSTEM, Actor, system_actor
+from authz.actor import SERVER, SYSTEM, Actor, system_actor
 from authz.writing import write
 from catalogs.models import LEVELS, Mirror
 from catalogs.stores import offers_of
@@ -233,7 +233,7 @@ def take_over(mirror: Mirror, remote: Remote, taken_at: datetime) -> None:
 def changed(mirror: Mirror, container: Located) -> Event:
     row = mirror.securable
     full_name = [*container.full_name, row.name]
-    return event_of(system_actor(), f"{row.kind}.changed_outside", row.kind, row.id, full_name, container.metalake.id)
+    return event_of(SERVER, f"{row.kind}.changed_outside", row.kind, row.id, full_name, container.metalake.id)
 
 
 def _insert_leaves(schema: Located, remotes: list[Remote], taken_at: datetime) -> list[Securable]:
@@ -260,8 +260,8 @@ def _insert_leaves(schema: Located, remotes: list[Remote], taken_at: datetime) -
 
 
 def _discovery(schema: Located, row: Securable) -> Event:
-    actor, full_name, facts = system_actor(), [*schema.full_name, row.name], [stands(row)]
-    return event_of(actor, f"{row.kind}.found_outside", row.kind, row.id, full_name, schema.metalake.id, facts)
+    full_name, facts = [*schema.full_name, row.name], [stands(row)]
+    return event_of(SERVER, f"{row.kind}.found_outside", row.kind, row.id, full_name, schema.metalake.id, facts)
 
 
 def provider_levels(remote: Remote) -> list[str]:

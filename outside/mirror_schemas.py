@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from authz.actor import SYSTEM, Actor, system_actor
+from authz.actor import SERVER, SYSTEM, Actor, system_actor
 from authz.writing import write
 from catalogs.models import Mirror, Schema
 from metalake.errors import Invalid
@@ -167,5 +167,5 @@ def _schema_row(catalog: Located, above: Securable | None, path: HierarchicalSch
 
 def _discovery(catalog: Located, row: Schema) -> Event:
     full_name = [catalog.catalog.name, row.path.logical()]
-    actor, facts = system_actor(), [stands(row)]
-    return event_of(actor, "schema.found_outside", Kind.SCHEMA, row.id, full_name, catalog.metalake.id, facts)
+    facts = [stands(row)]
+    return event_of(SERVER, "schema.found_outside", Kind.SCHEMA, row.id, full_name, catalog.metalake.id, facts)

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
-from authz.actor import system_actor
+from authz.actor import SERVER
 from authz.models import Grant
 from catalogs.lookup import by_id
 from catalogs.models import Mirror, Tombstone
@@ -58,7 +58,7 @@ def bury(securable_id: int, *, steps_stay: bool = False) -> int:
 
 def _dropped(located: Located, facts: list[list[Any]]) -> Event:
     name, full_name = f"{located.kind}.dropped_outside", located.full_name
-    return event_of(system_actor(), name, located.kind, located.id, full_name, located.metalake.id, facts)
+    return event_of(SERVER, name, located.kind, located.id, full_name, located.metalake.id, facts)
 
 
 def _lineage_of(top: Located, row: Securable, rows: dict[int, Securable]) -> Located:

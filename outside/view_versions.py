@@ -11,7 +11,8 @@ from metalake.kinds import Kind
 from metalake.lineage import Located, Node
 from providers.answers import Remote
 from providers.base import Provider
-from views_mgmt import versions
+from views_mgmt import noting
+from views_mgmt.noting import Noted
 from views_mgmt.versions import Form
 
 UNKNOWN = "unknown"
@@ -26,19 +27,15 @@ def note_all(schema: Located, views: Iterable[tuple[int, Remote]], by: str = SYS
     if not described:
         return
     provider = provider_at(schema)
-    for id, remote in described:
-        _note(provider, schema.below(Node(id, Kind.VIEW, remote.name, None, None)), remote, by)
+    noting.note(
+        [_noted(provider, schema.below(Node(id, Kind.VIEW, one.name, None, None)), one) for id, one in described], by
+    )
 
 
-def _note(provider: Provider, view: Located, remote: Remote, by: str) -> None:
-    """That of an Iceberg view is stored when its metadata file is read."""
+def _noted(provider: Provider, view: Located, remote: Remote) -> Noted:
+    """The state of an Iceberg view is stored when its metadata file is read."""
     try:
         entry = provider.views.read(remote.definition)
     except MetalakeError as unreadable:
-        versions.note_unread(view, by, Form(remote.formats or UNKNOWN, UNKNOWN), unreadable.message)
-        return
-    form = Form(entry.engine, entry.format)
-    if entry.definition is None:
-        versions.note_unread(view, by, form)
-    else:
-        versions.note(view, entry.definition, by, form)
+        return Noted(view, Form(remote.formats or UNKNOWN, UNKNOWN), broken=unreadable.message)
+    return Noted(view, Form(entry.engine, entry.format), entry.definition)

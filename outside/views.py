@@ -20,8 +20,9 @@ from outside.listing import listed_names
 from outside.reading import current, mirror_of
 from providers.answers import METADATA_FILE, ViewEntry
 from providers.base import Provider
-from views_mgmt import versions
+from views_mgmt import noting
 from views_mgmt.models import ViewVersion
+from views_mgmt.noting import Noted
 from views_mgmt.stores import ViewRecord
 from views_mgmt.versions import Form
 
@@ -132,6 +133,7 @@ def _note_metadata(record: ViewRecord, location: str) -> None:
 
     def act(actor: Actor) -> None:
         mirror.require_there(record.view)
-        versions.note(record.view, record.definition, SYSTEM, Form(record.engine, record.format), stored_as)
+        form = Form(record.engine, record.format)
+        noting.note([Noted(record.view, form, record.definition, stored_as=stored_as)], SYSTEM)
 
     write(system_actor(), act, holds=None, kind=Kind.VIEW)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import cache
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from django.db import connection
@@ -43,6 +45,15 @@ class State(NamedTuple):
 OURS = Form("metalake", "metalake")
 
 
+class New(NamedTuple):
+    """The state that a view has from now on."""
+
+    view: Located
+    definition: ViewDefinition
+    form: Form = OURS
+    stored_as: Mapping[str, Any] = MappingProxyType({})
+
+
 def add(
     view: Located,
     definition: ViewDefinition,
@@ -54,31 +65,62 @@ def add(
 
     The caller holds the view's lock. Its name and schema are taken from `view`, so a rename is told by a new version.
     """
+    return add_all([New(view, definition, form, stored_as or {})], by)[0]
+
+
+def add_all(states: Sequence[New], by: str) -> list[int]:
+    """As `add`, for several views, in as many statements as for one."""
     at = timezone.now()
+    known = locked(state.view.id for state in states)
+    metas = [_advanced(known.get(state.view.id), state, by, at) for state in states]
+    ViewMeta.objects.bulk_create([meta for meta in metas if meta.pk not in known])
+    ViewMeta.objects.bulk_update([meta for meta in metas if meta.pk in known], _OF_A_STATE)
+    _comment([state for state in states if state.view.id in known], last_modifier=by, last_modified_time=at)
+    _comment([state for state in states if state.view.id not in known and state.definition.comment])
+    rows = [
+        ViewVersion(
+            view=meta,
+            version=meta.latest_version,
+            stored_as=dict(state.stored_as),
+            audit_info={"creator": by, "createTime": moment_text(at)},
+            **place_of(state.view),
+            **ViewVersion.fields_of(state.definition),
+        )
+        for meta, state in zip(metas, states, strict=True)
+    ]
+    ViewVersion.objects.bulk_create(rows)
+    return [meta.latest_version for meta in metas]
+
+
+def locked(ids: Iterable[int]) -> dict[int, ViewMeta]:
+    """The rows of those of these views that have one, by id, for update."""
+    return {meta.pk: meta for meta in ViewMeta.objects.select_for_update().filter(pk__in=list(ids)).order_by("pk")}
+
+
+_OF_A_STATE = (
+    *("view_name", "metalake_id", "catalog_id", "schema_id", "audit_info"),
+    *("engine", "format", "broken", "current_version", "latest_version"),
+)
+
+
+def _advanced(meta: ViewMeta | None, state: New, by: str, at: datetime) -> ViewMeta:
+    """A view's row with one more version, not yet saved."""
     now = moment_text(at)
-    has = {"engine": form.engine, "format": form.format, "broken": ""}
-    place = _place(view)
-    known = ViewMeta.objects.filter(pk=view.id)
-    if known.update(latest_version=F("latest_version") + 1, view_name=view.name, **has, **place):
-        meta = known.get()
-        meta.audit_info |= {"lastModifier": by, "lastModifiedTime": now}
-        meta.current_version = meta.latest_version
-        meta.save(update_fields=["audit_info", "current_version"])
-        changed: dict[str, Any] = {"last_modifier": by, "last_modified_time": at}
+    if meta is None:
+        meta = ViewMeta(pk=state.view.id, audit_info={"creator": by, "createTime": now}, latest_version=1)
     else:
-        audit = {"creator": by, "createTime": now}
-        meta = ViewMeta.objects.create(view_id=view.id, view_name=view.name, audit_info=audit, **has, **place)
-        changed = {}
-    Securable.objects.filter(pk=view.id).update(comment=definition.comment, **changed)  # which levels of a tree show
-    ViewVersion.objects.create(
-        view=meta,
-        version=meta.latest_version,
-        stored_as=dict(stored_as or {}),
-        audit_info={"creator": by, "createTime": now},
-        **place,
-        **ViewVersion.fields_of(definition),
-    )
-    return meta.latest_version
+        meta.audit_info |= {"lastModifier": by, "lastModifiedTime": now}
+        meta.latest_version += 1
+    has = {**place_of(state.view), **state.form._asdict(), "broken": "", "current_version": meta.latest_version}
+    for name, value in (has | {"view_name": state.view.name}).items():
+        setattr(meta, name, value)
+    return meta
+
+
+def _comment(states: Sequence[New], **changed: Any) -> None:
+    """Repeat the views' comments in their own rows, where levels of a tree show them."""
+    rows = [Securable(pk=state.view.id, comment=state.definition.comment, **changed) for state in states]
+    Securable.objects.bulk_update(rows, ["comment", *changed])
 
 
 def add_past(view: Located, states: Sequence[State], by: str, form: Form) -> None:
@@ -88,7 +130,7 @@ def add_past(view: Located, states: Sequence[State], by: str, form: Form) -> Non
     """
     now = moment_text(timezone.now())
     audit = {"creator": by, "createTime": now}
-    place = _place(view)
+    place = place_of(view)
     meta = ViewMeta.objects.create(
         view_id=view.id,
         view_name=view.name,
@@ -113,36 +155,8 @@ def add_past(view: Located, states: Sequence[State], by: str, form: Form) -> Non
     ViewVersion.objects.bulk_create(rows, batch_size=100)
 
 
-def note(
-    view: Located, definition: ViewDefinition, by: str, form: Form, stored_as: Mapping[str, Any] | None = None
-) -> None:
-    """Store the state in which a view was found in its own system, if that is not its present version."""
-    meta = ViewMeta.objects.select_for_update().filter(pk=view.id).first()
-    present = None if meta is None else of_view(view).filter(version=meta.current_version).first()
-    is_renamed = meta is not None and (meta.view_name, meta.schema_id) != (view.name, view.above().id)
-    if present is None or present.definition != definition or is_renamed:
-        add(view, definition, by, form, stored_as)
-        return
-    ViewMeta.objects.filter(pk=view.id).update(**form._asdict(), broken="")
-    if stored_as and present.stored_as != stored_as:
-        of_view(view).filter(pk=present.pk).update(stored_as=dict(stored_as))
-
-
-def note_unread(view: Located, by: str, form: Form, why: str = "") -> None:
-    """Store whose form a view has whose present state was not read; `why`, if it cannot be.
-
-    A view that was never read has no version.
-    """
-    has = {**form._asdict(), "broken": why}
-    if not ViewMeta.objects.filter(pk=view.id).update(**has):
-        audit = {"creator": by, "createTime": moment_text(timezone.now())}
-        numbers = {"current_version": 0, "latest_version": 0}
-        ViewMeta.objects.create(
-            view_id=view.id, view_name=view.name, audit_info=audit, **numbers, **has, **_place(view)
-        )
-
-
-def _place(view: Located) -> dict[str, int]:
+def place_of(view: Located) -> dict[str, int]:
+    """The columns that say where a view lies, of its row and its versions."""
     return {"metalake_id": view.metalake.id, "catalog_id": view.catalog.id, "schema_id": view.above().id}
 
 

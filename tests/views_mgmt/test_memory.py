@@ -6,14 +6,22 @@ from inspect import signature
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from authz.models import AuditEntry
+from catalogs.lookup import find
 from catalogs.models import Intent, Mirror, Tombstone
 from catalogs.services import catalogs
+from formats.native.view_definition import Representation, ViewDefinition
 from metalake.errors import Unsupported
 from metalake.kinds import Kind
+from metalake.lineage import Address, Located
 from metalake.models import Securable
+from outside import mirror
 from providers import lines, registry
+from providers.answers import Remote
 from providers.verbs import VERBS
 from tests.catalogs.callers import Caller
 from tests.demo import actor, give
@@ -237,3 +245,34 @@ def test_a_system_whose_views_are_read_is_never_asked_to_write_one(world: World,
             verb, {name: value for name, value in (arguments | more).items() if name in signature(method).parameters}
         )
     assert world.calls(verb) == 0
+
+
+def meeting(schema: Located, number: int, sql: str) -> int:
+    """How many statements it takes to meet a page of so many views, of which each fourth cannot be read."""
+    page = [
+        Remote(f"v{place:03}", entry(sql) if place % 4 else {"properties": {}}, f"{place}", sql, Kind.VIEW)
+        for place in range(number)
+    ]
+    with CaptureQueriesContext(connection) as statements:
+        mirror.meet_leaves(Kind.VIEW, schema, page, timezone.now())
+    return len(statements)
+
+
+def entry(sql: str) -> dict[str, Any]:
+    spark = Representation(dialect="spark", sql=sql)
+    return ViewDefinition(representations=(spark,), comment=sql).as_json()
+
+
+def test_a_page_of_views_is_met_in_a_constant_number_of_statements(writing: World, admin: Caller) -> None:
+    """When they are new, when all were changed, and when they are as they were."""
+    numbers = {}
+    for schema, size in (("nyc", 4), ("jfk", 40)):
+        assert names(admin.get(f"{SCHEMAS}/{schema}/views")) == []
+        here = find(actor("admin"), Address(metalake="demo", catalog="station", schema=schema))
+        numbers[size] = [meeting(here, size, sql) for sql in ("SELECT 1", "SELECT 2", "SELECT 2")]
+        assert ViewMeta.objects.filter(schema_id=here.id, latest_version=2).count() == size * 3 // 4
+        assert ViewMeta.objects.filter(schema_id=here.id, current_version=0).exclude(broken="").count() == size // 4
+        row = Securable.objects.get(parent_id=here.id, name="v001")
+        assert (row.comment, row.last_modifier) == ("SELECT 2", "metalake")
+        assert ViewVersion.objects.filter(view_id=row.pk).count() == 2
+    assert numbers[4] == numbers[40] and max(numbers[40]) <= 25, numbers

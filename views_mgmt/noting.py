@@ -1,0 +1,82 @@
+"""Store the states in which views were found in their own systems, in a constant number of statements.
+
+All functions work in the caller's transaction, and ask no permission.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from django.utils import timezone
+
+from formats.native.view_definition import ViewDefinition
+from metalake.lineage import Located
+from metalake.rest.replies import moment_text
+from views_mgmt import versions
+from views_mgmt.models import ViewMeta, ViewVersion
+from views_mgmt.versions import Form, New
+
+
+class Noted(NamedTuple):
+    """What was found of a view: its state, or None if that was not read; `broken` says why it cannot be."""
+
+    view: Located
+    form: Form
+    definition: ViewDefinition | None = None
+    broken: str = ""
+    stored_as: Mapping[str, Any] = MappingProxyType({})
+
+
+def note(noted: Sequence[Noted], by: str) -> None:
+    """Store each state that is not the view's present version. A view that was never read has no version."""
+    metas = versions.locked(each.view.id for each in noted)
+    present = {version.view_id: version for version in versions.present().filter(view_id__in=list(metas))}
+    new, same = list[New](), list[Noted]()
+    for each in noted:
+        if each.definition is not None and _is_new(each, metas.get(each.view.id), present.get(each.view.id)):
+            new.append(New(each.view, each.definition, each.form, each.stored_as))
+        else:
+            same.append(each)
+    versions.add_all(new, by)
+    _mark([each for each in same if each.view.id in metas], metas)
+    _make_unread([each for each in same if each.view.id not in metas], by)
+    for each in same:
+        if each.stored_as and present[each.view.id].stored_as != each.stored_as:
+            ViewVersion.objects.filter(pk=present[each.view.id].pk).update(stored_as=dict(each.stored_as))
+
+
+def _is_new(noted: Noted, meta: ViewMeta | None, present: ViewVersion | None) -> bool:
+    if meta is None or present is None or present.definition != noted.definition:
+        return True
+    return (meta.view_name, meta.schema_id) != (noted.view.name, noted.view.above().id)
+
+
+def _mark(noted: Sequence[Noted], metas: Mapping[int, ViewMeta]) -> None:
+    """Store whose form views have, and what is wrong with them, where that is news."""
+    changed = []
+    for each in noted:
+        meta, has = metas[each.view.id], (*each.form, each.broken)
+        if (meta.engine, meta.format, meta.broken) != has:
+            meta.engine, meta.format, meta.broken = has
+            changed.append(meta)
+    ViewMeta.objects.bulk_update(changed, ["engine", "format", "broken"])
+
+
+def _make_unread(noted: Sequence[Noted], by: str) -> None:
+    audit = {"creator": by, "createTime": moment_text(timezone.now())}
+    numbers = {"current_version": 0, "latest_version": 0}
+    rows = [
+        ViewMeta(
+            pk=each.view.id,
+            view_name=each.view.name,
+            audit_info=audit,
+            broken=each.broken,
+            **numbers,
+            **each.form._asdict(),
+            **versions.place_of(each.view),
+        )
+        for each in noted
+    ]
+    ViewMeta.objects.bulk_create(rows)
