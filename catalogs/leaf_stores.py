@@ -6,15 +6,41 @@ The store of a kind adds the methods of that kind (`catalogs.table_stores`).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from authz.actor import Actor
 from formats.native.outlines import ColumnOutline
 from metalake.lineage import Located
 from metalake.surface import Surface
+
+T = TypeVar("T")
+_answers: ContextVar[dict[Hashable, Any] | None] = ContextVar("answers", default=None)
+
+
+@contextmanager
+def asking_once() -> Iterator[None]:
+    """Inside it, kinds that come in one listing of their system are listed by asking once, for whoever asks for all."""
+    token = _answers.set({})
+    try:
+        yield
+    finally:
+        _answers.reset(token)
+
+
+def asked_once(listing: Hashable, ask: Callable[[], T]) -> T:
+    """The answer of `ask`, or what it was for the same listing inside the same `asking_once`."""
+    answers = _answers.get()
+    if answers is None:
+        return ask()
+    if listing not in answers:
+        answers[listing] = ask()
+    answer: T = answers[listing]
+    return answer
 
 
 class LeafListing(NamedTuple):

@@ -8,6 +8,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock
 from catalogs import lookup
+from catalogs.leaf_stores import asking_once
 from catalogs.models import LEVELS, Schema
 from catalogs.services import chains, places
 from catalogs.services.chains import Chain
@@ -99,8 +100,9 @@ class ManagedSchemas(SchemaStore):
 
     def drop(self, actor: Actor, address: Address, schema: Located, *, cascade: bool) -> str | None:
         """Drop the schema; a cascade does not drop objects in it that lie in another system."""
-        for kind in leaf_kinds(schema):
-            store_for(schema, kind).listing(actor, schema, refresh=True)
+        with asking_once():
+            for kind in leaf_kinds(schema):
+                store_for(schema, kind).listing(actor, schema, refresh=True)
         takes_all = cascade and not store_for(schema, Kind.CATALOG).is_mirrored
 
         def locate(actor: Actor) -> Locks:

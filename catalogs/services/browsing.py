@@ -13,6 +13,7 @@ from django.db.models.functions import Coalesce, NullIf
 from authz import operations, policy
 from authz.access.children import count_own_grants, rights_on_each
 from authz.actor import Actor
+from catalogs.leaf_stores import asking_once
 from catalogs.lookup import by_id
 from catalogs.services.catalogs import list_catalogs
 from catalogs.services.leaves import leaves_of
@@ -142,14 +143,15 @@ def _rows_below(actor: Actor, target: Located, kind: str | None, after: str | No
     kinds = _kinds_below(target)
     names: list[tuple[Kind, str]] = []
     following = None
-    for each in kinds[kinds.index(Kind(kind)) :] if kind in kinds else kinds:
-        room = LEVEL_LIMIT - len(names)
-        more = _names_of(actor, target, each, after, room + 1)
-        names += [(each, name) for name in more[:room]]
-        if len(more) > room:
-            following = Next(each, more[room - 1] if room else "")
-            break
-        after = None
+    with asking_once():
+        for each in kinds[kinds.index(Kind(kind)) :] if kind in kinds else kinds:
+            room = LEVEL_LIMIT - len(names)
+            more = _names_of(actor, target, each, after, room + 1)
+            names += [(each, name) for name in more[:room]]
+            if len(more) > room:
+                following = Next(each, more[room - 1] if room else "")
+                break
+            after = None
     return _rows_of(target, names), following
 
 

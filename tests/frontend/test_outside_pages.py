@@ -10,13 +10,15 @@ from django.utils import timezone
 
 from authz.models import AuditEntry
 from catalogs.models import Catalog, Intent, RefreshRun, Reservation
+from catalogs.services import browsing
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import Securable
 from outside import refresh, schedule, watching
-from providers import lines
+from providers import lines, registry
 from tests.demo import actor, give
 from tests.frontend.conftest import add_outside, add_stuck_intent, find, sign_in
+from tests.frontend.test_pages import below, names
 from tests.providers.world import World
 
 Ids = dict[str, int]
@@ -278,3 +280,27 @@ def test_a_catalog_that_is_stored_here_has_no_outside(admin: Client, ids: Ids) -
     assert "The outside system" not in admin.get(f"/objects/{lake.id}").content.decode()
     for wrong in (ids["demo"], ids["eu"], 1):
         assert admin.get(f"/catalogs/{wrong}/outside", headers=PART).status_code == 404
+
+
+# Browsing
+
+
+@pytest.mark.parametrize("ttl", [None, "3600"])
+def test_a_page_asks_its_system_once_for_tables_and_views(
+    admin: Client, ids: Ids, world: World, monkeypatch: pytest.MonkeyPatch, ttl: str | None
+) -> None:
+    """They come in one listing there; the next page asks again, unless answers are good for some time."""
+    lines.forget_all()
+    monkeypatch.setitem(registry.PROVIDERS, "viewing", "tests.providers.viewing:ViewingProvider")
+    tower = add_outside(world, "tower", "viewing", **({"cache-ttl": ttl} if ttl else {}))
+    world.put_view("weather", "gusts")
+    assert names(below(admin, tower.id)) == ["weather"]
+    schema = find(Address(metalake="demo", catalog="tower", schema="weather"))
+    assert schema.kind == Kind.SCHEMA
+    for visit in (1, 2):
+        level = below(admin, schema.id)
+        assert names(level) == ["stations", "winds", "gusts"]
+        assert world.calls("list_tables") == (1 if ttl else visit)
+    assert world.calls("list_views") == 1, "only the name was known at first"
+    browsing.level_below(actor("admin"), schema, "view")
+    assert world.calls("list_tables") == (1 if ttl else 3)
