@@ -117,3 +117,39 @@ def test_what_could_not_be_reached_is_read_in_the_next_round(
     read_new_versions()
     assert not ViewMeta.objects.filter(read_version=0).exists()
     assert set(ViewRead.objects.values_list("view__view_name", flat=True)) == {"short", "long"}
+
+
+def test_what_can_never_be_read_whole_holds_up_nobody(
+    flights: World, admin: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each round brings a view to its end; the dialects of it that could be read are noted."""
+    long = "SELECT * FROM t -- " + "x" * 100
+    view(admin, "plain", sql("spark", "SELECT * FROM t"))
+    view(admin, "half", sql("spark", "SELECT * FROM u"), sql("trino", long), sql("hive", long))
+    view(admin, "longer", sql("spark", long + "y"))
+    monkeypatch.setattr(process, "MOST_AT_ONCE", 60)
+    for left in ({"half", "longer"}, {"longer"}, set()):
+        read_new_versions()
+        assert set(ViewMeta.objects.filter(read_version=0).values_list("view_name", flat=True)) == left
+    assert set(ViewRead.objects.values_list("view__view_name", "name")) == {("plain", "t"), ("half", "u")}
+
+
+def test_reading_for_lineage_and_for_people_do_not_wait_for_each_other(flights: World, admin: Caller) -> None:
+    view(admin, "delays", sql("spark", "SELECT * FROM t"))
+    people = [process.PROCESSES.take() for _ in range(process.PROCESSES.size)]
+    try:
+        read_new_versions()
+        assert ViewRead.objects.exists()
+    finally:
+        for place in people:
+            assert place is not None
+            process.PROCESSES.leave(place)
+    place = process.IN_BACKGROUND.take()
+    assert place is not None
+    try:
+        view(admin, "late", sql("spark", "SELECT * FROM t"))
+        read_new_versions()
+        assert not ViewRead.objects.filter(view__view_name="late").exists(), "one at a time"
+        assert admin.send("POST", f"{VIEWS}/delays/check").status == 200
+    finally:
+        process.IN_BACKGROUND.leave(place)

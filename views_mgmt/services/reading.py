@@ -26,33 +26,45 @@ LONGEST_NAME, LONGEST_SCHEMA = 255, 1024
 
 Names = tuple[str, str, str]
 """A catalog, a schema's physical name, and a name in it."""
+Dialects = list[tuple[Representation, Reading]]
 
 
 def read_new_versions() -> None:
-    """Read versions that were not read yet, the oldest views first; what is not reached is left to the next round."""
+    """Read versions that were not read yet, the oldest views first; what is not reached is left to the next round.
+
+    Where no view was read whole, the shortest query had all the time: its view is not tried again, and holds up none.
+    """
     rows = list(versions.present().exclude(view__read_version=F("version")).order_by("view_id")[:BATCH])
+    views = by_ids(row.view_id for row in rows)
+    rows = [row for row in rows if row.view_id in views]
     if not rows:
         return
-    representations = [(row, each) for row in rows for each in row.definition.representations]
-    asked = [Question(each.sql, each.dialect, each.default_catalog, each.default_schema) for _, each in representations]
     try:
-        readings = process.readings(asked)
+        read = _read(rows)
     except ProviderBusy:
         return
-    views = by_ids(row.view_id for row in rows)
-    for row in rows:
-        own = [(each, reading) for (of, each), reading in zip(representations, readings, strict=True) if of is row]
-        if row.view_id in views and not any(_is_unread(reading) for _, reading in own):
-            _store(row, _reads(views[row.view_id], own))
+    whole = [row for row in rows if all(process.was_read(reading) for _, reading in read[row.view_id])]
+    for row in whole or [min(rows, key=lambda row: _shortest_unread(read[row.view_id]))]:
+        _store(row, _reads(views[row.view_id], read[row.view_id]))
+
+
+def _read(rows: Sequence[ViewVersion]) -> dict[int, Dialects]:
+    """The dialects of each view, by its id, with what each reads. Raises ProviderBusy."""
+    all_of_them = [(row.view_id, each) for row in rows for each in row.definition.representations]
+    asked = [Question(each.sql, each.dialect, each.default_catalog, each.default_schema) for _, each in all_of_them]
+    read: dict[int, Dialects] = {row.view_id: [] for row in rows}
+    for (view_id, each), reading in zip(all_of_them, process.readings(asked, in_background=True), strict=True):
+        read[view_id].append((each, reading))
+    return read
+
+
+def _shortest_unread(dialects: Dialects) -> int:
+    return min(len(each.sql) for each, reading in dialects if not process.was_read(reading))
 
 
 def key_of(names: Iterable[str]) -> str:
     """The digest of names in one case."""
     return hashlib.sha256("\x02".join(names).casefold().encode()).hexdigest()
-
-
-def _is_unread(reading: Reading) -> bool:
-    return any(problem.text == process.NOT_REACHED for problem in reading.problems)
 
 
 def _store(row: ViewVersion, reads: Sequence[ViewRead]) -> None:
@@ -64,7 +76,7 @@ def _store(row: ViewVersion, reads: Sequence[ViewRead]) -> None:
             ViewRead.objects.bulk_create(reads)
 
 
-def _reads(view: Located, readings: Sequence[tuple[Representation, Reading]]) -> list[ViewRead]:
+def _reads(view: Located, readings: Dialects) -> list[ViewRead]:
     """A row for each name that one of the dialects reads."""
     rows = dict[Names, ViewRead]()
     for each, reading in readings:

@@ -25,13 +25,14 @@ from formats.sql.results import ColumnsOf, Problem, Reading, Translation
 from metalake.blocking import may_block
 from metalake.board import Places
 from metalake.errors import ProviderBusy
-from views_mgmt.sql.program import FAILED
+from views_mgmt.sql.program import FAILED, LAST, NICENESS
 
 log = logging.getLogger(__name__)
 
 ROOT = Path(__file__).resolve().parents[2]  # where the program's packages lie
 PROCESSES = Places("reading of SQL", max(1, min(2, (os.cpu_count() or 1) // 2)))
 CALLERS = threading.BoundedSemaphore(2)  # threads of this process that read SQL or wait for a place to do it
+IN_BACKGROUND = Places("reading of SQL in the background", 1)  # one more: nobody's place is taken by what nobody awaits
 PATIENCE = 1.0  # seconds to wait for such a place
 MOST_AT_ONCE = 2 * 1024 * 1024  # characters of SQL of one call; what is beyond is not read
 
@@ -62,16 +63,24 @@ def deadline() -> float:
     return time.monotonic() + settings.METALAKE_SQL_TIMEOUT
 
 
-def readings(questions: Sequence[Question], until: float | None = None) -> list[Reading]:
+def readings(
+    questions: Sequence[Question], until: float | None = None, *, in_background: bool = False
+) -> list[Reading]:
     """A reading for each question, with a problem where it did not end by `until`, a `deadline`; else by one from now.
 
-    Raises ProviderBusy if too many read SQL, BeginAgain in a thread for short reads.
+    What is read `in_background` yields to what people wait for. Raises ProviderBusy if too many read SQL, BeginAgain in
+    a thread for short reads.
     """
-    answers = _ask([each.as_json() for each in questions], until or deadline())
+    answers = _ask([each.as_json() for each in questions], until or deadline(), in_background=in_background)
     return [
         Reading(problems=(Problem(each["problem"]),)) if "problem" in each else Reading.from_json(each)
         for each in answers
     ]
+
+
+def was_read(reading: Reading) -> bool:
+    """Whether it says what reading came to; False if there was too little time or room for it."""
+    return not any(problem.text in (_slow(), NOT_REACHED) for problem in reading.problems)
 
 
 def translation(sql: str, dialect: str, into: str) -> Translation:
@@ -82,15 +91,16 @@ def translation(sql: str, dialect: str, into: str) -> Translation:
     return Translation.from_json(answer)
 
 
-def _ask(questions: Sequence[Mapping[str, Any]], until: float) -> list[dict[str, Any]]:
+def _ask(questions: Sequence[Mapping[str, Any]], until: float, *, in_background: bool = False) -> list[dict[str, Any]]:
     """An answer for each question, or its problem. The shortest come first: a long one may take all the time."""
     if not questions:
         return []
     may_block()
     shortest_first = sorted(range(len(questions)), key=lambda number: len(questions[number]["sql"]))
-    with _place():
+    place, niceness = (_taken(IN_BACKGROUND), LAST) if in_background else (_place(), NICENESS)
+    with place:
         asked = b"".join(_lines(questions[number] for number in shortest_first))
-        output, reason = _run(asked, until - time.monotonic())
+        output, reason = _run(asked, until - time.monotonic(), niceness)
     answers = dict(zip(shortest_first, map(json.loads, output), strict=False))
     for number in shortest_first:
         if number not in answers:
@@ -108,22 +118,26 @@ def _lines(questions: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
         yield json.dumps(question).encode() + b"\n"
 
 
-def _run(asked: bytes, seconds: float) -> tuple[list[bytes], str]:
+def _run(asked: bytes, seconds: float, niceness: int) -> tuple[list[bytes], str]:
     """The lines that the program answered, and why there are no more."""
-    command = [sys.executable, "-sP", "-m", "views_mgmt.sql.program", f"{max(seconds, 0.001):.3f}"]
+    command = [sys.executable, "-sP", "-m", "views_mgmt.sql.program", f"{max(seconds, 0.001):.3f}", str(niceness)]
     alone: dict[str, Any] = {"cwd": "/", "env": {"PYTHONPATH": str(ROOT)}, "stderr": subprocess.DEVNULL}
     try:
         ended = subprocess.run(command, input=asked, stdout=subprocess.PIPE, timeout=seconds, check=False, **alone)  # noqa: S603
     except subprocess.TimeoutExpired as late:
-        return _whole(late.stdout), SLOW.format(settings.METALAKE_SQL_TIMEOUT)
+        return _whole(late.stdout), _slow()
     except OSError as failure:  # no memory, or too many processes
         log.warning("the program that reads SQL could not be started: %s", failure)
         raise ProviderBusy(BUSY) from failure
     if ended.returncode == -signal.SIGALRM:
-        return _whole(ended.stdout), SLOW.format(settings.METALAKE_SQL_TIMEOUT)
+        return _whole(ended.stdout), _slow()
     if ended.returncode:
         log.error("the program that reads SQL ended with %s", ended.returncode)
     return _whole(ended.stdout), FAILED if ended.returncode else NOT_REACHED
+
+
+def _slow() -> str:
+    return SLOW.format(settings.METALAKE_SQL_TIMEOUT)
 
 
 def _whole(output: bytes | None) -> list[bytes]:
@@ -137,12 +151,18 @@ def _place() -> Iterator[None]:
     if not CALLERS.acquire(blocking=False):
         raise ProviderBusy(BUSY)
     try:
-        place = PROCESSES.take(PATIENCE)
-        if place is None:
-            raise ProviderBusy(BUSY)
-        try:
+        with _taken(PROCESSES, PATIENCE):
             yield
-        finally:
-            PROCESSES.leave(place)
     finally:
         CALLERS.release()
+
+
+@contextmanager
+def _taken(places: Places, patience: float = 0.0) -> Iterator[None]:
+    place = places.take(patience)
+    if place is None:
+        raise ProviderBusy(BUSY)
+    try:
+        yield
+    finally:
+        places.leave(place)

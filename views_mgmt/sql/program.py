@@ -14,6 +14,7 @@ from typing import Any
 
 MEMORY = 512 * 1024 * 1024  # bytes of address space; the largest query that is read needs a third of it
 NICENESS = 10  # lets requests go first, which leaves it a tenth of a processor that they use fully
+LAST = 19  # lets also those go first that people wait for
 DEPTH = 5000  # Python's calls within calls: some 200 parentheses within each other
 
 TOO_MUCH_MEMORY = "It takes more memory to be read than it is given here."
@@ -21,13 +22,13 @@ FAILED = "It could not be read: the attempt failed."
 
 
 def main() -> None:
-    _limit(float(sys.argv[1]))
+    _limit(float(sys.argv[1]), int(sys.argv[2]))
     for line in sys.stdin.buffer:
         sys.stdout.write(json.dumps(_answer(json.loads(line))) + "\n")
         sys.stdout.flush()
 
 
-def _limit(seconds: float) -> None:
+def _limit(seconds: float, niceness: int) -> None:
     """Let the kernel end this process after so many seconds, whatever it computes, and bound its memory."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the server ends, and answers before it does
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -35,7 +36,7 @@ def _limit(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_REAL, seconds)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.nice(NICENESS)
+    os.nice(niceness)
     sys.setrecursionlimit(DEPTH)
 
 

@@ -90,7 +90,7 @@ def test_memory_is_bounded() -> None:
     line = f'{{"sql": "SELECT {"a1, " * 24_000} a1", "dialect": "trino", "columns_of": []}}\n'
     run = "from views_mgmt.sql import program; program.MEMORY = 64 * 1024 * 1024; program.main()"
     ended = subprocess.run(
-        [sys.executable, "-c", run, "60"], input=line, text=True, capture_output=True, cwd=process.ROOT
+        [sys.executable, "-c", run, "60", "10"], input=line, text=True, capture_output=True, cwd=process.ROOT
     )
     assert program.TOO_MUCH_MEMORY in ended.stdout or "MemoryError" in ended.stderr
 
@@ -113,6 +113,18 @@ def test_others_are_turned_away_while_it_is_busy(monkeypatch: pytest.MonkeyPatch
             assert place is not None
             process.PROCESSES.leave(place)
     assert readings([PLAIN])[0].columns  # nothing of the refusal is left
+
+
+def test_what_is_read_in_the_background_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, niceness = process._run, list[int]()
+
+    def noted(asked: bytes, seconds: float, nice: int) -> tuple[list[bytes], str]:
+        niceness.append(nice)
+        return run(asked, seconds, nice)
+
+    monkeypatch.setattr(process, "_run", noted)
+    assert readings([PLAIN], in_background=True)[0].columns and readings([PLAIN])[0].columns
+    assert niceness == [program.LAST, program.NICENESS] and program.LAST > program.NICENESS
 
 
 def test_few_threads_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
