@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from formats.hive.names import folded_name
 from formats.hive.tables import HiveTable
-from metalake.errors import Unsupported
+from formats.hive.views.forms import VIEW_DEFINITION
+from formats.native.view_definition import ViewDefinition
+from metalake.errors import Invalid, Unsupported
 from metalake.kinds import Kind
 from providers.answers import Json, Levels, Page, Remote
 from providers.glue.answers import after_write, changed, require_same, table_of, writable
@@ -24,6 +26,15 @@ class GlueViews(HiveLikeViews):
         """A page of Glue's entries without the tables, so that it may be empty before the last one."""
         entries = self.provider.tables.list(schema, page)
         return Page([entry for entry in entries.items if entry.kind == Kind.VIEW], entries.next)
+
+    def draft(self, schema: Remote, name: str, wanted: ViewDefinition, owner: str) -> Json:
+        _require_one_dialect(wanted)
+        return super().draft(schema, name, wanted, owner)
+
+    def altered(self, definition: Json, wanted: ViewDefinition) -> Json:
+        if not definition["rest"].get(VIEW_DEFINITION):
+            _require_one_dialect(wanted)
+        return super().altered(definition, wanted)
 
     def create(self, schema: Levels, view: str, definition: Json, marker: str = "") -> Remote:
         glue, made = self.provider.glue, HiveTable.from_json(marked(definition, marker) | {"name": view})
@@ -46,7 +57,7 @@ class GlueViews(HiveLikeViews):
         self, schema: Levels, to_schema: Levels, to_view: str, view: Remote, marker: str
     ) -> Sequence[tuple[str, Json]]:
         """Make a second entry, then drop the first, unless it was changed meanwhile."""
-        if view.definition["rest"].get("ViewDefinition"):
+        if view.definition["rest"].get(VIEW_DEFINITION):
             raise Unsupported(
                 "AWS Glue cannot rename a view, and one of several dialects is made by Lake Formation alone.",
                 kind=Kind.VIEW,
@@ -66,3 +77,12 @@ class GlueViews(HiveLikeViews):
             if version is not None and there.version != version:
                 raise changed(schema, view)
             self.provider.glue.call("DeleteTable", [*schema, view], DatabaseName=schema[0], Name=view)
+
+
+def _require_one_dialect(wanted: ViewDefinition) -> None:
+    if len(wanted.representations) > 1:
+        raise Invalid(
+            "representations[1]: a view written here has one representation in AWS Glue; one of several dialects takes "
+            "Lake Formation, which checks each with its engine",
+            kind=Kind.VIEW,
+        )
