@@ -79,6 +79,7 @@ def loaded(
         described.format,
         described.definition,
         is_materialized=described.is_materialized,
+        query_columns=described.query_columns,
         taken_at=taken_at,
         entry=external,
     )

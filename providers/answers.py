@@ -67,6 +67,7 @@ class ViewEntry:
     """What an outside system says of a view: whose form it has, what it is stored as, and the view itself.
 
     An Iceberg view is defined by the metadata file at `metadata_location` instead, so its `definition` is None.
+    `query_columns` are the names that the SQL itself gives its columns, where its engine notes them.
     """
 
     engine: str
@@ -74,6 +75,7 @@ class ViewEntry:
     definition: ViewDefinition | None = None
     is_materialized: bool = False
     metadata_location: str | None = None
+    query_columns: tuple[str, ...] = ()
 
 
 def files_left(reason: str | None) -> dict[str, str] | None:

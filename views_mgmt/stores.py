@@ -42,7 +42,8 @@ class ViewRecord:
     `engine` is whose form it has (`trino`, `spark`, `flink`, `hive`, `iceberg` or `metalake`), `format` what it is
     stored as (`iceberg`, `hive`, `glue` or `metalake`). `metadata_location` and `content`, its metadata file, are those
     of an Iceberg view. `taken_at` is when an outside system was asked, None for a view stored here; `entry` is for
-    the view's own store. `meta` is the view's row, where its store has read it.
+    the view's own store. `meta` is the view's row, where its store has read it. `query_columns` are the names that the
+    SQL itself gives its columns, where its engine notes them.
     """
 
     view: Located
@@ -55,6 +56,7 @@ class ViewRecord:
     taken_at: datetime | None = None
     entry: Any = None
     meta: ViewMeta | None = None
+    query_columns: tuple[str, ...] = ()
 
     @cached_property
     def metadata(self) -> Json:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.db.models import Q, QuerySet, TextField, Value
+from django.db.models import Case, Q, QuerySet, TextField, Value, When
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Coalesce, NullIf
 
@@ -184,9 +184,9 @@ def _rows_of(target: Located, names: Sequence[tuple[Kind, str]]) -> list[_Row]:
 
 
 def _read(rows: QuerySet, *more: str) -> list[_Row]:
-    # SQLite makes the text "null" of JSON's null.
+    # SQLite makes the text "null" of JSON's null. What engines note in the comment of a view's entry is their own.
     outside = NullIf(KeyTextTransform("comment", "mirror__definition"), Value("null", TextField()))
-    comment = Coalesce(outside, "comment")
+    comment = Case(When(kind=Kind.VIEW, then="comment"), default=Coalesce(outside, "comment"))
     values = rows.annotate(listed_comment=comment).values_list(*_SHOWN, *more)
     return [_Row(Node(*row[:5]), row[5] or "", row[6] or row[7] or "", *row[8:]) for row in values]
 

@@ -39,17 +39,28 @@ def plain(native: Any) -> str | None:
     return _FAMILIES.get(name, name)
 
 
-def differences(declared: Sequence[Declared], readings: Mapping[str, Reading]) -> tuple[Difference, ...]:
+def differences(
+    declared: Sequence[Declared], readings: Mapping[str, Reading], renamed: Mapping[str, Sequence[str]] | None = None
+) -> tuple[Difference, ...]:
     """Where dialects yield other columns than declared ones; where none are declared, than the first dialect does.
 
+    `renamed` has, by dialect, the names that columns have in SQL whose engine gives them the declared ones afterwards.
     What cannot be told is no difference.
     """
     against = list(declared) or _of_first(readings)
     answers = list[Difference]()
     for dialect, reading in readings.items():
         if reading.columns is not None and against:
-            answers += list(_of_one(dialect, against, reading.columns))[:MOST_DIFFERENCES]
+            expected = _called(against, (renamed or {}).get(dialect, ()))
+            answers += list(_of_one(dialect, expected, reading.columns))[:MOST_DIFFERENCES]
     return tuple(answers)
+
+
+def _called(declared: Sequence[Declared], names: Sequence[str]) -> Sequence[Declared]:
+    """The columns under other names; as they are where there is not one name for each."""
+    if len(names) != len(declared):
+        return declared
+    return [Declared(name, each.type) for name, each in zip(names, declared, strict=True)]
 
 
 def _of_first(readings: Mapping[str, Reading]) -> list[Declared]:

@@ -34,7 +34,9 @@ class HiveLikeViews(RemoteViews):
                 raise Unreadable(f"It is an Iceberg view without a {POINTER}.")
             return ViewEntry(Form.ICEBERG, Form.ICEBERG, metadata_location=location)
         view = read(entry)
-        return ViewEntry(view.engine, view.format, view.definition, view.is_materialized)
+        return ViewEntry(
+            view.engine, view.format, view.definition, view.is_materialized, query_columns=view.query_columns
+        )
 
     def files(self, *places: str) -> MetadataFiles:
         return self.provider.pointers.files(*places)

@@ -10,6 +10,7 @@ from hive_metastore.ttypes import Table
 
 from authz.models import AuditEntry
 from catalogs.models import Catalog, Intent, Mirror, Tombstone
+from catalogs.services import browsing
 from formats.hive.tables import HiveColumn, HiveTable
 from formats.iceberg import files, storage
 from formats.iceberg.views.builder import new_view_metadata
@@ -22,7 +23,7 @@ from providers.glue.mapping import table_input
 from providers.hive.objects import written
 from providers.stores import Outcome, ending_of_rename
 from tests.catalogs.callers import Caller
-from tests.demo import give
+from tests.demo import actor, give
 from tests.formats.hive.views.samples import SPARK_SQL, a_view, of_flink, of_hive, of_spark, of_trino
 from tests.glue import Glue
 from tests.hms import HiveMetastore
@@ -102,6 +103,25 @@ def test_a_broken_view_is_listed_and_says_what_is_wrong(engines: Engines, admin:
     assert refused.status == 405 and "originalSql" in refused.message, refused.body
     engines.change("broken", of_trino())
     assert admin.get(f"{engines.views}/broken")["view"]["version"] == 1
+
+
+def test_the_tree_shows_the_comments_of_views_without_the_marks_of_engines(engines: Engines, admin: Caller) -> None:
+    assert admin.get(engines.views).status == 200
+    owner = actor("admin")
+    schema = browsing.locate(owner, Securable.objects.get(name=engines.database).pk)
+    shown = {child.name: child.comment for child in browsing.level_below(owner, schema).children}
+    assert (shown["by_trino"], shown["by_hive"], shown["broken"]) == ("flights of today", "c", "")
+
+
+def test_a_check_knows_which_columns_spark_renames(engines: Engines, admin: Caller) -> None:
+    """The view has the_id and nm, its query id and n, as Spark noted with it."""
+    check = f"{engines.views}/by_spark/check"
+    assert admin.post(check)["dialects"][0]["differences"] == []
+    other = admin.post(check, {"representation": sql("spark", "select id, name as n from h2")})["dialects"][0]
+    assert [each["text"] for each in other["differences"]] == [
+        "It yields “id” instead of “the_id”.",
+        "It yields “n” instead of “nm”.",
+    ]
 
 
 def test_what_engines_change_is_a_new_version(engines: Engines, admin: Caller) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -100,6 +101,19 @@ def test_dialects_that_differ_from_the_declared_columns_are_marked(delays: None,
         "Trino",
         "flink",
     ]
+
+
+def test_columns_that_spark_renames_are_no_differences(delays: None, admin: Caller) -> None:
+    """Spark notes what the columns of an Iceberg view are called in its query."""
+    query = sql("spark", "SELECT carrier AS c, arr_delay AS d FROM flights")
+    for names, texts in (
+        ("c,d", []),
+        ("c", ["It yields “c” instead of “carrier”.", "It yields “d” instead of “delay”."]),
+    ):
+        made = body(f"of {names}", query, properties={workbench.SPARK_QUERY_COLUMNS: names})
+        assert admin.send("POST", VIEWS, made).status == 200
+        checked = check(admin, view=f"{VIEWS}/{quote(made['name'])}")["spark"]
+        assert [each["text"] for each in checked["differences"]] == texts
 
 
 def test_views_and_nested_names_are_read_too(delays: None, admin: Caller) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from authz.actor import Actor
 from catalogs.services import tables
 from formats.native import view_definition
-from formats.native.view_definition import Representation, ViewDefinition
+from formats.native.view_definition import SPARK, Representation, ViewDefinition
 from formats.sql import comparing
 from formats.sql.comparing import Declared, Difference
 from formats.sql.results import Reading, Source, Translation
@@ -25,7 +25,9 @@ from views_mgmt.services.sources import addresses_of
 from views_mgmt.services.views import load_view
 from views_mgmt.sql import process
 from views_mgmt.sql.process import Question
+from views_mgmt.stores import ViewRecord
 
+SPARK_QUERY_COLUMNS = "spark.query-column-names"  # a property of Iceberg views; Spark writes it
 MOST_SOURCES = 100  # tables and views that one check looks up
 
 UNSEEN = "It does not exist, or you may not load it."
@@ -85,7 +87,7 @@ def check(actor: Actor, address: Address, draft: Representation | None = None) -
     known = {key: _types(read.columns) for key, read in reads.items() if read.columns is not None}
     readings = _again(asked, first, known, until) if known else first
     by_dialect = {each.dialect: reading for each, reading in zip(definition.representations, readings, strict=True)}
-    differences = comparing.differences(_declared(definition), by_dialect)
+    differences = comparing.differences(_declared(definition), by_dialect, _renamed(record, definition))
     return [
         DialectCheck(
             each,
@@ -149,6 +151,14 @@ def _again(
         second[number] if number in second and second[number].sources is not None else reading
         for number, reading in enumerate(first)
     ]
+
+
+def _renamed(record: ViewRecord, definition: ViewDefinition) -> dict[str, Sequence[str]]:
+    """The names that columns have in Spark's SQL, as it noted them with the view; not those of other SQL since."""
+    noted = record.definition.properties.get(SPARK_QUERY_COLUMNS)
+    names = record.query_columns or (noted.split(",") if noted else ())
+    now, then = definition.in_dialect(SPARK), record.definition.in_dialect(SPARK)
+    return {now.dialect: names} if now is not None and then is not None and now.sql == then.sql else {}
 
 
 def _declared(definition: ViewDefinition) -> list[Declared]:

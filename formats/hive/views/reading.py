@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from formats.hive.spark import has_schema, schema_columns
@@ -22,7 +22,8 @@ Json = dict[str, Any]
 class HiveView:
     """What an entry says of a view.
 
-    `expanded_sql` is the SQL with complete names, where the engine stores that beside what the user wrote.
+    `expanded_sql` is the SQL with complete names, where the engine stores that beside what the user wrote;
+    `query_columns` are the names that the SQL itself gives its columns, where the engine notes them.
     """
 
     definition: ViewDefinition
@@ -30,6 +31,7 @@ class HiveView:
     is_materialized: bool = False
     owner: str | None = None
     expanded_sql: str | None = None
+    query_columns: tuple[str, ...] = ()
 
     @property
     def engine(self) -> str:
@@ -67,7 +69,8 @@ def _read_spark(table: HiveTable) -> HiveView:
     if names and len(names) != len(columns):
         counts = f"{len(names)} columns in view.query.out, {len(columns)} in its schema"
         raise Unreadable(f"Spark stored two numbers of columns: {counts}.")
-    return _of_one(table, Form.SPARK, columns, _comment(table), defaults_of(table.parameters))
+    view = _of_one(table, Form.SPARK, columns, _comment(table), defaults_of(table.parameters))
+    return replace(view, query_columns=tuple(names))
 
 
 def spark_view_columns(table: HiveTable) -> tuple[HiveColumn, ...]:

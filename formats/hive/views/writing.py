@@ -80,8 +80,9 @@ def _only(definition: ViewDefinition) -> Representation:
     """The one representation. Raises Invalid, naming the second."""
     only, *more = definition.representations
     if more:
-        second = f"a view in Hive has exactly one representation; {quote(more[0].dialect)} is a second one"
-        raise Invalid(f"representations[1]: {second}", kind=Kind.VIEW)
+        second = f"a view in Hive has exactly one representation, and {quote(more[0].dialect)} is a second one"
+        instead = "give it a view of its own, or create the view in a catalog of Metalake's own Iceberg tables"
+        raise Invalid(f"representations[1]: {second}; {instead}", kind=Kind.VIEW)
     return only
 
 

@@ -141,7 +141,7 @@ REFUSED: list[tuple[type[MetalakeError], str, ViewDefinition]] = [
     (Invalid, r"representations\[0\]\.dialect: .* trino, spark, flink, hive, not for 'mysql'", wanted("mysql")),
     (
         Invalid,
-        r"representations\[1\]: .* exactly one representation; 'trino'",
+        r"representations\[1\]: .* exactly one representation, and 'trino'.* Iceberg tables",
         replace(wanted(), representations=(*wanted().representations, *wanted("trino").representations)),
     ),
     *[
