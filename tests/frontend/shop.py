@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from formats.native.view_definition import MOST_REPRESENTATIONS
 from tests.frontend import hostile, signed_in
 from tests.names import own_name
 from tests.servers import STORE, MetalakeServer
@@ -54,7 +55,10 @@ class Shop:
         self.native(f"/{self.metalake}/catalogs/shop/schemas/{path}/views", body)
 
     def add_hostile(self, text: str, *others: str) -> None:
-        """A schema, and in it a table and a view with the texts in every field, and in names what a name may have."""
+        """A schema, and in it a table and a view with the texts in every field, and in names what a name may have.
+
+        Of more texts than a view has dialects, the rest are those of further views: `view 1 ...`, and so on.
+        """
         name, texts = hostile.as_name(text), (text, *others)
         self.add_namespace(name, comment=text, **{text: text})
         columns = [FIELD | {"id": number, "name": each, "doc": each} for number, each in enumerate(texts, 1)]
@@ -63,9 +67,11 @@ class Shop:
         query = {"type": "sql", "defaultCatalog": name, "defaultSchema": name, "sql": "\n".join(texts)}
         dialects = [query | {"dialect": each} for each in texts]
         fields = [{"name": each, "type": "long", "comment": each} for each in texts]
-        self.add_view(
-            name, name=f"view {name}", representations=dialects, columns=fields, comment=text, properties=properties
-        )
+        of_all = {"columns": fields, "comment": text, "properties": properties}
+        for first in range(0, len(dialects), MOST_REPRESENTATIONS):
+            some = dialects[first : first + MOST_REPRESENTATIONS]
+            number = f"{first // MOST_REPRESENTATIONS} " if first else ""
+            self.add_view(name, name=f"view {number}{name}", representations=some, **of_all)
 
     def add_hostile_people(self, role: str, *texts: str) -> None:
         """Users and groups of these names; all hold the role, which has the texts in its properties."""

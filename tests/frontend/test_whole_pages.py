@@ -33,6 +33,7 @@ OF_ONE_TEXT = [
     for route, path in ADDRESSES.items()
     if route in SCREENS and any(part in path for part in ("{table}", "{view}", "{user}"))
 ]
+OF_VIEWS = [path for path in OF_ONE_TEXT if "{view}" in path]
 TYPED = (
     "/login?next={text}",
     "/search?q={text}",
@@ -170,8 +171,10 @@ def test_no_hostile_text_does_anything_anywhere(desk: Page, shop: Shop) -> None:
     rest = sorted(set(hostile.ALL) - set(hostile.SOME))
     shop.add_hostile_people("more_of_them", *rest)
     shop.add_hostile("All of them", *hostile.ALL)
-    ids = ids_of(shop, hostile.SOME[0]) | {"table": shop.ids()["table All of them"]}
+    made = shop.ids()
+    ids = ids_of(shop, hostile.SOME[0]) | {"table": made["table All of them"], "view": made["view view All of them"]}
     open_all(desk, shop, ids, [ADDRESSES[route] for route in SCREENS])
+    open_all(desk, shop, ids | {"view": made["view view 1 All of them"]}, OF_VIEWS)
     for text in rest:
         shop.add_hostile(text)
         open_all(desk, shop, ids_of(shop, text), OF_ONE_TEXT)
