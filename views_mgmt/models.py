@@ -108,9 +108,12 @@ class ViewRead(models.Model):
     """A table or view that a view's SQL reads, by its name: it need not be there, nor be in a catalog of ours.
 
     `key` is the digest of the names in one case, by which readers of an object are looked up; `schema` is a physical
-    name. `columns` are pairs of a column of the view and a column that it is made of, as far as they can be told.
-    A guess is a second meaning that the names in the SQL may have: it is shown only if it is there.
+    name. `catalog` is OWN for that of the view itself, which may be renamed. `columns` are pairs of a column of a view
+    and a column that it is made of, as far as they can be told. A guess is a second meaning that the names in the SQL
+    may have: it is shown only if it is there.
     """
+
+    OWN = ""
 
     view = models.ForeignKey(ViewMeta, models.CASCADE, related_name="reads")
     metalake_id = models.BigIntegerField()

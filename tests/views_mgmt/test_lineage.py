@@ -96,6 +96,22 @@ def test_changes_renames_and_drops_are_followed(chain: None, admin: Caller) -> N
     assert not ViewRead.objects.filter(view__view_name="worst").exists()
 
 
+def test_a_renamed_catalog_keeps_its_lineage(chain: None, admin: Caller) -> None:
+    before = admin.send("GET", f"{SCHEMA}/tables/flights/lineage")["readBy"]
+    renamed = {"updates": [update("rename", newName="planes")]}
+    assert admin.send("PUT", "metalakes/demo/catalogs/flights", renamed).status == 200
+    views = SCHEMA.replace("flights", "planes")
+    after = admin.send("GET", f"{views}/tables/flights/lineage")["readBy"]
+    assert [each["fullName"] for each in after] == [
+        each["fullName"].replace("flights.nyc", "planes.nyc") for each in before
+    ]
+    assert len(after) == 4 and {each["names"][0] for each in after} == {"planes"}
+    reads = admin.send("GET", f"{views}/views/worst/lineage")["reads"]
+    assert [each["fullName"] for each in reads if each["level"] == 1] == ["planes.nyc.late", "planes.nyc.flights"]
+    (lost,) = admin.send("GET", f"{views}/views/other/lineage")["reads"]
+    assert lost["names"] == ["elsewhere", "x", "lost"]
+
+
 def test_circles_end(chain: None, admin: Caller) -> None:
     query = sql("hive", "SELECT * FROM worst")
     admin.send("PUT", f"{VIEWS}/delays", {"updates": [update("addRepresentation", representation=query)]})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from authz import operations, policy
 from authz.actor import Actor
@@ -22,7 +22,7 @@ from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from views_mgmt.models import ViewRead
-from views_mgmt.services.reading import Names, key_of
+from views_mgmt.services.reading import Names, key_of, key_within
 
 MOST_LEVELS = 16
 MOST_LINKS = 2000  # in one direction
@@ -55,10 +55,10 @@ def readers_of(actor: Actor, address: Address) -> list[Link]:
 
     def step(targets: Sequence[Located], level: int) -> list[Link]:
         by_names = {names.of(target): target for target in targets}
-        keys = {key_of(each) for each in by_names}
+        keys = {key_of(each) for each in by_names} | {key_within(each.catalog.id, names.of(each)) for each in targets}
         rows = all_of(_rows().filter(metalake_id=start.metalake.id, key__in=keys))
         views = _visible(actor, {row.view_id for row in rows})
-        links = (_link(row, views, by_names.get(names.stored(row)), level) for row in rows)
+        links = (_link(row, names, views, by_names.get(names.stored(row)), level) for row in rows)
         return [each for each in links if each is not None and each.target is not None]
 
     return _walk(start, step, lambda link: link.view)
@@ -73,7 +73,7 @@ def read_by(actor: Actor, address: Address) -> list[Link]:
         rows = all_of(_rows().filter(view_id__in=[view.id for view in views if view.kind is Kind.VIEW]))
         targets = _targets(actor, start, {names.stored(row) for row in rows})
         known = {view.id: view for view in views}
-        links = (_link(row, known, targets.get(names.stored(row)), level) for row in rows)
+        links = (_link(row, names, known, targets.get(names.stored(row)), level) for row in rows)
         return [each for each in links if each is not None and (each.target is not None or not each.is_guess)]
 
     return _walk(start, step, lambda link: link.target)
@@ -100,15 +100,16 @@ def _walk(start: Located, step: Step, leads_to: Callable[[Link], Located | None]
 
 
 def _rows() -> QuerySet[ViewRead]:
-    return ViewRead.objects.filter(view__deleted_at=0).order_by("view_id", "id")
+    rows = ViewRead.objects.filter(view__deleted_at=0).annotate(own_id=F("view__catalog_id"))
+    return rows.order_by("view_id", "id")
 
 
-def _link(row: ViewRead, views: dict[int, Located], target: Located | None, level: int) -> Link | None:
+def _link(row: ViewRead, names: _Names, views: dict[int, Located], target: Located | None, level: int) -> Link | None:
     view = views.get(row.view_id)
     if view is None:
         return None
     columns = tuple((one, other) for one, other in row.columns)
-    return Link(view, (row.catalog, row.schema, row.name), target, level, tuple(row.dialects), columns, row.is_guess)
+    return Link(view, names.written(row), target, level, tuple(row.dialects), columns, row.is_guess)
 
 
 def _visible(actor: Actor, ids: Iterable[int]) -> dict[int, Located]:
@@ -141,14 +142,21 @@ class _Names:
     """Names as the catalogs of a metalake have them: in lower case where these fold names."""
 
     def __init__(self, metalake_id: int) -> None:
-        folding = Catalog.objects.filter(parent_id=metalake_id, folds_case=True)
-        self.folding = frozenset(folding.values_list("name", flat=True))
+        catalogs = list(Catalog.objects.filter(parent_id=metalake_id).values_list("pk", "name", "folds_case"))
+        self.by_id = {pk: name for pk, name, _ in catalogs}
+        self.folding = frozenset(name for _, name, folds in catalogs if folds)
 
     def of(self, target: Located) -> Names:
         return self._folded((target.catalog.name, target.path.physical, target.name))
 
     def stored(self, row: ViewRead) -> Names:
-        return self._folded((row.catalog, row.schema, row.name))
+        return self._folded(self.written(row))
+
+    def written(self, row: ViewRead) -> Names:
+        """As the SQL has them, completed by the name that the view's own catalog has now."""
+        own_id: int = row.own_id  # type: ignore[attr-defined]
+        catalog = self.by_id.get(own_id, "") if row.catalog == ViewRead.OWN else row.catalog
+        return catalog, row.schema, row.name
 
     def _folded(self, names: Names) -> Names:
         catalog, schema, name = names

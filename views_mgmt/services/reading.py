@@ -67,6 +67,11 @@ def key_of(names: Iterable[str]) -> str:
     return hashlib.sha256("\x02".join(names).casefold().encode()).hexdigest()
 
 
+def key_within(catalog_id: int, names: Names) -> str:
+    """The same for names in the catalog of the view that reads them, whatever that is called."""
+    return key_of((f"\x00{catalog_id}", *names[1:]))
+
+
 def _store(row: ViewVersion, reads: Sequence[ViewRead]) -> None:
     """Replace what is noted of a view, unless it has changed meanwhile."""
     with transaction.atomic():
@@ -82,7 +87,7 @@ def _reads(view: Located, readings: Dialects) -> list[ViewRead]:
     for each, reading in readings:
         for place, source in enumerate(reading.sources or ()):
             for guess, address in enumerate(addresses_of(view, source, each)):
-                names = _storable(address)
+                names = _storable(view, address)
                 if names is None or (names not in rows and len(rows) >= MOST_READS):
                     continue
                 row = rows.setdefault(names, _row(view, names))
@@ -96,15 +101,17 @@ def _row(view: Located, names: Names) -> ViewRead:
     """A row without dialects yet."""
     catalog, schema, name = names
     row = ViewRead(view_id=view.id, metalake_id=view.metalake.id, catalog=catalog, schema=schema, name=name)
-    row.key, row.dialects, row.columns, row.is_guess = key_of(names), [], [], True
+    row.key = key_within(view.catalog.id, names) if catalog == ViewRead.OWN else key_of(names)
+    row.dialects, row.columns, row.is_guess = [], [], True
     return row
 
 
-def _storable(address: Address) -> Names | None:
+def _storable(view: Located, address: Address) -> Names | None:
     """The names as rows have them; None for names that no object can have."""
     schema = address.schema or ""
     levels = split_logical(schema) if isinstance(schema, str) else schema
-    names = address.catalog or "", HierarchicalSchema(tuple(levels)).physical, address.leaf or ""
+    catalog = ViewRead.OWN if address.catalog == view.catalog.name else address.catalog or ""
+    names = catalog, HierarchicalSchema(tuple(levels)).physical, address.leaf or ""
     try:
         "".join(names).encode()
     except UnicodeEncodeError:
