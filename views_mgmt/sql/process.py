@@ -97,7 +97,7 @@ def _ask(questions: Sequence[Mapping[str, Any]], until: float, *, in_background:
         return []
     may_block()
     shortest_first = sorted(range(len(questions)), key=lambda number: len(questions[number]["sql"]))
-    place, niceness = (_taken(IN_BACKGROUND), LAST) if in_background else (_place(), NICENESS)
+    place, niceness = (_one_of(IN_BACKGROUND), LAST) if in_background else (_place(), NICENESS)
     with place:
         asked = b"".join(_lines(questions[number] for number in shortest_first))
         output, reason = _run(asked, until - time.monotonic(), niceness)
@@ -151,14 +151,14 @@ def _place() -> Iterator[None]:
     if not CALLERS.acquire(blocking=False):
         raise ProviderBusy(BUSY)
     try:
-        with _taken(PROCESSES, PATIENCE):
+        with _one_of(PROCESSES, PATIENCE):
             yield
     finally:
         CALLERS.release()
 
 
 @contextmanager
-def _taken(places: Places, patience: float = 0.0) -> Iterator[None]:
+def _one_of(places: Places, patience: float = 0.0) -> Iterator[None]:
     place = places.take(patience)
     if place is None:
         raise ProviderBusy(BUSY)
