@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -54,7 +55,6 @@ class MatrixForm(forms.Form):
         label="Privileges",
         choices=[(each.value, each.value) for each in OFFERED],
         widget=forms.CheckboxSelectMultiple,
-        initial=[each.value for each in FIRST_ASKED],
         error_messages={
             "required": "Choose at least one privilege.",
             "invalid_choice": "%(value)s is no privilege of objects here.",
@@ -63,7 +63,9 @@ class MatrixForm(forms.Form):
     asOf = AsOfField()  # the word of the wires
 
     def __init__(self, data: QueryDict, name: str) -> None:
-        super().__init__(data if "objects" in data else None, initial={"people": name, "objects": data.get("on", "")})
+        on = data.get("on", "")
+        first = {"people": name, "objects": on, "privilege": [each.value for each in _first_asked(on)]}
+        super().__init__(data if "objects" in data else None, initial=first)
 
     def clean_objects(self) -> list[Place]:
         return [read_place(line) for line in self.cleaned_data["objects"]]
@@ -76,6 +78,17 @@ class MatrixForm(forms.Form):
         if count > MAX_QUESTIONS:
             raise forms.ValidationError(TOO_MANY.format(count=count, **sizes))
         return asked
+
+
+def _first_asked(on: str) -> Sequence[Privilege]:
+    """The privileges that are ticked at first: where those mean nothing on the object, the ones of its kind."""
+    try:
+        place = read_place(on)
+    except forms.ValidationError:
+        return FIRST_ASKED
+    if any(applies(privilege, place) for privilege in FIRST_ASKED):
+        return FIRST_ASKED
+    return [privilege for privilege in OFFERED if privilege in KINDS[place.kind].privileges]
 
 
 def read_place(line: str) -> Place:

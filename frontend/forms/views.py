@@ -7,11 +7,14 @@ from typing import Any
 from django import forms
 from django.http import HttpRequest
 
+from formats.native.columns import parse_primitive
 from formats.native.view_definition import FLINK, HIVE, LONGEST_DIALECT, SPARK, TRINO, Representation, SecurityMode
 from frontend.forms.fields import DescribedForm, name_field
+from metalake.wire import quote
 
 DIALECTS = (TRINO, SPARK, FLINK, HIVE)
 """The dialects that are offered; any word is one."""
+TYPES = ("boolean", "integer", "long", "float", "double", "decimal(10,2)", "string", "date", "timestamp", "binary")
 
 
 def _dialect() -> forms.CharField:
@@ -102,16 +105,32 @@ class ViewForm(_QueryForm):
     )
     comment = forms.CharField(label="Comment", required=False, widget=forms.Textarea(attrs={"rows": 2}))
 
+    def clean_columns(self) -> list[dict[str, str]]:
+        """The columns with their types; the wire takes words that are no type, which here are slips of somebody."""
+        columns = [_column(line) for line in self.cleaned_data["columns"].splitlines() if line.strip()]
+        for each in columns:
+            if not _is_type(each["type"]):
+                unknown = f"Column {quote(each['name'])} has no type that is known here: {quote(each['type'])}."
+                raise forms.ValidationError(f"{unknown} Types are {', '.join(TYPES)} and the like.")
+        return columns
+
     def body(self) -> dict[str, Any]:
         """As the wire sends it."""
         given = self.cleaned_data
         return {
             "name": given["name"],
             "representations": [self.representation()],
-            "columns": [_column(line) for line in given["columns"].splitlines() if line.strip()],
+            "columns": given["columns"],
             "securityMode": given["mode"] or None,
             "comment": given["comment"] or None,
         }
+
+
+def _is_type(text: str) -> bool:
+    try:
+        return parse_primitive(text) is not None
+    except ValueError:
+        return True  # a number in it is out of range, which the request says
 
 
 def _column(line: str) -> dict[str, str]:

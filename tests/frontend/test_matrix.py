@@ -52,6 +52,22 @@ def test_people_objects_and_privileges_make_a_table_that_can_be_shared(admin: Cl
     assert answers(unescape(admin.get(f"{parts.path}?{parts.query}").content.decode())) == table
 
 
+@pytest.mark.parametrize(
+    ("on", "ticked"),
+    [
+        ("", ["use_catalog", "use_schema", "select_table", "modify_table"]),
+        (TABLE, ["use_catalog", "use_schema", "select_table", "modify_table"]),
+        ("view lake.orders:eu.totals", ["select_view", "alter_view", "drop_view", "manage_grants"]),
+        ("a.b.c.d", ["use_catalog", "use_schema", "select_table", "modify_table"]),
+    ],
+)
+def test_it_begins_with_privileges_that_mean_something_on_the_object(
+    admin: Client, ids: Ids, on: str, ticked: list[str]
+) -> None:
+    page = admin.get(f"/metalakes/{ids['demo']}/matrix", {"on": on}).content.decode()
+    assert re.findall(r'name="privilege" value="(\w+)"[^>]* checked', page) == ticked
+
+
 def test_hidden_and_missing_are_both_no(ids: Ids) -> None:
     rita = sign_in("rita")
     page = ask(rita, ids, people="rita", objects="lake.payroll\nlake.nothing", privilege=["use_schema"])

@@ -328,7 +328,9 @@ def test_a_view_is_made_in_a_schema(admin: Client, ids: Ids, notes: int) -> None
     assert "you own it" in text(admin, made.headers["Location"])
     for wrong, expected in (
         (sent, "exists"),
-        (sent | {"name": "x", "columns": "a long\na int"}, "there are two of the name"),
+        (sent | {"name": "x", "columns": "a long\na integer"}, "there are two of the name"),
+        (sent | {"name": "x", "columns": "a long\nb int"}, "Column &#x27;b&#x27; has no type that is known here"),
+        (sent | {"name": "x", "columns": "a decimal(99,2)"}, "columns[0].type"),
         (sent | {"name": "x", "sql": "  "}, "sql: must not be blank"),
         (sent | {"name": "x", "mode": "SOMEBODY"}, "SOMEBODY is not one of the available choices"),
     ):

@@ -17,6 +17,7 @@ from formats.native.columns import (
     MapType,
     StructField,
     StructType,
+    UnparsedType,
     parse_primitive,
 )
 from metalake.errors import Invalid, Unsupported
@@ -168,6 +169,8 @@ def _write(native: DataType, where: str, level: int) -> str:
             return f"ROW<{', '.join(written)}>"
         case ExternalType(catalog_string=text) if is_well_formed(text):
             return text
+        case UnparsedType(unparsed_type=text):
+            raise Unsupported(f"{where}: Flink has no type {quote(text)}", kind="column")
     raise Unsupported(f"{where}: Flink has no such type", kind="column")
 
 

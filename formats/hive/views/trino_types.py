@@ -18,6 +18,7 @@ from formats.native.columns import (
     ListType,
     MapType,
     StructType,
+    UnparsedType,
     parse_primitive,
 )
 from metalake.errors import Invalid, Unsupported
@@ -143,6 +144,8 @@ def trino_type(native: DataType, where: str, level: int = 1) -> str:
             return text
         case ListType() | MapType():
             raise Unsupported(f"{where}: everything in one of Trino's types may be null", kind="column")
+        case UnparsedType(unparsed_type=text):
+            raise Unsupported(f"{where}: Trino has no type {quote(text)}", kind="column")
     raise Unsupported(f"{where}: Trino has no such type", kind="column")
 
 

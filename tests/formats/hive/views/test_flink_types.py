@@ -63,6 +63,11 @@ def test_what_flink_has_no_type_for_is_refused(native: object) -> None:
         flink_type(NATIVE.validate_python(native), True, "columns[0].type")
 
 
+def test_a_type_that_nobody_knows_is_named() -> None:
+    with pytest.raises(Unsupported, match="Flink has no type 'int'"):
+        flink_type(NATIVE.validate_python("int"), True, "columns[0].type")
+
+
 def test_an_unknown_type_may_be_without_null() -> None:
     external = {"type": "external", "catalogString": "MULTISET<INT NOT NULL>"}
     assert native_type("MULTISET<INT NOT NULL> NOT NULL") == (external, False)

@@ -85,6 +85,11 @@ def test_what_trino_has_no_type_for_is_refused(native: object) -> None:
         trino_type(NATIVE.validate_python(native), "columns[0].type")
 
 
+def test_a_type_that_nobody_knows_is_named() -> None:
+    with pytest.raises(Unsupported, match="Trino has no type 'int'"):
+        trino_type(NATIVE.validate_python("int"), "columns[0].type")
+
+
 def test_deep_types_are_external_and_not_written() -> None:
     text = "array(" * MAX_NESTING + "bigint" + ")" * MAX_NESTING
     assert native_type(text) == {"type": "external", "catalogString": text}
