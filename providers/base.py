@@ -19,7 +19,7 @@ from providers.schema_names import SchemaNames
 from providers.settings import CACHE_TTL, Settings, seconds_of
 from providers.stores import RemotePartitions, RemotePointers, RemoteSchemas, RemoteStore, RemoteTables
 from providers.verbs import VERBS, present
-from providers.view_stores import RemoteViews
+from providers.view_stores import RemoteViewPointers, RemoteViews
 
 # Properties with these prefixes belong to a storage, even if they resemble one of the catalog's own.
 SPELT_BY_GRAVITINO = frozenset(
@@ -41,7 +41,7 @@ class Offer:
     """What a catalog offers for one kind of object."""
 
     storage: Storage
-    formats: frozenset[str] = frozenset()  # of tables
+    formats: frozenset[str] = frozenset()  # of tables and views
     nested: bool = False  # schemas inside schemas; for external ones, in the outside system itself
     folds_case: bool = False  # names are lower-cased before use
     remote: type[RemoteStore] | None = None  # the remote store, for external objects
@@ -228,6 +228,10 @@ class Provider:
     @cached_property
     def pointers(self) -> RemotePointers:
         return self.tables.pointers(self)
+
+    @cached_property
+    def view_pointers(self) -> RemoteViewPointers:
+        return self.views.pointers(self)
 
     def keeps_outside(self, kind: Kind) -> bool:
         """Whether the objects of this kind are stored in the outside system."""

@@ -49,9 +49,9 @@ def undo(provider: Provider, step: dict[str, Any], marker: str) -> bool:
         return True
     if there is not None and not _dropped(provider, step, there):
         return False
-    if verb == "create_table":
+    if discard := VERBS[verb].discarded_by:
         written = {name: arguments[name] for name in ("definition", "plan") if name in arguments}
-        remote.run(provider, "discard", written, total=READ_BACK)
+        remote.run(provider, discard, written, total=READ_BACK)
     return True
 
 

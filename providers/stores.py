@@ -263,32 +263,36 @@ class RemotePartitions(RemoteStore):
         return (Outcome.DONE if is_done else Outcome.NOT_DONE), there
 
 
-class RemotePointers(RemoteStore):
-    """Tables that point to Iceberg metadata: we write the metadata files, the system stores the pointer."""
+class RemotePointed(RemoteStore):
+    """Objects that point to Iceberg metadata: we write the metadata files, the system stores the pointer."""
+
+    @abstractmethod
+    def location(self, definition: Json) -> str | None:
+        """The location of an Iceberg object's metadata file; None for an object of another format."""
+
+    @abstractmethod
+    def files(self, *places: str) -> MetadataFiles:
+        """The files of an object that lies in these places, or in others that the catalog allows."""
+
+    @abstractmethod
+    def place(self, schema: Remote, name: str, asked: str | None) -> str:
+        """The location of a new object: the requested one, or a default. Raises Invalid if it is not allowed."""
+
+    @abstractmethod
+    def draft(self, schema: Remote, name: str, metadata: Json, location: str | None = None) -> NewTable:
+        """A new object; its metadata is planned to be written, unless it exists already at `location`."""
+
+
+class RemotePointers(RemotePointed):
+    """Tables that point to Iceberg metadata."""
 
     @abstractmethod
     def commit(self, schema: Levels, table: str, location: str, previous: str, by_owner: bool = False) -> Remote:
         """Point a table to new metadata. Raises Conflict if it does not point to `previous` any more."""
 
     @abstractmethod
-    def location(self, definition: Json) -> str | None:
-        """The location of an Iceberg table's metadata file; None for a table of another format."""
-
-    @abstractmethod
-    def files(self, *places: str) -> MetadataFiles:
-        """The files of a table that lies in these places, or in others that the catalog allows."""
-
-    @abstractmethod
     def home_of(self, schema: Remote) -> str | None:
         """The folder for tables of a schema without a location; None if only the system knows, once they are made."""
-
-    @abstractmethod
-    def place(self, schema: Remote, name: str, asked: str | None) -> str:
-        """The location of a new table: the requested one, or a default. Raises Invalid if it is not allowed."""
-
-    @abstractmethod
-    def draft(self, schema: Remote, name: str, metadata: Json, location: str | None = None) -> NewTable:
-        """A new table; its metadata is planned to be written, unless it exists already at `location`."""
 
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
         """Decided by the pointer, or by the metadata log if another commit has followed."""

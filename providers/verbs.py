@@ -24,6 +24,7 @@ class Verb:
     method: str
     reads: bool = False
     undone_by: str = ""  # the verb that undoes it; its object is recognised by the marker, however late it arrives
+    discarded_by: str = ""  # the verb that removes the files that it wrote before its object
     may_repeat: bool = False  # it names the identity of the object that it drops, so repeating it is safe
     refusals: Refusals = ()
     leaves_nothing: bool = False  # a refusal is believed if the outcome cannot be read back: there is nothing to undo
@@ -33,12 +34,23 @@ def _read(name: str, store: str, method: str) -> Verb:
     return Verb(name=name, store=store, method=method, reads=True)
 
 
-def _creation(name: str, store: str, undone_by: str) -> Verb:
-    return Verb(name=name, store=store, method="create", undone_by=undone_by, refusals=(AlreadyExists, NotFound))
+def _creation(name: str, store: str, undone_by: str, discarded_by: str = "") -> Verb:
+    return Verb(
+        name=name,
+        store=store,
+        method="create",
+        undone_by=undone_by,
+        discarded_by=discarded_by,
+        refusals=(AlreadyExists, NotFound),
+    )
 
 
 def _alteration(name: str, store: str) -> Verb:
     return Verb(name=name, store=store, method="alter", refusals=(Conflict,), leaves_nothing=True)
+
+
+def _commit(name: str, store: str) -> Verb:
+    return Verb(name=name, store=store, method="commit", refusals=(AlreadyExists, Conflict, Invalid, NotFound))
 
 
 def _drop(name: str, store: str) -> Verb:
@@ -53,22 +65,19 @@ _DECLARED = (
     _drop("drop_schema", "schemas"),
     _read("list_tables", "tables", "list"),
     _read("load_table", "tables", "load"),
-    _creation("create_table", "tables", undone_by="drop_table"),
+    _creation("create_table", "tables", undone_by="drop_table", discarded_by="discard"),
     _alteration("alter_table", "tables"),
     Verb(name="rename_table", store="tables", method="rename", refusals=(AlreadyExists, NotFound)),
     _drop("drop_table", "tables"),
     Verb(name="discard", store="tables", method="discard"),
-    Verb(
-        name="commit_table",
-        store="pointers",
-        method="commit",
-        refusals=(AlreadyExists, Conflict, Invalid, NotFound),
-    ),
+    _commit("commit_table", "pointers"),
     _read("list_views", "views", "list"),
-    _creation("create_view", "views", undone_by="drop_view"),
+    _creation("create_view", "views", undone_by="drop_view", discarded_by="discard_view"),
     _alteration("alter_view", "views"),
     Verb(name="rename_view", store="views", method="rename", refusals=(AlreadyExists, NotFound)),
     _drop("drop_view", "views"),
+    Verb(name="discard_view", store="views", method="discard"),
+    _commit("commit_view", "view_pointers"),
     _read("list_partitions", "partitions", "list"),
     _read("load_partition", "partitions", "load"),
     Verb(name="add_partition", store="partitions", method="add"),

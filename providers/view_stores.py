@@ -9,15 +9,65 @@ from typing import Any, ClassVar
 from formats.native.view_definition import ViewDefinition
 from metalake.errors import Unsupported
 from metalake.kinds import Kind
-from providers.answers import Json, Levels, Page, Remote, ViewEntry
+from providers.answers import Json, Levels, NewTable, Page, Remote, ViewEntry
 from providers.metadata_files import MetadataFiles
-from providers.stores import CannotTell, Ending, Read, RemoteStore, ending, ending_of_rename
+from providers.stores import CannotTell, Ending, Read, RemotePointed, RemoteStore, ending, ending_of_rename
+
+
+class RemoteViewPointers(RemotePointed):
+    """Iceberg views: entries that point to metadata."""
+
+    @abstractmethod
+    def commit(
+        self, schema: Levels, view: str, location: str, previous: str, marker: str = "", by_owner: bool = False
+    ) -> Remote:
+        """Point a view to new metadata. Raises Conflict if it does not point to `previous` any more."""
+
+    @abstractmethod
+    def named_places(self, definition: Json, plan: Json | None = None) -> Sequence[str]:
+        """The places of a view's files, present or planned, that its definition or plan names."""
+
+    def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
+        """Decided by the marker, since the metadata of views lists no earlier files."""
+        return self.provider.views.outcome(verb, arguments, marker, read)  # type: ignore[no-any-return]
+
+
+class NoViewPointers(RemoteViewPointers):
+    """The Iceberg views of a system that has none, or where they are only read. Raises Unsupported."""
+
+    def commit(
+        self, schema: Levels, view: str, location: str, previous: str, marker: str = "", by_owner: bool = False
+    ) -> Remote:
+        raise self._refusal()
+
+    def location(self, definition: Json) -> str | None:
+        return None
+
+    def named_places(self, definition: Json, plan: Json | None = None) -> Sequence[str]:
+        return []
+
+    def files(self, *places: str) -> MetadataFiles:
+        raise self._refusal()
+
+    def place(self, schema: Remote, name: str, asked: str | None) -> str:
+        raise self._refusal()
+
+    def draft(self, schema: Remote, name: str, metadata: Json, location: str | None = None) -> NewTable:
+        raise self._refusal()
+
+    def _refusal(self) -> Unsupported:
+        return Unsupported(
+            f"No engine looks for Iceberg views in {self.label}, so none is written there: create the view over the "
+            "native API in the form of an engine, or in an Iceberg catalog of Metalake.",
+            kind=Kind.VIEW,
+        )
 
 
 class RemoteViews(RemoteStore):
-    """Views, which are listed and loaded with the tables of their schema."""
+    """Views, which are listed and loaded with the tables of their schema; `pointers` are those of Iceberg."""
 
     listed_as: ClassVar[Kind | None] = Kind.TABLE
+    pointers: ClassVar[type[RemoteViewPointers]] = NoViewPointers
 
     @abstractmethod
     def list(self, schema: Levels, page: str | None = None) -> Page:
@@ -69,6 +119,9 @@ class RemoteViews(RemoteStore):
     def dropping(self, schema: Levels, view: Remote) -> tuple[str, Json]:
         """The verb and arguments of the call that drops a view. Raises Unsupported if the system cannot."""
         return "drop_view", {"schema": schema, "view": view.name, "identity": view.identity}
+
+    def discard(self, definition: Json, plan: Json | None = None) -> None:
+        """Remove the files that `create` wrote for a view that was not made after all."""
 
     def files(self, *places: str) -> MetadataFiles:
         """The metadata files of Iceberg views that lie in these places, or in others that the catalog allows."""

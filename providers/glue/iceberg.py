@@ -9,7 +9,7 @@ from typing import Any
 from formats.hive.tables import HiveColumn, HiveTable
 from formats.hive.types import type_of_iceberg
 from formats.iceberg.translate import current_schema
-from providers.hive_like.pointers import comment_of
+from providers.hive_like.pointed import comment_of
 
 Json = dict[str, Any]
 

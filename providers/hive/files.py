@@ -23,7 +23,7 @@ from providers.hive.catalog import HiveCatalog
 from providers.hive.client import Metastore
 from providers.hive.folders import Folders, Place, beside, places_of
 from providers.hive.objects import hive_table
-from providers.hive_like.pointers import written_for
+from providers.hive_like.pointed import written_for
 
 OWNER = "the owner of the catalog can have them deleted"
 OTHERS = "files of other tables or schemas lie among its own, so they stay"

@@ -140,12 +140,13 @@ def _all_places(metastore: Metastore) -> Iterator[OwnedPlace]:
         yield from _in_places(database, "", [place])
     tables: dict[str, list[str]] = {}
     for one in metastore.call("get_table_meta", ALL, ALL, [], about=about):
-        if one.tableType != VIRTUAL_VIEW:  # only this type has no files
-            tables.setdefault(one.dbName, []).append(one.tableName)
+        tables.setdefault(one.dbName, []).append(one.tableName)
     partitioned = []
     for database, names in tables.items():
         for chosen in _portions(names):
             for table in metastore.call("get_table_objects_by_name", database, chosen, about=about):
+                if table.tableType == VIRTUAL_VIEW and POINTER not in (table.parameters or {}):
+                    continue  # of views, Iceberg's alone have files
                 yield from _in_places(database, table.tableName, places_of(table))
                 if table.partitionKeys:
                     partitioned.append((database, table.tableName))

@@ -1,14 +1,16 @@
-"""What Iceberg's own Hive catalog writes to a table's entry, beside the location of the metadata file."""
+"""What Iceberg's own Hive catalog writes to the entry of a table or view, beside the location of its metadata."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from formats.hive.tables import HiveColumn, HiveTable
 from formats.hive.types import type_of_iceberg
 from formats.iceberg.translate import current_schema
-from providers.hive_like.pointers import comment_of
+from formats.iceberg.views.versions import current_version, schema_of, sql_representations
+from providers.hive_like.pointed import comment_of
 
 Json = dict[str, Any]
 
@@ -25,23 +27,46 @@ STATISTICS = {"numFiles": "total-data-files", "numRows": "total-records", "total
 
 
 def described(entry: HiveTable, metadata: Json) -> HiveTable:
-    """The entry with the metadata's columns and statistics; a storage descriptor that engines have set stays."""
-    old = {*REPEATED, *STATISTICS}
-    parameters = {name: value for name, value in entry.parameters.items() if name not in old}
-    summary = _summary(metadata)
+    """The entry with the metadata's columns and statistics."""
+    entry, summary = with_columns(entry, current_schema(metadata)["fields"]), _summary(metadata)
     return replace(
         entry,
-        columns=tuple(
-            HiveColumn(field["name"], type_of_iceberg(field["type"]), comment_of(field))
-            for field in current_schema(metadata)["fields"]
-        ),
-        input_format=entry.input_format or INPUT_FORMAT,
-        output_format=entry.output_format or OUTPUT_FORMAT,
-        serde_lib=entry.serde_lib or SERDE,
-        parameters=parameters
+        parameters={name: value for name, value in entry.parameters.items() if name not in STATISTICS}
         | {"EXTERNAL": "TRUE"}
         | ({"uuid": metadata["table-uuid"]} if metadata.get("table-uuid") else {})
         | {name: summary[key] for name, key in STATISTICS.items() if key in summary},
+    )
+
+
+def described_view(entry: HiveTable, metadata: Json) -> HiveTable:
+    """The entry with the view's columns and, for readers that know no dialects, its SQL: Hive's if it has that."""
+    version = current_version(metadata)
+    queries = {each["dialect"].lower(): each["sql"] for each in reversed(sql_representations(version))}
+    sql = queries.get("hive", [*queries.values()][-1] if queries else None)
+    entry = with_columns(entry, view_fields(metadata))
+    return replace(
+        entry,
+        view_original_text=sql,
+        view_expanded_text=sql,
+        parameters=entry.parameters | {"uuid": metadata["view-uuid"]},
+    )
+
+
+def view_fields(metadata: Json) -> Sequence[Json]:
+    """The columns of the view's present version. Raises Invalid if the metadata lacks the version."""
+    fields: Sequence[Json] = schema_of(metadata, current_version(metadata))["fields"]
+    return fields
+
+
+def with_columns(entry: HiveTable, fields: Iterable[Json]) -> HiveTable:
+    """The entry with these columns, and without what it repeated; a storage descriptor that engines have set stays."""
+    return replace(
+        entry,
+        columns=tuple(HiveColumn(field["name"], type_of_iceberg(field["type"]), comment_of(field)) for field in fields),
+        input_format=entry.input_format or INPUT_FORMAT,
+        output_format=entry.output_format or OUTPUT_FORMAT,
+        serde_lib=entry.serde_lib or SERDE,
+        parameters={name: value for name, value in entry.parameters.items() if name not in REPEATED},
     )
 
 

@@ -1,10 +1,10 @@
-"""Iceberg tables in a metastore: entries that point to metadata files."""
+"""Iceberg tables in a metastore, and how the pointer of any entry moves there."""
 
 from __future__ import annotations
 
 from formats.hive.tables import HiveTable
 from metalake.errors import Conflict, Unsupported
-from metalake.kinds import Kind
+from metalake.kinds import KINDS
 from providers.answers import Json, Levels, Remote
 from providers.hive import iceberg
 from providers.hive.calls import alter, read_table
@@ -13,36 +13,54 @@ from providers.hive.files import TableFiles
 from providers.hive.folders import places_of
 from providers.hive.locks import locked_table
 from providers.hive.objects import DDL_TIME, hive_table, table_of, written
-from providers.hive_like.meaning import POINTER
+from providers.hive_like.meaning import POINTER, marked
+from providers.hive_like.pointed import HiveLikePointed
 from providers.hive_like.pointers import HiveLikePointers
 
 
-class HivePointers(HiveLikePointers):
+class HivePointed(HiveLikePointed):
+    """Objects of one kind in a metastore whose entry points to a metadata file."""
+
     provider: HiveCatalog
 
-    def commit(self, schema: Levels, table: str, location: str, previous: str, by_owner: bool = False) -> Remote:
-        """Point the table to new metadata, as Iceberg's own Hive catalog does: always under the table's lock.
+    def moved(
+        self,
+        schema: Levels,
+        name: str,
+        location: str,
+        previous: str,
+        *,
+        by_owner: bool,
+        marker: str = "",
+    ) -> Remote:
+        """Point the entry to new metadata, as Iceberg's own Hive catalog does: always under the entry's lock.
 
-        Raises Conflict, and Unsupported if the metastore has no locks or the table is not an Iceberg table.
+        Raises Conflict, and Unsupported if the metastore has no locks or the entry is not an Iceberg one.
         """
-        name = f"{schema[0]}.{table}"
-        with locked_table(self.provider, schema[0], table) as (metastore, has_lock):
-            there = read_table(metastore, schema[0], table)
+        full_name = f"{KINDS[self.kind].label} {schema[0]}.{name}"
+        with locked_table(self.provider, schema[0], name) as (metastore, has_lock):
+            there = read_table(metastore, schema[0], name)
             points_to = self.location(table_of(there).definition)
             if points_to is None:
-                raise Unsupported(f"Table {name} is no Iceberg table.", kind=Kind.TABLE)
+                raise Unsupported(f"{full_name} is no Iceberg {self.kind}.", kind=self.kind)
             if not has_lock:
                 raise Unsupported(
-                    f"Table {name}: this metastore keeps no locks, so a commit could undo another; "
+                    f"{full_name}: this metastore keeps no locks, so a commit could undo another; "
                     "create its transaction tables.",
-                    kind=Kind.TABLE,
+                    kind=self.kind,
                 )
             if points_to != previous:
-                raise Conflict(f"Table {name} points to {points_to} by now.", kind=Kind.TABLE)
+                raise Conflict(f"{full_name} points to {points_to} by now.", kind=self.kind)
             last, before = there.parameters.get(DDL_TIME, ""), places_of(there)
-            changed = written(self.committed(hive_table(there), location), onto=there)
+            definition = self.committed(hive_table(there), location).as_json()
+            changed = written(HiveTable.from_json(marked(definition, marker)), onto=there)
             TableFiles(self.provider).require_unshared(changed, before, by_owner)
             return alter(metastore, changed, last, expected=(POINTER, previous))
+
+
+class HivePointers(HivePointed, HiveLikePointers):
+    def commit(self, schema: Levels, table: str, location: str, previous: str, by_owner: bool = False) -> Remote:
+        return self.moved(schema, table, location, previous, by_owner=by_owner)
 
     def described(self, entry: HiveTable, metadata: Json) -> HiveTable:
         return iceberg.described(entry, metadata)

@@ -12,6 +12,8 @@ from providers.hive.schemas import HiveSchemas
 from providers.hive.tables import HiveTables
 from providers.hive.views import HiveViews
 
+ICEBERG = frozenset({"iceberg"})  # of views, which have other formats only in the forms of engines
+
 
 class HiveProvider(HiveCatalog):
     @classmethod
@@ -21,5 +23,5 @@ class HiveProvider(HiveCatalog):
             **offers,
             Kind.SCHEMA: replace(offers[Kind.SCHEMA], remote=HiveSchemas),
             Kind.TABLE: replace(offers[Kind.TABLE], remote=HiveTables),
-            Kind.VIEW: replace(offers[Kind.VIEW], remote=HiveViews),
+            Kind.VIEW: replace(offers[Kind.VIEW], remote=HiveViews, formats=cls.shown_formats(properties) & ICEBERG),
         }

@@ -25,8 +25,10 @@ from providers.hive.calls import (
 )
 from providers.hive.catalog import HiveCatalog
 from providers.hive.errors import About
+from providers.hive.files import TableFiles
 from providers.hive.locks import locked_table
 from providers.hive.objects import DDL_TIME, table_of, written
+from providers.hive.view_pointers import HiveViewPointers
 from providers.hive_like.meaning import marked
 from providers.hive_like.views import HiveLikeViews, about_views
 
@@ -37,6 +39,7 @@ class HiveViews(HiveLikeViews):
     """Views; an alteration compares versions under the view's lock, as one of a table does."""
 
     provider: HiveCatalog
+    pointers = HiveViewPointers
 
     def list(self, schema: Levels, page: str | None = None) -> Page:
         database, about = schema[0], About(Kind.SCHEMA, schema[0])
@@ -49,16 +52,39 @@ class HiveViews(HiveLikeViews):
             chosen, following = part_of(sorted(names), page, VIEWS)
             return Page(read_whole(metastore, database, chosen), following)
 
-    def create(self, schema: Levels, view: str, definition: Json, marker: str = "") -> Remote:
+    def create(
+        self,
+        schema: Levels,
+        view: str,
+        definition: Json,
+        marker: str = "",
+        plan: Json | None = None,
+        by_owner: bool = False,
+    ) -> Remote:
         database, definition = schema[0], marked(definition, marker) | {"name": view}
-        made = written(HiveTable.from_json(definition), onto=Table(tableName=view, dbName=database))
+        files = TableFiles(self.provider)
         with about_views(), self.provider.metastore() as metastore:
-            try:
-                metastore.call("create_table", made, about=About(Kind.VIEW, f"{database}.{view}"))
-            except AlreadyExists:
-                return require_ours(table_of(read_table(metastore, database, view)), definition)
+            is_fresh = plan is None or files.is_fresh(definition, plan)
+            with self.pointed.prepared(schema, definition, plan) as wanted:
+                made = written(wanted, onto=Table(tableName=view, dbName=database))
+                if not is_fresh:
+                    files.require_unshared(made, [], by_owner)
+                try:
+                    metastore.call("create_table", made, about=About(Kind.VIEW, f"{database}.{view}"))
+                except AlreadyExists:
+                    return require_ours(table_of(read_table(metastore, database, view)), definition)
             with unknown_after_write():
                 return table_of(read_table(metastore, database, view))
+
+    def discard(self, definition: Json, plan: Json | None = None) -> None:
+        self.pointed.discard(definition, plan)
+
+    @property
+    def pointed(self) -> HiveViewPointers:
+        """The store of the Iceberg views."""
+        store = self.provider.view_pointers
+        assert isinstance(store, HiveViewPointers)
+        return store
 
     def alter(self, schema: Levels, view: str, expected: Json, version: str, marker: str = "") -> Remote:
         with about_views(), locked_table(self.provider, schema[0], view) as (metastore, _):

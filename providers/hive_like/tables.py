@@ -13,7 +13,7 @@ from formats.hive.names import folded_name
 from formats.hive.properties import SERDE_PARAMETER
 from formats.hive.tables import HiveTable
 from formats.hive.translate import from_hive
-from formats.iceberg import guard, table_locations
+from formats.iceberg import guard
 from formats.iceberg.folders import Ground
 from formats.native.changes import read_changes
 from formats.native.tables import CreateTableRequest, RemoveProperty, SetProperty
@@ -22,7 +22,7 @@ from metalake.kinds import Kind
 from providers.answers import Json, NewTable, Remote
 from providers.hive_like.catalog import HiveLikeCatalog
 from providers.hive_like.meaning import MADE_HERE, POINTER, checked, marked, marker_of, without_marker
-from providers.hive_like.pointers import HiveLikePointers, with_plan
+from providers.hive_like.pointers import HiveLikePointers
 from providers.stores import RemoteTables
 
 SCHEMA_URL = "avro.schema.url"  # a metastore fetches it
@@ -136,12 +136,9 @@ class HiveLikeTables(RemoteTables):
         return marker_of(table.definition) == marker
 
     def named_places(self, definition: Json, plan: Json | None = None) -> Sequence[str]:
-        definition, plan = with_plan(definition, plan)
-        if plan and "write" in plan:
-            return table_locations.effective_locations(plan["write"])
-        pointer = self.pointed.location(definition)
+        named = self.pointed.named_places(definition, plan)
         spark = (definition.get("serde_parameters") or {}).get("path")  # where Spark looks for its own tables' files
-        return [place for place in (definition.get("location"), pointer, spark) if place]
+        return [*named, spark] if spark else named
 
     def ground(self, schema: Remote) -> Ground:
         return self.provider.places.ground(schema)

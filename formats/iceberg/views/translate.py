@@ -15,7 +15,14 @@ from formats.iceberg.alterations import property_updates
 from formats.iceberg.parsing import Json
 from formats.iceberg.views.builder import FIRST_SCHEMA, NEWEST_TYPES
 from formats.iceberg.views.security import RUN_AS_OWNER, require_same_owner, security_mode
-from formats.iceberg.views.versions import FIRST_VERSION, LAST_ADDED, current_version, schema_id_of, sql_representations
+from formats.iceberg.views.versions import (
+    FIRST_VERSION,
+    LAST_ADDED,
+    current_version,
+    schema_id_of,
+    schema_of,
+    sql_representations,
+)
 from formats.native.columns import Column
 from formats.native.view_definition import Representation, SecurityMode, ViewDefinition
 from metalake.errors import Invalid, at
@@ -38,6 +45,7 @@ def from_iceberg_view(metadata: Mapping[str, Any], version: Json | None = None) 
     Raises Invalid if the metadata lacks its current version, or a schema is malformed.
     """
     shown = version or current_version(metadata)
+    columns = fields.read_struct(schema_of(metadata, shown)).fields
     schema = configured_separator().join(shown.get("default-namespace") or ()) or None
     properties = dict(metadata.get("properties") or {})
     comment = properties.pop(COMMENT, None)
@@ -51,17 +59,11 @@ def from_iceberg_view(metadata: Mapping[str, Any], version: Json | None = None) 
             )
             for each in sql_representations(shown)
         ),
-        columns=tuple(translate.native_column(field) for field in fields.read_struct(_schema(metadata, shown)).fields),
+        columns=tuple(map(translate.native_column, columns)),
         security_mode=security_mode(properties),
         comment=comment,
         properties=properties,
     )
-
-
-def _schema(metadata: Mapping[str, Any], version: Json) -> Json:
-    """The schema of a version; an empty one where it is missing."""
-    wanted = schema_id_of(version)
-    return next((each for each in metadata.get("schemas") or () if schema_id_of(each) == wanted), {"fields": []})
 
 
 def to_iceberg_view(definition: ViewDefinition) -> tuple[Json, Json, dict[str, str]]:
@@ -162,7 +164,7 @@ def updates_for(before: ViewDefinition, after: ViewDefinition, metadata: Mapping
 
 def _version_updates(before: ViewDefinition, after: ViewDefinition, metadata: Mapping[str, Any]) -> list[Json]:
     current = current_version(metadata)
-    schema = _schema(metadata, current) if after.columns == before.columns else _changed_schema(after, metadata)
+    schema = schema_of(metadata, current) if after.columns == before.columns else _changed_schema(after, metadata)
     is_new = schema not in (metadata.get("schemas") or ())
     version = {key: value for key, value in current.items() if key not in ("version-id", "timestamp-ms")} | {
         "schema-id": LAST_ADDED if is_new else schema_id_of(schema),
@@ -194,7 +196,7 @@ def _representations_after(after: ViewDefinition, current: Json) -> list[Json]:
 
 def _changed_schema(after: ViewDefinition, metadata: Mapping[str, Any]) -> Json:
     """The schema with these columns: a column keeps its id by its name, and all that is not changed."""
-    schema = _schema(metadata, current_version(metadata))
+    schema = schema_of(metadata, current_version(metadata))
     known = {field.name: field for field in fields.read_struct(schema).fields}
     ids = count(1 + max(_all_ids(metadata.get("schemas") or ()), default=0))
     columns = [_changed_field(column, known.get(column.name), ids, where) for column, where in _read(after)]

@@ -183,3 +183,9 @@ def _expire(draft: Draft, needed: set[int]) -> None:
 def schema_id_of(schema: Json) -> int:
     """A schema's id, which older writers leave out."""
     return schema.get("schema-id") or 0
+
+
+def schema_of(metadata: Mapping[str, Any], version: Json) -> Json:
+    """The schema of a version; an empty one where it is missing."""
+    wanted = schema_id_of(version)
+    return next((each for each in metadata.get("schemas") or () if schema_id_of(each) == wanted), {"fields": []})
