@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -31,10 +31,15 @@ from metalake.names import dotted
 from outside import ground, intents, mirror
 from outside.intents import Draft, Work, step
 from outside.schema_places import asked_now, making, place_to_make, publish_place
+from outside.view_versions import as_arguments
 from outside.view_versions import note_all as note_views
 from outside.work import names_on, recheck
 from providers.answers import NewTable, Remote
 from providers.base import Provider
+from views_mgmt.versions import State
+
+Defined = Callable[[Provider, Remote], NewTable]
+StatesOf = Callable[[Provider, NewTable], Sequence[State]]
 
 
 def create(actor: Actor, ident: Address, home: Located, asked: CreateTableRequest) -> Located:
@@ -42,26 +47,52 @@ def create(actor: Actor, ident: Address, home: Located, asked: CreateTableReques
     return make(actor, ident, home, lambda provider, schema: provider.tables.draft(schema, asked))
 
 
-def make(actor: Actor, ident: Address, home: Located, defined: Callable[[Provider, Remote], NewTable]) -> Located:
-    """Make the table that `defined` returns for its outside schema, after making that schema if it exists only here."""
+def make(
+    actor: Actor,
+    ident: Address,
+    home: Located,
+    defined: Defined,
+    kind: Kind = Kind.TABLE,
+    *,
+    states_of: StatesOf = lambda provider, new: (),
+    fact: str = "created",
+) -> Located:
+    """Make the table or Iceberg view that `defined` returns for its outside schema, after making that schema if it
+    exists only here.
+
+    `states_of` gives the states that it has as a view, oldest first; `fact` is the last part of its event's name.
+    """
     provider = provider_at(home)
     name = provider.names.folded(ident.leaf or "")
-    check_segment(name, Kind.TABLE)
-    naming.require_free(home, name)
+    check_segment(name, kind)
+    naming.require_free(home, name, kind)
     place = place_to_make(actor, home, provider)
     schema = place or asked_now(actor, home)
     new = defined(provider, schema)
-    named = provider.tables.named_places(new.definition, new.plan)
-    bound = ground.require_named(actor, home, schema, provider, named)
-    plan = ground.with_ground(bound, new.plan)
-    require_unclaimed(provider, new.definition.get("location"), provider.pointers.location(new.definition))
+    plan = _checked(actor, home, schema, provider, kind, new)
+    more = {"fact": fact, "states": as_arguments(states_of(provider, new))}
 
     def arguments(actor: Actor, fresh: Located) -> dict[str, Any]:
-        names = {"schema": mirror.provider_levels(schema), "table": name}
+        names = {"schema": mirror.provider_levels(schema), str(kind): name}
         return {**names, "definition": new.definition, "plan": plan, "by_owner": places.may_choose(actor, fresh)}
 
-    carry_creation(actor, home, Kind.TABLE, name, place, arguments)
+    carry_creation(actor, home, kind, name, place, arguments, more)
     return lookup.find(actor, replace(ident, leaf=name))
+
+
+def _checked(
+    actor: Actor, home: Located, schema: Remote, provider: Provider, kind: Kind, new: NewTable
+) -> dict[str, Any] | None:
+    """The plan with the ground that limits the actor. Raises Forbidden or Invalid for a place that may not be used."""
+    if kind is Kind.VIEW:
+        named = provider.view_pointers.named_places(new.definition, new.plan)
+        pointer = provider.view_pointers.location(new.definition)
+    else:
+        named = provider.tables.named_places(new.definition, new.plan)
+        pointer = provider.pointers.location(new.definition)
+    bound = ground.require_named(actor, home, schema, provider, named)
+    require_unclaimed(provider, new.definition.get("location"), pointer)
+    return ground.with_ground(bound, new.plan)
 
 
 def carry_creation(
@@ -71,16 +102,19 @@ def carry_creation(
     name: str,
     place: Remote | None,
     arguments: Callable[[Actor, Located], dict[str, Any]],
+    more: Mapping[str, Any] | None = None,
 ) -> None:
     """Make an object in a schema, and before it the schema's `place` if it does not exist yet.
 
-    `arguments` are those of the call but for its marker, made in the transaction that promises it.
+    `arguments` are those of the call but for its marker, made in the transaction that promises it. `more` may have
+    `fact`, the last part of the event's name, and the `states` of an Iceberg view.
     """
 
     def decide(actor: Actor) -> Draft:
         fresh = recheck(actor, home, operations.OPERATIONS[f"create_{kind}"])
         naming.require_free(fresh, name, kind)
-        return _creation(fresh, kind, name, place, arguments(actor, fresh))
+        draft = _creation(fresh, kind, name, place, arguments(actor, fresh))
+        return replace(draft, arguments={**draft.arguments, **(more or {})})
 
     intents.carry(actor, decide, holds=partial(hold_each, [(home, Lock.MOVES)]))
 
@@ -117,9 +151,9 @@ def _publish_creation(actor: Actor, intent: Intent) -> None:
     row = Securable.made(kind, name, home, owner_user_id=actor.id, creator=actor.name)
     row.save(force_insert=True)
     mirror.store_answer(row.id, home.catalog.id, name, answer, now)
-    note_views(home, [(row.id, answer)], actor.name)
-    full_name = [*home.full_name, name]
-    record(event_of(actor, f"{kind}.created", kind, row.id, full_name, home.metalake.id, [stands(row)]))
+    note_views(home, [(row.id, answer)], actor.name, intent.arguments.get("states", ()))
+    full_name, fact = [*home.full_name, name], intent.arguments.get("fact", "created")
+    record(event_of(actor, f"{kind}.{fact}", kind, row.id, full_name, home.metalake.id, [stands(row)]))
 
 
 intents.register("create_table", Work(_publish_creation, allowed=_home))

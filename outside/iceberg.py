@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from authz import operations
@@ -27,7 +27,7 @@ from metalake.models import new_id
 from metalake.names import dotted
 from outside import ground, intents, mirror
 from outside.calls import levels_of
-from outside.creating import make
+from outside.creating import Defined, make
 from outside.intents import Draft
 from outside.steps import step
 from outside.tables import ExternalTable, loaded
@@ -35,6 +35,8 @@ from outside.work import alteration, alteration_work, recheck
 from providers.answers import NewTable, Remote
 from providers.base import Provider
 from providers.metadata_files import MetadataFiles
+
+T = TypeVar("T")
 
 
 def record_of(table: ExternalTable) -> TableRecord:
@@ -137,25 +139,32 @@ def register(actor: Actor, ident: Address, home: Located, location: str) -> Tabl
     return _made(actor, ident, home, defined)
 
 
-def _made(actor: Actor, ident: Address, home: Located, defined: Callable[[Provider, Remote], NewTable]) -> TableRecord:
+def _made(actor: Actor, ident: Address, home: Located, defined: Defined) -> TableRecord:
     made = make(actor, ident, home, defined)
+    return after_making(Kind.TABLE, lambda: record_of(loaded(actor, made, as_published=True)))
+
+
+def after_making(kind: Kind, load: Callable[[], T]) -> T:
+    """What `load` returns for an object that was just made. Raises OutcomeUnknown if it cannot be read now."""
     try:
-        return record_of(loaded(actor, made, as_published=True))
+        return load()
     except ProviderUnavailable as failure:
-        message = f"{failure.message} The table was made all the same; load it."
-        raise OutcomeUnknown(message, kind=Kind.TABLE) from failure
+        message = f"{failure.message} The {kind} was made all the same; load it."
+        raise OutcomeUnknown(message, kind=kind) from failure
 
 
-def point(actor: Actor, table: ExternalTable, own_files: MetadataFiles, written: str, previous: str) -> bool:
-    """Point the table to a written metadata file, in its system; False if it points elsewhere by now.
+def point(
+    actor: Actor, located: Located, own_files: MetadataFiles, written: str, decide: Callable[[Actor], Draft]
+) -> bool:
+    """Point a table or view to a written metadata file, by the intent that `decide` drafts; False if it points
+    elsewhere by now.
 
-    The file is removed unless the table may point to it. Raises OutcomeUnknown.
+    The file is removed unless the object may point to it. Raises OutcomeUnknown.
     """
     try:
-        holds = partial(hold_each, [(table.located, Lock.CHANGES)])
-        intents.carry(actor, lambda actor: _pointing(actor, table, written, previous), holds=holds)
+        intents.carry(actor, decide, holds=partial(hold_each, [(located, Lock.CHANGES)]))
     except (OutcomeUnknown, NotFound):
-        raise  # the table may point to the file, under another name or in a catalog that was dropped here
+        raise  # the object may point to the file, under another name or in a catalog that was dropped here
     except Conflict:
         own_files.discard(written)
         return False
@@ -165,7 +174,8 @@ def point(actor: Actor, table: ExternalTable, own_files: MetadataFiles, written:
     return True
 
 
-def _pointing(actor: Actor, table: ExternalTable, location: str, previous: str) -> Draft:
+def pointing(actor: Actor, table: ExternalTable, location: str, previous: str) -> Draft:
+    """The draft of the intent that points a table to new metadata."""
     fresh = recheck(actor, table.located, operations.COMMIT_TABLE)
     schema, name = levels_of(fresh.above()), mirror.wire_name_at(fresh.id)
     call = step(

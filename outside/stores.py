@@ -153,7 +153,9 @@ class OutsidePointers(PointerStore):
         ground.require_new(actor, current.published, current.entry.provider, before, after)
 
     def swap(self, actor: Actor, address: Address, current: TableRecord, new: NewState) -> TableRecord | None:
-        if not iceberg.point(actor, current.entry, new.files, new.location, current.metadata_location or ""):
+        previous = current.metadata_location or ""
+        decide = partial(iceberg.pointing, table=current.entry, location=new.location, previous=previous)
+        if not iceberg.point(actor, current.entry.located, new.files, new.location, decide):
             return None
         return TableRecord(current.table, new.location, new.content)
 

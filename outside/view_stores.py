@@ -2,48 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
 
 from authz.actor import Actor
 from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.models import Mirror
-from catalogs.services.opening import provider_at
 from catalogs.services.pointers import located_now
+from catalogs.stores import offers_of
+from formats.hive.views.forms import ICEBERG_VIEW
+from formats.iceberg.views.translate import to_iceberg_view
 from formats.native.outlines import outline_native
 from formats.native.view_definition import ViewDefinition
-from metalake.errors import Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from outside import finding, renaming, view_writes, views
+from outside.view_pointers import OutsideViewPointers
 from providers.base import Provider
-from views_mgmt.stores import Json, Plan, ViewDraft, ViewPointers, ViewRecord, ViewStore
+from views_mgmt.commits import CommittedPointers
+from views_mgmt.stores import Plan, ViewDraft, ViewRecord, ViewStore
 
-
-class OutsideViewPointers(ViewPointers):
-    """Views whose entry in another system points to an Iceberg view metadata file."""
-
-    def create(self, actor: Actor, address: Address, home: Located, draft: ViewDraft) -> ViewRecord:
-        raise _refusal(home)
-
-    def register(self, actor: Actor, address: Address, home: Located, location: str) -> ViewRecord:
-        raise _refusal(home)
-
-    def replace(
-        self, actor: Actor, address: Address, view: Located, requirements: Sequence[Json], updates: Sequence[Json]
-    ) -> ViewRecord:
-        views.entry_of(actor, view, force=True, iceberg=True)
-        raise _refusal(view)
-
-    def read(self, record: ViewRecord) -> ViewRecord:
-        if record.metadata_location is None:
-            raise record.view.missing()
-        return record
+TYPE = "table_type"  # the property that says what a Hive-like system's entry is
 
 
 class OutsideViews(ViewStore):
     """Views of another system; each has a row here, and its versions as they were met."""
 
-    pointers = OutsideViewPointers()
+    pointers: ClassVar[CommittedPointers] = OutsideViewPointers()
 
     def meet(self, actor: Actor, schema: Located, name: str) -> bool:
         return finding.meet_leaf(actor, schema, Kind.VIEW, name)
@@ -71,12 +56,15 @@ class OutsideViews(ViewStore):
         )
 
     def create(self, actor: Actor, address: Address, home: Located, wanted: ViewDefinition) -> ViewRecord:
+        if _is_iceberg(home, wanted):
+            return self.pointers.create(actor, address, home, _as_draft(wanted))
         return self.load(actor, view_writes.create(actor, address, home, wanted), as_published=True)
 
     def alter(
         self, actor: Actor, address: Address, view: Located, plan: Plan, *, target: Address | None = None
     ) -> ViewRecord:
-        view_writes.alter(actor, view, plan)
+        if not view_writes.alter(actor, view, plan):
+            return self.pointers.alter(actor, address, view, plan)
         return self.load(actor, view, as_published=True)
 
     def rename(self, actor: Actor, source: Address, view: Located, target: Address, *, iceberg: bool) -> Located:
@@ -90,9 +78,16 @@ class OutsideViews(ViewStore):
         view_writes.drop(actor, view, iceberg=iceberg)
 
 
-def _refusal(located: Located) -> Unsupported:
-    return Unsupported(
-        f"Iceberg views in {provider_at(located).label} are read here, not written: create the view over the native "
-        "API in the form of an engine, or in an Iceberg catalog of Metalake.",
-        kind=Kind.VIEW,
-    )
+def _is_iceberg(home: Located, wanted: ViewDefinition) -> bool:
+    """Whether a new view is to be an Iceberg view: where the system has those, one of several dialects, or one whose
+    property says so.
+    """
+    if "iceberg" not in offers_of(home)[Kind.VIEW].formats:
+        return False
+    named = wanted.properties.get(TYPE)
+    return len(wanted.representations) > 1 if named is None else named.lower() == ICEBERG_VIEW
+
+
+def _as_draft(wanted: ViewDefinition) -> ViewDraft:
+    properties = {name: value for name, value in wanted.properties.items() if name != TYPE}
+    return ViewDraft(*to_iceberg_view(replace(wanted, properties=properties)))

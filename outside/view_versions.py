@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from authz.actor import SYSTEM
 from catalogs.services.opening import provider_at
+from formats.native.view_definition import ViewDefinition
 from metalake.errors import MetalakeError
 from metalake.kinds import Kind
 from metalake.lineage import Located, Node
@@ -13,29 +15,42 @@ from providers.answers import Remote
 from providers.base import Provider
 from views_mgmt import noting
 from views_mgmt.noting import Noted
-from views_mgmt.versions import Form
+from views_mgmt.versions import Form, State
+
+Json = dict[str, Any]
 
 UNKNOWN = "unknown"
 
 
-def note_all(schema: Located, views: Iterable[tuple[int, Remote]], by: str = SYSTEM) -> None:
+def as_arguments(states: Iterable[State]) -> list[Json]:
+    """States of an Iceberg view as JSON, for an intent."""
+    return [{"definition": state.definition.as_json(), "stored_as": dict(state.stored_as)} for state in states]
+
+
+def note_all(
+    schema: Located, views: Iterable[tuple[int, Remote]], by: str = SYSTEM, written: Sequence[Json] = ()
+) -> None:
     """Store the states of views of a schema, given by the ids of their rows, in the caller's transaction.
 
-    Nothing is stored for a view of which only the name is known, nor for other objects.
+    Nothing is stored for a view of which only the name is known, nor for other objects. `written` are the states, as
+    JSON, in which a write of ours left the only one, which is an Iceberg view.
     """
     described = [(id, remote) for id, remote in views if remote.kind == Kind.VIEW and remote.version]
     if not described:
         return
     provider = provider_at(schema)
-    noting.note(
-        [_noted(provider, schema.below(Node(id, Kind.VIEW, one.name, None, None)), one) for id, one in described], by
-    )
+    noted = [_noted(provider, schema.below(Node(id, Kind.VIEW, one.name, None, None)), one) for id, one in described]
+    if written:
+        states = [State(ViewDefinition.from_json(one["definition"]), one["stored_as"]) for one in written]
+        noting.note_states(noted[0].view, states, by, noted[0].form)
+    else:
+        noting.note(noted, by)
 
 
 def _noted(provider: Provider, view: Located, remote: Remote) -> Noted:
-    """The state of an Iceberg view is stored when its metadata file is read."""
+    """The state of an Iceberg view that others wrote is stored when its metadata file is read."""
     try:
         entry = provider.views.read(remote.definition)
     except MetalakeError as unreadable:
         return Noted(view, Form(remote.formats or UNKNOWN, UNKNOWN), broken=unreadable.message)
-    return Noted(view, Form(entry.engine, entry.format), entry.definition)
+    return Noted(view, Form(entry.engine, entry.format), entry.definition, file=entry.metadata_location)

@@ -16,7 +16,6 @@ from catalogs.services.holding import hold_each
 from catalogs.services.opening import provider_at
 from formats.native import view_definition
 from formats.native.view_definition import ViewDefinition
-from metalake.errors import Unsupported
 from metalake.hierarchy import check_segment
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
@@ -34,11 +33,6 @@ from providers.answers import Remote
 from views_mgmt.services import definer
 from views_mgmt.stores import Plan
 
-OF_ICEBERG = (
-    "This is an Iceberg view, whose metadata file defines it: change it with the engine that made it, or make the view "
-    "in an Iceberg catalog of Metalake."
-)
-
 
 def create(actor: Actor, address: Address, home: Located, wanted: ViewDefinition) -> Located:
     """Make a view in the form of the engine whose dialect it has. Raises what `RemoteViews.draft` does."""
@@ -54,27 +48,29 @@ def create(actor: Actor, address: Address, home: Located, wanted: ViewDefinition
     return lookup.find(actor, replace(address, leaf=name))
 
 
-def alter(actor: Actor, view: Located, plan: Plan) -> None:
+def alter(actor: Actor, view: Located, plan: Plan) -> bool:
     """Alter a view, from its definition as of now; a plan that changes nothing makes no intent.
 
-    Raises Unsupported for an Iceberg view, and for one that cannot be read.
+    False for an Iceberg view, which a commit alters. Raises Unsupported for a view that cannot be read.
     """
     recheck(actor, view, operations.ALTER_VIEW)
     provider = provider_at(view)
 
-    def attempt() -> None:
+    def attempt() -> bool:
         mirrored = current(actor, view, provider, force=True)
         before = provider.views.read(mirrored.definition).definition
         if before is None:
-            raise Unsupported(OF_ICEBERG, kind=Kind.VIEW)
+            return False
         wanted = plan(before)
         view_definition.check(wanted)
         if wanted != before:
             expected = provider.views.altered(mirrored.definition, wanted)
-            draft = partial(_alteration, view=view, mirrored=mirrored, before=before, wanted=wanted, expected=expected)
+            change: dict[str, Any] = {"before": before, "wanted": wanted, "expected": expected, "event": plan.event}
+            draft = partial(_alteration, view=view, mirrored=mirrored, **change)
             intents.carry(actor, draft, holds=partial(hold_each, _locks(view)))
+        return True
 
-    retry_on_conflict(attempt)
+    return retry_on_conflict(attempt)
 
 
 def _alteration(
@@ -84,6 +80,7 @@ def _alteration(
     before: ViewDefinition,
     wanted: ViewDefinition,
     expected: dict[str, Any],
+    event: str,
 ) -> Draft:
     fresh, marker = recheck(actor, view, operations.ALTER_VIEW), new_id()
     definer.require_may_change(actor, fresh, before, wanted)
@@ -95,8 +92,8 @@ def _alteration(
         version=mirrored.version,
         marker=str(marker),
     )
-    details = {"changed": wanted.differences(before)}
-    return alteration(fresh, "alter_view", dotted(fresh.full_name), marker, call, details)
+    details, fact = {"changed": wanted.differences(before)}, event.removeprefix("view.")
+    return alteration(fresh, "alter_view", dotted(fresh.full_name), marker, call, details, fact=fact)
 
 
 def drop(actor: Actor, view: Located, *, iceberg: bool = False) -> None:

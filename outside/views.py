@@ -20,11 +20,10 @@ from outside.listing import listed_names
 from outside.reading import current, mirror_of
 from providers.answers import METADATA_FILE, ViewEntry
 from providers.base import Provider
-from views_mgmt import noting
-from views_mgmt.models import ViewVersion
-from views_mgmt.noting import Noted
+from views_mgmt import noting, versions
+from views_mgmt.states import past_states
 from views_mgmt.stores import ViewRecord
-from views_mgmt.versions import Form
+from views_mgmt.versions import Form, State
 
 
 @dataclass(frozen=True)
@@ -108,9 +107,7 @@ def entry_of(
 
 def _with_metadata(view: Located, external: ExternalView, location: str) -> ViewRecord:
     """The record of an Iceberg view. Raises Invalid if its place is not allowed."""
-    place = external.mirrored.definition.get("location")
-    own_files = external.provider.views.files(*([place] if place else []))
-    require_unclaimed(external.provider, place)
+    own_files = external.provider.views.files(*own_places(external))
     own_files.allowed_place(location)
     record = ViewRecord(
         view,
@@ -125,16 +122,22 @@ def _with_metadata(view: Located, external: ExternalView, location: str) -> View
     return record
 
 
+def own_places(external: ExternalView) -> list[str]:
+    """The place that an entry names for the view's files. Raises Invalid for one that a table of ours has."""
+    place = external.mirrored.definition.get("location")
+    require_unclaimed(external.provider, place)
+    return [place] if place else []
+
+
 def _note_metadata(record: ViewRecord, location: str) -> None:
-    """Store the state that a metadata file describes, if it is new here."""
-    known = ViewVersion.objects.filter(view_id=record.view.id)
-    if known.filter(**{"stored_as__metadata-location": location}).exists():
+    """Store the state that a metadata file describes, if it is new here; of a view that is, its whole history."""
+    if versions.is_stored_at(record.view, location):
         return
     stored_as = {"metadata-location": location, "version-id": record.metadata["current-version-id"]}
+    states = [*past_states(record.metadata, location), State(record.definition, stored_as)]
 
     def act(actor: Actor) -> None:
         mirror.require_there(record.view)
-        form = Form(record.engine, record.format)
-        noting.note([Noted(record.view, form, record.definition, stored_as=stored_as)], SYSTEM)
+        noting.note_states(record.view, states, SYSTEM, Form(record.engine, record.format))
 
     write(system_actor(), act, holds=None, kind=Kind.VIEW)

@@ -72,8 +72,9 @@ def _alteration(actor: Actor, intent: Intent, fact: str) -> None:
     name = Mirror.objects.values_list("wire_name", flat=True).get(pk=located.id)
     answer = Remote(**intent.steps[-1]["result"])
     mirror.store_answer(located.id, located.catalog.id, name, answer, timezone.now())
-    note_views(located.above(), [(located.id, answer)], actor.name)
+    note_views(located.above(), [(located.id, answer)], actor.name, intent.arguments.get("states", ()))
     save(row_of(Securable, located), actor, [])
+    fact = intent.arguments.get("fact", fact)
     record(event(actor, f"{located.kind}.{fact}", located, **intent.arguments["details"]))
 
 
@@ -92,9 +93,18 @@ def _drop(actor: Actor, intent: Intent) -> None:
 
 
 def alteration(
-    target: Located, verb: str, full_name: str, marker: int, call: dict[str, Any], details: dict[str, Any]
+    target: Located,
+    verb: str,
+    full_name: str,
+    marker: int,
+    call: dict[str, Any],
+    details: dict[str, Any],
+    **more: Any,
 ) -> Draft:
-    """The draft of a write that changes an object in place by one call, with its name and the names above reserved."""
+    """The draft of a write that changes an object in place by one call, with its name and the names above reserved.
+
+    `more` may have `fact`, the last part of the event's name, and the `states` in which it leaves an Iceberg view.
+    """
     *above, name = names_on(target)
     return Draft(
         id=marker,
@@ -104,12 +114,12 @@ def alteration(
         names=[name],
         must_stay=above,
         steps=[call],
-        arguments={"id": target.id, "details": details},
+        arguments={"id": target.id, "details": details, **more},
     )
 
 
 def alteration_work(operation: Operation, fact: str = "altered") -> Work:
-    """The functions of an alteration in place; `fact` is the last part of its event's name."""
+    """The functions of an alteration in place; `fact` is the last part of its event's name, unless its intent says."""
     return Work(
         lambda actor, intent: _alteration(actor, intent, fact),
         lambda actor, intent: policy.require(actor, operation, _target(intent)),

@@ -29,7 +29,7 @@ class RemoteViewPointers(RemotePointed):
 
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
         """Decided by the marker, since the metadata of views lists no earlier files."""
-        return self.provider.views.outcome(verb, arguments, marker, read)  # type: ignore[no-any-return]
+        return self.provider.views.outcome(verb, arguments, marker, read)
 
 
 class NoViewPointers(RemoteViewPointers):

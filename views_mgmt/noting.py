@@ -16,17 +16,29 @@ from metalake.lineage import Located
 from metalake.rest.replies import moment_text
 from views_mgmt import versions
 from views_mgmt.models import ViewMeta, ViewVersion
-from views_mgmt.versions import Form, New
+from views_mgmt.versions import Form, New, State
 
 
 class Noted(NamedTuple):
-    """What was found of a view: its state, or None if that was not read; `broken` says why it cannot be."""
+    """What was found of a view: its state, or None if that was not read; `broken` says why it cannot be.
+
+    `file` is the metadata file of an Iceberg view that was not read.
+    """
 
     view: Located
     form: Form
     definition: ViewDefinition | None = None
     broken: str = ""
     stored_as: Mapping[str, Any] = MappingProxyType({})
+    file: str | None = None
+
+
+def note_states(view: Located, states: Sequence[State], by: str, form: Form) -> None:
+    """Store the states of a view in its own system, oldest first: all if it has no version yet, else the last."""
+    if len(states) > 1 and not versions.of_view(view).exists():
+        versions.add_past(view, states, by, form)
+    else:
+        note([Noted(view, form, states[-1].definition, stored_as=states[-1].stored_as)], by)
 
 
 def note(noted: Sequence[Noted], by: str) -> None:
@@ -34,7 +46,7 @@ def note(noted: Sequence[Noted], by: str) -> None:
     metas = versions.locked(each.view.id for each in noted)
     present = {version.view_id: version for version in versions.present().filter(view_id__in=list(metas))}
     new, same = list[New](), list[Noted]()
-    for each in noted:
+    for each in (_read_before(each, present.get(each.view.id)) for each in noted):
         if each.definition is not None and _is_new(each, metas.get(each.view.id), present.get(each.view.id)):
             new.append(New(each.view, each.definition, each.form, each.stored_as))
         else:
@@ -47,6 +59,13 @@ def note(noted: Sequence[Noted], by: str) -> None:
             ViewVersion.objects.filter(pk=present[each.view.id].pk).update(stored_as=dict(each.stored_as))
 
 
+def _read_before(noted: Noted, present: ViewVersion | None) -> Noted:
+    """With the state of the present version, if that is what the metadata file says; the view may have another name."""
+    if noted.file is None or present is None or present.stored_as.get("metadata-location") != noted.file:
+        return noted
+    return noted._replace(definition=present.definition, stored_as=present.stored_as)
+
+
 def _is_new(noted: Noted, meta: ViewMeta | None, present: ViewVersion | None) -> bool:
     if meta is None or present is None or present.definition != noted.definition:
         return True
@@ -54,29 +73,25 @@ def _is_new(noted: Noted, meta: ViewMeta | None, present: ViewVersion | None) ->
 
 
 def _mark(noted: Sequence[Noted], metas: Mapping[int, ViewMeta]) -> None:
-    """Store whose form views have, and what is wrong with them, where that is news."""
+    """Store whose form views have, what is wrong with them, and where they lie, where that is news."""
     changed = []
     for each in noted:
-        meta, has = metas[each.view.id], (*each.form, each.broken)
-        if (meta.engine, meta.format, meta.broken) != has:
-            meta.engine, meta.format, meta.broken = has
+        meta, has = metas[each.view.id], _has(each)
+        if any(getattr(meta, name) != value for name, value in has.items()):
             changed.append(meta)
-    ViewMeta.objects.bulk_update(changed, ["engine", "format", "broken"])
+            for name, value in has.items():
+                setattr(meta, name, value)
+    if changed:
+        ViewMeta.objects.bulk_update(changed, list(_has(noted[0])))
+
+
+def _has(noted: Noted) -> dict[str, Any]:
+    place = versions.place_of(noted.view)
+    return {"view_name": noted.view.name, "broken": noted.broken, **noted.form._asdict(), **place}
 
 
 def _make_unread(noted: Sequence[Noted], by: str) -> None:
     audit = {"creator": by, "createTime": moment_text(timezone.now())}
     numbers = {"current_version": 0, "latest_version": 0}
-    rows = [
-        ViewMeta(
-            pk=each.view.id,
-            view_name=each.view.name,
-            audit_info=audit,
-            broken=each.broken,
-            **numbers,
-            **each.form._asdict(),
-            **versions.place_of(each.view),
-        )
-        for each in noted
-    ]
+    rows = [ViewMeta(pk=each.view.id, audit_info=audit, **numbers, **_has(each)) for each in noted]
     ViewMeta.objects.bulk_create(rows)

@@ -25,10 +25,11 @@ def states_in(metadata: Json, location: str) -> list[State]:
 
     Raises Invalid or TooLarge for the present one.
     """
-    return [*_past_states(metadata, location), present_state(metadata, location)]
+    return [*past_states(metadata, location), present_state(metadata, location)]
 
 
-def _past_states(metadata: Json, location: str) -> Iterator[State]:
+def past_states(metadata: Json, location: str) -> Iterator[State]:
+    """The earlier versions in a metadata file that can be read, oldest first."""
     versions = sorted(metadata["versions"], key=lambda each: (each.get("timestamp-ms") or 0, each["version-id"]))
     for version in versions:
         if version["version-id"] != metadata["current-version-id"]:

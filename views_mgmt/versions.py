@@ -126,21 +126,15 @@ def _comment(states: Sequence[New], **changed: Any) -> None:
 def add_past(view: Located, states: Sequence[State], by: str, form: Form) -> None:
     """Store the states that a view had before Metalake met it, oldest first, and as the last one its present state.
 
-    The view is new here, and the caller holds its schema's lock.
+    The view has no version here, and the caller holds its schema's lock.
     """
     now = moment_text(timezone.now())
     audit = {"creator": by, "createTime": now}
     place = place_of(view)
-    meta = ViewMeta.objects.create(
-        view_id=view.id,
-        view_name=view.name,
-        engine=form.engine,
-        format=form.format,
-        audit_info=audit,
-        current_version=len(states),
-        latest_version=len(states),
-        **place,
-    )
+    numbers = {"current_version": len(states), "latest_version": len(states)}
+    has = {"view_name": view.name, **form._asdict(), "broken": "", **numbers, **place}
+    new = has | {"audit_info": audit}
+    meta, _ = ViewMeta.objects.update_or_create(view_id=view.id, defaults=has, create_defaults=new)
     rows = [
         ViewVersion(
             view=meta,
@@ -153,6 +147,7 @@ def add_past(view: Located, states: Sequence[State], by: str, form: Form) -> Non
         for number, (definition, stored_as) in enumerate(states, 1)
     ]
     ViewVersion.objects.bulk_create(rows, batch_size=100)
+    Securable.objects.filter(pk=view.id).update(comment=states[-1].definition.comment)
 
 
 def place_of(view: Located) -> dict[str, int]:
@@ -226,6 +221,11 @@ def of_view(view: Located) -> QuerySet[ViewVersion]:
 def latest_number(view: Located) -> int:
     """The number of the latest version, 0 for a view that was never read."""
     return of_view(view).values_list("version", flat=True).first() or 0
+
+
+def is_stored_at(view: Located, location: str) -> bool:
+    """Whether the view's present version is what this metadata file says."""
+    return present().filter(view_id=view.id, **{"stored_as__metadata-location": location}).exists()
 
 
 def at(view: Located, number: int) -> ViewVersion:

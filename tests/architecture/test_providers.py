@@ -17,7 +17,7 @@ from providers.registry import PROVIDERS, provider_class
 from providers.settings import ExternalSettings
 from providers.stores import RemotePartitions, RemotePointers, RemoteSchemas, RemoteStore, RemoteTables
 from providers.verbs import VERBS, Verb
-from providers.view_stores import RemoteViews
+from providers.view_stores import RemoteViewPointers, RemoteViews
 from tests.architecture.rooms import PROJECT, REPOSITORY, ROOMS
 
 OF_THE_REGISTRY = {path.rpartition(".")[0] for path in PROVIDERS.values() if path.startswith("providers.")}
@@ -29,6 +29,7 @@ INTERFACES = {
     "partitions": RemotePartitions,
     "pointers": RemotePointers,
     "views": RemoteViews,
+    "view_pointers": RemoteViewPointers,
 }
 
 
@@ -90,7 +91,7 @@ def test_a_store_that_lacks_a_member_cannot_be_made() -> None:
 @pytest.mark.parametrize("verb", VERBS.values(), ids=lambda verb: verb.name)
 def test_a_verb_is_a_member_of_its_store(verb: Verb) -> None:
     assert callable(getattr(INTERFACES[verb.store], verb.method))
-    assert not verb.undone_by or verb.undone_by in VERBS
+    assert {verb.undone_by, verb.discarded_by} <= {"", *VERBS}
 
 
 def test_no_other_code_knows_a_system() -> None:

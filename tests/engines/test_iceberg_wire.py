@@ -16,6 +16,7 @@ from tests.catalogs.racing import Client
 from tests.glue import Glue
 from tests.hms import HiveMetastore
 from tests.names import own_name
+from tests.providers.glue_catalogs import settings as glue_settings
 from tests.servers import MetalakeServer, StartMetalake
 from tests.spark import Spark, iceberg_catalog
 
@@ -166,14 +167,16 @@ def test_with_spark_on_a_metastore(start_metalake: StartMetalake, hms: HiveMetas
     assert rows == [{"faa": "EWR"}, {"faa": "JFK"}]
 
 
-def test_only_what_is_served_is_listed(start_metalake: StartMetalake, hms: HiveMetastore) -> None:
+def test_only_what_is_served_is_listed(start_metalake: StartMetalake, hms: HiveMetastore, glue: Glue) -> None:
     server = start_metalake()
     plain = register(server, "hive", {"metastore.uris": hms.uri})
     without = register(server, "hive", {"metastore.uris": hms.uri, "list-all-tables": "false"})
-    listed = {name: endpoints(server, name) for name in ("lake", plain, without)}
+    in_glue = register(server, "glue", glue_settings(glue))
+    listed = {name: endpoints(server, name) for name in ("lake", plain, without, in_glue)}
     assert any("views" in each for each in listed["lake"])
-    assert listed[plain] == [each for each in listed["lake"] if "view" not in each]
-    assert listed[without] == [each for each in listed[plain] if "table" not in each and "register" not in each]
+    assert listed[plain] == listed["lake"]
+    assert listed[in_glue] == [each for each in listed["lake"] if "view" not in each]
+    assert listed[without] == [each for each in listed[in_glue] if "table" not in each and "register" not in each]
 
 
 def endpoints(server: MetalakeServer, catalog: str) -> list[str]:

@@ -282,9 +282,7 @@ def test_a_view_is_written_in_the_form_of_its_engine(engines: Engines, admin: Ca
 
 
 def test_what_a_form_cannot_hold_is_refused_and_nothing_is_changed(engines: Engines, admin: Caller) -> None:
-    two = body("two", sql("spark"), sql("trino"))
     for wanted, reason in (
-        (two, "exactly one representation"),
         (new("mode", securityMode="DEFINER"), "securityMode"),
         (new("odd", "oracle"), "Hive has forms for"),
         (new("delays"), "already exists"),

@@ -81,7 +81,7 @@ def _only(definition: ViewDefinition) -> Representation:
     only, *more = definition.representations
     if more:
         second = f"a view in Hive has exactly one representation, and {quote(more[0].dialect)} is a second one"
-        instead = "give it a view of its own, or create the view in a catalog of Metalake's own Iceberg tables"
+        instead = "give it a view of its own, or create an Iceberg view, there or beside our own Iceberg tables"
         raise Invalid(f"representations[1]: {second}; {instead}", kind=Kind.VIEW)
     return only
 
