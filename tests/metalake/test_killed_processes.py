@@ -51,6 +51,7 @@ def test_a_killed_process_accounts_for_one_request_of_each_connection_that_it_he
 def test_a_process_that_hangs_is_replaced(start_metalake: StartMetalake) -> None:
     """It is given the time that gunicorn gives every process to show that it lives, a minute."""
     server = start_metalake(METALAKE_WORKERS="2")
+    assert eventually(lambda: (len(server.doors()), len(server.processes())) == (2, 3)), "one answers large requests"
     before = set(server.processes())
     hung = server.doors()[0]
     os.kill(hung, signal.SIGSTOP)
