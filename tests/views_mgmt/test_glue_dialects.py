@@ -9,7 +9,6 @@ import pytest
 from catalogs.models import Intent
 from providers import lines
 from tests.catalogs.callers import Caller
-from tests.formats.hive.views.samples import VIEW_DEFINITION
 from tests.glue import Glue
 from tests.iceberg_rest.world import Caller as IcebergCaller
 from tests.providers.glue_catalogs import settings
@@ -19,6 +18,10 @@ from views_mgmt.models import ViewVersion
 pytestmark = pytest.mark.django_db(transaction=True)
 VIEWS = "metalakes/demo/catalogs/aws/schemas/flights/views"
 LATE = f"{VIEWS}/late"
+REPRESENTATIONS = [
+    {"Dialect": "REDSHIFT", "DialectVersion": "1.0", "ViewOriginalText": "select id from db.flights"},
+    {"Dialect": "ATHENA", "DialectVersion": "3", "ViewOriginalText": "select id from flights"},
+]
 
 
 @pytest.fixture
@@ -28,13 +31,11 @@ def aws(admin: Caller, glue: Glue) -> Glue:
     glue.create_bucket("lake")
     client = glue.client()
     client.create_database(DatabaseInput={"Name": "flights"})
-    given = ("Dialect", "DialectVersion", "ViewOriginalText", "ViewExpandedText")  # what is stale, Glue itself says
-    representations = [{name: one[name] for name in given if name in one} for one in VIEW_DEFINITION["Representations"]]
     late = {
         "Name": "late",
         "TableType": "VIRTUAL_VIEW",
         "StorageDescriptor": {"Columns": [{"Name": "id", "Type": "bigint"}]},
-        "ViewDefinition": {"IsProtected": True, "Representations": representations},
+        "ViewDefinition": {"IsProtected": True, "Representations": REPRESENTATIONS},
     }
     client.create_table(DatabaseName="flights", TableInput=late)
     asked = {"name": "aws", "type": "relational", "provider": "glue", "properties": settings(glue)}
