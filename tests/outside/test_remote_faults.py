@@ -17,8 +17,10 @@ from catalogs.models import Catalog, Intent, RefreshRun, Tombstone
 from metalake.models import Securable
 from outside import refresh, steps, sweeping
 from providers import lines, remote
+from providers.glue.mapping import table_input
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
+from tests.formats.hive.views.samples import of_spark
 from tests.glue import ANY, Fault, Glue
 from tests.iceberg_rest.world import basic
 from tests.outside.crashes import lapse, settle_all
@@ -28,10 +30,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 CATALOG = "/api/metalakes/demo/catalogs/aws"
 TABLES = f"{CATALOG}/schemas/flights/tables"
+VIEWS = f"{CATALOG}/schemas/flights/views"
 ICEBERG = "/iceberg/demo/v1/aws/namespaces"
 COLUMNS = [{"name": "carrier", "type": "string"}, {"name": "delay", "type": "integer"}]
 ICEBERG_COLUMNS = {"type": "struct", "fields": [{"id": 1, "name": "carrier", "type": "string", "required": False}]}
 HIVE = {"columns": COLUMNS, "properties": {"table_type": "HIVE"}}
+VIEW = {"columns": COLUMNS, "representations": [{"type": "sql", "dialect": "spark", "sql": "SELECT * FROM delays"}]}
 SET = {"updates": [{"@type": "setProperty", "property": "team", "value": "ops"}]}
 NEW_KEY, NEW_SECRET = "AKIANEWNEWNEWEXAMPLE", "a-new-secret-0123456789-a-new-secret"
 
@@ -56,8 +60,16 @@ MIRRORED = (
     f"{TABLES}/delays",
     ICEBERG,
     f"{ICEBERG}/flights",
+    VIEWS,
+    f"{VIEWS}/arrivals",
 )
-READS = (f"{CATALOG}/schemas?refresh=true", f"{TABLES}?refresh=true", f"{TABLES}/delays?refresh=true")
+READS = (
+    f"{CATALOG}/schemas?refresh=true",
+    f"{TABLES}?refresh=true",
+    f"{TABLES}/delays?refresh=true",
+    f"{VIEWS}?refresh=true",
+    f"{VIEWS}/arrivals?refresh=true",
+)
 WRITES = (
     ("POST", f"{CATALOG}/schemas", {"name": "hr"}),
     ("POST", TABLES, {"name": "late", **HIVE}),
@@ -65,6 +77,10 @@ WRITES = (
     ("PUT", f"{TABLES}/weather", SET),
     ("DELETE", f"{TABLES}/weather", None),
     ("POST", ICEBERG, {"namespace": ["hr"]}),
+    ("POST", VIEWS, {"name": "later", **VIEW}),
+    ("PUT", f"{VIEWS}/arrivals", SET),
+    ("PUT", f"{VIEWS}/arrivals", {"updates": [{"@type": "rename", "newName": "others"}]}),
+    ("DELETE", f"{VIEWS}/arrivals", None),
 )
 
 
@@ -76,6 +92,8 @@ def aws(admin: Caller, glue: Glue, monkeypatch: pytest.MonkeyPatch) -> Glue:  # 
     glue.client().create_database(DatabaseInput={"Name": "flights"})
     for table in tables_of_engines():
         glue.client().create_table(DatabaseName="flights", TableInput=table)
+    view = table_input(of_spark()) | {"Name": "arrivals"}  # beside late_flights, which cannot be read
+    glue.client().create_table(DatabaseName="flights", TableInput=view)
     given = {"name": "aws", "type": "relational", "provider": "glue", "properties": settings(glue, cache_ttl="3600")}
     assert ask("POST", "/api/metalakes/demo/catalogs", given).status_code == 200
     assert [ask("GET", path).status_code for path in MIRRORED] == [200] * len(MIRRORED)
@@ -131,7 +149,7 @@ def test_everything_is_throttled(aws: Glue, no_pauses: None) -> None:
     settle_all()
     assert set(Intent.objects.values_list("state", flat=True)) <= {"committed", "aborted"}
     assert held(aws) == {"flights": before["flights"] | {"late"}, "hr": set()}
-    assert names(f"{TABLES}?refresh=true") == held(aws)["flights"] - {"late_flights"}
+    assert names(f"{TABLES}?refresh=true") == held(aws)["flights"] - {"late_flights", "arrivals"}
 
 
 @pytest.mark.store
@@ -244,18 +262,31 @@ def test_keys_expire_and_new_ones_are_given(aws: Glue, no_pauses: None) -> None:
     assert held(aws) == {"flights": before["flights"] | {"late"}, "hr": set()}
 
 
-def test_keys_expire_in_the_middle_of_a_write(aws: Glue, no_pauses: None) -> None:
+@pytest.mark.parametrize(("among", "made"), [(TABLES, HIVE), (VIEWS, VIEW)], ids=["table", "view"])
+def test_keys_expire_in_the_middle_of_a_write(aws: Glue, no_pauses: None, among: str, made: dict[str, Any]) -> None:
     """What was made is found once there are keys that work."""
     aws.fail("CreateTable", Fault.REPLY_LOST)
     aws.fail("GetTable", Fault.EXPIRED, times=None)
-    assert ask("POST", TABLES, {"name": "late", **HIVE}).status_code == 504
+    assert ask("POST", among, {"name": "late", **made}).status_code == 504
     lapse()
     sweeping.sweep()
-    intent = Intent.objects.get(verb="create_table")
+    intent = Intent.objects.get()
     assert intent.state == Intent.State.OPEN and "have expired" in intent.last_failure
     aws.heal()
     settle_all()
-    assert "late" in names(TABLES)
+    assert "late" in names(among) and Intent.objects.get().state == Intent.State.COMMITTED
+
+
+def test_keys_expire_between_the_calls_of_a_view_s_rename(aws: Glue, no_pauses: None) -> None:
+    """Its second entry is made and the first one stays: the sweeper takes the second one back, or drops the first."""
+    before = held(aws)
+    aws.fail("DeleteTable", Fault.EXPIRED, times=None)
+    refused = ask("PUT", f"{VIEWS}/arrivals", {"updates": [{"@type": "rename", "newName": "others"}]})
+    assert refused.status_code in (502, 504), refused.content
+    aws.heal()
+    settle_all()
+    assert held(aws) == before and names(f"{VIEWS}?refresh=true") == {"late_flights", "arrivals"}
+    assert Intent.objects.get().state == Intent.State.ABORTED
 
 
 def test_keys_expire_before_and_in_the_middle_of_an_iceberg_commit(aws: Glue, no_pauses: None) -> None:
