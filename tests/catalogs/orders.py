@@ -31,6 +31,7 @@ from tests.waiting import eventually
 
 FREE, WRITE_FIRST, DISTURBANCE_FIRST = "free", "write first", "disturbance first"
 MEETINGS = (DISTURBANCE_FIRST, WRITE_FIRST, FREE)
+POINTERS = ("catalogs_table", "views_mgmt_view")  # tables whose rows point to metadata files
 MEET = 0.5  # seconds that rows are held for the two to come to them
 SETTLED = 60.0  # seconds, long enough for what follows a commit on a machine that is busy
 _numbers = count(1)
@@ -100,9 +101,17 @@ class World:
         for id, kind, _, parent, lineage, user, group, comment, properties, creator in objects:
             above = there.get(parent)
             stands = lineage == f"{above[4] if above else ''}/{id}" and (above is not None or kind == "metalake")
-            said = {key: value for key, value in _json(properties).items() if key.startswith("x-")}
             place = self._place(there, id) if stands else f"TORN {lineage}"
-            found[(self._label(id), place, self._plain(user or group), comment, str(said), self._plain(creator))] += 1
+            found[
+                (
+                    self._label(id),
+                    place,
+                    self._plain(user or group),
+                    comment,
+                    _own(_json(properties)),
+                    self._plain(creator),
+                )
+            ] += 1
         found.update(self._told(roots, there))
         found.update(self._files(there))
         told = frozenset((*row, number) for row, number in found.items())
@@ -164,6 +173,15 @@ class World:
             f"SELECT object_id, actor, event, full_name FROM authz_auditentry WHERE metalake_id IN {among}"
         ):
             yield "audit", label(id), plain(actor), event, plain(name)
+        for id, name, present, latest, deleted in read(
+            "SELECT view_id, view_name, current_version, latest_version, deleted_at FROM view_meta "
+            f"WHERE metalake_id IN {among}"
+        ):
+            yield "view", label(id), name, present, latest, bool(deleted)
+        for id, version, properties, deleted in read(
+            f"SELECT view_id, version, properties, deleted_at FROM view_version_info WHERE metalake_id IN {among}"
+        ):
+            yield "version of view", label(id), version, _own(_json(properties)), bool(deleted)
         for id, *fact in self._newest_facts(among):
             yield "history", label(id), self._stands_as(there, id, *fact)
 
@@ -186,19 +204,18 @@ class World:
         return [int(part) for part in (said or {}).get("lineage", "").split("/") if part][:-1]
 
     def _files(self, there: dict[int, tuple]) -> Iterator[tuple[Any, ...]]:
-        rows = self.nodes.read(
-            "SELECT securable_ptr_id, metadata_location FROM catalogs_table WHERE securable_ptr_id IN "
-            "(" + ", ".join(map(str, there or [0])) + ")"
-        )
-        for id, pointer in rows:
+        among = "(" + ", ".join(map(str, there or [0])) + ")"
+        read = "SELECT securable_ptr_id, metadata_location FROM {} WHERE securable_ptr_id IN " + among
+        pointers = [row for rows in POINTERS for row in self.nodes.read(read.format(rows))]
+        for id, pointer in pointers:
             file = Path(urlsplit(pointer).path)
             if not file.exists():
                 yield "pointer", self._label(id), "TO NOTHING"
                 continue
             metadata = orjson.loads(file.read_bytes())
-            kept = str({key: value for key, value in metadata["properties"].items() if key.startswith("x-")})
             columns = [each["name"] for each in metadata["schemas"][-1]["fields"]]
-            yield "pointer", self._label(id), kept, str(columns), len(metadata.get("metadata-log", []))
+            log = len(metadata.get("metadata-log", []))
+            yield "pointer", self._label(id), _own(metadata.get("properties", {})), str(columns), log
         catalogs = {id for id, label in self.labels.items() if label == "the catalog c"}
         catalogs |= {id for id, row in there.items() if row[1] == "catalog"}
         files = sum(len([*self._warehouse(id).glob("**/*.metadata.json")]) for id in catalogs)
@@ -225,6 +242,11 @@ def but_for_purges(left: frozenset[tuple[Any, ...]]) -> frozenset[tuple[Any, ...
 
 def _is_of_purge(row: tuple[Any, ...]) -> bool:
     return row[0] in ("metadata files", "reserved") or (row[0] == "audit" and row[3] == "table.purged")
+
+
+def _own(properties: dict[str, Any]) -> str:
+    """The properties that a test set."""
+    return str({key: value for key, value in properties.items() if key.startswith("x-")})
 
 
 def _json(value: Any) -> dict[str, Any]:
@@ -312,7 +334,7 @@ def _later(act: Callable[[], list[Answer]]) -> Callable[[], list[Answer]]:
 def _met(world: World, acts: Sequence[Callable[[], list[Answer]]]) -> list[list[Answer]]:
     """The answers of both, which come one after the other to rows that are held until both wait, or are done."""
     with ThreadPoolExecutor(2) as threads, psycopg.connect(world.nodes.database) as holder:
-        for rows in ("metalake_securable", "catalogs_table"):
+        for rows in ("metalake_securable", *POINTERS):
             own = "SELECT id FROM metalake_securable WHERE lineage LIKE %s OR id = %s"
             key = "id" if rows == "metalake_securable" else "securable_ptr_id"
             holder.execute(

@@ -1,6 +1,7 @@
 """The table of writes, and of what may happen to their objects meanwhile: rows that tests.catalogs.orders races.
 
-In each metalake, `{m}`, is the catalog `c` with the schemas X, which holds the table t, Y and E, which hold nothing.
+In each metalake, `{m}`, is the catalog `c` with the schemas X, which holds the table t, Y and E, which hold nothing,
+and for the writes of views V, which holds the view w.
 `{u}` writes: a user who may use the catalog and the schema X and otherwise has what the row says, none of it in Y.
 """
 
@@ -15,7 +16,10 @@ Request = tuple[str, str, Any]
 
 DEMO, LAKE, WIRE = "/api/metalakes/{m}", "/api/metalakes/{m}/catalogs/c", "/iceberg/{m}/v1/c"
 X, T, E = f"{LAKE}/schemas/X", f"{LAKE}/schemas/X/tables/t", f"{LAKE}/schemas/E"
+V, W = f"{LAKE}/schemas/V", f"{LAKE}/schemas/V/views/w"
+WIRE_W = f"{WIRE}/namespaces/V/views/w"
 WIRE_X, WIRE_T = f"{WIRE}/namespaces/X", f"{WIRE}/namespaces/X/tables/t"
+VIEW, SHELF = "view", "schema of the view"
 METALAKE, CATALOG, SCHEMA, TABLE, EMPTY, RIGHT, ROLE = (
     "metalake",
     "catalog",
@@ -28,6 +32,7 @@ METALAKE, CATALOG, SCHEMA, TABLE, EMPTY, RIGHT, ROLE = (
 UP = frozenset({METALAKE, CATALOG, RIGHT})
 IN_X = UP | {SCHEMA, TABLE}
 IN_E = UP | {EMPTY}
+IN_V = UP | {SHELF, VIEW}
 ON_TOP = frozenset({METALAKE, RIGHT})
 
 
@@ -63,8 +68,12 @@ def _commit(requirements: list[Any], *updates: dict[str, Any]) -> dict[str, Any]
     return {"requirements": requirements, "updates": list(updates)}
 
 
-def _renamed(space: str, name: str) -> dict[str, Any]:
-    return {"source": {"namespace": ["X"], "name": "t"}, "destination": {"namespace": [space], "name": name}}
+def _renamed(space: str, name: str, source: tuple[str, str] = ("X", "t")) -> dict[str, Any]:
+    source_space, old = source
+    return {
+        "source": {"namespace": [source_space], "name": old},
+        "destination": {"namespace": [space], "name": name},
+    }
 
 
 def _ways(*names: str, condition: str = "allow") -> list[dict[str, str]]:
@@ -183,7 +192,28 @@ RIGHTS_WRITES = [
         holds=("manage_groups",),
     ),
 ]
-WRITES = [*TABLE_WRITES, *SCHEMA_WRITES, *CATALOG_WRITES, *RIGHTS_WRITES]
+NATIVE_VIEW = {
+    "name": "w",
+    "columns": [{"name": "id", "type": "long"}],
+    "representations": [{"type": "sql", "dialect": "spark", "sql": "SELECT id FROM t"}],
+}
+OWN_V, OWN_W = ("schema", "c.V"), ("view", "c.V.w")
+VIEW_WRITES = [
+    Write("alter view", ("PUT", W, SET_PROPERTY), IN_V, OWN_V),
+    Write("alter view by its owner", ("PUT", W, SET_PROPERTY), IN_V, OWN_W),
+    Write("replace view", ("POST", WIRE_W, _commit([], TOUCHED)), IN_V, OWN_V),
+    Write("rename view", ("PUT", W, _updates("rename", newName="v")), IN_V, OWN_V),
+    Write(
+        "rename view on Iceberg's wire", ("POST", f"{WIRE}/views/rename", _renamed("V", "v", ("V", "w"))), IN_V, OWN_V
+    ),
+    Write("move view", ("POST", f"{WIRE}/views/rename", _renamed("E", "v", ("V", "w"))), IN_V | {EMPTY}, OWN_C),
+    Write("drop view", ("DELETE", W, None), IN_V, OWN_V),
+    Write("drop view by its owner", ("DELETE", WIRE_W, None), IN_V, OWN_W),
+    Write("create view", ("POST", f"{E}/views", NATIVE_VIEW), IN_E, OWN_E),
+    Write("create the same view", ("POST", f"{V}/views", NATIVE_VIEW), IN_V, OWN_V),
+    Write("create a table of its name", ("POST", f"{V}/tables", {**NATIVE_TABLE, "name": "w"}), IN_V, OWN_V),
+]
+WRITES = [*TABLE_WRITES, *SCHEMA_WRITES, *CATALOG_WRITES, *RIGHTS_WRITES, *VIEW_WRITES]
 
 
 def _again(level: str, drop: str, *creations: Request) -> Disturbance:
@@ -215,6 +245,11 @@ GRANTED: Request = ("PUT", f"{TO_ROLE}/grant", {"privileges": _ways("select_tabl
 PURGED: Request = ("DELETE", f"{WIRE_T}?purgeRequested=true", None)
 COMMITTED: Request = ("POST", WIRE_T, _commit([], {**TOUCHED, "updates": {"x-other": "set"}}))
 EMPTIED = (("DELETE", T, None), ("DELETE", X, None))
+MADE_W: Request = ("POST", f"{V}/views", {**NATIVE_VIEW, "properties": {"x-key": "another"}})
+MADE_V: Request = ("POST", f"{LAKE}/schemas", {"name": "V", "comment": "another"})
+MOVED_W: Request = ("POST", f"{WIRE}/views/rename", _renamed("Y", "w", ("V", "w")))
+REPLACED: Request = ("POST", WIRE_W, _commit([], {**TOUCHED, "updates": {"x-other": "set"}}))
+CLEARED = (("DELETE", W, None), ("DELETE", V, None))
 
 DISTURBANCES = [
     Disturbance("table renamed", TABLE, (("PUT", T, _updates("rename", newName="u")),)),
@@ -229,6 +264,21 @@ DISTURBANCES = [
     Disturbance("schema emptied and dropped", SCHEMA, EMPTIED),
     Disturbance("schema emptied and made anew", SCHEMA, (*EMPTIED, MADE_X, MADE_T)),
     _owned(SCHEMA, "schema", "c.X", "admin"),
+    Disturbance("view renamed", VIEW, (("PUT", W, _updates("rename", newName="u")),)),
+    Disturbance("view moved", VIEW, (MOVED_W,)),
+    Disturbance("view moved, another made", VIEW, (MOVED_W, MADE_W)),
+    Disturbance("view replaced", VIEW, (REPLACED,)),
+    Disturbance("view dropped", VIEW, (("DELETE", W, None),)),
+    _again(VIEW, W, MADE_W),
+    Disturbance(
+        "view dropped, a table made",
+        VIEW,
+        (("DELETE", W, None), ("POST", f"{V}/tables", {**NATIVE_TABLE, "name": "w"})),
+    ),
+    _owned(VIEW, "view", "c.V.w", "other"),
+    Disturbance("its schema emptied and dropped", SHELF, CLEARED),
+    Disturbance("its schema emptied and made anew", SHELF, (*CLEARED, MADE_V, MADE_W)),
+    _owned(SHELF, "schema", "c.V", "admin"),
     Disturbance("empty schema dropped", EMPTY, (("DELETE", E, None),)),
     _again(EMPTY, E, MADE_E),
     _owned(EMPTY, "schema", "c.E", "admin"),
@@ -268,6 +318,7 @@ def made(write: Write) -> list[Request]:
     """The requests, the metalake's owner's, that lead up to a race."""
     role = [_on("catalog", "c", "use_catalog"), _on("schema", "c.X", "use_schema")]
     role += [_on("metalake", "{m}", *write.holds)] if write.holds else []
+    role += [_on("schema", "c.V", "use_schema")] if write in VIEW_WRITES else []
     requests: list[Request] = [
         ("POST", "/api/metalakes", {"name": "{m}"}),
         ("POST", f"{DEMO}/users", {"name": "{u}"}),
@@ -277,6 +328,7 @@ def made(write: Write) -> list[Request]:
         ("POST", f"{LAKE}/schemas", {"name": "Y"}),
         ("POST", f"{LAKE}/schemas", {"name": "E"}),
         ("POST", f"{WIRE_X}/tables", {"name": "t", "schema": COLUMNS}),
+        *([MADE_V, ("POST", f"{V}/views", NATIVE_VIEW)] if write in VIEW_WRITES else []),
         ("POST", f"{DEMO}/roles", {"name": "r", "securableObjects": role}),
         ("PUT", f"{DEMO}/permissions/users/{{u}}/grant", {"roleNames": ["r"]}),
     ]

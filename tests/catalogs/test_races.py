@@ -58,6 +58,9 @@ MET = [
     pair("rename table", "catalog disabled"),
     pair("create table", "writer removed"),
     pair("disable metalake", "writer removed"),
+    pair("move view", "view dropped"),
+    pair("replace view", "view made anew"),
+    pair("create a table of its name", "view renamed"),
 ]
 
 

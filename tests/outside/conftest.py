@@ -17,7 +17,7 @@ from authz.models import AuditEntry, User
 from catalogs.services import catalogs
 from metalake.kinds import Kind
 from outside import steps
-from providers import lines, remote
+from providers import lines, registry, remote
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin, mia, otto  # noqa: F401 (fixtures)
 from tests.demo import give
@@ -25,7 +25,7 @@ from tests.faults import Faults
 from tests.glue import Glue
 from tests.hms import NEW, OLD, HiveMetastore, needs_hms, running_hms
 from tests.outside.deployment import deployed, deployment  # noqa: F401 (fixtures)
-from tests.outside.outside import AwsGlue, Memory, Metastore, Outside
+from tests.outside.outside import AwsGlue, Memory, MemoryWithViews, Metastore, Outside
 from tests.outside.writes import Bench
 from tests.providers.glue_catalogs import settings
 from tests.providers.world import World
@@ -64,6 +64,20 @@ def benches(
     """Both catalogs for Mia, who may make schemas and tables in them; no call waits before it is tried again."""
     caller = _in_haste(monkeypatch)
     return {"deep": Bench("deep", Memory(world), caller), "flat": Bench("flat", Memory(flat_world), caller)}
+
+
+@pytest.fixture
+def views_bench(
+    admin: Caller,  # noqa: F811
+    mia: Caller,  # noqa: F811
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Bench:
+    """A catalog for Mia whose system, in memory, has views of its own."""
+    lines.forget_all()
+    monkeypatch.setitem(registry.PROVIDERS, "memory-views", "tests.providers.viewing:ViewingProvider")
+    outside = MemoryWithViews(world)
+    return _registered("views", outside, {"world": str(world.path)}, _in_haste(monkeypatch))
 
 
 def _in_haste(monkeypatch: pytest.MonkeyPatch) -> Actor:

@@ -1,25 +1,28 @@
-"""What must hold of a catalog and its outside system once nothing is under way: the invariants I1-I10."""
+"""What must hold of a catalog and its outside system once nothing is under way: the invariants I1-I11."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from authz.models import AuditEntry, Grant
+from catalogs.lookup import by_id
 from catalogs.models import Intent, LocationClaim, Mirror, Reservation, Table
-from metalake.kinds import LEAVES
+from catalogs.services.opening import provider_at
+from metalake.kinds import LEAVES, Kind
 from metalake.models import Securable
 from tests.outside.outside import is_foreign
 from tests.outside.writes import REQUEST, Bench
 from tests.providers.world import LEVELS
+from views_mgmt import versions
 
 
 def check_invariants(bench: Bench) -> list[str]:
-    """I1-I10 of this catalog as sentences; no other write may be under way."""
+    """I1-I11 of this catalog as sentences; no other write may be under way."""
     wrong = []
     live = Intent.objects.filter(state__in=Intent.LIVE)
     wrong += [f"I3: {intent} at {intent.steps} is live: {intent.last_failure}" for intent in live]
     wrong += [f"I3: {held.name} is still reserved" for held in Reservation.objects.all()]
-    return wrong + _of_the_tree(bench) + _of_both_sides(bench) + _of_the_audit() + _of_references()
+    return wrong + _of_the_tree(bench) + _of_both_sides(bench) + _of_the_audit() + _of_references() + _of_views(bench)
 
 
 def _of_the_tree(bench: Bench) -> list[str]:
@@ -74,3 +77,24 @@ def _of_references() -> list[str]:
     wrong = [f"I9: a grant on {id} that is gone" for id in lost]
     claimed = set(LocationClaim.objects.values_list("securable_id", flat=True))
     return wrong + [f"I10: {id} is claimed" for id in claimed ^ set(Table.objects.values_list("pk", flat=True))]
+
+
+def _of_views(bench: Bench) -> list[str]:
+    """I11: the present version of each view is what its system has, and no other view has one."""
+    rows = {row.pk: row for row in Securable.objects.filter(kind=Kind.VIEW)}
+    present = {version.view_id: version for version in versions.present()}
+    wrong = [f"I11: {version.view.view_name} is gone" for id, version in present.items() if id not in rows]
+    for mirror in Mirror.objects.filter(in_catalog__name=bench.catalog, securable__kind=Kind.VIEW):
+        row, version = rows[mirror.pk], present.get(mirror.pk)
+        located = by_id(row.pk)
+        assert located is not None
+        definition = provider_at(located).views.read(mirror.definition).definition
+        if definition is None:
+            continue  # a metadata file defines it, which is read when somebody asks for the view
+        if version is None:
+            wrong.append(f"I11: {row.name} has no version")
+        elif version.definition != definition:
+            wrong.append(f"I11: {row.name} has another version")
+        elif (version.view.view_name, version.view.schema_id) != (row.name, row.parent_id):
+            wrong.append(f"I11: {row.name} has the version of {version.view.view_name}")
+    return wrong

@@ -129,6 +129,14 @@ class Memory(Outside):
         return orjson.dumps({**definition, "properties": properties}, option=orjson.OPT_SORT_KEYS).decode()
 
 
+class MemoryWithViews(Memory):
+    provider = "memory-views"
+
+    def put_view(self, schema: str, name: str) -> None:
+        """Made by somebody else."""
+        self.world.put_view(schema, name)
+
+
 class Metastore(Outside):
     """A Hive metastore of the test's own, which Metalake reaches by a way with faults. It knows no throttling."""
 

@@ -26,11 +26,14 @@ from metalake.errors import (
 from metalake.kinds import Kind
 from outside import intents, steps
 from providers.answers import Remote
+from providers.verbs import VERBS
 from tests.demo import give
-from tests.outside.crashes import settle_all
-from tests.outside.writes import Bench
+from tests.outside.crashes import Cell, ended, perform, prepared, settle_all, undisturbed
+from tests.outside.writes import OF_VIEWS, Bench, Write
 from tests.providers.memory import MemorySchemas, MemoryTables
 from tests.providers.pointers import MemoryPointers
+from tests.providers.viewing import MemoryViews
+from views_mgmt.models import ViewVersion
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 
@@ -257,3 +260,73 @@ def test_an_alteration_is_refused_at_once_where_nobody_can_say_more(
         alter_a_schema(bench)
     assert Intent.objects.latest("created_at").state == Intent.State.ABORTED
     assert not Reservation.objects.exists()
+
+
+# Views
+
+
+@pytest.mark.parametrize("write", OF_VIEWS, ids=str)
+def test_a_write_of_a_view_that_was_tried_twice(views_bench: Bench, write: Write) -> None:
+    """The second try is refused: there is such a view, it has changed, or it is gone."""
+    after, _ = undisturbed(views_bench, write)
+    before = prepared(views_bench, write)
+    (verb,) = write.calls
+    views_bench.world.fail(verb, "twice")
+    assert perform(views_bench, write, Cell()).error is None
+    assert ended(views_bench, write, before, after).state == Intent.State.COMMITTED
+    assert views_bench.world.calls(verb) == 1
+
+
+@pytest.mark.parametrize("refusal", [AlreadyExists, Conflict, NotFound])
+@pytest.mark.parametrize("write", OF_VIEWS, ids=str)
+def test_a_refusal_that_a_second_try_may_get_is_looked_into(
+    views_bench: Bench, write: Write, refusal: type[MetalakeError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing was done, it is the answer, and all is as before; but for what is made again on a new state."""
+    write.prepare(views_bench)
+    before = views_bench.there()
+    (verb,) = write.calls
+
+    def refused(*_: object, **__: object) -> Remote:
+        raise refusal("Refused at once.", kind=Kind.VIEW)
+
+    monkeypatch.setattr(MemoryViews, VERBS[verb].method, refused)
+    with pytest.raises(refusal, match="Refused at once"):
+        write.act(views_bench)
+    assert Intent.objects.latest("created_at").state == Intent.State.ABORTED
+    assert not Reservation.objects.exists() and views_bench.there() == before
+
+
+def test_a_view_that_others_alter_meanwhile_keeps_both_changes(
+    views_bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alteration = next(write for write in OF_VIEWS if write.name == "alter a view")
+    alteration.prepare(views_bench)
+    real = intents.carry
+
+    def changed_before(actor: Any, decide: Any, **how: Any) -> Intent:
+        monkeypatch.setattr(intents, "carry", real)
+        with views_bench.world.open() as state:
+            state["tables"][PLACE]["definition"]["comment"] = "by others"
+        return real(actor, decide, **how)
+
+    monkeypatch.setattr(intents, "carry", changed_before)
+    alteration.act(views_bench)
+    assert views_bench.world.calls("alter_view") == 2
+    with views_bench.world.open() as state:
+        there = state["tables"][PLACE]["definition"]
+    assert (there["comment"], there["properties"]["team"]) == ("by others", "ops")
+    assert ViewVersion.objects.filter(view__view_name="delays").count() == 3, "made, changed by others, altered"
+
+
+def test_a_namesake_of_others_is_no_view_of_ours(views_bench: Bench) -> None:
+    """It was made at the moment when ours was: its name is theirs, and nothing of it is touched."""
+    views_bench.make_schema("flights")
+    views_bench.world.fail("create_view", "dropped")
+    views_bench.world.put_view("flights", "delays", comment="theirs")
+    with pytest.raises((AlreadyExists, OutcomeUnknown)):
+        views_bench.make_view("flights", "delays")
+    settle_all()
+    with views_bench.world.open() as state:
+        assert state["tables"][PLACE]["definition"]["comment"] == "theirs"
+    assert Intent.objects.latest("created_at").state == Intent.State.ABORTED

@@ -384,7 +384,7 @@ IN_HIVE = [
     *_of_views("hive", ("rename_view",)),
 ]
 
-LOCKED = ("alter a table", "rename a table", "commit")
+LOCKED = ("alter a table", "rename a table", "commit", "alter a view", "rename a view")
 IN_OLD_HIVE = [write for write in IN_HIVE if write.name in LOCKED]
 
 IN_GLUE = [
@@ -409,4 +409,5 @@ IN_GLUE = [
     Write("commit", "glue", _commit, ("commit_table",), ("table.committed",), _with_iceberg),
     *_of_views("glue", ("create_view", "drop_view")),
 ]
-EVERY_WRITE = [*WRITES, *IN_HIVE, *IN_GLUE]
+OF_VIEWS = _of_views("views", ("rename_view",))
+EVERY_WRITE = [*WRITES, *IN_HIVE, *IN_GLUE, *OF_VIEWS]
