@@ -13,6 +13,7 @@ class ViewsConfig(AppConfig):
         from metalake.kinds import Kind
         from providers.base import Storage
         from views_mgmt import versions
+        from views_mgmt.delegated import orphans
         from views_mgmt.delegated.views import DelegatedViews
         from views_mgmt.managed.views import ManagedViews
         from views_mgmt.services import definer, reading
@@ -23,3 +24,5 @@ class ViewsConfig(AppConfig):
         outbox.every_round(reading.read_new_versions)
         owners.check_before_handing_with(definer.require_not_definer)
         owners.tell_when_handed_over(definer.become_invokers)
+        owners.tell_when_handed_over(orphans.note)
+        outbox.handles(definer.BECOMES_INVOKER, orphans.become_invoker)

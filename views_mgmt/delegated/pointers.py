@@ -144,11 +144,17 @@ def _swap(actor: Actor, address: Address, current: ViewRecord, new: NewState, ch
             return None
         if change.target is not None:
             fresh = rows.move_row(actor, targets[0], fresh, change.target.leaf or "")
-        number = versions.add(fresh, state.definition, actor.name, ICEBERG, state.stored_as)
-        changed, location = state.definition.differences(current.definition), new.location
-        record(event(actor, change.event, fresh, version=number, changed=changed, metadata_location=location))
-        return located_now(fresh)
+        return note_state(actor, fresh, current, new, change.event)
 
     adds = bool(added_locations(current.metadata, new.metadata))
     turn = partial(claims.lock_claims, new.files.catalog_id) if adds else None
     return write_to(actor, locate, act, kind=Kind.VIEW, before=turn)
+
+
+def note_state(actor: Actor, view: Located, before: ViewRecord, new: NewState, what: str) -> Located:
+    """Store the version of a view that points to its new state, with its event, in the caller's transaction."""
+    state = present_state(new.metadata, new.location)
+    number = versions.add(view, state.definition, actor.name, ICEBERG, state.stored_as)
+    changed = state.definition.differences(before.definition)
+    record(event(actor, what, view, version=number, changed=changed, metadata_location=new.location))
+    return located_now(view)

@@ -12,12 +12,15 @@ from authz.actor import Actor, system_actor
 from catalogs.lookup import by_id
 from catalogs.services.changes import event
 from formats.native.view_definition import SecurityMode, ViewDefinition
-from metalake.errors import Forbidden
+from metalake.errors import Conflict, Forbidden
 from metalake.events import record
 from metalake.kinds import Kind
 from metalake.lineage import Located
+from metalake.models import Outbox
 from views_mgmt import versions
 from views_mgmt.models import ViewVersion
+
+BECOMES_INVOKER = "view.becomes_invoker"  # the topic of Iceberg views whose files are still to say so
 
 
 def refusal(actor: Actor, view: Located, definition: ViewDefinition) -> Forbidden | None:
@@ -34,10 +37,19 @@ def refusal(actor: Actor, view: Located, definition: ViewDefinition) -> Forbidde
 def require_may_change(actor: Actor, view: Located, before: ViewDefinition, after: ViewDefinition) -> None:
     """Raise Forbidden if this changes the SQL, columns or mode of a DEFINER view of another owner.
 
-    Owning an object above is not enough, and neither is ALTER_VIEW. Asked in the transaction of the change.
+    Owning an object above is not enough, and neither is ALTER_VIEW. Asked in the transaction of the change. Raises
+    Conflict while it still names an owner who was removed.
     """
-    if _body(before) != _body(after) and (reason := refusal(actor, view, before)):
+    if _body(before) == _body(after):
+        return
+    if reason := refusal(actor, view, before):
         raise reason
+    if before.is_definer and Outbox.objects.filter(topic=BECOMES_INVOKER, payload__id=view.id).exists():
+        raise Conflict(
+            f"The owner of view {'.'.join(view.full_name)} was removed: it becomes a view that runs with the rights of "
+            "whoever selects from it. Try again then.",
+            kind=Kind.VIEW,
+        )
 
 
 def _body(definition: ViewDefinition) -> tuple[object, ...]:
@@ -46,7 +58,7 @@ def _body(definition: ViewDefinition) -> tuple[object, ...]:
 
 def require_not_definer(target: Located) -> None:
     """Raise Forbidden if an object is a DEFINER view, which must not be handed to another owner."""
-    if target.kind is Kind.VIEW and _definers([target.id]):
+    if target.kind is Kind.VIEW and definers([target.id]):
         raise Forbidden(
             f"View {'.'.join(target.full_name)} runs with the rights of its owner, so it cannot be handed to another: "
             "drop it, and let the other create it.",
@@ -57,9 +69,10 @@ def require_not_definer(target: Located) -> None:
 def become_invokers(securable_ids: Sequence[int]) -> None:
     """Make a new version, with INVOKER, of each managed DEFINER view among objects whose owner was removed.
 
-    Others have their mode in a file or another system, which names the removed user and is out of reach here.
+    Iceberg views follow (views_mgmt.delegated.orphans). Those of other systems are out of reach: they name the removed
+    user there.
     """
-    for version in _definers(securable_ids):
+    for version in _present(securable_ids):
         if version.view.format != versions.OURS.format:
             continue
         view = by_id(version.view_id)
@@ -71,7 +84,12 @@ def become_invokers(securable_ids: Sequence[int]) -> None:
         record(event(actor, "view.altered", view, version=number, changed=["security_mode"]))
 
 
-def _definers(securable_ids: Sequence[int]) -> list[ViewVersion]:
+def definers(securable_ids: Sequence[int]) -> list[int]:
+    """The ids of the DEFINER views among these objects."""
+    return [version.view_id for version in _present(securable_ids)]
+
+
+def _present(securable_ids: Sequence[int]) -> list[ViewVersion]:
     """The present versions of the DEFINER views among these objects."""
     now = versions.present().filter(view_id__in=securable_ids, security_mode=SecurityMode.DEFINER)
     return list(now.order_by("view_id"))

@@ -13,6 +13,7 @@ from typing import Any
 from authz import operations, policy
 from authz.actor import Actor
 from catalogs.secrets import mask
+from formats.iceberg.views.security import with_same_owner
 from formats.native.view_definition import ViewDefinition
 from metalake.lineage import Address
 from views_mgmt import versions
@@ -89,4 +90,6 @@ def roll_back(actor: Actor, address: Address, number: int, since: int | None = N
 
 
 def _as_it_was(wanted: ViewDefinition, now: ViewDefinition) -> ViewDefinition:
-    return replace(wanted, security_mode=now.security_mode)
+    """The definition of an earlier version, but with whose rights the view runs, which never goes back."""
+    properties = with_same_owner(wanted.properties, now.properties)
+    return replace(wanted, security_mode=now.security_mode, properties=properties)

@@ -71,6 +71,13 @@ def apply_view_updates(
     return draft.metadata
 
 
+def run_by_invokers(base: dict[str, Any], *, now_ms: int) -> dict[str, Any]:
+    """The metadata of a view that Trino runs with the rights of whoever selects from it; `base` itself if it does."""
+    draft = Draft(_filled_in(base), now_ms=now_ms)
+    apply_each(draft, [{"action": "remove-properties", "removals": [security.RUN_AS_OWNER]}], ACTIONS)
+    return draft.metadata if draft.changed else base
+
+
 def _filled_in(base: Json) -> Json:
     """The metadata with every field that is read here; older writers leave empty ones out."""
     empty: Json = {"schemas": [], "version-log": [], "properties": {}}

@@ -20,6 +20,12 @@ def security_mode(properties: Mapping[str, str]) -> SecurityMode | None:
     return SecurityMode.DEFINER if RUN_AS_OWNER in properties else None
 
 
+def with_same_owner(properties: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+    """The properties of another version for a view that runs as it does now."""
+    others = {name: value for name, value in properties.items() if name != RUN_AS_OWNER}
+    return others | {name: value for name, value in now.items() if name == RUN_AS_OWNER}
+
+
 def require_same_owner(before: Mapping[str, str], after: Mapping[str, str]) -> None:
     """Raise Invalid if a view would run with other rights than before: that is decided when it is created."""
     if before.get(RUN_AS_OWNER) != after.get(RUN_AS_OWNER):

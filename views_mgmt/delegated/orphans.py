@@ -1,0 +1,78 @@
+"""Iceberg views that ran with the rights of an owner who was removed: their callers' rights count from then on.
+
+Only a metadata file says so, which is no part of the transaction that removes the owner: it is written after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from authz.actor import Actor, system_actor
+from authz.locks import Lock
+from authz.writing import write
+from catalogs import vault
+from catalogs.lookup import by_id
+from catalogs.services import shared_folders
+from catalogs.services.commits import COMMIT_ATTEMPTS
+from catalogs.services.holding import hold_each
+from catalogs.services.opening import files_of
+from catalogs.services.pointers import FileGone, move_pointer, now_ms, publish_or_discard
+from catalogs.table_stores import NewState
+from formats.iceberg.views.builder import run_by_invokers
+from metalake.errors import Conflict
+from metalake.events import follow_up
+from metalake.kinds import Kind
+from metalake.lineage import Located
+from metalake.outbox import NotHere
+from views_mgmt.delegated.pointers import note_state, record_of
+from views_mgmt.models import View
+from views_mgmt.services import definer
+
+
+def note(securable_ids: Sequence[int]) -> None:
+    """Have the DEFINER views among these made views of their invokers, after the transaction."""
+    rows = list(View.objects.filter(pk__in=definer.definers(securable_ids)).order_by("pk"))
+    for row in rows:
+        shared_folders.mark(row.metadata_location or "")
+    follow_up(definer.BECOMES_INVOKER, [{"id": row.pk} for row in rows])
+
+
+def become_invoker(payload: dict[str, Any]) -> None:
+    """Take out of a view's metadata as whom Trino runs it, by a new version. Safe to run again.
+
+    Raises NotHere if this process cannot reach the files' folder or open the catalog's secrets.
+    """
+    for _ in range(COMMIT_ATTEMPTS):
+        view = by_id(payload["id"])
+        if view is None or _is_done(view):
+            return
+    raise Conflict("Others keep committing to the view.", kind=Kind.VIEW)
+
+
+def _is_done(view: Located) -> bool:
+    """Make the new state the view's; False if another commit came first."""
+    if reason := vault.lacks_key_of(view.catalog.id):
+        raise NotHere(reason)
+    files, current = files_of(view), record_of(view)
+    shared_folders.require_here([current.metadata_location or ""], files.allowed)
+    metadata = run_by_invokers(current.metadata, now_ms=now_ms())
+    if metadata is current.metadata:
+        return True
+    new = NewState(files, metadata, *files.write(metadata, current.metadata_location))
+
+    def act(actor: Actor) -> Located | None:
+        fresh = by_id(view.id)
+        if fresh is None or not move_pointer(actor, View, fresh, current.metadata_location, new):
+            return None
+        return note_state(actor, fresh, current, new, "view.altered")
+
+    publish = partial(write, system_actor(), act, holds=partial(hold_each, [(view, Lock.CHANGES)]), kind=Kind.VIEW)
+    try:
+        published = publish_or_discard(files, new.location, publish)
+    except FileGone:
+        return False
+    if published is None:
+        files.discard(new.location)
+    return published is not None
