@@ -27,7 +27,14 @@ from tests.servers import REPOSITORY, MetalakeServer, OwnRedis, prepare
 from tests.waiting import eventually
 
 CATALOGS = "/api/metalakes/demo/catalogs"
-PROVIDERS = "memory=tests.providers.memory:MemoryProvider,memory-flat=tests.providers.flat:FlatMemoryProvider"
+PROVIDERS = ",".join(
+    f"{name}=tests.providers.{class_}"
+    for name, class_ in (
+        ("memory", "memory:MemoryProvider"),
+        ("memory-flat", "flat:FlatMemoryProvider"),
+        ("memory-views", "viewing:ViewingProvider"),
+    )
+)
 THREADS = 8  # of the worker
 COLUMNS = [{"name": "carrier", "type": "string"}, {"name": "delay", "type": "integer"}]
 
@@ -87,12 +94,12 @@ class Deployment:
     def worker_said(self) -> str:
         return (self.folder / "worker.log").read_text(errors="replace")
 
-    def catalog(self, **properties: str) -> Served:
+    def catalog(self, provider: str = "memory", **properties: str) -> Served:
         """A new catalog of an empty world; `cache_ttl` is cache-ttl."""
         name = own_name("c")
         world = World(self.folder / f"{name}.json")
         given = {"world": str(world.path)} | {key.replace("_", "-"): value for key, value in properties.items()}
-        body = {"name": name, "type": "relational", "provider": "memory", "properties": given}
+        body = {"name": name, "type": "relational", "provider": provider, "properties": given}
         answer = Client(self.server.url).send("POST", CATALOGS, body)
         assert answer.status == 200, answer.body
         return Served(self, name, world)

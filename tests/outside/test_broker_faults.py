@@ -18,6 +18,11 @@ from tests.catalogs.racing import Answer
 from tests.outside.deployment import Deployment, Served
 from tests.waiting import eventually
 
+VIEW = {
+    "name": "delays",
+    "columns": [{"name": "delay", "type": "integer"}],
+    "representations": [{"type": "sql", "dialect": "spark", "sql": "SELECT delay FROM flights"}],
+}
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.server, pytest.mark.timeout(240)]
 
 
@@ -82,6 +87,29 @@ def test_redis_ends_while_the_worker_works(live: Served, kept: Served) -> None:
     assert eventually(lambda: live.states() == ["committed"])
     live.on.redis.start()
     assert live.works() and live.shown() == {"sales"}
+
+
+def test_redis_ends_while_the_worker_writes_views(deployed: Deployment) -> None:
+    """Which it reads, too: each call of the system is the worker's."""
+    outside = deployed.catalog("memory-views")
+    assert outside.make("flights").status == 200
+    views = "/schemas/flights/views"
+    assert outside.ask("POST", views, VIEW).status == 200
+    outside.world.fail("alter_view", "slow:3")
+    alteration = {"updates": [{"@type": "updateComment", "newComment": "Late"}]}
+    write = outside.later("PUT", f"{views}/delays", alteration)
+    assert eventually(lambda: outside.world.calls("alter_view") == 1)
+    deployed.redis.stop()
+    assert is_unknown(write.result(60)), write.result()
+    refused = outside.ask("POST", views, VIEW | {"name": "late"})
+    assert is_spared(refused) and "Redis" in refused.body["message"], refused
+    assert eventually(lambda: outside.states() == ["committed", "committed", "committed"]), outside.states()
+    deployed.redis.start()
+    assert outside.works()
+    altered = outside.ask("GET", f"{views}/delays")
+    assert (altered.body["view"]["comment"], altered.body["view"]["version"]) == ("Late", 2), altered
+    assert [one["name"] for one in outside.ask("GET", views).body["identifiers"]] == ["delays"]
+    assert outside.ask("DELETE", f"{views}/delays").status == 200 and outside.world.tables() == set()
 
 
 def test_redis_starts_anew_while_the_worker_works(live: Served) -> None:
