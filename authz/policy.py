@@ -229,11 +229,11 @@ def visible_catalogs(actor: Actor, lineage: Lineage, catalogs: QuerySet) -> Quer
     return catalogs.filter(_owned(actor) | _effective(actor, rights, [Privilege.USE_CATALOG]))
 
 
-def visible_leaves(actor: Actor, lineage: Lineage, rows: QuerySet, kind: Kind) -> QuerySet:
-    """The rows of one kind in a schema that the actor may load or drop."""
+def visible_leaves(actor: Actor, lineage: Lineage, rows: QuerySet, kind: Kind, *, to_load: bool = False) -> QuerySet:
+    """The rows of one kind in a schema that the actor may load or drop; with `to_load`, that they may load."""
     declared, listing, rights = KINDS[kind].rights, operations.listing(kind), rights_on(actor, lineage)
     assert declared is not None, kind
-    known = (*declared.load, *declared.drop)
+    known = declared.load if to_load else (*declared.load, *declared.drop)
     if decide(operations.ALTER_SCHEMA, rights, Kind.SCHEMA):
         return rows
     if not decide(listing, rights, Kind.SCHEMA):

@@ -155,10 +155,10 @@ def place_of(view: Located) -> dict[str, int]:
     return {"metalake_id": view.metalake.id, "catalog_id": view.catalog.id, "schema_id": view.above().id}
 
 
-def never_read(schema_id: int) -> list[ViewVersion]:
-    """The views of a schema of which no state was ever read, each as version 0, which has nothing; not stored."""
+def never_read(ids: QuerySet) -> list[ViewVersion]:
+    """Those of these views of which no state was ever read, each as version 0, which has nothing; not stored."""
     nothing = ViewVersion.fields_of(ViewDefinition(representations=()))
-    metas = ViewMeta.objects.filter(schema_id=schema_id, deleted_at=0, current_version=0)
+    metas = ViewMeta.objects.filter(pk__in=ids, deleted_at=0, current_version=0)
     return [ViewVersion(view=meta, version=0, **nothing) for meta in metas]
 
 

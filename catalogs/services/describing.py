@@ -16,9 +16,10 @@ from catalogs.services.leaves import describe_leaf
 from catalogs.services.schemas import load_located_schema
 from formats.native.outlines import ColumnOutline
 from metalake.errors import ProviderUnavailable, Unsupported
-from metalake.kinds import CONTAINERS, Kind
+from metalake.kinds import CONTAINERS, KINDS, Kind
 from metalake.lineage import Located
 from metalake.models import Securable
+from metalake.privileges import Privilege
 
 Row = TypeVar("Row", bound=Securable)
 
@@ -28,7 +29,8 @@ class Description:
     """One object with masked secrets; `details` are labelled values, `notice` says why a part of it is missing.
 
     `metadata` is that of an Iceberg table, None for one in another format or that cannot be read.
-    With `is_path`, the actor may know only its name, as the way to an object below.
+    With `is_path`, the actor may know only its name, as the way to an object below or to drop it; `shown_by` is then
+    the privilege that shows the rest.
     """
 
     comment: str = ""
@@ -43,13 +45,15 @@ class Description:
     last_modifier: str = ""
     last_modified_time: datetime | None = None
     is_path: bool = False
+    shown_by: str = ""
     notice: str = ""
 
 
 def describe(actor: Actor, target: Located) -> Description:
     """All that the actor may know of a located object. Raises NotInUse if its metalake or catalog is disabled."""
     if not policy.permits(actor, operations.load_of(target.kind), target):
-        return Description(is_path=True)
+        rights = KINDS[target.kind].rights
+        return Description(is_path=True, shown_by=rights.load[0] if rights else Privilege.USE_SCHEMA)
     if target.kind == Kind.SCHEMA:
         return _describe_schema(actor, target)
     if target.kind not in CONTAINERS:

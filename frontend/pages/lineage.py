@@ -50,7 +50,7 @@ def show_lineage(request: HttpRequest, actor: Actor, object_id: int) -> HttpResp
         "reads": [_line(each, each.target, each.view) for each in reads[:MOST_LISTED]],
         "readers": [_line(each, each.view, each.target) for each in readers[:MOST_LISTED]],
         "is_cut": max(len(reads), len(readers)) > MOST_LISTED,
-        "picture": _picture(target, reads, readers) if reads or readers else "",
+        "picture": _picture(target, reads, readers),
     }
     return tabs.show(request, actor, target, TAB, context)
 
@@ -73,7 +73,7 @@ def _picture(start: Located, reads: Sequence[Link], readers: Sequence[Link]) -> 
     columns = [
         [_stop(near[slot], start) if isinstance(slot, int) else None for slot in column] for column in layers.columns
     ]
-    return flow(columns, layers.lines)
+    return flow(columns, layers.lines) if layers.lines else SafeString("")
 
 
 def _near(links: Sequence[Link], leads_to: Callable[[Link], Located | None]) -> dict[int, Located]:

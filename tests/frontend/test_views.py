@@ -139,6 +139,18 @@ def test_a_hidden_view_is_a_missing_one(admin: Client, ids: Ids, totals: int, pa
     assert text(admin, f"/objects/{ids['sales']}/{page}", 404) == missing, "a table has no such page"
 
 
+def test_who_may_only_drop_a_view_learns_its_name(totals: int, notes: int) -> None:
+    add_member("dora")
+    give("dora", Kind.CATALOG, "notes", "use_catalog", "use_schema")
+    give("dora", Kind.VIEW, "notes.eu.totals", "drop_view")
+    dora = sign_in("dora")
+    page = text(dora, f"/objects/{totals}")
+    assert "You may know that it is there, and no more. Its details are for those with <code>select_view</code>" in page
+    assert "All of them" not in page
+    schema = text(dora, f"/objects/{notes}")
+    assert "name only" in schema and "All of them" not in schema and "leads to something below" not in schema
+
+
 def test_forms_about_a_hidden_view_are_answered_as_about_a_missing_one(
     admin: Client, notes: int, totals: int, ids: Ids
 ) -> None:
@@ -384,6 +396,7 @@ def test_lineage_is_a_picture_and_a_list_of_what_one_may_load(ids: Ids, monkeypa
     monkeypatch.setattr(lineage, "read_by", lambda *_: [link, gone])
     monkeypatch.setattr(lineage, "readers_of", lambda *_: [])
     page = text(admin, f"/objects/{id}/lineage")
+    assert re.search(r'<section class="card wide-only"><h2>From left to right</h2>\s*<svg class="drawing wide"', page)
     assert 'class="drawing wide"' in page and f'href="/objects/{ids["sales"]}"' in page and "&lt;b&gt;" in page
     assert "lake.orders:eu.gone" in page and "you may not load it" in page
     assert text(rita, f"/objects/{id}/lineage", 404) == text(rita, f"/objects/{MISSING}/lineage", 404)

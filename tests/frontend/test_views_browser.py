@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.frontend.axe import violations
+from tests.frontend.hands import Keyboard
 from tests.frontend.shop import Shop
 
 if TYPE_CHECKING:
@@ -34,3 +35,22 @@ def test_a_dialect_is_added_compared_and_rolled_back(desk: Page, shop: Shop) -> 
     desk.get_by_role("link", name="Roll back to version 1").click()
     desk.get_by_role("button", name="Roll back to version 1").click()
     desk.get_by_text("The view is as it was in version 1.").wait_for()
+
+
+def test_a_suggested_dialect_is_added_by_keyboard_alone(desk: Page, shop: Shop) -> None:
+    shop.add_view("orders", "eu", "retail", name="totals")
+    keyboard = Keyboard(desk)
+    desk.goto(f"{shop.server.url}/objects/{shop.ids()['view totals']}")
+    keyboard.press(desk.locator("#tab-dialects"))
+    keyboard.press(desk.get_by_role("link", name="Add a dialect"))
+    suggestion = desk.locator("form", has=desk.get_by_role("button", name="Suggest"))
+    keyboard.fill(suggestion.get_by_label("To"), "trino")
+    keyboard.press(suggestion.get_by_role("button", name="Suggest"))
+    desk.get_by_text("The form below has what spark becomes.").wait_for()
+    form = desk.locator("form", has=desk.get_by_label("SQL"))
+    assert form.get_by_label("Dialect").input_value() == "trino"
+    assert form.get_by_label("SQL").input_value().split() == ["SELECT", "amount", "FROM", "sales"]
+    keyboard.press(form.get_by_role("button", name="Add it"))
+    desk.get_by_text("trino is added.").wait_for()
+    keyboard.press(desk.get_by_role("button", name="Check all dialects"))
+    desk.get_by_text("It yields the columns that the view declares.").nth(1).wait_for()

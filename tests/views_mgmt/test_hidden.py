@@ -99,6 +99,8 @@ def test_who_may_drop_a_view_finds_it_and_no_more(mia: Caller) -> None:
     give("mia", Kind.CATALOG, "flights", "use_catalog", "use_schema")
     give("mia", Kind.VIEW, "flights.nyc.delays", "drop_view")
     assert [each["name"] for each in mia.get(VIEWS)["identifiers"]] == ["delays"]
+    listed = mia.get(f"{VIEWS}?details=true")
+    assert [each["name"] for each in listed["identifiers"]] == ["delays"] and listed["views"] == []
     for method, path, given in about_a_view(f"{VIEWS}/delays"):
         if method == "DELETE":
             continue

@@ -35,7 +35,7 @@ class Views(Endpoint):
         query=("refresh", "details"),
     )
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str) -> dict[str, Any]:
-        """List the views of a schema; with details, also the dialects, engine, format and mode of each."""
+        """List the views of a schema; with details, what those are that the caller may load."""
         address = address_of(metalake, catalog, schema)
         listed = views.list_views(actor, address, refresh=self.flag("refresh"))
         self.taken_at = listed.taken_at

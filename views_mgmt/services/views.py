@@ -24,6 +24,7 @@ from metalake.hierarchy import check_segment
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.logs import note_failure
+from metalake.models import Securable
 from views_mgmt import versions
 from views_mgmt.models import ViewVersion
 from views_mgmt.stores import Plan, ViewDraft, ViewRecord, ViewStore
@@ -57,15 +58,17 @@ def list_views(
 
 
 def summaries(actor: Actor, address: Address, names: Sequence[str]) -> list[ViewVersion]:
-    """The latest known version of each of these views, which `list_views` has listed for the actor; in order of name.
+    """The latest known version of those views of these names that the actor may load; in order of name.
 
     A view whose present state cannot be read has the reason in `view.broken`.
     """
-    schema_id, listed = schema_to_list(actor, address).id, set(names)
-    read = versions.present().filter(view__schema_id=schema_id)
+    schema, listed = schema_to_list(actor, address), set(names)
+    below = Securable.objects.filter(parent_id=schema.id, kind=Kind.VIEW)
+    loadable = policy.visible_leaves(actor, schema, below, Kind.VIEW, to_load=True).values("pk")
+    read = versions.present().filter(view__schema_id=schema.id, view_id__in=loadable)
     if len(names) <= MOST_NAMES:
         read = read.filter(view__view_name__in=names)
-    rows = [row for row in (*read, *versions.never_read(schema_id)) if row.view.view_name in listed]
+    rows = [row for row in (*read, *versions.never_read(loadable)) if row.view.view_name in listed]
     return sorted(rows, key=lambda row: row.view.view_name)
 
 

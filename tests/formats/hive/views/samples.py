@@ -68,7 +68,7 @@ FLINK_PARAMETERS = {
     "transient_lastDdlTime": "1795246733",
 }
 # What AWS Glue's API answers for a view that two engines can run; `hive_table` puts it into `rest`.
-VIEW_DEFINITION = {
+VIEW_DEFINITION: dict[str, Any] = {
     "IsProtected": True,
     "Definer": "arn:aws:iam::123456789012:role/definer",
     "SubObjects": ["arn:aws:glue:us-east-1:123456789012:table/db/flights"],
