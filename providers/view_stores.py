@@ -128,8 +128,17 @@ class RemoteViews(RemoteStore):
         raise Unsupported(f"{self.label} has no Iceberg views.", kind=Kind.VIEW)
 
 
+class NoNewPointers(NoViewPointers):
+    """The Iceberg views of a system whose views are all only read."""
+
+    def _refusal(self) -> Unsupported:
+        return _only_read(self.label)
+
+
 class ReadOnlyViews(RemoteViews):
     """Views that are found and read, not written. Raises Unsupported for every write."""
+
+    pointers = NoNewPointers
 
     def create(self, schema: Levels, view: str, definition: Json, marker: str = "") -> Remote:
         raise self._refusal()
@@ -161,8 +170,12 @@ class ReadOnlyViews(RemoteViews):
         raise CannotTell("None of these views was written here.")
 
     def _refusal(self) -> Unsupported:
-        return Unsupported(
-            f"Views of {self.label} are read here, not written: write them with the engine that reads them, or create "
-            "the view in a catalog whose views Metalake stores.",
-            kind=Kind.VIEW,
-        )
+        return _only_read(self.label)
+
+
+def _only_read(label: str) -> Unsupported:
+    return Unsupported(
+        f"Views of {label} are read here, not written: write them with the engine that reads them, or create the view "
+        "in a catalog whose views Metalake stores.",
+        kind=Kind.VIEW,
+    )

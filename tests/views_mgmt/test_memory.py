@@ -211,9 +211,15 @@ ICEBERG_WRITES: list[tuple[str, str, Any, int]] = [
 ]
 
 
-@pytest.mark.parametrize("class_", ["ViewingProvider", "ReadOnlyViewsProvider"])
+@pytest.mark.parametrize(
+    ("class_", "instead"),
+    [
+        ("ViewingProvider", "over the native API in the form of an engine, or in an Iceberg catalog"),
+        ("ReadOnlyViewsProvider", "in a catalog whose views Metalake stores"),
+    ],
+)
 def test_the_iceberg_wire_has_none_of_these_views(
-    admin: Caller, world: World, monkeypatch: pytest.MonkeyPatch, class_: str
+    admin: Caller, world: World, monkeypatch: pytest.MonkeyPatch, class_: str, instead: str
 ) -> None:
     """They are no Iceberg views; what makes one says that there are none, and where to go instead."""
     station(world, monkeypatch, class_).put_view("nyc", "delays")
@@ -227,7 +233,7 @@ def test_the_iceberg_wire_has_none_of_these_views(
         assert refused.status == status, (method, path, refused.content)
         kind, message = refused.error[1:]
         if status == 406:
-            assert kind == "UnsupportedOperationException" and "an Iceberg catalog" in message
+            assert kind == "UnsupportedOperationException" and instead in message, message
         else:
             assert kind == "NoSuchViewException" and "nyc.delays" in message
     assert not Intent.objects.exists() and world.tables() == {"nyc.delays"}
