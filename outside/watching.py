@@ -37,10 +37,11 @@ class Health:
     """An outside system's health as this server has seen it; unknown if workers make the calls (not `asked_here`)."""
 
     asked_here: bool
-    calls: int = 0  # the latest ones, up to lines.WINDOW
+    answers: bool = False  # as of the last call, if there was one
     failures: int = 0  # in a row
+    failing_since: datetime | None = None
     last_error: str = ""
-    spared_since: datetime | None = None
+    is_spared: bool = False
     asked_again_in: int = 0  # seconds
 
 
@@ -127,15 +128,16 @@ def health_of(catalog_id: int) -> Health:
     if settings.METALAKE_BROKER_URL:
         return Health(asked_here=False)
     seen = lines.health_of("system", catalog_id)
-    left = seen.open_until - time.monotonic()
-    since = timezone.now() - timedelta(seconds=lines.COOL_DOWN - left) if seen.is_open else None
+    now = time.monotonic()
+    since = timezone.now() - timedelta(seconds=now - seen.failing_since) if seen.failing_since else None
     return Health(
         asked_here=True,
-        calls=len(seen.recent),
+        answers=bool(seen.answered_at) and not seen.failures,
         failures=seen.failures,
+        failing_since=since,
         last_error=seen.last_error,
-        spared_since=since,
-        asked_again_in=max(0, round(left)),
+        is_spared=seen.is_open,
+        asked_again_in=max(0, round(seen.open_until - now)),
     )
 
 

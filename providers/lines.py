@@ -49,6 +49,7 @@ class Health:
     epoch: str = ""
     recent: str = ""  # the last calls, the newest at the end: "+" was answered, "-" was not
     failures: int = 0  # in a row
+    failing_since: float = 0.0  # the first of these
     answered_at: float = 0.0
     open_until: float = 0.0
     last_error: str = ""
@@ -62,12 +63,13 @@ class Health:
         now = time.monotonic()
         if answered:  # failures before the breaker closed must not open it again
             recent = "" if self.is_open else f"{self.recent}+"[-WINDOW:]
-            return Health(self.epoch, recent, 0, now, 0.0, self.last_error)
+            return Health(self.epoch, recent, answered_at=now, last_error=self.last_error)
         recent, failures = f"{self.recent}-"[-WINDOW:], self.failures + 1
         half = len(recent) == WINDOW and recent.count("-") * 2 >= WINDOW
         opens = self.is_open or failures >= FAILURES or half
         open_until = now + COOL_DOWN if opens else 0.0
-        return Health(self.epoch, recent, failures, self.answered_at, open_until, error[:LONGEST])
+        since = self.failing_since or now
+        return Health(self.epoch, recent, failures, since, self.answered_at, open_until, error[:LONGEST])
 
 
 def health_of(to: To, of: int) -> Health:

@@ -43,10 +43,10 @@ def show_object(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
     context: dict[str, Any] = {"about": about, "standing": inspect.standing(actor, target)}
     if target.kind == Kind.VIEW and not about.is_path:
         context |= views.about_view(actor, target)
-    if watching.may_watch(actor, target):
-        context |= watched(actor, target)
     if target.kind in CONTAINERS and not target.disabled and not about.notice:
         context |= _below(request, actor, target)
+    if watching.may_watch(actor, target):  # after the outside system was asked what lies below
+        context |= watched(actor, target)
     return tabs.show(request, actor, target, tabs.OVERVIEW, context)
 
 

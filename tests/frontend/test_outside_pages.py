@@ -135,20 +135,44 @@ def test_without_htmx_one_comes_back_to_the_catalog(admin: Client, station: Loca
 def test_the_connection_is_shown_as_this_server_saw_it(
     admin: Client, station: Located, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "not asked yet" in shown(admin, station)
+    assert "not asked since this server started" in shown(admin, station)
     line = lines.line_of(station.id)
     line.note(answered=True)
     assert "answers</span>" in shown(admin, station)
     line.note(answered=False, error="Memory refused the connection.")
-    assert "failing</span> 1 in a row" in shown(admin, station)
+    page = shown(admin, station)
+    assert "does not answer</span> since <local-time>" in page
+    assert "1 call in a row failed. It said: Memory refused the connection." in page
     for _ in range(lines.FAILURES):
         line.note(answered=False, error="Memory refused the connection.")
     page = shown(admin, station)
-    assert "spared</span> since" in page
+    assert "does not answer</span> since <local-time>" in page
     assert "it is spared for 15 s more. It said: Memory refused the connection." in page
     monkeypatch.setattr(lines, "COOL_DOWN", -1.0)
     line.note(answered=False, error="Memory refused the connection.")
     assert "the next call is a trial" in shown(admin, station)
+    line.note(answered=True)
+    assert "answers</span>" in shown(admin, station)
+
+
+def test_since_when_a_system_does_not_answer_is_the_first_call_that_failed(
+    station: Located, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(lines.time, "monotonic", lambda: now)
+    line = lines.line_of(station.id)
+    for moment, answered in [(1000.0, False), (1060.0, True), (1100.0, False), (1160.0, False)]:
+        now = moment
+        line.note(answered=answered)
+    seen = watching.health_of(station.id)
+    assert seen.failing_since is not None and not seen.answers
+    assert round((timezone.now() - seen.failing_since).total_seconds()) == 60
+
+
+def test_a_page_whose_system_is_down_says_so_at_once(admin: Client, station: Located, world: World) -> None:
+    world.fail("list_schemas", *["down"] * 3)
+    page = " ".join(admin.get(f"/objects/{station.id}").content.decode().split())
+    assert "does not answer</span> since <local-time>" in page and "3 calls in a row failed." in page
 
 
 def test_with_workers_the_page_says_whose_state_it_is_not(
