@@ -10,7 +10,7 @@ from metalake.errors import OutcomeUnknown
 from tests.outside.cells import Series, every_cell, most_cells, sample_of
 from tests.outside.crashes import Cell, Told, leave_no_call, perform, prepared, run_cell, undisturbed
 from tests.outside.outside import Outside
-from tests.outside.writes import IN_GLUE, IN_HIVE, IN_OLD_HIVE, WRITES, Bench, Write
+from tests.outside.writes import IN_GLUE, IN_HIVE, IN_OLD_HIVE, OF_VIEWS, WRITES, Bench, Write
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -36,6 +36,12 @@ def run(bench: Bench, write: Write, series: Callable[[Outside, Told], Series]) -
 @pytest.mark.parametrize("write", WRITES, ids=str)
 def test_a_sample_of_the_matrix(benches: dict[str, Bench], write: Write) -> None:
     run(benches[write.catalog], write, sample_of(str(write)))
+
+
+@pytest.mark.store(once=True)
+@pytest.mark.parametrize("write", OF_VIEWS, ids=str)
+def test_a_sample_of_views(views_bench: Bench, write: Write) -> None:
+    run(views_bench, write, sample_of(str(write)))
 
 
 @pytest.mark.parametrize("write", IN_HIVE, ids=str)
@@ -74,6 +80,14 @@ def test_a_call_that_nobody_waits_for_changes_nothing(
 @pytest.mark.parametrize("write", WRITES, ids=str)
 def test_the_whole_matrix(benches: dict[str, Bench], write: Write) -> None:
     print(f"{write}: {run(benches[write.catalog], write, every_cell)} cells")  # noqa: T201
+
+
+@pytest.mark.store
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("write", OF_VIEWS, ids=str)
+def test_the_whole_matrix_of_views(views_bench: Bench, write: Write) -> None:
+    print(f"{write}: {run(views_bench, write, every_cell)} cells")  # noqa: T201
 
 
 @pytest.mark.long
