@@ -120,6 +120,15 @@ def test_circles_end(chain: None, admin: Caller) -> None:
     assert ("delays", "flights.nyc.worst", 3) in links(admin, "views/worst", "reads")
 
 
+def test_a_check_finds_circles_of_one_dialect(chain: None, admin: Caller) -> None:
+    circle = "It reads “flights.nyc.worst”, which reads this view: no engine runs that."
+    for dialect, problems in (("spark", [circle]), ("trino", []), ("hive", [])):
+        draft = sql(dialect, "SELECT carrier FROM flights.nyc.worst")
+        answer = admin.send("POST", f"{VIEWS}/delays/check", {"representation": draft})
+        checked = {each["dialect"]: [one["text"] for one in each["problems"]] for each in answer["dialects"]}
+        assert checked == {"spark": [], "trino": [], dialect: problems}
+
+
 def test_what_could_not_be_reached_is_read_in_the_next_round(
     flights: World, admin: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:

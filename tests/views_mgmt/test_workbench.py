@@ -129,8 +129,11 @@ def test_views_and_nested_names_are_read_too(delays: None, admin: Caller) -> Non
 
 
 def test_a_view_that_reads_itself_is_no_trouble(delays: None, admin: Caller) -> None:
-    (read,) = check(admin, sql("spark", "SELECT * FROM delays"))["spark"]["reads"]
+    checked = check(admin, sql("spark", "SELECT * FROM delays"))
+    (read,) = checked["spark"]["reads"]
     assert read["fullName"] == "flights.nyc.delays"
+    assert "It reads the view itself, which no engine runs." in [each["text"] for each in checked["spark"]["problems"]]
+    assert checked["flink"]["problems"] == []
 
 
 def test_hostile_sql_leaves_the_other_dialects_their_answers(delays: None, admin: Caller) -> None:

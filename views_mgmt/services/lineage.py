@@ -44,6 +44,10 @@ class Link:
     columns: tuple[tuple[str, str], ...]
     is_guess: bool
 
+    def is_in(self, dialect: str) -> bool:
+        """Whether it holds in a dialect, in whatever case that is written."""
+        return dialect.casefold() in map(str.casefold, self.dialects)
+
 
 Step = Callable[[Sequence[Located], int], list[Link]]
 

@@ -6,7 +6,7 @@ It advises: nothing is stored, and SQL is never changed unasked. Source: docs/de
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,11 +16,14 @@ from formats.native import view_definition
 from formats.native.view_definition import SPARK, Representation, ViewDefinition
 from formats.sql import comparing
 from formats.sql.comparing import Declared, Difference
-from formats.sql.results import Reading, Source, Translation
+from formats.sql.results import Problem, Reading, Source, Translation
+from formats.sql.results import quote as quoted
 from metalake.errors import Forbidden, Invalid, MetalakeError, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.wire import quote
+from views_mgmt.services import lineage
+from views_mgmt.services.lineage import Link
 from views_mgmt.services.sources import addresses_of
 from views_mgmt.services.views import load_view
 from views_mgmt.sql import process
@@ -88,15 +91,20 @@ def check(actor: Actor, address: Address, draft: Representation | None = None) -
     readings = _again(asked, first, known, until) if known else first
     by_dialect = {each.dialect: reading for each, reading in zip(definition.representations, readings, strict=True)}
     differences = comparing.differences(_declared(definition), by_dialect, _renamed(record, definition))
-    return [
-        DialectCheck(
+    readers = _readers_of(actor, record.view, reads.values())
+
+    def checked(each: Representation) -> DialectCheck:
+        reading = by_dialect[each.dialect]
+        read = tuple(reads[source, each.key] for source in reading.sources or ())
+        circles = _circles(record.view, read, [link for link in readers if link.is_in(each.key)])
+        return DialectCheck(
             each,
-            by_dialect[each.dialect],
-            tuple(reads[source, each.key] for source in by_dialect[each.dialect].sources or ()),
+            replace(reading, problems=(*reading.problems, *circles)),
+            read,
             tuple(difference for difference in differences if difference.dialect == each.dialect),
         )
-        for each in definition.representations
-    ]
+
+    return [checked(each) for each in definition.representations]
 
 
 def suggest(actor: Actor, address: Address, dialect: str, source_dialect: str | None = None) -> Suggestion:
@@ -114,6 +122,25 @@ def suggest(actor: Actor, address: Address, dialect: str, source_dialect: str | 
         raise Invalid(f"source: the view has no {wanted}; it has {', '.join(definition.dialects)}", kind=Kind.VIEW)
     translation = process.translation(source.sql, source.dialect, dialect)
     return Suggestion(replace(source, dialect=dialect, sql=translation.sql or ""), source.dialect, translation)
+
+
+def _readers_of(actor: Actor, view: Located, reads: Iterable[Read]) -> list[Link]:
+    """The views that read the view, for finding circles: none where it reads no view itself."""
+    is_close = any(read.target is not None and read.target.kind is Kind.VIEW for read in reads)
+    return lineage.readers_of(actor, view.address) if is_close else []
+
+
+def _circles(view: Located, reads: Sequence[Read], readers: Sequence[Link]) -> Iterator[Problem]:
+    """That a view reads itself, or another one that reads it; the readers come level by level."""
+    reached = {view.id}
+    for link in readers:
+        if link.target is not None and link.target.id in reached:
+            reached.add(link.view.id)
+    for target in {read.target.id: read.target for read in reads if read.target is not None}.values():
+        if target.id == view.id:
+            yield Problem("It reads the view itself, which no engine runs.")
+        elif target.id in reached:
+            yield Problem(f"It reads {quoted('.'.join(target.full_name))}, which reads this view: no engine runs that.")
 
 
 def _with(definition: ViewDefinition, draft: Representation) -> ViewDefinition:
