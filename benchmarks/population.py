@@ -25,7 +25,7 @@ from metalake.models import Securable, new_id
 from metalake.privileges import Privilege
 
 METALAKE, CATALOG = "bench", "lake"
-POINTERS = {Kind.TABLE: "catalogs_table", Kind.VIEW: "views_mgmt_view"}
+POINTERS = {Kind.TABLE: ("catalogs_table", "table_uuid"), Kind.VIEW: ("views_mgmt_view", "uuid")}  # with their columns
 
 Rule = tuple[Role, Privilege, int, str]
 """A grant: role, privilege, object id and effect."""
@@ -136,8 +136,9 @@ def children(parent: Securable, names: Iterable[str], kind: Kind, owner: User) -
                     [(row.id, catalog_id, path + row.name) for row in rows],
                 )
             else:
+                table, uuid = POINTERS[kind]
                 cursor.executemany(
-                    f"INSERT INTO {POINTERS[kind]} (securable_ptr_id, metadata_location, uuid) VALUES (%s, %s, %s)",
+                    f"INSERT INTO {table} (securable_ptr_id, metadata_location, {uuid}) VALUES (%s, %s, %s)",
                     [(row.id, "", _uuid()) for row in rows],
                 )
             made += [row.id for row in rows]
@@ -161,7 +162,7 @@ def fill(parent: Securable, count: int) -> None:
         )
         fresh_uuid = "gen_random_uuid()" if connection.vendor == "postgresql" else "lower(hex(randomblob(16)))"
         cursor.execute(
-            "INSERT INTO catalogs_table (securable_ptr_id, metadata_location, uuid) "
+            "INSERT INTO catalogs_table (securable_ptr_id, metadata_location, table_uuid) "
             f"SELECT id, '', {fresh_uuid} FROM metalake_securable WHERE id >= %s AND kind = 'table'",
             [first],
         )

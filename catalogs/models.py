@@ -72,11 +72,13 @@ class Tabular(Securable):
 class Table(Tabular):
     row_kind = Kind.TABLE
 
+    uuid = models.UUIDField(unique=True, db_column="table_uuid")  # which nodes of 1.0 ask for during an upgrade
+
 
 class LocationClaim(models.Model):
     """A place that one object writes to, or wrote to before; no other object may use it or a part of it."""
 
-    securable = models.ForeignKey(Securable, models.CASCADE, related_name="claims")
+    securable = models.ForeignKey(Securable, models.CASCADE, related_name="claims", db_column="table_id")  # as of 1.0
     location = models.CharField(max_length=2048, unique=True)
     former_since = models.DateTimeField(null=True)  # None while the object writes there
 

@@ -143,7 +143,7 @@ class World:
         ):
             yield "path", label(id), path
         for id, former in read(
-            f"SELECT securable_id, former_since IS NOT NULL FROM catalogs_locationclaim WHERE securable_id IN {below}"
+            f"SELECT table_id, former_since IS NOT NULL FROM catalogs_locationclaim WHERE table_id IN {below}"
         ):
             yield "claim", label(id), bool(former)
         for kind, name in read(f"SELECT kind, full_name FROM catalogs_reservedplace WHERE of_metalake IN {among}"):

@@ -1,11 +1,11 @@
-"""A store of before former and reserved places goes on with the claims that it has."""
+"""Stores of before former and reserved places, and of other names for columns, go on with the claims they have."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from catalogs.models import LocationClaim, ReservedPlace
@@ -13,7 +13,8 @@ from tests.catalogs.callers import Caller
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 
-BEFORE, NOW = "0005_what_was_said", "0009_claims_of_any_object"
+BEFORE, NOW = "0005_what_was_said", "0010_columns_of_1_0"
+RENAMED = {"catalogs_table": ("table_uuid", "uuid"), "catalogs_locationclaim": ("table_id", "securable_id")}
 TABLES = "metalakes/demo/catalogs/lake/schemas/nycflights13/tables"
 
 
@@ -44,3 +45,19 @@ def test_claims_of_before_are_claims(admin: Caller, again: None) -> None:
     assert taken.status == 400 and "overlaps another table's" in taken.message
     assert admin.delete(f"{TABLES}/planes")["dropped"] is True
     assert ReservedPlace.objects.get().full_name == "lake.nycflights13.planes"
+
+
+def test_a_store_with_other_names_for_two_columns_goes_on(admin: Caller, again: None) -> None:
+    assert admin.post("metalakes/demo/catalogs/lake/schemas", {"name": "nycflights13"}).status == 200
+    assert admin.post(TABLES, {"name": "flights", "columns": [{"name": "tailnum", "type": "string"}]}).status == 200
+    place = LocationClaim.objects.get().location
+    migrate("0009_claims_of_any_object")
+    with connection.schema_editor() as editor:
+        for table, (name, between) in RENAMED.items():
+            editor.execute(f'ALTER TABLE "{table}" RENAME COLUMN "{name}" TO "{between}"')
+    with pytest.raises(DatabaseError):
+        LocationClaim.objects.get()
+    migrate(NOW)
+    assert LocationClaim.objects.get().location == place
+    assert admin.delete(f"{TABLES}/flights")["dropped"] is True
+    assert not LocationClaim.objects.exists() and ReservedPlace.objects.exists()
