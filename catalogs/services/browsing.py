@@ -186,7 +186,12 @@ def _rows_of(target: Located, names: Sequence[tuple[Kind, str]]) -> list[_Row]:
 def _read(rows: QuerySet, *more: str) -> list[_Row]:
     # SQLite makes the text "null" of JSON's null. What engines note in the comment of a view's entry is their own.
     outside = NullIf(KeyTextTransform("comment", "mirror__definition"), Value("null", TextField()))
-    comment = Case(When(kind=Kind.VIEW, then="comment"), default=Coalesce(outside, "comment"))
+    of_iceberg = Coalesce(outside, NullIf("comment", Value("", TextField())), KeyTextTransform("comment", "properties"))
+    comment = Case(
+        When(kind=Kind.VIEW, then="comment"),
+        When(kind=Kind.SCHEMA, then=of_iceberg),  # whose wire has it among a namespace's properties
+        default=Coalesce(outside, "comment"),
+    )
     values = rows.annotate(listed_comment=comment).values_list(*_SHOWN, *more)
     return [_Row(Node(*row[:5]), row[5] or "", row[6] or row[7] or "", *row[8:]) for row in values]
 

@@ -13,12 +13,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from authz.services import people
-from catalogs.services import browsing, catalogs, commits
+from catalogs.services import browsing, catalogs, commits, schemas
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Securable
 from tests.demo import actor, add_user, give
 from tests.frontend.conftest import add_outside, add_schema, add_table, sign_in
+from tests.iceberg_rest.world import Caller as IcebergCaller
 from tests.providers.world import World
 
 HOSTILE = [
@@ -180,6 +181,16 @@ def test_a_list_shows_the_comment_that_a_table_has_now(admin: Client, ids: Ids) 
     (shown,) = comments(text(admin, f"/objects/{ids['eu']}"))
     assert shown.startswith("One row a day. One row"), "without what PostgreSQL cannot store"
     assert len(shown) == 200
+
+
+@pytest.mark.store
+def test_a_list_shows_the_comment_of_a_namespace_from_either_wire(admin: Client, ids: Ids) -> None:
+    catalog = Address(metalake="demo", catalog="lake", schema="noted")
+    schemas.create_schema(actor("admin"), catalog, "By Gravitino", {"comment": "not this"})
+    IcebergCaller("admin").make_namespace("orders", "told", properties={"comment": "By Iceberg"})
+    shown = comments(text(admin, f"/objects/{ids['lake']}"))
+    assert "By Gravitino" in shown and "not this" not in shown
+    assert "By Iceberg" in comments(text(admin, f"/objects/{ids['orders']}"))
 
 
 @pytest.mark.store
