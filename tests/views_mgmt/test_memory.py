@@ -12,14 +12,14 @@ from django.utils import timezone
 
 from authz.models import AuditEntry
 from catalogs.lookup import find
-from catalogs.models import Intent, Mirror, Tombstone
+from catalogs.models import Catalog, Intent, Mirror, Tombstone
 from catalogs.services import catalogs
 from formats.native.view_definition import Representation, ViewDefinition
 from metalake.errors import Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import Securable
-from outside import mirror
+from outside import mirror, refresh
 from providers import lines, registry
 from providers.answers import Remote
 from providers.verbs import VERBS
@@ -62,6 +62,15 @@ def station(world: World, monkeypatch: pytest.MonkeyPatch, class_: str) -> World
 @pytest.fixture
 def writing(admin: Caller, world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     return station(world, monkeypatch, "ViewingProvider")
+
+
+@pytest.fixture
+def rows(admin: Caller, world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Whose provider offers no views, so that they are rows here, in schemas of the system."""
+    lines.forget_all()
+    catalogs.create_catalog(actor("admin"), "demo", "station", "relational", "memory", None, {"world": str(world.path)})
+    world.put_schema("nyc")
+    return world
 
 
 @pytest.fixture
@@ -131,6 +140,32 @@ def test_what_others_make_of_a_view_is_met(writing: World, admin: Caller) -> Non
     writing.drop("nyc", "delays")
     assert names(admin.get(VIEWS)) == [] and admin.get(f"{VIEWS}/delays").status == 404
     assert Tombstone.objects.count() == 2
+
+
+def test_views_in_rows_lie_in_schemas_of_the_system(rows: World, admin: Caller) -> None:
+    """It is told of none; a table that others give the name of one stays hidden behind it."""
+    made = admin.send("POST", VIEWS, body("delays", sql("spark"), sql("trino")))["view"]
+    assert (made["format"], made["securityMode"]) == ("metalake", "DEFINER")
+    rows.put_table("nyc", "delays")
+    assert names(admin.get(TABLES)) == [] and names(admin.get(VIEWS)) == ["delays"]
+    assert admin.get(f"{TABLES}/delays").status == 404
+    assert admin.send("POST", TABLES, TABLE).status == 409
+    rows.drop("nyc", "delays")
+    refused = admin.delete(f"{SCHEMAS}/nyc")
+    assert refused.status == 409 and "not empty" in refused.message, "its schema is not dropped from below it"
+    assert rows.schemas() == {"nyc"} and Intent.objects.count() == 0
+
+
+def test_views_in_rows_go_with_a_schema_that_others_drop(rows: World, admin: Caller) -> None:
+    assert admin.send("POST", VIEWS, body("delays")).status == 200
+    rows.drop("nyc")
+    Securable.objects.update(create_time="2020-01-01T00:00:00Z")  # long known, so that it is missed
+    run = refresh.carry_on(refresh.begin(Catalog.objects.get(name="station").pk, here=True, accept_drops=True).pk)
+    assert run is not None and run.state == run.State.DONE
+    assert set(Tombstone.objects.values_list("full_name", flat=True)) == {"station.nyc", "station.nyc.delays"}
+    assert ViewMeta.objects.get().deleted_at and ViewVersion.objects.get().deleted_at
+    rows.put_schema("nyc")
+    assert names(admin.get(VIEWS)) == [] and admin.send("POST", VIEWS, body("delays")).status == 200
 
 
 NATIVE_WRITES: list[tuple[str, str, Any]] = [
