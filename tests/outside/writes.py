@@ -35,6 +35,7 @@ REQUEST = "a-request-of-mia"
 COLUMNS = [{"name": "delay", "type": "integer"}, {"name": "carrier", "type": "string"}]
 BY_CARRIER = [{"strategy": "identity", "fieldName": ["carrier"]}]
 UNION = {"type": "sql", "dialect": "spark", "sql": "SELECT delay, carrier FROM a UNION SELECT delay, carrier FROM b"}
+IN_TRINO = UNION | {"dialect": "trino"}
 UNITED = {"type": "literal", "dataType": "string", "value": "UA"}
 
 
@@ -79,8 +80,9 @@ class Bench:
     def view_ident(self, schema: str, view: str) -> Address:
         return Address(metalake="demo", catalog=self.catalog, schema=schema, leaf=view, leaf_kind=Kind.VIEW)
 
-    def make_view(self, schema: str, name: str) -> None:
-        asked = CreateViewRequest.model_validate({"name": name, "columns": COLUMNS, "representations": [UNION]})
+    def make_view(self, schema: str, name: str, *more: dict[str, Any]) -> None:
+        """With `more` dialects it is an Iceberg view."""
+        asked = CreateViewRequest.model_validate({"name": name, "columns": COLUMNS, "representations": [UNION, *more]})
         views.create_view(self.actor, self.view_ident(schema, name), asked)
 
     def loaded(self, schema: str, name: str) -> external.ExternalTable:
@@ -172,6 +174,15 @@ def _drop_view(bench: Bench) -> None:
 def _with_view(bench: Bench) -> None:
     bench.make_schema("flights")
     _make_view(bench)
+
+
+def _make_iceberg_view(bench: Bench) -> None:
+    bench.make_view("flights", "delays", IN_TRINO)
+
+
+def _with_iceberg_view(bench: Bench) -> None:
+    bench.make_schema("flights")
+    _make_iceberg_view(bench)
 
 
 def _of_views(catalog: str, renaming: tuple[str, ...]) -> list[Write]:
@@ -382,9 +393,13 @@ IN_HIVE = [
     Write("create an Iceberg table", "hive", _make_iceberg, ("create_table",), ("table.created",), _with_schema),
     Write("commit", "hive", _commit, ("commit_table",), ("table.committed",), _with_iceberg_of_others),
     *_of_views("hive", ("rename_view",)),
+    Write("create an Iceberg view", "hive", _make_iceberg_view, ("create_view",), ("view.created",), _with_schema),
+    Write("commit to a view", "hive", _alter_view, ("commit_view",), ("view.altered",), _with_iceberg_view),
+    Write("rename an Iceberg view", "hive", _rename_view, ("rename_view",), ("view.renamed",), _with_iceberg_view),
+    Write("drop an Iceberg view", "hive", _drop_view, ("drop_view",), ("view.dropped",), _with_iceberg_view),
 ]
 
-LOCKED = ("alter a table", "rename a table", "commit", "alter a view", "rename a view")
+LOCKED = ("alter a table", "rename a table", "commit", "alter a view", "rename a view", "commit to a view")
 IN_OLD_HIVE = [write for write in IN_HIVE if write.name in LOCKED]
 
 IN_GLUE = [
