@@ -22,7 +22,9 @@ from tests.catalogs.callers import Answer, Caller, update
 from tests.catalogs.conftest import admin, mia  # noqa: F401 (fixtures)
 from tests.demo import give
 from tests.hms import HiveMetastore
+from tests.iceberg_rest.world import COLUMNS as ICEBERG_COLUMNS
 from tests.iceberg_rest.world import Caller as Engine
+from tests.iceberg_rest.world import view_version
 from tests.names import own_name
 from tests.providers.hive_catalogs import TEXT, provider_on
 
@@ -332,6 +334,27 @@ def test_no_iceberg_table_is_laid_over_a_hidden_one(world: World) -> None:
     set_path = engine.post(f"{namespace}/tables/mine", {"updates": [{"action": "set-properties", "updates": paths}]})
     assert set_path.status == 400
     assert file.read_text() == FLIGHT
+
+
+def test_no_iceberg_view_is_laid_over_a_hidden_table_nor_a_table_over_it(world: World) -> None:
+    staff = world.folder / "inside" / "staff"
+    file = world.put(world.hr, "staff", staff)
+    give("mia", Kind.SCHEMA, f"hive.{world.own}", "create_view", "alter_view")
+    engine, views = Engine(world.mia.name, catalog="hive"), f"namespaces/{world.own}/views"
+    view = {"schema": ICEBERG_COLUMNS, "view-version": view_version(), "properties": {}}
+    refused = engine.post(views, view | {"name": "spy", "location": staff.as_uri()})
+    assert refused.status == 400 and "ask the owner of the catalog" in refused.error[2]
+    assert engine.post(views, view | {"name": "mine"}).status == 200
+    moved = engine.post(f"{views}/mine", {"updates": [{"action": "set-location", "location": staff.as_uri()}]})
+    assert moved.status == 400 and "ask the owner of the catalog" in moved.error[2]
+    assert [each for each in staff.rglob("*") if each.suffix == ".json"] == [] and file.read_text() == FLIGHT
+    place = world.folder / "deep" / "routes"
+    made = engine.post(views, view | {"name": "routes", "location": place.as_uri()})
+    assert made.status == 200, made.content
+    world.put(world.own, "around", world.folder / "deep", MANAGED)
+    dropped = drop(world, "around", by=world.owner)
+    assert dropped["dropped"] is True and "files of other tables" in dropped.headers[KEPT]
+    assert engine.get(f"{views}/routes").json == made.json and len(list(place.rglob("*.json"))) == 1
 
 
 # Where nobody can look
