@@ -47,8 +47,9 @@ def show_versions(request: HttpRequest, actor: Actor, object_id: int) -> HttpRes
     about = about_view(actor, target)
     before = _number(request.GET.get("before"))
     rows = history.list_versions(actor, target.address, before, SHOWN + 1)
-    lines = list(_lines(rows))[:SHOWN]
-    about |= {"lines": lines, "next": lines[-1].number if len(rows) > SHOWN else None, "goes_on": before}
+    is_cut = len(rows) > SHOWN or (len(rows) > 1 and rows[-1].version > 1)
+    lines = list(_lines(rows))[: -1 if is_cut else None]  # the last one only says what the one after it changed
+    about |= {"lines": lines, "next": lines[-1].number if is_cut else None, "goes_on": before}
     return tabs.show(request, actor, target, VERSIONS, about)
 
 

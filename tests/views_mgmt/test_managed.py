@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -14,6 +16,7 @@ from tests.demo import PASSWORD, give
 from tests.providers.world import World
 from tests.views_mgmt.conftest import DELAYS, SCHEMA, VIEWS, body, sql, update
 from views_mgmt.models import ViewMeta, ViewVersion
+from views_mgmt.services import history
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 VIEW = f"{VIEWS}/delays"
@@ -123,6 +126,24 @@ def test_a_secret_among_the_properties_is_shown_by_no_answer_and_no_page(delays:
     answers += [str(admin.send("GET", f"{VIEW}{path}").body) for path in ("", "/versions", "/versions/2")]
     assert not [answer for answer in answers if "sesame" in answer]
     assert all("******" in answer for answer in answers[:1] + answers[-3:])
+
+
+def test_a_list_of_versions_ends_early_where_their_sql_is_long(
+    delays: None, admin: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        alter(admin, update("updateComment", newComment=str(number)))
+    long = sql("spark", DELAYS + " " * 10_000)
+    for number in (1, 2):
+        alter(admin, update("updateRepresentation", representation=long | {"sql": long["sql"] + "--" * number}))
+    for largest, shown in ((0, [2]), (21_000, range(3, 7)), (1_000_000, [7])):
+        monkeypatch.setattr(history, "LARGEST_LIST", largest)
+        numbers, before = list[list[int]](), ""
+        while not numbers or before:
+            page = admin.send("GET", f"{VIEW}/versions{before}")
+            numbers.append([each["version"] for each in page["versions"]])
+            before = f"?before={page['next']}" if page["next"] else ""
+        assert len(numbers[0]) in shown and [*chain(*numbers)] == [7, 6, 5, 4, 3, 2, 1], numbers
 
 
 def test_a_dropped_view_keeps_its_versions_and_frees_its_name(delays: None, admin: Caller) -> None:

@@ -12,7 +12,7 @@ from views_mgmt.api.views import address_of, shown
 from views_mgmt.replies import ViewReply, ViewVersionReply, version_reply
 from views_mgmt.services import history
 
-MOST = 100  # versions in one answer
+MOST = 100  # versions in one answer; fewer where their SQL is long
 
 
 class DifferenceReply(Reply):
@@ -41,13 +41,10 @@ class ViewVersions(Endpoint):
         """List the versions of a view, the latest first; `next` is the `before` of the next page, null at the end."""
         before = self.text("before")
         rows = history.list_versions(
-            actor, address_of(metalake, catalog, schema, view), None if before is None else number_in(before), MOST + 1
+            actor, address_of(metalake, catalog, schema, view), None if before is None else number_in(before), MOST
         )
-        more = len(rows) > MOST
-        return {
-            "versions": [version_reply(row) for row in rows[:MOST]],
-            "next": rows[MOST - 1].version if more else None,
-        }
+        goes_on = bool(rows) and rows[-1].version > 1
+        return {"versions": [version_reply(row) for row in rows], "next": rows[-1].version if goes_on else None}
 
 
 class ViewVersion(Endpoint):

@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from typing import Any
+
+from django.db.models import TextField
+from django.db.models.functions import Cast, Length
 
 from authz import operations, policy
 from authz.actor import Actor
@@ -21,6 +25,8 @@ from views_mgmt.models import ViewVersion
 from views_mgmt.services.views import find_loadable, find_view, load_view, store_of, unless_changed
 from views_mgmt.stores import Plan, ViewRecord
 
+LARGEST_LIST = 8 * 1024 * 1024  # characters of SQL; of two versions, whatever they have
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -32,9 +38,15 @@ class Difference:
 
 
 def list_versions(actor: Actor, address: Address, before: int | None = None, limit: int = 100) -> list[ViewVersion]:
-    """The versions of a view, the latest first; those before number `before`, at most `limit`."""
+    """The versions of a view, the latest first; those before number `before`, at most `limit`.
+
+    Fewer where their SQL is long: each may have 32 MiB. The list goes on unless it ends with version 1.
+    """
     rows = versions.of_view(find_loadable(actor, address))
-    return list(rows if before is None else rows.filter(version__lt=before))[:limit]
+    rows = rows if before is None else rows.filter(version__lt=before)
+    sizes = rows.annotate(size=Length(Cast("representations", TextField()))).values_list("size", flat=True)[:limit]
+    whole = accumulate(sizes)
+    return list(rows[: max(2, sum(size <= LARGEST_LIST for size in whole))])
 
 
 def load_version(actor: Actor, address: Address, number: int) -> ViewVersion:
