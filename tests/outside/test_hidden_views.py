@@ -22,11 +22,10 @@ VIEWS = f"{FLIGHTS}/views"
 
 @pytest.fixture
 def late(views_bench: Bench, otto: Caller) -> Bench:
-    """The view flights.late, the schema `secret`, and one that only its system has, `elsewhere`."""
+    """The view flights.late and the schema `secret`."""
     for schema in ("flights", "secret"):
         views_bench.make_schema(schema)
     views_bench.make_view("flights", "late")
-    views_bench.outside.put_schema("elsewhere")
     return views_bench
 
 
