@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -13,9 +14,12 @@ from metalake.kinds import Kind
 from metalake.models import Securable
 from outside import refresh
 from providers import registry
+from providers.base import Offer, Storage
 from tests.catalogs.callers import Caller
 from tests.demo import give
 from tests.iceberg_rest.world import Caller as IcebergCaller
+from tests.providers.half import HalfMemoryProvider
+from tests.providers.viewing import MemoryViews
 from tests.providers.world import World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
@@ -107,3 +111,25 @@ def test_a_lost_answer_is_read_back_there(half: World, admin: Caller) -> None:
 def test_the_iceberg_wire_shows_the_schema(half: World) -> None:
     shown = IcebergCaller("admin", catalog="half").get("namespaces/flights").json
     assert shown == {"namespace": ["flights"], "properties": {"team": "ops"}}
+
+
+class HalfWithViews(HalfMemoryProvider):
+    """Tables and views there, schemas here."""
+
+    @classmethod
+    def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
+        return {**super().offers(properties), Kind.VIEW: Offer(storage=Storage.EXTERNAL, remote=MemoryViews)}
+
+
+def test_a_schema_is_dropped_after_one_look_at_what_lies_in_it(
+    actor: Actor, admin: Caller, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry.PROVIDERS, "half", f"{__name__}:{HalfWithViews.__name__}")
+    catalogs.create_catalog(actor, "demo", "half", "relational", "half", None, {"world": str(world.path)})
+    admin.send("POST", SCHEMAS, {"name": "flights"})
+    world.put_schema("flights")
+    world.put_view("flights", "late")
+    refused = admin.delete(f"{SCHEMAS}/flights")
+    assert refused.status == 409 and world.calls("list_tables") == 1
+    assert admin.delete(f"{FLIGHTS.removesuffix('tables')}views/late")["dropped"] is True
+    assert admin.delete(f"{SCHEMAS}/flights")["dropped"] is True and world.calls("list_tables") == 2
