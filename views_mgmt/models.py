@@ -109,8 +109,8 @@ class ViewRead(models.Model):
 
     `key` is the digest of the names in one case, by which readers of an object are looked up; `schema` is a physical
     name. `catalog` is OWN for that of the view itself, which may be renamed. `columns` are pairs of a column of a view
-    and a column that it is made of, as far as they can be told. A guess is a second meaning that the names in the SQL
-    may have: it is shown only if it is there.
+    and a column that it is made of, as far as they can be told; with a true third if a `*` names it and not the SQL. A
+    guess is a second meaning that the names in the SQL may have: it is shown only if it is there.
     """
 
     OWN = ""

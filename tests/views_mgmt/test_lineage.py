@@ -112,6 +112,45 @@ def test_a_renamed_catalog_keeps_its_lineage(chain: None, admin: Caller) -> None
     assert lost["names"] == ["elsewhere", "x", "lost"]
 
 
+def test_a_star_is_expanded_by_columns_that_are_known_here(flights: World, admin: Caller, mia: Caller) -> None:
+    made = admin.send("POST", TABLES, {"name": "flights", "columns": FLIGHTS, "properties": {}})
+    assert made.status == 200 and admin.send("POST", VIEWS, body("delays", sql("spark"))).status == 200
+    view(admin, "everything", sql("spark", "SELECT f.*, d.delay AS late FROM flights f, delays d"))
+    view(admin, "lost", sql("spark", "SELECT * FROM elsewhere.x.lost"))
+    loads = flights.calls("load_table")
+    read_new_versions()
+    assert flights.calls("load_table") == loads, "no system is asked"
+
+    def columns(caller: Caller) -> dict[str, list[tuple[str, str]]]:
+        reads = caller.send("GET", f"{VIEWS}/everything/lineage")["reads"]
+        return {
+            each["names"][2]: [(one["column"], one["madeOf"]) for one in each["columns"]]
+            for each in reads
+            if each["level"] == 1
+        }
+
+    flights_columns = [("carrier", "carrier"), ("arr_delay", "arr_delay")]
+    assert columns(admin) == {"flights": flights_columns, "delays": [("late", "delay")]}
+    give("mia", Kind.CATALOG, "flights", "use_catalog")
+    give("mia", Kind.SCHEMA, "flights.nyc", "use_schema")
+    give("mia", Kind.VIEW, "flights.nyc.everything", "select_view")
+    assert columns(mia)["flights"] == [], "the names of hidden columns stand nowhere in the SQL"
+    assert admin.send("GET", f"{VIEWS}/lost/lineage")["reads"][0]["columns"] == []
+
+
+def test_a_star_is_expanded_by_the_columns_of_a_managed_table(admin: Caller) -> None:
+    lake = "metalakes/demo/catalogs/lake/schemas"
+    for path, asked in [
+        ("", {"name": "nyc"}),
+        ("/nyc/tables", {"name": "flights", "columns": FLIGHTS, "properties": {}}),
+        ("/nyc/views", body("everything", sql("trino", "SELECT * FROM flights"), columns=[])),
+    ]:
+        assert admin.send("POST", f"{lake}{path}", asked).status == 200
+    read_new_versions()
+    (link,) = admin.send("GET", f"{lake}/nyc/tables/flights/lineage")["readBy"]
+    assert [each["madeOf"] for each in link["columns"]] == ["carrier", "arr_delay"]
+
+
 def test_circles_end(chain: None, admin: Caller) -> None:
     query = sql("hive", "SELECT * FROM worst")
     admin.send("PUT", f"{VIEWS}/delays", {"updates": [update("addRepresentation", representation=query)]})

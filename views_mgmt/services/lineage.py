@@ -112,7 +112,8 @@ def _link(row: ViewRead, names: _Names, views: dict[int, Located], target: Locat
     view = views.get(row.view_id)
     if view is None:
         return None
-    columns = tuple((one, other) for one, other in row.columns)
+    # The columns of something hidden are told as far as the view's own SQL names them.
+    columns = tuple((one, other) for one, other, *is_expanded in row.columns if target or not any(is_expanded))
     return Link(view, names.written(row), target, level, tuple(row.dialects), columns, row.is_guess)
 
 
