@@ -53,7 +53,8 @@ class Blast:
     def summary(self) -> str:
         """The lines in words: one sentence for each privilege, about the most numerous kind."""
         some = list(map(_sentence, self.foremost))
-        more = [f"{len(some) - 3} more privileges change hands"] if len(some) > 3 else []
+        rest = len(some) - 3
+        more = [f"{rest} more {'privilege changes' if rest == 1 else 'privileges change'} hands"] if rest > 0 else []
         text = "; ".join(some[:3] + more)
         if self.is_cut:
             text = f"at least: {text}" if text else "more than could be counted in time"

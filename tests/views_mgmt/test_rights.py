@@ -19,6 +19,9 @@ VIEW = {"type": "view", "fullName": NAME}
 def test_a_view_is_granted_explained_and_taken_back(flights: World, admin: Caller, mia: Caller) -> None:
     assert admin.post(VIEWS, body()).status == admin.post(VIEWS, body("other")).status == 200
     wish = VIEW | {"users": ["mia"], "privileges": [{"name": "select_view", "condition": "allow"}]}
+    more = wish | {"privileges": [{"name": name, "condition": "allow"} for name in ("select_view", "drop_view")]}
+    planned = admin.post(f"{ACCESS}/proposals", more)["proposal"]["plan"]
+    assert planned["summary"].endswith("; 1 more privilege changes hands"), planned["summary"]
     plan = admin.post(f"{ACCESS}/proposals", wish)["proposal"]["plan"]
     assert plan["summary"].startswith("1 user gains select_view on 1 view;"), plan["summary"]
     assert mia.get(f"{VIEWS}/delays").status == 404

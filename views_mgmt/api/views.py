@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 from authz.actor import Actor
@@ -41,7 +42,8 @@ class Views(Endpoint):
         self.taken_at = listed.taken_at
         reply: dict[str, Any] = {"identifiers": identifiers([metalake, catalog, schema], listed.names)}
         if self.flag("details"):
-            reply["views"] = [summary_reply(each) for each in views.summaries(actor, address, listed.names)]
+            summaries = map(summary_reply, views.summaries(actor, address, listed.names))
+            reply["views"] = sorted(summaries, key=itemgetter("name"))
         return reply
 
     @answers("create_view", body=CreateViewRequest, reply={"view": ViewReply})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from authz import operations, policy
@@ -30,6 +31,7 @@ from views_mgmt.models import ViewVersion
 from views_mgmt.stores import Plan, ViewDraft, ViewRecord, ViewStore
 
 Json = dict[str, Any]
+AT_ONCE = 20  # views that are read together
 MOST_NAMES = 500  # in one statement; of more views, the whole schema is read
 
 
@@ -57,8 +59,8 @@ def list_views(
     return visible_names(actor, schema, Kind.VIEW, listing, after, limit)
 
 
-def summaries(actor: Actor, address: Address, names: Sequence[str]) -> list[ViewVersion]:
-    """The latest known version of those views of these names that the actor may load; in order of name.
+def summaries(actor: Actor, address: Address, names: Sequence[str]) -> Iterator[ViewVersion]:
+    """The latest known version of those views of these names that the actor may load, few at once: SQL may be long.
 
     A view whose present state cannot be read has the reason in `view.broken`.
     """
@@ -68,8 +70,8 @@ def summaries(actor: Actor, address: Address, names: Sequence[str]) -> list[View
     read = versions.present().filter(view__schema_id=schema.id, view_id__in=loadable)
     if len(names) <= MOST_NAMES:
         read = read.filter(view__view_name__in=names)
-    rows = [row for row in (*read, *versions.never_read(loadable)) if row.view.view_name in listed]
-    return sorted(rows, key=lambda row: row.view.view_name)
+    rows = chain(read.iterator(AT_ONCE), versions.never_read(loadable))
+    return (row for row in rows if row.view.view_name in listed)
 
 
 def load_view(actor: Actor, address: Address, *, refresh: bool = False) -> ViewRecord:
