@@ -16,6 +16,7 @@ Json = dict[str, Any]
 
 INPUT_FORMAT, OUTPUT_FORMAT = (f"org.apache.hadoop.mapred.File{way}Format" for way in ("Input", "Output"))
 SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+LONGEST_SQL = 32_000  # characters; a metastore on Derby stores 32,700, and tries longer ones until the call ends
 # Parts of the metadata that Iceberg may repeat; readers take missing ones from the metadata.
 REPEATED = frozenset(
     {
@@ -39,10 +40,14 @@ def described(entry: HiveTable, metadata: Json) -> HiveTable:
 
 
 def described_view(entry: HiveTable, metadata: Json) -> HiveTable:
-    """The entry with the view's columns and, for readers that know no dialects, its SQL: Hive's if it has that."""
+    """The entry with the view's columns and, for readers that know no dialects, its SQL: Hive's if it has that.
+
+    SQL that is too long for some metastores stands in the metadata file alone.
+    """
     version = current_version(metadata)
     queries = {each["dialect"].lower(): each["sql"] for each in reversed(sql_representations(version))}
     sql = queries.get("hive", [*queries.values()][-1] if queries else None)
+    sql = sql if len(sql or "") <= LONGEST_SQL else None
     entry = with_columns(entry, view_fields(metadata))
     return replace(
         entry,

@@ -233,6 +233,9 @@ def test_without_locks_tables_are_altered_but_no_commit_is_made(
         alter(provider, schema, found, ops)
     with pytest.raises(Unsupported, match="keeps no locks"):
         provider.pointers.commit(schema, "delays", "file:///v2", "file:///v1")
+    put_table(any_hms, schema[0], "late", "VIRTUAL_VIEW", table_type="ICEBERG-VIEW", metadata_location="file:///v1")
+    with pytest.raises(Unsupported, match=r"View .* keeps no locks"):
+        provider.view_pointers.commit(schema, "late", "file:///v2", "file:///v1")
     hive_locks._lockers.add(f"{any_hms.host}:{any_hms.port}")
     with pytest.raises(Refused, match="could not do lock"):  # it has given locks before: it is in trouble
         provider.pointers.commit(schema, "delays", "file:///v2", "file:///v1")

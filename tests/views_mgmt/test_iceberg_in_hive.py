@@ -242,6 +242,17 @@ def test_a_property_asks_for_an_iceberg_view_of_one_dialect(engines: Engines, ad
     assert wrong.status == 400 and "properties.table_type: reserved" in wrong.message
 
 
+@pytest.mark.usefixtures("admin")
+def test_sql_that_no_entry_can_hold_stands_in_the_file_alone(engines: Engines, wire: IcebergCaller) -> None:  # noqa: F811
+    home, query = f"namespaces/{engines.database}/views", "SELECT 1 AS id -- " + "x" * 60_000
+    asked = {"name": "long", "schema": COLUMNS, "view-version": view_version(sql=query), "properties": {}}
+    made = wire.post(home, asked)
+    assert made.status == 200 and not entry(engines, "long").viewOriginalText, made.content
+    assert wire.get(f"{home}/long").json["metadata"]["versions"][0]["representations"][0]["sql"] == query
+    assert wire.post(f"{home}/long", replacing(sql=LATE)).status == 200
+    assert entry(engines, "long").viewOriginalText == LATE
+
+
 def test_a_change_that_lost_a_race_is_made_on_the_new_state(
     engines: Engines,  # noqa: F811
     admin: Caller,
