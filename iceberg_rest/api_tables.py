@@ -9,9 +9,8 @@ from django.http import HttpResponse
 from authz import operations
 from catalogs.services import commits, tables
 from catalogs.table_stores import TableDraft, TableRecord
-from iceberg_rest.names import checked_levels, checked_name
-from iceberg_rest.pages import page
-from iceberg_rest.routes import Call, done, reply, route
+from iceberg_rest.leaves import list_leaves, rename_leaf
+from iceberg_rest.routes import Call, done, route
 from iceberg_rest.wire import (
     Commit,
     CreateTable,
@@ -24,20 +23,13 @@ from iceberg_rest.wire import (
     table_result,
 )
 from metalake.bodies import JSON, read_json
-from metalake.errors import Invalid, NotFound
+from metalake.errors import Invalid
 from metalake.kinds import Kind
 
 
 @route("GET /v1/{prefix}/namespaces/{namespace}/tables", operations.LIST_TABLES, needs=Kind.TABLE)
 def list_tables(call: Call) -> HttpResponse:
-    def fetch(after: str | None, limit: int | None) -> list[str]:
-        listed = tables.list_tables(call.actor, call.ident(), after, limit, refresh=call.refresh, iceberg=True)
-        call.taken_at = listed.taken_at
-        return listed.names
-
-    names, token = page(call.query, fetch, "tables", call.actor.name, call.metalake, call.catalog, *call.levels)
-    identifiers = [{"namespace": call.levels, "name": name} for name in names]
-    return reply({"identifiers": identifiers, "next-page-token": token})
+    return list_leaves(call, Kind.TABLE, tables.list_tables)
 
 
 @route("POST /v1/{prefix}/namespaces/{namespace}/tables", operations.CREATE_TABLE, body=CreateTable, needs=Kind.TABLE)
@@ -122,17 +114,7 @@ def register_table(call: Call, body: RegisterTable) -> HttpResponse:
 @route("POST /v1/{prefix}/tables/rename", operations.ALTER_TABLE, body=RenameLeaf, needs=Kind.TABLE)
 def rename_table(call: Call, body: RenameLeaf) -> HttpResponse:
     """Rename a table; moving it to another namespace takes its owner, with the right to create there."""
-    source, target = checked_levels(body.source.namespace), checked_levels(body.destination.namespace)
-    moved = call.ident(source, checked_name(body.source.name, Kind.TABLE))
-    call.subject = call.about_leaf(source, body.source.name)
-    tables.table_exists(call.actor, moved, iceberg=True)
-    try:
-        tables.rename_table(call.actor, moved, call.ident(target, body.destination.name), iceberg=True)
-    except NotFound as miss:
-        if miss.kind != Kind.TABLE:
-            call.subject = call.about_namespace(target)
-        raise
-    return done()
+    return rename_leaf(call, body, Kind.TABLE, tables.table_exists, tables.rename_table)
 
 
 @route("POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics", operations.LOAD_TABLE, needs=Kind.TABLE)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from django.http import HttpResponse
 
 from authz import operations
-from iceberg_rest.names import checked_levels, checked_name
-from iceberg_rest.pages import page
-from iceberg_rest.routes import Call, done, reply, route
+from iceberg_rest.leaves import list_leaves, rename_leaf
+from iceberg_rest.routes import Call, done, route
 from iceberg_rest.wire import Commit, CreateView, RegisterView, RenameLeaf, commit_result
 from metalake.bodies import JSON
-from metalake.errors import NotFound
 from metalake.kinds import Kind
 from views_mgmt.services import views
 from views_mgmt.stores import ViewDraft, ViewRecord
@@ -18,14 +16,7 @@ from views_mgmt.stores import ViewDraft, ViewRecord
 
 @route("GET /v1/{prefix}/namespaces/{namespace}/views", operations.LIST_VIEWS, needs=Kind.VIEW)
 def list_views(call: Call) -> HttpResponse:
-    def fetch(after: str | None, limit: int | None) -> list[str]:
-        listed = views.list_views(call.actor, call.ident(), after, limit, refresh=call.refresh, iceberg=True)
-        call.taken_at = listed.taken_at
-        return listed.names
-
-    names, token = page(call.query, fetch, "views", call.actor.name, call.metalake, call.catalog, *call.levels)
-    identifiers = [{"namespace": call.levels, "name": name} for name in names]
-    return reply({"identifiers": identifiers, "next-page-token": token})
+    return list_leaves(call, Kind.VIEW, views.list_views)
 
 
 @route("POST /v1/{prefix}/namespaces/{namespace}/views", operations.CREATE_VIEW, body=CreateView, needs=Kind.VIEW)
@@ -85,14 +76,4 @@ def register_view(call: Call, body: RegisterView) -> HttpResponse:
 @route("POST /v1/{prefix}/views/rename", operations.ALTER_VIEW, body=RenameLeaf, needs=Kind.VIEW)
 def rename_view(call: Call, body: RenameLeaf) -> HttpResponse:
     """Rename a view; moving it to another namespace takes its owner, with the right to create there."""
-    source, target = checked_levels(body.source.namespace), checked_levels(body.destination.namespace)
-    moved = call.ident(source, checked_name(body.source.name, Kind.VIEW))
-    call.subject = call.about_leaf(source, body.source.name)
-    views.view_exists(call.actor, moved, iceberg=True)
-    try:
-        views.rename_view(call.actor, moved, call.ident(target, body.destination.name), iceberg=True)
-    except NotFound as miss:
-        if miss.kind != Kind.VIEW:
-            call.subject = call.about_namespace(target)
-        raise
-    return done()
+    return rename_leaf(call, body, Kind.VIEW, views.view_exists, views.rename_view)

@@ -20,11 +20,12 @@ from authz.access.questions import Whom
 from authz.plans.wishes import USES
 from authz.services.directory import did_you_mean
 from authz.services.entries import Entries, Given, check_spans
+from frontend.forms.moments import MomentField
 from frontend.shown import spelled
 from metalake.errors import Invalid
 from metalake.levels import Level
 from metalake.privileges import Effect, Privilege
-from metalake.wire import utc, written
+from metalake.wire import written
 
 CHOSEN = "chosen"
 """The choice beside the levels: the privileges that are ticked."""
@@ -32,22 +33,6 @@ DIVIDES = re.compile(r"[,;\r\n]+")
 LONGEST_LINK = 6000  # characters
 SHOWN_NAMES = 5
 LEVELS = [(Level.READER.value, "Reader"), (Level.WRITER.value, "Writer"), (Level.MANAGER.value, "Manager")]
-
-
-class MomentField(forms.CharField):
-    """A moment in ISO 8601, in UTC if it has no offset; empty for none."""
-
-    widget = forms.DateTimeInput(attrs={"type": "datetime-local"})
-
-    def to_python(self, value: Any) -> datetime | None:  # type: ignore[override]
-        text = super().to_python(value)
-        try:
-            return utc(text) if text else None
-        except ValueError:
-            raise forms.ValidationError("This is no moment: choose a day and a time.") from None
-
-    def run_validators(self, value: Any) -> None:
-        """Validators of texts say nothing about a moment."""
 
 
 class AnyTexts(forms.MultipleChoiceField):

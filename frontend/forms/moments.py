@@ -13,25 +13,41 @@ from django.utils.safestring import SafeString
 
 from authz.wire.access import read_as_of
 from metalake.errors import Invalid
-from metalake.wire import quote
+from metalake.wire import quote, utc
 
 
-class AsOfField(forms.CharField):
-    """A moment in ISO 8601, empty for now; without an offset it is UTC, which is what browsers' pickers send."""
+class MomentField(forms.CharField):
+    """A moment in ISO 8601, empty for none; without an offset it is UTC, which is what browsers' pickers send."""
+
+    widget = forms.DateTimeInput(attrs={"type": "datetime-local"})
+
+    def to_python(self, value: Any) -> datetime | None:  # type: ignore[override]
+        text = super().to_python(value)
+        try:
+            return self.moment_of(text) if text else None
+        except ValueError:
+            raise forms.ValidationError("This is no moment: choose a day and a time.") from None
+        except Invalid:
+            raise forms.ValidationError(f"{quote(str(text))} is no moment: write it like 2026-08-01T12:00Z.") from None
+
+    def moment_of(self, text: str) -> datetime | None:
+        """The moment of a text. Raises ValueError or Invalid, for which the field says what to do."""
+        moment: datetime = utc(text)
+        return moment
+
+    def run_validators(self, value: Any) -> None:
+        """Validators of texts say nothing about a moment."""
+
+
+class AsOfField(MomentField):
+    """A moment in the past, empty for now."""
 
     def __init__(self, label: str = "As of", *, required: bool = False) -> None:
         widget = MomentInput(attrs={"type": "datetime-local", "step": "any"})
         super().__init__(label=label, required=required, widget=widget)
 
-    def to_python(self, value: Any) -> datetime | None:  # type: ignore[override]
-        text = super().to_python(value)
-        try:
-            return read_as_of(text or None)
-        except Invalid:
-            raise forms.ValidationError(f"{quote(str(text))} is no moment: write it like 2026-08-01T12:00Z.") from None
-
-    def run_validators(self, value: Any) -> None:
-        """Validators of texts say nothing about a moment."""
+    def moment_of(self, text: str) -> datetime | None:
+        return read_as_of(text)
 
 
 class MomentInput(forms.TextInput):

@@ -11,25 +11,14 @@ from authz.actor import Actor
 from catalogs.services import catalogs
 from providers import registry
 from tests.catalogs.callers import Caller
-from tests.demo import actor, add_member, make_demo
+from tests.catalogs.conftest import admin as admin
+from tests.catalogs.conftest import mia as mia
+from tests.demo import actor
 from tests.providers.world import World
 
 SCHEMA = "metalakes/demo/catalogs/flights/schemas/nyc"
 VIEWS = f"{SCHEMA}/views"
 DELAYS = "SELECT carrier, avg(arr_delay) AS delay FROM flights GROUP BY carrier"
-
-
-@pytest.fixture
-def admin(db: None) -> Caller:
-    """The metalake's owner."""
-    make_demo()
-    return Caller("admin")
-
-
-@pytest.fixture
-def mia(admin: Caller) -> Caller:
-    add_member("mia")
-    return Caller("mia")
 
 
 @pytest.fixture
