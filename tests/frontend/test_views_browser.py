@@ -38,9 +38,9 @@ def test_a_dialect_is_added_compared_and_rolled_back(desk: Page, shop: Shop) -> 
 
 
 def test_a_suggested_dialect_is_added_by_keyboard_alone(desk: Page, shop: Shop) -> None:
-    shop.add_view("orders", "eu", "retail", name="totals")
+    shop.add_view("orders", "eu", "retail", name="sums")
     keyboard = Keyboard(desk)
-    desk.goto(f"{shop.server.url}/objects/{shop.ids()['view totals']}")
+    desk.goto(f"{shop.server.url}/objects/{shop.ids()['view sums']}")
     keyboard.press(desk.locator("#tab-dialects"))
     keyboard.press(desk.get_by_role("link", name="Add a dialect"))
     suggestion = desk.locator("form", has=desk.get_by_role("button", name="Suggest"))
