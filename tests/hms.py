@@ -218,8 +218,12 @@ def start_hms() -> Iterator[Callable[..., HiveMetastore]]:
 
 @pytest.fixture(scope="session")
 def metastores() -> Iterator[Path]:
-    """Where the metastores of this run of the suite, or of this process where nothing is shared, have their folders."""
-    with ExitStack() as kept:
+    """Where the metastores of this run of the suite, or of this process where nothing is shared, have their folders.
+
+    They hold what hundreds of tests make while several ask, so a look at all of it is given more time than usual.
+    """
+    with ExitStack() as kept, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("providers.hive.folders.LOOK_SECONDS", 25.0)  # of the 30 that a call has
         base = shared_folder()
         if base is None:
             base = Path(tempfile.mkdtemp(prefix="metalake-hms-"))

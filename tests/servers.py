@@ -25,6 +25,7 @@ from tests.parts import chromium, needs
 from tests.ports import free_port
 from tests.postgres import PostgresServer, running_postgres
 from tests.shared import shared_folder
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -68,6 +69,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 # -- Metalake itself
 
+SERVE = ("manage.py", "serve")
+
 
 @dataclass
 class MetalakeServer:
@@ -77,7 +80,7 @@ class MetalakeServer:
     port: int
     environment: dict[str, str]
     admin_password: str = ADMIN_PASSWORD
-    program: tuple[str, ...] = ("manage.py", "serve")  # what Python runs
+    program: tuple[str, ...] = SERVE  # what Python runs
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -89,12 +92,19 @@ class MetalakeServer:
         return self.home / "server.log"
 
     def start(self, timeout: float = 60) -> None:
-        """Start and wait until /health/ready answers; raises AssertionError with the end of the log if it does not."""
+        """Start and wait until /health/ready answers, and all processes have begun.
+
+        Raises AssertionError with the end of the log if it does not answer.
+        """
         assert self.process is None, "already running"
         command = [sys.executable, *self.program]
         self.process = processes.start(
             "the server", command, self.log, self.is_ready, timeout, cwd=REPOSITORY, env=self.environment
         )
+
+        several = int(self.environment.get("METALAKE_WORKERS", "1"))
+        if several > 1 and self.program == SERVE:  # the first that is ready answers for all
+            assert eventually(lambda: (len(self.doors()), len(self.processes())) == (several, several + 1))
 
     def processes(self) -> list[int]:
         """The ids of those that answer requests."""
