@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 import time
@@ -273,15 +274,20 @@ class Between:
 
     def __call__(self, connection: socket.socket) -> None:
         with socket.create_connection((HOST, self.hms.port)) as metastore:
-            while asking := connection.recv(2**20):
-                loses = bool(self.loses) and self.loses in asking
-                if loses and not self.after:
-                    return
-                metastore.sendall(asking)
-                answer = metastore.recv(2**20)
-                if loses:
-                    return
-                connection.sendall(answer)
+            is_lost = False
+            while True:
+                for readable in select.select([connection, metastore], [], [])[0]:
+                    if not (part := readable.recv(2**20)):
+                        return
+                    if readable is metastore:  # an answer may come in many parts
+                        if is_lost:
+                            return
+                        connection.sendall(part)
+                        continue
+                    is_lost = bool(self.loses) and self.loses in part
+                    if is_lost and not self.after:
+                        return
+                    metastore.sendall(part)
 
 
 @pytest.fixture
