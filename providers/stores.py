@@ -125,9 +125,33 @@ class RemoteSchemas(RemoteStore):
         return False
 
 
-class RemoteTables(RemoteStore):
+class RemoteTabulars(RemoteStore):
+    """Tables or views: the objects of one kind that lie in schemas, where they share their names with the other."""
+
+    kind: ClassVar[Kind]
+
+    @abstractmethod
+    def is_marked(self, entry: Remote, marker: str) -> bool:
+        """Whether the write of this marker made it, or altered it last. Raises CannotTell where none is carried."""
+
+    def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
+        if verb == f"rename_{self.kind}":
+            return ending_of_rename(self.kind, arguments, read)
+        there = read("load_table", schema=arguments["schema"], table=arguments[self.kind])
+        return ending(verb, arguments, there, lambda entry: self.is_marked(entry, marker))
+
+    def renaming(
+        self, schema: Levels, to_schema: Levels, to_name: str, entry: Remote, marker: str
+    ) -> Sequence[tuple[str, Json]]:
+        """The verbs and arguments of the calls that rename it. Raises Unsupported if the system cannot."""
+        source = {"schema": schema, str(self.kind): entry.name, "identity": entry.identity}
+        return [(f"rename_{self.kind}", {**source, "to_schema": to_schema, f"to_{self.kind}": to_name})]
+
+
+class RemoteTables(RemoteTabulars):
     """Tables of every format, with the stores of their partitions and Iceberg pointers (`providers.absent` if none)."""
 
+    kind = Kind.TABLE
     partitions: ClassVar[type[RemotePartitions]]
     pointers: ClassVar[type[RemotePointers]]
 
@@ -192,23 +216,6 @@ class RemoteTables(RemoteStore):
     def show(self, definition: Json) -> Json:
         """The native wire's JSON of a table: `comment`, `columns`, `properties`, `partitioning`, `sortOrders`,
         `distribution` and `indexes`."""
-
-    @abstractmethod
-    def is_marked(self, table: Remote, marker: str) -> bool:
-        """Whether the write of this marker made it, or altered it last. Raises CannotTell where none is carried."""
-
-    def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
-        if verb == "rename_table":
-            return ending_of_rename(Kind.TABLE, arguments, read)
-        there = read("load_table", schema=arguments["schema"], table=arguments["table"])
-        return ending(verb, arguments, there, lambda table: self.is_marked(table, marker))
-
-    def renaming(
-        self, schema: Levels, to_schema: Levels, to_table: str, table: Remote, marker: str
-    ) -> Sequence[tuple[str, Json]]:
-        """The verbs and arguments of the calls that rename a table. Raises Unsupported if the system cannot."""
-        arguments = {"schema": schema, "table": table.name, "to_schema": to_schema, "to_table": to_table}
-        return [("rename_table", arguments | {"identity": table.identity})]
 
     def discard(self, definition: Json, plan: Json | None = None) -> None:
         """Remove the files that `create` wrote for a table that was not made after all."""

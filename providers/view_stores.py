@@ -11,7 +11,7 @@ from metalake.errors import Unsupported
 from metalake.kinds import Kind
 from providers.answers import Json, Levels, NewTable, Page, Remote, ViewEntry
 from providers.metadata_files import MetadataFiles
-from providers.stores import CannotTell, Ending, Read, RemotePointed, RemoteStore, ending, ending_of_rename
+from providers.stores import CannotTell, Ending, Read, RemotePointed, RemoteTabulars
 
 
 class RemoteViewPointers(RemotePointed):
@@ -63,9 +63,10 @@ class NoViewPointers(RemoteViewPointers):
         )
 
 
-class RemoteViews(RemoteStore):
+class RemoteViews(RemoteTabulars):
     """Views, which are listed and loaded with the tables of their schema; `pointers` are those of Iceberg."""
 
+    kind = Kind.VIEW
     listed_as: ClassVar[Kind | None] = Kind.TABLE
     pointers: ClassVar[type[RemoteViewPointers]] = NoViewPointers
 
@@ -98,23 +99,6 @@ class RemoteViews(RemoteStore):
     @abstractmethod
     def altered(self, definition: Json, wanted: ViewDefinition) -> Json:
         """The definition of a view that is to become `wanted`. Raises as `draft` does."""
-
-    @abstractmethod
-    def is_marked(self, view: Remote, marker: str) -> bool:
-        """Whether the write of this marker made it, or altered it last. Raises CannotTell where none is carried."""
-
-    def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
-        if verb == "rename_view":
-            return ending_of_rename(Kind.VIEW, arguments, read)
-        there = read("load_table", schema=arguments["schema"], table=arguments["view"])
-        return ending(verb, arguments, there, lambda view: self.is_marked(view, marker))
-
-    def renaming(
-        self, schema: Levels, to_schema: Levels, to_view: str, view: Remote, marker: str
-    ) -> Sequence[tuple[str, Json]]:
-        """The verbs and arguments of the calls that rename a view. Raises Unsupported if the system cannot."""
-        arguments = {"schema": schema, "view": view.name, "to_schema": to_schema, "to_view": to_view}
-        return [("rename_view", arguments | {"identity": view.identity})]
 
     def dropping(self, schema: Levels, view: Remote) -> tuple[str, Json]:
         """The verb and arguments of the call that drops a view. Raises Unsupported if the system cannot."""
