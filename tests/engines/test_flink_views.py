@@ -10,7 +10,6 @@ import pytest
 from formats.hive.tables import HiveTable
 from formats.hive.views.reading import read
 from providers import lines
-from providers.hive.objects import hive_table
 from tests.catalogs.callers import Caller
 from tests.flink import Flink, FlinkError
 from tests.formats.hive.views.samples import flink_1_20
@@ -58,17 +57,6 @@ def database(hms: HiveMetastore, flink: Flink) -> str:
     ):
         flink.sql(statement)
     return name
-
-
-@pytest.fixture
-def entry(hms: HiveMetastore, database: str) -> Callable[[str], HiveTable]:
-    """The entry of a view as the metastore has it."""
-
-    def load(name: str) -> HiveTable:
-        with hms.client() as client:
-            return hive_table(client.get_table(database, name))
-
-    return load
 
 
 @pytest.fixture

@@ -38,17 +38,6 @@ def database(hms: HiveMetastore, spark: Spark) -> str:
 
 
 @pytest.fixture
-def entry(hms: HiveMetastore, database: str) -> Callable[[str], HiveTable]:
-    """The entry of a view as the metastore has it."""
-
-    def load(name: str) -> HiveTable:
-        with hms.client() as client:
-            return hive_table(client.get_table(database, name))
-
-    return load
-
-
-@pytest.fixture
 def create(hms: HiveMetastore, database: str) -> Callable[[HiveTable], None]:
     def into(table: HiveTable) -> None:
         with hms.client() as client:

@@ -51,17 +51,6 @@ def database(hms: HiveMetastore, trino: Trino) -> str:
     return name
 
 
-@pytest.fixture
-def entry(hms: HiveMetastore, database: str) -> Callable[[str], HiveTable]:
-    """The entry of a view as the metastore has it."""
-
-    def load(name: str) -> HiveTable:
-        with hms.client() as client:
-            return hive_table(client.get_table(database, name))
-
-    return load
-
-
 @pytest.mark.parametrize("name", ["definers", "invokers", "materialized"])
 def test_trino_writes_what_is_recorded(entry: Callable[[str], HiveTable], name: str) -> None:
     now, recorded = entry(name), trino_476(name)
