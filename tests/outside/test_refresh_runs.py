@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
+import threading
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -47,6 +49,8 @@ def test_a_walk_that_is_interrupted_goes_on_at_once(
     def interrupt(run: RefreshRun) -> tuple[float, int | None]:
         nonlocal pages
         pages += 1
+        begun = {type(each).__name__ for each in threading.enumerate()}
+        assert "_RefreshThread" not in begun, "the bar's own thread, which ends when it likes"
         if pages == 7:
             raise KeyboardInterrupt
         return 0.0, None
@@ -54,6 +58,10 @@ def test_a_walk_that_is_interrupted_goes_on_at_once(
     with monkeypatch.context() as patch, pytest.raises(CommandError, match=r"Interrupted\. What was compared stays"):
         patch.setattr(refresh, "speed", interrupt)
         call_command("refresh_catalog", "demo", "deep", stdout=StringIO())
+    gc.collect()  # the interrupted walk's generator, which then lets go of its thread
+    for ahead in [each for each in threading.enumerate() if "list_tables ahead" in each.name]:
+        ahead.join(20)
+        assert not ahead.is_alive()
     left = RefreshRun.objects.get()
     assert (left.state, left.is_left_alone, refresh.speed(left)[1]) == (RefreshRun.State.RUNNING, True, None)
     assert refresh.abandoned() == [left.pk]

@@ -36,6 +36,7 @@ class Command(BaseCommand):
             TextColumn("{task.fields[rate]:.0f}/s"),
             TimeRemainingColumn(),
             console=console,
+            auto_refresh=console.is_terminal,  # elsewhere only the last state is printed, which needs no thread
         ) as bar:
             task = bar.add_task(f"Refreshing {row.name}", total=run.expected or None, rate=0.0)
 
