@@ -17,38 +17,51 @@ LEAD = 2.0  # seconds
 
 @dataclass
 class Load:
-    """The same GET over and over; `run` returns requests per second, `latencies` are the milliseconds of each."""
+    """The same GET over and over; `run` returns requests per second, `latencies` are the milliseconds of each.
+
+    With `stays`, each run uses the same connections, so that all of them are with the same processes of the server.
+    """
 
     url: str
     authorization: str = ""
     connections: int = 4
+    stays: bool = False
     latencies: list[float] = field(default_factory=list)
+    opened: list[socket.socket] = field(default_factory=list)
 
     def run(self, seconds: float) -> float:
         """Raises AssertionError if an answer is not 200."""
         self.latencies = []
         stop = time.perf_counter() + seconds
         failures: list[str] = []
-        threads = [threading.Thread(target=self._ask, args=(stop, failures)) for _ in range(self.connections)]
+        if not self.opened:
+            self.opened = [_connect(self.url) for _ in range(self.connections)]
+        threads = [threading.Thread(target=self._ask, args=(each, stop, failures)) for each in self.opened]
         started = time.perf_counter()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        took = time.perf_counter() - started
+        if not self.stays:
+            self.close()
         assert not failures, failures[0]
-        return len(self.latencies) / (time.perf_counter() - started)
+        return len(self.latencies) / took
 
-    def _ask(self, stop: float, failures: list[str]) -> None:
+    def close(self) -> None:
+        while self.opened:
+            self.opened.pop().close()
+
+    def _ask(self, connection: socket.socket, stop: float, failures: list[str]) -> None:
         """Send the request on one connection until the moment `stop` or the first failure."""
         request, latencies = _request(self.url, self.authorization), []
-        with _connect(self.url) as connection:
-            while (started := time.perf_counter()) < stop:
-                connection.sendall(request)
-                status, _ = _read_answer(connection)
-                if status != 200:
-                    failures.append(f"{self.url} answered {status}")
-                    return
-                latencies.append((time.perf_counter() - started) * 1000)
+        while (started := time.perf_counter()) < stop:
+            connection.sendall(request)
+            status, _ = _read_answer(connection)
+            if status != 200:
+                failures.append(f"{self.url} answered {status}")
+                return
+            latencies.append((time.perf_counter() - started) * 1000)
         self.latencies += latencies
 
 
