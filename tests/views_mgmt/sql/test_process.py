@@ -158,7 +158,8 @@ def test_it_has_nothing_of_the_server_and_ends_after_it(tmp_path: Path) -> None:
         assert eventually(lambda: bool(programs(asking.pid)))
         (reading,) = programs(asking.pid)
         assert reading.environ() == {"PYTHONPATH": str(process.ROOT)} and reading.cwd() == "/"
-        assert reading.num_fds() <= 4 and not reading.net_connections()
+        assert eventually(lambda: reading.num_fds() <= 4)  # it may have a module open that it imports
+        assert not reading.net_connections()
         assert eventually(lambda: reading.nice() == psutil.Process().nice() + program.NICENESS)
     finally:
         asking.kill()
