@@ -10,7 +10,7 @@ RUN_READY := $(VENV)/.run-$(shell cksum < requirements.txt | cut -d' ' -f1)
 DEV_READY := $(VENV)/.dev-$(shell cksum < requirements-dev.txt | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
-.PHONY: help run install worker demo test test-long check fix bench pictures lock clean
+.PHONY: help run install worker demo test test-long check fix bench bench-all pictures lock clean
 MAKEFLAGS += --no-print-directory
 
 # uv is fast where it works; it trusts the certificates that the system trusts. pip does the same work without it.
@@ -51,7 +51,10 @@ check: $(DEV_READY) ## Lint, formatting, types, imports between folders, missing
 fix: $(DEV_READY) ## Repair and format what ruff can
 	@$(PY) -m ruff check --fix --quiet . ; $(PY) -m ruff format .
 
-bench: $(DEV_READY) ## Run every program in benchmarks/, whatever the others found; ARGS go to each of them
+bench: $(DEV_READY) ## Measure beside other catalogs and print one table; ARGS="--short" takes 10 minutes, --json FILE writes it
+	@$(PY) -m benchmarks.rivals $(ARGS)
+
+bench-all: $(DEV_READY) ## Run every program in benchmarks/, whatever the others found; ARGS go to each of them
 	@missed=; for program in $$(grep -lE "^    finish\(\)" benchmarks/*.py); do \
 		name=$$(basename $$program .py); echo "== $$name"; \
 		$(PY) -m "benchmarks.$$name" $(ARGS) || missed="$$missed $$name"; \

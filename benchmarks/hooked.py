@@ -25,8 +25,8 @@ def remove_hook() -> None:
         def view(request: Any, **raw: str) -> Any:
             asked = by_method.get(request.method or "")
             if asked is None:
-                return routes._not_allowed(request, sorted(by_method))
-            return routes._answer(asked, request, raw)
+                return routes._not_allowed(request, sorted(by_method)).as_response()
+            return routes._answer(asked, request, raw).as_response()
 
         return view
 

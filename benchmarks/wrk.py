@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from typing import NamedTuple
 
 MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0}
@@ -32,6 +33,18 @@ def ask(url: str, authorization: str, connections: int, seconds: int) -> Turn:
     done = subprocess.run(
         [*command, "-H", f"Authorization: {authorization}", url], capture_output=True, text=True, check=True
     )
+    return read(done.stdout)
+
+
+def drive(url: str, headers: dict[str, str], script: str, connections: int, seconds: float) -> Turn:
+    """Run wrk for one turn with a script of Lua that makes the requests; failed requests are only counted."""
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
+        file.write(script)
+        file.flush()
+        command = ["wrk", "--latency", "-t1", f"-c{connections}", f"-d{seconds:g}s", "-s", file.name]
+        for name, value in headers.items():
+            command += ["-H", f"{name}: {value}"]
+        done = subprocess.run([*command, url], capture_output=True, text=True, check=True)
     return read(done.stdout)
 
 

@@ -1,0 +1,91 @@
+"""Where the time of each hot read goes: microseconds of a request on the fast path in one thread, then its profile.
+
+`python -m benchmarks.hot_profile [name of a read] [lines of its profile]`; without a name all are timed.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+import sys
+import time
+from collections.abc import Callable
+
+from benchmarks.harness import own_store
+from benchmarks.server import fill
+
+ROUNDS, REPEATS = 2000, 5
+
+
+def main(arguments: list[str]) -> None:
+    own_store()
+    paths, reader = fill()
+    for name, asked in paths_of(paths).items():
+        if not arguments or name == arguments[0]:
+            act = reading(*asked, reader)
+            print(f"{name:12} {1e6 * min(time_of(act) for _ in range(REPEATS)):6.0f} us")
+            if arguments:
+                show(act, int(arguments[1]) if len(arguments) > 1 else 40)
+
+
+def paths_of(paths: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """Method and path of each hot read, from those of the load and the list."""
+    from benchmarks.population import CATALOG, METALAKE
+
+    above = f"/iceberg/{METALAKE}/v1"
+    others = {
+        "exists": ("HEAD", paths["load"]),
+        "miss": ("HEAD", f"{paths['load']}_not"),
+        "config": ("GET", f"{above}/config?warehouse={CATALOG}"),
+        "namespaces": ("GET", f"{above}/{CATALOG}/namespaces"),
+    }
+    return {name: ("GET", path) for name, path in paths.items()} | others
+
+
+def reading(method: str, target: str, authorization: str) -> Callable[[], None]:
+    """A request from its bytes to those of its answer, as the server's event loop handles it."""
+    from metalake.server.fast import FastReads
+    from metalake.server.requests import Memory, Reader
+
+    fast, reader = FastReads(), Reader(("127.0.0.1", 4711), ("127.0.0.1", 8090), Memory())
+    sent = f"{method} {target} HTTP/1.1\r\nHost: testserver\r\nAuthorization: {authorization}\r\n\r\n".encode()
+
+    def act() -> None:
+        reader.feed(sent)
+        question = fast.find(reader)
+        assert question and fast.answer(question, closes=False), f"{method} {target} has no fast path"
+        reader.next()
+
+    from authz import snapshot
+
+    snapshot.latest()
+    if "/tables/t" in target:
+        load(target, authorization)
+    act()
+    return act
+
+
+def load(target: str, authorization: str) -> None:
+    """Read a table's metadata into this process's memory, as the first request for it does."""
+    from django.test import Client
+
+    Client().get(target.removesuffix("_not"), headers={"Authorization": authorization}, RAW_URI=target)
+
+
+def time_of(act: Callable[[], None]) -> float:
+    started = time.process_time()
+    for _ in range(ROUNDS):
+        act()
+    return (time.process_time() - started) / ROUNDS
+
+
+def show(act: Callable[[], None], lines: int) -> None:
+    profile = cProfile.Profile()
+    profile.enable()
+    time_of(act)
+    profile.disable()
+    pstats.Stats(profile).sort_stats("tottime").print_stats(lines)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
