@@ -53,10 +53,9 @@ def verify(name: str, password: str, stored: str | None) -> None:
     same and raises the same.
     """
     came_from = address.get()
-    credential = throttling.digest("verified", _run_key, stored or "", came_from, name, password)
-    with _verified_lock:
-        if credential in _verified:
-            return
+    credential = _digest_of(name, password, stored)
+    if _is_verified(credential):
+        return
     may_block()
     counts = (throttling.count_of(PER_ACCOUNT, "sign in", came_from, name), _of_address(came_from))
     rows = throttling.read(credential, *(count.digest for count in counts))
@@ -79,6 +78,20 @@ def verify(name: str, password: str, stored: str | None) -> None:
     throttling.take_back(counts)
     throttling.remember(credential, REMEMBERED)
     _remember(credential)
+
+
+def is_known(name: str, password: str, stored: str) -> bool:
+    """Whether this process remembers the password as the account's, from the request's address."""
+    return _is_verified(_digest_of(name, password, stored))
+
+
+def _digest_of(name: str, password: str, stored: str | None) -> str:
+    return throttling.digest("verified", _run_key, stored or "", address.get(), name, password)
+
+
+def _is_verified(credential: str) -> bool:
+    with _verified_lock:
+        return credential in _verified
 
 
 def require_few_failures() -> None:

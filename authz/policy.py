@@ -16,9 +16,10 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Concat
 
-from authz import operations, snapshot
+from authz import filters, operations
 from authz.actor import Actor
-from authz.models import Grant, in_force, unended
+from authz.filters import EVERYTHING, NOTHING, Showing
+from authz.models import Grant, unended
 from authz.operations import Operation, Traversal
 from authz.snapshot import DENY_SHIFT, Snapshot
 from metalake.errors import Forbidden, NotFound
@@ -226,37 +227,46 @@ def visible_catalogs(actor: Actor, lineage: Lineage, catalogs: QuerySet) -> Quer
     rights = rights_on(actor, lineage)
     if decide(operations.ALTER_METALAKE, rights, Kind.METALAKE):
         return catalogs
-    return catalogs.filter(_owned(actor) | _effective(actor, rights, [Privilege.USE_CATALOG]))
+    return filters.shown(actor, _showing(actor, rights, [Privilege.USE_CATALOG]), catalogs)
 
 
-def visible_leaves(actor: Actor, lineage: Lineage, rows: QuerySet, kind: Kind, *, to_load: bool = False) -> QuerySet:
-    """The rows of one kind in a schema that the actor may load or drop; with `to_load`, that they may load."""
+def shows_leaves(actor: Actor, lineage: Lineage, kind: Kind, *, to_load: bool = False) -> Showing:
+    """The objects of one kind in a schema that the actor may load or drop; with `to_load`, that they may load."""
     declared, listing, rights = KINDS[kind].rights, operations.listing(kind), rights_on(actor, lineage)
     assert declared is not None, kind
     known = declared.load if to_load else (*declared.load, *declared.drop)
     if decide(operations.ALTER_SCHEMA, rights, Kind.SCHEMA):
-        return rows
+        return EVERYTHING
     if not decide(listing, rights, Kind.SCHEMA):
-        return rows.none()
-    if _reaches_all(actor, rights, known):
-        return rows
-    return rows.filter(_owned(actor) | _effective(actor, rights, known))
+        return NOTHING
+    return _showing(actor, rights, known)
 
 
-def visible_schemas(actor: Actor, lineage: Lineage, schemas: QuerySet) -> QuerySet:
-    """The child schemas that the actor may load, or that lie above one they may load."""
+def shows_schemas(actor: Actor, lineage: Lineage) -> Showing:
+    """The child schemas that the actor may load; `visible_schemas` adds those that lie above one they may load."""
     rights = rights_on(actor, lineage)
     kind = lineage.nodes[-1].kind
     everything = operations.ALTER_CATALOG if kind == Kind.CATALOG else operations.ALTER_SCHEMA
     if decide(everything, rights, kind):
-        return schemas
+        return EVERYTHING
     if not (rights.member and rights.holds(Privilege.USE_CATALOG)):
-        return schemas.none()
-    if _reaches_all(actor, rights, [Privilege.USE_SCHEMA]):
-        return schemas
-    loadable = _owned(actor) | _effective(actor, rights, [Privilege.USE_SCHEMA])
+        return NOTHING
+    return _showing(actor, rights, [Privilege.USE_SCHEMA])
+
+
+def visible_leaves(actor: Actor, lineage: Lineage, rows: QuerySet, kind: Kind, *, to_load: bool = False) -> QuerySet:
+    """The rows of one kind in a schema, as `shows_leaves` says."""
+    return filters.shown(actor, shows_leaves(actor, lineage, kind, to_load=to_load), rows)
+
+
+def visible_schemas(actor: Actor, lineage: Lineage, schemas: QuerySet) -> QuerySet:
+    """The child schemas that the actor may load, or that lie above one they may load."""
+    showing = shows_schemas(actor, lineage)
+    if showing.is_all or showing.is_none:
+        return filters.shown(actor, showing, schemas)
+    loadable = filters.owned(actor) | filters.effective(actor, showing)
     owned = Securable.objects.filter(
-        _owned(actor),
+        filters.owned(actor),
         kind=Kind.SCHEMA,
         lineage__gt=Concat(OuterRef("lineage"), Value("/")),
         lineage__lt=Concat(OuterRef("lineage"), Value("0")),
@@ -268,61 +278,22 @@ def is_path(actor: Actor, lineage: Lineage) -> bool:
     """Whether the actor may load some schema below this one."""
     if authorization_is_off():
         return True
-    owned = Securable.objects.filter(_owned(actor), below(lineage_text(lineage)), kind=Kind.SCHEMA)
+    owned = Securable.objects.filter(filters.owned(actor), below(lineage_text(lineage)), kind=Kind.SCHEMA)
     return bool(_steps_to_granted(actor, lineage)) or owned.exists()
 
 
-def _owned(actor: Actor) -> Q:
-    return Q(owner_user_id=actor.id) | Q(owner_group_id__in=actor.groups) if actor.groups else Q(owner_user_id=actor.id)
-
-
-def _granted(actor: Actor, privilege: Privilege, effect: Effect) -> QuerySet[Grant]:
-    roles = actor.roles if effect is Effect.DENY else actor.allowing_roles
-    return Grant.objects.filter(
-        in_force(actor.moment), group__role__in=roles, permission__codename=privilege.value, effect=effect.value
-    )
-
-
-def _effective(actor: Actor, rights: Rights, privileges: Sequence[Privilege]) -> Q:
-    """A filter for the rows on which one of the privileges is in effect, given the rights on their container."""
-    shown = Q(pk__in=[])
-    for privilege in privileges:
-        if rights.denies(privilege):
-            continue
-        not_denied = ~_carrying(actor, privilege, Effect.DENY)
-        if rights.allows(privilege):
-            shown |= not_denied
-        else:
-            shown |= _carrying(actor, privilege, Effect.ALLOW) & not_denied
-    return shown
-
-
-def _reaches_all(actor: Actor, rights: Rights, privileges: Sequence[Privilege]) -> bool:
-    """Whether one of the privileges is in effect on everything in the container, so that rows need no filter."""
-    return any(
-        rights.allows(privilege) and not rights.denies(privilege) and _carriers(actor, privilege, Effect.DENY) == []
-        for privilege in privileges
-    )
-
-
-def _carriers(actor: Actor, privilege: Privilege, effect: Effect) -> list[int] | None:
-    """The ids of the objects that carry such a grant themselves; None if there are too many to name."""
-    roles = actor.roles if effect is Effect.DENY else actor.allowing_roles
-    return actor.policy.carrying(roles, snapshot.mask_of(privilege, effect), actor.now)
-
-
-def _carrying(actor: Actor, privilege: Privilege, effect: Effect) -> Q:
-    """A filter for the rows that carry such a grant themselves: by ids if they are few, which databases plan best."""
-    ids = _carriers(actor, privilege, effect)
-    if ids is None:
-        return Q(pk__in=_granted(actor, privilege, effect).values("content_object_id"))
-    return Q(pk__in=ids)
+def _showing(actor: Actor, rights: Rights, privileges: Sequence[Privilege]) -> Showing:
+    """By these privileges, given the rights on the container; everything if one is in effect on all that is in it."""
+    by = tuple((each, rights.allows(each)) for each in privileges if not rights.denies(each))
+    if any(is_allowed and filters.carriers(actor, each, Effect.DENY) == [] for each, is_allowed in by):
+        return EVERYTHING
+    return Showing(by=by)
 
 
 def _steps_to_granted(actor: Actor, lineage: Lineage) -> set[int]:
     """The ids of an object's children that are, or lie above, a schema with an effective grant of USE_SCHEMA."""
     depth = len(lineage.nodes)
-    carrying = _carrying(actor, Privilege.USE_SCHEMA, Effect.ALLOW)
+    carrying = filters.carrying(actor, Privilege.USE_SCHEMA, Effect.ALLOW)
     granted = Securable.objects.filter(below(lineage_text(lineage)), carrying, kind=Kind.SCHEMA)
     steps = set()
     for text in granted.values_list("lineage", flat=True):

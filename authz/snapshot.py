@@ -232,14 +232,19 @@ _lock = threading.Lock()
 def at(epoch: int, stamp: str) -> Snapshot:
     """The snapshot of an epoch that was just read, or of a later one."""
     global _current
-    snapshot = _current
-    if snapshot is not None and snapshot.epoch == epoch and snapshot.stamp == stamp:
+    if (snapshot := in_memory(epoch, stamp)) is not None:
         return snapshot
     with _lock:
         snapshot = _current
         if snapshot is None or (snapshot.epoch, snapshot.stamp) != (epoch, stamp):
             _current = snapshot = _follow(snapshot) or load()
     return snapshot
+
+
+def in_memory(epoch: int, stamp: str) -> Snapshot | None:
+    """The snapshot of this epoch if this process has it."""
+    snapshot = _current
+    return snapshot if snapshot is not None and (snapshot.epoch, snapshot.stamp) == (epoch, stamp) else None
 
 
 def latest() -> Snapshot:

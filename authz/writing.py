@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
 from django.db import IntegrityError, connection, transaction
 
 from authz.actor import Actor
 from authz.writers import WRITERS
+from metalake import read_ahead
 from metalake.causes import FAILED, is_undone, unavailable
 from metalake.context import request_id
 from metalake.errors import Conflict, OutcomeUnknown
 
 T = TypeVar("T")
+Refresh = Callable[[Actor], AbstractContextManager[Actor]]
 ATTEMPTS = 8
 _RETRIABLE = {"40001", "40P01"}  # PostgreSQL: serialization failure, deadlock
 
@@ -30,6 +32,7 @@ def write(
     holds: Callable[[], object] | None,
     kind: str | None = None,
     waits: bool = True,
+    refresh: Refresh | None = None,
 ) -> T:
     """Run `act` in a transaction, commit, and return its result. It may run several times, so it must change nothing
     outside the database.
@@ -37,22 +40,32 @@ def write(
     `holds` locks the rows that are written to; rights are read after that, and `act` looks up again what was looked up
     by name. Pass None for rows that no other write can move or delete. `waits=False` is for the end of a write that
     had a place among the writers already.
+    `refresh` brings the actor up to the policy of now; one of its own reads more in the same statement.
     Raises Conflict if other writes came in between each time, StoreUnavailable if the database certainly did not do it,
     OutcomeUnknown if the commit itself was not answered.
     """
     is_counted = waits and request_id.get() and not connection.in_atomic_block  # a request's thread, and only once
     with WRITERS.place() if is_counted else nullcontext():
-        return _write(actor, act, holds, kind)
+        return _write(actor, act, holds, kind, refresh or _refreshed)
 
 
-def _write(actor: Actor, act: Callable[[Actor], T], holds: Callable[[], object] | None, kind: str | None) -> T:
+@contextmanager
+def _refreshed(actor: Actor) -> Iterator[Actor]:
+    yield actor.refreshed()
+
+
+def _write(
+    actor: Actor, act: Callable[[Actor], T], holds: Callable[[], object] | None, kind: str | None, refresh: Refresh
+) -> T:
     for _ in range(ATTEMPTS):
         acted = False
         try:
             with transaction.atomic():
                 if holds is not None:
                     holds()
-                result = act(actor.refreshed())
+                read_ahead.forget()
+                with refresh(actor) as fresh:
+                    result = act(fresh)
                 acted = True
             return result
         except (Stale, IntegrityError):

@@ -15,8 +15,8 @@ from catalogs.secrets import mask
 from catalogs.stores import SchemaRecord
 from formats.native.columns import Column
 from formats.native.tables import Distribution, Index, Partitioning, SortOrder
-from metalake.models import AuditInfo, Metalake
-from metalake.rest.replies import AuditReply, audit_of
+from metalake.models import Metalake
+from metalake.rest.replies import Audit, AuditReply, audit_of
 from metalake.wire import Reply
 
 
@@ -88,7 +88,7 @@ def schema_reply(record: SchemaRecord) -> dict[str, Any]:
     return _container(record.path.logical(), record.row)
 
 
-def table_reply(name: str, parts: dict[str, Any], audit: AuditInfo) -> dict[str, Any]:
+def table_reply(name: str, parts: dict[str, Any], audit: Audit) -> dict[str, Any]:
     return parts | {"name": name, "properties": mask(parts["properties"]), "audit": audit_of(audit)}
 
 

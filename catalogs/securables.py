@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from django.db import connection
 
 from authz.actor import Actor
-from catalogs.lookup import miss, nearest, schema_keys
+from catalogs.lookup import miss, nearest
+from catalogs.lookup_statement import schema_keys
 from catalogs.models import Catalog
 from metalake.hierarchy import configured_separator, split_logical
 from metalake.kinds import IN_CATALOGS, LEAVES, Kind, slot_of

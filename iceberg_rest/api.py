@@ -2,54 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
-
-from django.http import HttpResponse
 
 from authz import operations
 from catalogs.secrets import mask
 from catalogs.services import catalogs, schemas
 from catalogs.services.changes import Alteration
-from catalogs.stores import SchemaRecord
+from catalogs.stores import SchemaRecord, offers_of
 from iceberg_rest.names import SEPARATOR, Levels, checked_levels, checked_name, dotted, prefix_of, readings_of_parent
 from iceberg_rest.pages import page
-from iceberg_rest.routes import ROUTES, Call, Route, done, reply, route
+from iceberg_rest.replies import Reply, done, reply
+from iceberg_rest.routes import ROUTES, Call, Route, route
 from iceberg_rest.wire import CreateNamespace, UpdateNamespaceProperties
 from metalake.errors import AlreadyExists, Invalid, NotEmpty, NotFound, NotInUse, Unprocessable, Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Address
-from providers.base import Provider
-from providers.registry import provider_for
+from providers.base import Offer
+from providers.registry import provider_class as require_installed
 
 
-@route("GET /v1/config", operations.LOAD_CATALOG, needs=None)
-def load_config(call: Call) -> HttpResponse:
+def _warehouse(call: Call) -> Address:
+    name = call.query.get("warehouse")
+    return Address(metalake=call.metalake, catalog=checked_name(name, Kind.CATALOG) if name else None)
+
+
+@route("GET /v1/config", operations.LOAD_CATALOG, needs=None, looks_up=_warehouse)
+def load_config(call: Call) -> Reply:
     warehouse = call.query.get("warehouse")
     if not warehouse:
         raise Invalid("Name a catalog: send its name as the query parameter warehouse (a client's property warehouse).")
     call.subject = call.about_warehouse(checked_name(warehouse, Kind.CATALOG))
-    catalog = catalogs.load_catalog(call.actor, call.metalake, warehouse)
-    if not catalog.enabled:
+    catalog = catalogs.locate_catalog(call.actor, call.metalake, warehouse)
+    if catalog.disabled:
         raise NotInUse(f"Catalog {warehouse} is disabled; enable it first.", kind=Kind.CATALOG)
-    provider = provider_for(catalog.provider, catalog.pk, catalog.properties)
+    offers = offers_of(catalog)
+    if not offers:
+        require_installed(catalog.provider or "")
     return reply(
         {
             "defaults": {},
             "overrides": {"prefix": prefix_of(catalog.name), "namespace-separator": SEPARATOR},
-            "endpoints": [str(each) for each in ROUTES if _is_offered(each, provider)],
+            "endpoints": [str(each) for each in ROUTES if _is_offered(each, offers)],
         }
     )
 
 
-def _is_offered(asked: Route, provider: Provider) -> bool:
-    offer = provider.offered.get(asked.needs) if asked.needs else None
+def _is_offered(asked: Route, offers: Mapping[Kind, Offer]) -> bool:
+    offer = offers.get(asked.needs) if asked.needs else None
     if offer is None:
         return False
     return asked.needs is Kind.SCHEMA or "iceberg" in offer.formats
 
 
-@route("GET /v1/{prefix}/namespaces", operations.LIST_SCHEMAS)
-def list_namespaces(call: Call) -> HttpResponse:
+def _parent(call: Call) -> Address:
+    parent = call.query.get("parent")
+    levels = readings_of_parent(parent)[0] if parent else None
+    return Address(metalake=call.metalake, catalog=call.catalog, schema=levels)
+
+
+@route("GET /v1/{prefix}/namespaces", operations.LIST_SCHEMAS, looks_up=_parent)
+def list_namespaces(call: Call) -> Reply:
     parent = call.query.get("parent") or ""
     readings: list[Levels] = readings_of_parent(parent) if parent else [()]
     if parent:
@@ -88,7 +101,7 @@ def _names_below(call: Call, levels: Levels, after: str | None, limit: int | Non
 
 
 @route("POST /v1/{prefix}/namespaces", operations.CREATE_SCHEMA, body=CreateNamespace)
-def create_namespace(call: Call, body: CreateNamespace) -> HttpResponse:
+def create_namespace(call: Call, body: CreateNamespace) -> Reply:
     """Create a namespace with its missing parents."""
     levels = checked_levels(body.namespace)
     try:
@@ -103,7 +116,7 @@ def _shown(record: SchemaRecord) -> dict[str, Any]:
 
 
 @route("GET /v1/{prefix}/namespaces/{namespace}", operations.LOAD_SCHEMA)
-def load_namespace(call: Call) -> HttpResponse:
+def load_namespace(call: Call) -> Reply:
     """Load a namespace, with its folder as the location, which Trino needs before it creates a table."""
     loaded = schemas.load_schema(call.actor, call.ident(), refresh=call.refresh, with_folder=True)
     call.taken_at = loaded.taken_at
@@ -113,14 +126,14 @@ def load_namespace(call: Call) -> HttpResponse:
     return reply(shown)
 
 
-@route("HEAD /v1/{prefix}/namespaces/{namespace}", operations.LOAD_SCHEMA)
-def namespace_exists(call: Call) -> HttpResponse:
+@route("HEAD /v1/{prefix}/namespaces/{namespace}", operations.LOAD_SCHEMA, looks_up=Call.ident)
+def namespace_exists(call: Call) -> Reply:
     schemas.schema_exists(call.actor, call.ident())
     return done()
 
 
 @route("DELETE /v1/{prefix}/namespaces/{namespace}", operations.DROP_SCHEMA)
-def drop_namespace(call: Call) -> HttpResponse:
+def drop_namespace(call: Call) -> Reply:
     try:
         schemas.drop_schema(call.actor, call.ident())
     except NotEmpty:
@@ -129,7 +142,7 @@ def drop_namespace(call: Call) -> HttpResponse:
 
 
 @route("POST /v1/{prefix}/namespaces/{namespace}/properties", operations.ALTER_SCHEMA, body=UpdateNamespaceProperties)
-def update_namespace_properties(call: Call, body: UpdateNamespaceProperties) -> HttpResponse:
+def update_namespace_properties(call: Call, body: UpdateNamespaceProperties) -> Reply:
     updates = body.updates or {}
     removals = list(dict.fromkeys(body.removals or ()))
     if both := sorted(updates.keys() & set(removals)):

@@ -4,36 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpResponse
-
 from authz import operations
 from catalogs.services import commits, tables
 from catalogs.table_stores import TableDraft, TableRecord
 from iceberg_rest.leaves import list_leaves, rename_leaf
-from iceberg_rest.routes import Call, done, route
+from iceberg_rest.replies import Reply, done
+from iceberg_rest.routes import Call, route
 from iceberg_rest.wire import (
+    LEAST,
     Commit,
     CreateTable,
     RegisterTable,
     RenameLeaf,
+    accepts_gzip,
     commit_result,
     etag_of,
     matches,
     only_referenced,
+    packed_etag,
+    packed_result,
     table_result,
 )
-from metalake.bodies import JSON, read_json
+from metalake.blocking import may_block
+from metalake.bodies import read_json
 from metalake.errors import Invalid
 from metalake.kinds import Kind
 
+LARGE = 8 * 1024 * 1024  # bytes of an answer that are copied for longer than a short read may take
 
-@route("GET /v1/{prefix}/namespaces/{namespace}/tables", operations.LIST_TABLES, needs=Kind.TABLE)
-def list_tables(call: Call) -> HttpResponse:
+
+@route("GET /v1/{prefix}/namespaces/{namespace}/tables", operations.LIST_TABLES, needs=Kind.TABLE, looks_up=Call.ident)
+def list_tables(call: Call) -> Reply:
     return list_leaves(call, Kind.TABLE, tables.list_tables)
 
 
 @route("POST /v1/{prefix}/namespaces/{namespace}/tables", operations.CREATE_TABLE, body=CreateTable, needs=Kind.TABLE)
-def create_table(call: Call, body: CreateTable) -> HttpResponse:
+def create_table(call: Call, body: CreateTable) -> Reply:
     """Create a table; a staged one is only described, and its commit with assert-create makes it."""
     draft = TableDraft(
         schema=body.columns,
@@ -46,35 +52,46 @@ def create_table(call: Call, body: CreateTable) -> HttpResponse:
     return _table(made)
 
 
-@route("GET /v1/{prefix}/namespaces/{namespace}/tables/{table}", operations.LOAD_TABLE, needs=Kind.TABLE)
-def load_table(call: Call) -> HttpResponse:
+@route(
+    "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    operations.LOAD_TABLE,
+    needs=Kind.TABLE,
+    looks_up=Call.ident,
+)
+def load_table(call: Call) -> Reply:
     mode = call.choice("snapshots", "all", "refs")
     record = tables.load_iceberg_table(call.actor, call.ident(), refresh=call.refresh)
     call.taken_at = record.taken_at
     etag = etag_of(record.metadata_location or "", mode)
     if matches(call.request.META.get("HTTP_IF_NONE_MATCH", ""), etag):
-        unchanged = HttpResponse(status=304)
-        unchanged["ETag"] = etag
-        return unchanged
-    shown = table_result(record, only_referenced(record.metadata)) if mode == "refs" else table_result(record)
-    response = HttpResponse(shown, content_type=JSON)
-    response["ETag"] = etag
-    return response
+        return Reply(304, headers={"ETag": etag, "Vary": "Accept-Encoding"})
+    if len(record.content) > LARGE:
+        may_block()
+    headers = {"ETag": etag, "Vary": "Accept-Encoding"}
+    if mode == "refs":
+        return Reply(body=table_result(record, only_referenced(record.metadata)), headers=headers)
+    if len(record.content) >= LEAST and accepts_gzip(call.request.META.get("HTTP_ACCEPT_ENCODING", "")):
+        headers |= {"ETag": packed_etag(etag), "Content-Encoding": "gzip"}
+        return Reply(body=packed_result(record), headers=headers)
+    return Reply(body=table_result(record), headers=headers)
 
 
-def _table(record: TableRecord) -> HttpResponse:
+def _table(record: TableRecord) -> Reply:
     return _tagged(record, table_result(record))
 
 
-def _tagged(record: TableRecord, content: bytes) -> HttpResponse:
-    response = HttpResponse(content, content_type=JSON)
-    if record.metadata_location is not None:
-        response["ETag"] = etag_of(record.metadata_location)
-    return response
+def _tagged(record: TableRecord, content: bytes) -> Reply:
+    headers = {} if record.metadata_location is None else {"ETag": etag_of(record.metadata_location)}
+    return Reply(body=content, headers=headers)
 
 
-@route("HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}", operations.LOAD_TABLE, needs=Kind.TABLE)
-def table_exists(call: Call) -> HttpResponse:
+@route(
+    "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    operations.LOAD_TABLE,
+    needs=Kind.TABLE,
+    looks_up=Call.ident,
+)
+def table_exists(call: Call) -> Reply:
     tables.table_exists(call.actor, call.ident(), iceberg=True)
     return done()
 
@@ -86,7 +103,7 @@ def table_exists(call: Call) -> HttpResponse:
     needs=Kind.TABLE,
     commits=True,
 )
-def commit_table(call: Call, body: Commit) -> HttpResponse:
+def commit_table(call: Call, body: Commit) -> Reply:
     if body.identifier:
         call.require_own(body.identifier.namespace, body.identifier.name)
     requirements, updates = body.requirements or [], body.updates or []
@@ -97,7 +114,7 @@ def commit_table(call: Call, body: Commit) -> HttpResponse:
 
 
 @route("DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}", operations.DROP_TABLE, needs=Kind.TABLE)
-def drop_table(call: Call) -> HttpResponse:
+def drop_table(call: Call) -> Reply:
     purge = call.choice("purgeRequested", "false", "true") == "true"
     tables.drop_table(call.actor, call.ident(), purge=purge, iceberg=True)
     return done()
@@ -106,19 +123,19 @@ def drop_table(call: Call) -> HttpResponse:
 @route(
     "POST /v1/{prefix}/namespaces/{namespace}/register", operations.REGISTER_TABLE, body=RegisterTable, needs=Kind.TABLE
 )
-def register_table(call: Call, body: RegisterTable) -> HttpResponse:
+def register_table(call: Call, body: RegisterTable) -> Reply:
     ident = call.ident(call.levels, body.name)
     return _table(tables.register_table(call.actor, ident, body.metadata_location, overwrite=bool(body.overwrite)))
 
 
 @route("POST /v1/{prefix}/tables/rename", operations.ALTER_TABLE, body=RenameLeaf, needs=Kind.TABLE)
-def rename_table(call: Call, body: RenameLeaf) -> HttpResponse:
+def rename_table(call: Call, body: RenameLeaf) -> Reply:
     """Rename a table; moving it to another namespace takes its owner, with the right to create there."""
     return rename_leaf(call, body, Kind.TABLE, tables.table_exists, tables.rename_table)
 
 
 @route("POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics", operations.LOAD_TABLE, needs=Kind.TABLE)
-def report_metrics(call: Call) -> HttpResponse:
+def report_metrics(call: Call) -> Reply:
     """Accept any report, and drop it: a query must not fail because of it."""
     report: Any = read_json(call.request.body)
     if not isinstance(report, dict):

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import orjson
 from django.core.exceptions import RequestDataTooBig
-from django.http import HttpResponse, UnreadablePostError
+from django.http import UnreadablePostError
 from pydantic import ValidationError
 
 from formats.iceberg import updating
+from iceberg_rest.replies import Reply
 from metalake import errors
-from metalake.bodies import JSON
 from metalake.causes import unavailable
 from metalake.errors import MetalakeError, NotFound
 from metalake.kinds import KINDS, IcebergWords, Kind
@@ -47,25 +47,24 @@ class Subject:
         return self.missing() if isinstance(error, NotFound) and error.kind in _OBJECTS else error
 
 
-def render_error(error: Exception, *, commits: bool = False) -> HttpResponse:
-    """The response for any failure; `commits`: the request would have changed a table's or view's metadata."""
+def render_error(error: Exception, *, commits: bool = False) -> Reply:
+    """The reply to any failure; `commits`: the request would have changed a table's or view's metadata."""
     known = _known(error)
     if known is None:
         log.error("unforeseen failure", exc_info=error)
         known = MetalakeError("The server failed; the request's id is in its log.")
     note_failure(known)
     status, type_ = shape_of(known, commits=commits)
-    response = error_response(status, type_, known.message)
+    reply = error_reply(status, type_, known.message)
     if status == 401:
-        response["WWW-Authenticate"] = CHALLENGE
+        reply.headers["WWW-Authenticate"] = CHALLENGE
     if status in (429, 503) and isinstance(known, errors.ProviderUnavailable | errors.TooManyRequests):
-        response["Retry-After"] = str(known.retry_after)
-    return response
+        reply.headers["Retry-After"] = str(known.retry_after)
+    return reply
 
 
-def error_response(status: int, type_: str, message: str) -> HttpResponse:
-    body = orjson.dumps({"error": {"message": message, "type": type_, "code": status}})
-    return HttpResponse(body, status=status, content_type=JSON)
+def error_reply(status: int, type_: str, message: str) -> Reply:
+    return Reply(status, orjson.dumps({"error": {"message": message, "type": type_, "code": status}}))
 
 
 def _known(error: Exception) -> MetalakeError | None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from django.http import HttpResponse
-
 from catalogs.services.leaves import LeafList
 from iceberg_rest.names import checked_levels, checked_name
 from iceberg_rest.pages import page
-from iceberg_rest.routes import Call, done, reply
+from iceberg_rest.replies import Reply, done, reply
+from iceberg_rest.routes import Call
 from iceberg_rest.wire import RenameLeaf
 from metalake.errors import NotFound
 from metalake.kinds import KINDS, Kind
 
 
-def list_leaves(call: Call, kind: Kind, listing: Callable[..., LeafList]) -> HttpResponse:
+def list_leaves(call: Call, kind: Kind, listing: Callable[..., LeafList]) -> Reply:
     """A page of the names that `listing`, of the kind's service, answers."""
 
     def fetch(after: str | None, limit: int | None) -> list[str]:
@@ -32,7 +31,7 @@ def list_leaves(call: Call, kind: Kind, listing: Callable[..., LeafList]) -> Htt
 
 def rename_leaf(
     call: Call, body: RenameLeaf, kind: Kind, require_there: Callable[..., None], rename: Callable[..., object]
-) -> HttpResponse:
+) -> Reply:
     """Rename by the kind's service; a namespace is what is missing only if the leaf itself is there."""
     source, target = checked_levels(body.source.namespace), checked_levels(body.destination.namespace)
     moved = call.ident(source, checked_name(body.source.name, kind))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, Protocol
 
-import orjson
 from django.http import HttpRequest, HttpResponse, QueryDict
 from pydantic import BaseModel
 
@@ -15,42 +16,64 @@ from authz.callers.identity import authenticate
 from authz.operations import Operation
 from catalogs.services.admission import admit_to
 from iceberg_rest import names
-from iceberg_rest.errors import Subject, error_response, render_error
+from iceberg_rest.callers import caller_at
+from iceberg_rest.errors import Subject, error_reply, render_error
 from iceberg_rest.names import Levels, dotted
+from iceberg_rest.replies import Reply
 from metalake import hooks
-from metalake.bodies import JSON, before_reading, parse
-from metalake.errors import Forbidden, Invalid, Unsupported
+from metalake.bodies import before_reading, parse
+from metalake.errors import Forbidden, Invalid, MetalakeError, Unsupported
 from metalake.kinds import LEAVES, Kind
 from metalake.lineage import Address, logical
 from metalake.refusals import refused
 from metalake.rest.declarations import Declaration
-from metalake.rest.replies import with_age
+from metalake.rest.replies import age_of
+
+
+class Sent(Protocol):
+    """What endpoints read of a request: Django's, or that of the fast path, which has the headers that reads know."""
+
+    META: Any
+    method: str | None
+    path: str
+
+    @property
+    def GET(self) -> QueryDict: ...
+    @property
+    def body(self) -> bytes: ...
 
 
 @dataclass
 class Call:
-    """One authenticated request, its path decoded.
+    """One request, its path decoded, and who sends it.
 
     Endpoints may change `subject`, the object that a miss names, and set `taken_at`, when an outside system answered.
     """
 
-    request: HttpRequest
-    actor: Actor
+    request: Sent
     metalake: str
     catalog: str = ""
     levels: Levels = ()
     leaf: str = ""  # the table or view of the path
     leaf_kind: Kind = Kind.TABLE
-    subject: Subject = field(init=False)
+    actor: Actor = field(init=False)
     taken_at: datetime | None = field(default=None, init=False)
+    _subject: Subject | None = field(default=None, init=False)
 
-    def __post_init__(self) -> None:
+    @property
+    def subject(self) -> Subject:
+        if self._subject is None:
+            self._subject = self._subject_of_path()
+        return self._subject
+
+    @subject.setter
+    def subject(self, subject: Subject) -> None:
+        self._subject = subject
+
+    def _subject_of_path(self) -> Subject:
         if self.leaf:
-            self.subject = self.about_leaf(self.levels, self.leaf)
-        elif self.levels:
-            self.subject = self.about_namespace(self.levels)
-        else:
-            self.subject = self.about_warehouse(self.catalog)
+            return self.about_leaf(self.levels, self.leaf)
+        return self.about_namespace(self.levels) if self.levels else self.about_warehouse(self.catalog)
 
     @property
     def query(self) -> QueryDict:
@@ -101,15 +124,19 @@ class Call:
             )
 
 
-Endpoint = Callable[..., HttpResponse]
+Endpoint = Callable[..., Reply]
 """A function of a call, and of its body if one is declared."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Route(Declaration):
-    """A declaration with its endpoint."""
+    """A declaration with its endpoint.
+
+    A hot read, which the server's fast path answers (fast_path.py), names the object that its service looks up first.
+    """
 
     endpoint: Endpoint
+    looks_up: Callable[[Call], Address] | None = None
 
     def __str__(self) -> str:
         """The route as `endpoints` of /v1/config lists it."""
@@ -127,6 +154,7 @@ def route(
     body: type[BaseModel] | None = None,
     needs: Kind | None = Kind.SCHEMA,
     commits: bool = False,
+    looks_up: Callable[[Call], Address] | None = None,
 ) -> Callable[[Endpoint], Endpoint]:
     """Serve `asked`, a method and a path of the specification, by this endpoint."""
     method, path = asked.split(" ")
@@ -140,6 +168,7 @@ def route(
             body=body,
             needs=needs,
             commits=commits,
+            looks_up=looks_up,
         )
         ROUTES.append(declared)
         return endpoint
@@ -153,34 +182,31 @@ def view_of(routes: Mapping[str, Route]) -> Callable[..., HttpResponse]:
     def view(request: HttpRequest, **raw: str) -> HttpResponse:
         asked = routes.get(request.method or "")
         if asked is None:
-            return _not_allowed(request, sorted(routes))
-        return _announced(asked, request, raw) if hooks.listeners else _answer(asked, request, raw)
+            return _not_allowed(request, sorted(routes)).as_response()
+        answer = _announced if hooks.listeners else _answer
+        return answer(asked, request, raw).as_response()
 
     return view
 
 
-def _announced(asked: Route, request: HttpRequest, raw: dict[str, str]) -> HttpResponse:
+def _announced(asked: Route, request: HttpRequest, raw: dict[str, str]) -> Reply:
     with hooks.announcing("iceberg", asked.operation) as announcer:
-        response = _answer(asked, request, raw, announcer)
-        announcer.answers(response.status_code)
-        return response
+        reply = _answer(asked, request, raw, announcer)
+        announcer.answers(reply.status)
+        return reply
 
 
-def _answer(
-    asked: Route, request: HttpRequest, raw: dict[str, str], announcer: hooks.Announcer | None = None
-) -> HttpResponse:
+def _answer(asked: Route, request: HttpRequest, raw: dict[str, str], announcer: hooks.Announcer | None = None) -> Reply:
     call: Call | None = None
     try:
-        call = _read(request, asked.needs, **raw)
+        call, ahead = _read(asked, request, **raw)
         if announcer:
             announcer.begins(call.actor.name, call.names)
-        if asked.method == "POST":
-            with before_reading(request):
-                admit_to(call.actor, asked.operation, call.ident())
-        body = () if asked.body is None else (parse(request, asked.body),)
-        response = asked.endpoint(call, *body)
-        with_age(response, call.taken_at)
-        return response
+        with ahead:
+            if asked.method == "POST":
+                with before_reading(request):
+                    admit_to(call.actor, asked.operation, call.ident())
+            return perform(asked, call, *(() if asked.body is None else (parse(request, asked.body),)))
     except Exception as error:
         if announcer:
             announcer.error = error
@@ -189,19 +215,41 @@ def _answer(
         return render_error(call.subject.reported(error) if call else error, commits=asked.commits)
 
 
+def perform(asked: Route, call: Call, *body: BaseModel) -> Reply:
+    reply = asked.endpoint(call, *body)
+    if call.taken_at is not None:
+        reply.headers |= age_of(call.taken_at)
+    return reply
+
+
 def _read(
-    request: HttpRequest, needs: Kind | None, metalake: str, prefix: str = "", namespace: str = "", **leaf: str
-) -> Call:
-    """The call of a request; `leaf` has the name of the path's table or view, if it has one."""
+    asked: Route, request: HttpRequest, metalake: str, **others: str
+) -> tuple[Call, AbstractContextManager[object]]:
+    """The call of a request, and a context in which the object that was read with its actor is not read again."""
     metalake = names.name_in(metalake, Kind.METALAKE)
     sent = request.META
-    actor = authenticate(sent.get("HTTP_AUTHORIZATION"), sent.get("HTTP_X_GRAVITINO_ACTIVE_ROLES"), metalake)
-    if sent.get("QUERY_STRING") and any(parameter.lower() == "cascade" for parameter in request.GET):
+    try:
+        call = call_of(request, asked.needs, metalake, **others)
+        address = asked.looks_up(call) if asked.looks_up else call.ident()
+    except MetalakeError:  # which only a caller whom the server knows is told
+        authenticate(sent.get("HTTP_AUTHORIZATION"), sent.get("HTTP_X_GRAVITINO_ACTIVE_ROLES"), metalake)
+        raise
+    if arrived := caller_at(sent, address, again=asked.method == "POST"):
+        call.actor, ahead = arrived
+        return call, ahead
+    call.actor = authenticate(sent.get("HTTP_AUTHORIZATION"), sent.get("HTTP_X_GRAVITINO_ACTIVE_ROLES"), metalake)
+    return call, nullcontext()
+
+
+def call_of(
+    request: Sent, needs: Kind | None, metalake: str, prefix: str = "", namespace: str = "", **leaf: str
+) -> Call:
+    """The call of a request for a metalake, its actor not yet set; `leaf` has the name of the path's table or view."""
+    if request.META.get("QUERY_STRING") and any(parameter.lower() == "cascade" for parameter in request.GET):
         raise Unsupported("Cascade is not supported: drop what the namespace holds first.", kind=Kind.SCHEMA)
     kind = needs if needs in LEAVES else Kind.TABLE
     return Call(
         request,
-        actor,
         metalake,
         names.catalog_in(prefix) if prefix else "",
         names.levels_in(namespace) if namespace else (),
@@ -210,16 +258,8 @@ def _read(
     )
 
 
-def _not_allowed(request: HttpRequest, methods: list[str]) -> HttpResponse:
+def _not_allowed(request: HttpRequest, methods: list[str]) -> Reply:
     message = f"{request.method} is not supported here; {', '.join(methods)} is."
-    response = error_response(405, "UnsupportedOperationException", message)
-    response["Allow"] = ", ".join(methods)
-    return response
-
-
-def reply(data: object) -> HttpResponse:
-    return HttpResponse(orjson.dumps(data), content_type=JSON)
-
-
-def done() -> HttpResponse:
-    return HttpResponse(status=204)
+    reply = error_reply(405, "UnsupportedOperationException", message)
+    reply.headers["Allow"] = ", ".join(methods)
+    return reply

@@ -26,18 +26,27 @@ for _route in ROUTES:
 # long as the rest of a load.
 FREQUENT = ("/tables/{table}", "/views/{view}")
 DOORS = [
-    (re.compile(_pattern(path)), view_of(routes))
+    (re.compile(_pattern(path)), view_of(routes), routes)
     for path, routes in sorted(_by_path.items(), key=lambda item: not item[0].endswith(FREQUENT))
 ]
+
+
+def hot_read(method: str, below: str) -> tuple[Route, dict[str, str]] | None:
+    """The hot read of a path below /iceberg/, and the parts of the path; None for every other request."""
+    for pattern, _, routes in DOORS:
+        if matched := pattern.match(below):
+            asked = routes.get(method)
+            return (asked, matched.groupdict()) if asked and asked.looks_up else None
+    return None
 
 
 def answer(request: HttpRequest) -> HttpResponse:
     """Answer any request below /iceberg/, by its raw path."""
     below = request.path_info.removeprefix("/iceberg/")
-    for pattern, view in DOORS:
+    for pattern, view, _ in DOORS:
         if matched := pattern.match(below):
             return view(request, **matched.groupdict())
-    return render_error(NotFound("There is nothing at this path."))
+    return render_error(NotFound("There is nothing at this path.")).as_response()
 
 
 urlpatterns = [re_path("", answer)]

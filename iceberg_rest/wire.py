@@ -5,14 +5,21 @@ Unknown fields are ignored, as the specification requires; a wrong type is refus
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+from functools import lru_cache
 from typing import Any
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from catalogs.table_stores import TableRecord
+from metalake.blocking import may_block
+from providers.metadata_files import METADATA
 from views_mgmt.stores import ViewRecord
+
+LEAST = 1400  # bytes of metadata below which an answer is one packet anyway
+MUCH = 64 * 1024  # bytes that take more than a millisecond to compress
 
 
 class Body(BaseModel):
@@ -101,6 +108,7 @@ def only_referenced(metadata: dict[str, Any]) -> bytes:
     return orjson.dumps({**metadata, "snapshots": snapshots})
 
 
+@lru_cache(maxsize=10_000)
 def etag_of(metadata_location: str, snapshots: str = "all") -> str:
     """The ETag, which differs by the metadata and by the `snapshots` parameter."""
     digest = hashlib.sha256(f"{metadata_location}\n{snapshots}".encode(errors="surrogatepass")).hexdigest()
@@ -108,6 +116,35 @@ def etag_of(metadata_location: str, snapshots: str = "all") -> str:
 
 
 def matches(if_none_match: str, etag: str) -> bool:
-    """Whether If-None-Match names the ETag (RFC 9110, section 13.1.2, weak comparison)."""
+    """Whether If-None-Match names the ETag, of a packed answer or not (RFC 9110, section 13.1.2, weak comparison)."""
     given = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
-    return etag in given or given == ["*"]
+    return etag in given or packed_etag(etag) in given or given == ["*"]
+
+
+def packed_etag(etag: str) -> str:
+    """The ETag of the same answer, packed, which is another one (RFC 9110, section 8.8.3.3)."""
+    return f'{etag[:-1]}-gzip"'
+
+
+def accepts_gzip(accept_encoding: str) -> bool:
+    """Whether Accept-Encoding names gzip, or anything, with a weight that is not zero (RFC 9110, section 12.5.3)."""
+    for each in accept_encoding.lower().split(","):
+        coding, _, weight = each.strip().partition(";")
+        if coding.strip() in ("gzip", "x-gzip"):
+            return weight.strip().replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
+
+
+def packed_result(record: TableRecord) -> bytes:
+    """LoadTableResult compressed, once for each version of the metadata that is in memory.
+
+    Raises BeginAgain in a thread for short reads where there is much to compress.
+    """
+    place = record.published.catalog.id, record.metadata_location or ""
+    packed = METADATA.packed(*place, record.content)
+    if packed is None:
+        if len(record.content) > MUCH:
+            may_block()
+        packed = gzip.compress(table_result(record), compresslevel=6, mtime=0)
+        METADATA.put_packed(*place, record.content, packed)
+    return packed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ M = TypeVar("M", bound=Model)
 Row = TypeVar("Row")
 
 BRIEF = 2000  # rows that a short read may fetch
+EVERY = 2**31 - 1  # rows, as a limit
 
 _here = threading.local()
 
@@ -50,11 +51,27 @@ def all_of(rows: QuerySet[M, Row]) -> list[Row]:
     return some
 
 
+def at_most(limit: int | None, ask: Callable[[int], list[Row]]) -> list[Row]:
+    """The rows that `ask` returns for a number of them, `limit` or all. Raises TooLong as `all_of` does."""
+    most = EVERY if limit is None else limit
+    if most <= BRIEF or not is_short():
+        return ask(most)
+    rows = ask(BRIEF + 1)
+    if len(rows) > BRIEF:
+        raise TooLong
+    return rows
+
+
+def be_short() -> None:
+    """Have this thread count as one for short reads for good."""
+    _here.is_short = True
+
+
 @contextmanager
 def short_reads() -> Iterator[None]:
     """A context in which this thread counts as one for short reads."""
-    _here.is_short = True
+    before, _here.is_short = is_short(), True
     try:
         yield
     finally:
-        _here.is_short = False
+        _here.is_short = before

@@ -19,7 +19,7 @@ def render_for(request: HttpRequest, error: MetalakeError) -> HttpResponse:
     """A failure outside every endpoint, in the shape of the wire it came by."""
     match request.wire:  # type: ignore[attr-defined]
         case "iceberg":
-            return iceberg_error(error)
+            return iceberg_error(error).as_response()
         case "page":
             status, _, _ = shape_of(error)
             if isinstance(error, Invalid):  # a name of this server that is not its own: it shows nothing there

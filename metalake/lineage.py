@@ -83,8 +83,8 @@ class Located:
     """An object that exists, with all above it: the metalake first, itself last.
 
     Only `catalogs.lookup` sets the other fields: `nested`, `catalog_type`, `provider` and `properties` (JSON with
-    secrets masked) of the catalog; `disabled`, the kind of the object above it, or itself, that is disabled; a
-    table's `metadata_location`.
+    secrets masked) of the catalog; `own_properties`, the object's own; `disabled`, the kind of the object above it, or
+    itself, that is disabled; a table's `metadata_location`.
     """
 
     nodes: tuple[Node, ...]
@@ -93,6 +93,7 @@ class Located:
     catalog_type: str | None = None
     provider: str | None = None
     properties: str | None = None
+    own_properties: str | None = None
     metadata_location: str | None = None
 
     @property
@@ -164,11 +165,11 @@ class Located:
         if len(self.nodes) == 1:
             raise ValueError("Nothing is above a metalake.")
         disabled = None if self.disabled == self.kind else self.disabled
-        return replace(self, nodes=self.nodes[:-1], disabled=disabled, metadata_location=None)
+        return replace(self, nodes=self.nodes[:-1], disabled=disabled, own_properties=None, metadata_location=None)
 
     def below(self, *nodes: Node) -> Located:
         """The object at the end of these nodes, which follow below this one."""
-        return replace(self, nodes=(*self.nodes, *nodes), metadata_location=None)
+        return replace(self, nodes=(*self.nodes, *nodes), own_properties=None, metadata_location=None)
 
     def missing(self) -> NotFound:
         """The error for this object if it is missing or hidden from the caller."""

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
-from functools import cache
 from typing import Any
-from uuid import uuid4
 
 from django.conf import settings
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.module_loading import import_string
-from prometheus_client import Counter, Histogram
 
 from metalake.addresses import client_of
+from metalake.answered import BODILESS, count_answer, id_of_request
 from metalake.bodies import limit_of
 from metalake.context import address, request_id
 from metalake.errors import Invalid, MetalakeError, TooLarge
@@ -23,11 +20,6 @@ from metalake.handlers import render_for
 from metalake.headers import ADMIN, HARMLESS, PAGES
 from metalake.rest.exceptions import error_response_to_both
 from metalake.targets import read_target, require_host, require_one_wire, wire_of
-
-REQUESTS = Counter("metalake_requests", "Requests answered", ["wire", "method", "status"])
-SECONDS = Histogram("metalake_request_seconds", "Time to answer", ["wire"])
-
-BODILESS = (204, 304)  # statuses without Content-Length (RFC 9110, 8.6)
 
 Next = Callable[[HttpRequest], HttpResponse]
 
@@ -44,8 +36,7 @@ class Wire:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
-        given = request.META.get("HTTP_X_REQUEST_ID", "")
-        token = request_id.set(given if _REQUEST_ID.fullmatch(given) else uuid4().hex)
+        token = request_id.set(id_of_request(request.META.get("HTTP_X_REQUEST_ID", "")))
         came_from = address.set(client_of(request.META, settings.METALAKE_TRUSTED_PROXIES))
         try:
             response = self._answer(request)
@@ -60,10 +51,7 @@ class Wire:
         finally:
             address.reset(came_from)
             request_id.reset(token)
-        wire = request.wire  # type: ignore[attr-defined]
-        answered, took = _meters(wire, request.method if request.method in _METHODS else "other", response.status_code)
-        answered.inc()
-        took.observe(time.perf_counter() - started)
+        count_answer(request.wire, request.method, response.status_code, started)  # type: ignore[attr-defined]
         return response
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
@@ -92,15 +80,6 @@ def _require_size(request: HttpRequest) -> None:
     length = str(request.META.get("CONTENT_LENGTH") or "")
     if length.isdecimal() and int(length) > limit:
         raise TooLarge(f"The request body may take {limit} bytes.")
-
-
-@cache
-def _meters(wire: str, method: str | None, status: int) -> tuple[Counter, Histogram]:
-    return REQUESTS.labels(wire, method, status), SECONDS.labels(wire)
-
-
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._:/=+;,@-]{1,64}")
-_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class PagesOnly:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote as encode
 from urllib.parse import unquote, unquote_plus
@@ -69,12 +70,22 @@ def require_host(meta: dict[str, Any], wire: str) -> None:
     one to the address that it came to.
     """
     host = meta["HTTP_HOST"] if "HTTP_HOST" in meta else in_url(meta["SERVER_NAME"])
-    domain, _ = split_domain_port(host)
-    if domain and validate_host(domain, settings.ALLOWED_HOSTS):
+    domain = _domain_in(host)
+    if domain and _is_ours(domain, tuple(settings.ALLOWED_HOSTS)):
         return
     if wire in PROBED and is_address(domain.strip("[]")):
         return
     raise Invalid(f"This server does not answer to the host {quote(host)}: METALAKE_ALLOWED_HOSTS lists its names.")
+
+
+@lru_cache(maxsize=1000)
+def _domain_in(host: str) -> str:
+    return split_domain_port(host)[0]
+
+
+@lru_cache(maxsize=1000)
+def _is_ours(domain: str, allowed: tuple[str, ...]) -> bool:
+    return validate_host(domain, allowed)
 
 
 def in_url(host: str) -> str:

@@ -20,7 +20,7 @@ class ViewsConfig(AppConfig):
 
         stores.register(Storage.ROWS, Kind.VIEW, ManagedViews())
         stores.register(Storage.MANAGED, Kind.VIEW, DelegatedViews())
-        removal.before_removal(versions.forget)
+        removal.before_removal(Kind.VIEW, versions.forget)
         outbox.every_round(reading.read_new_versions)
         owners.check_before_handing_with(definer.require_not_definer)
         owners.tell_when_handed_over(definer.become_invokers)

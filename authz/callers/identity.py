@@ -27,6 +27,7 @@ from authz.passwords import verify
 from metalake.errors import Forbidden, Invalid, Unauthenticated
 from metalake.kinds import Slot
 from metalake.models import Securable
+from metalake.statements import fetch
 
 ANONYMOUS = "anonymous"  # the caller if `simple` gets no name, as from Gravitino's clients without configuration
 TOKEN_PREFIX = "mlk_"  # noqa: S105 (scanners recognize a leaked token by it)
@@ -38,6 +39,33 @@ class Credential(NamedTuple):
     scheme: str
     text: str
 
+
+class Form(NamedTuple):
+    """What reads a caller and the policy epoch, alone or joined to another statement; its one parameter comes last.
+
+    The columns begin with the epoch, its stamp, and the id and the name of the account.
+    """
+
+    columns: str
+    tables: str
+    condition: str
+
+    @property
+    def statement(self) -> str:
+        return f"SELECT {self.columns} FROM {self.tables} WHERE {self.condition}"  # noqa: S608 (constants)
+
+
+BY_TOKEN = Form(
+    "e.value, e.stamp, u.id, u.username, u.is_active, k.expires_at",
+    "authz_token k JOIN authz_user u ON u.id = k.user_id JOIN authz_policyepoch e ON e.id = 1",
+    "k.digest = %s AND k.revoked_at IS NULL",
+)
+EPOCH = Form("e.value, e.stamp", "authz_policyepoch e", "e.id = %s")
+BY_NAME = Form(
+    "e.value, e.stamp, u.id, u.username, u.is_active, u.password",
+    "authz_user u JOIN authz_policyepoch e ON e.id = 1",
+    "u.username = %s",
+)
 
 Way = Callable[[Credential], Actor | None]
 """The actor that a credential names; None if it is not meant for this way, or the way is not configured."""
@@ -64,13 +92,13 @@ def credential_in(authorization: str | None) -> Credential:
 
 def actor_of(user: User) -> Actor:
     """The actor of a signed-in user, on the policy as of now."""
-    return _actor(user.pk, user.username, snapshot.latest())
+    return actor_at(user.pk, user.username, snapshot.latest())
 
 
 def issue_token(user: User, name: str, expires_at: datetime | None = None) -> str:
     """Make a personal token and return its secret, of which only the hash is stored."""
     secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
-    Token.objects.create(user=user, name=name, digest=_digest(secret), expires_at=expires_at)
+    Token.objects.create(user=user, name=name, digest=digest_of(secret), expires_at=expires_at)
     return secret
 
 
@@ -93,17 +121,16 @@ def by_token(credential: Credential) -> Actor | None:
     """The actor whose personal token it is."""
     if credential.scheme != "bearer" or "token" not in settings.METALAKE_AUTHENTICATORS:
         return None
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT u.id, u.username, u.is_active, t.expires_at, e.value, e.stamp FROM authz_token t "
-            "JOIN authz_user u ON u.id = t.user_id JOIN authz_policyepoch e ON e.id = 1 "
-            "WHERE t.digest = %s AND t.revoked_at IS NULL",
-            [_digest(credential.text)],
-        )
-        row = cursor.fetchone()
-    if row is None or not row[2] or _is_past(row[3]):
+    rows = fetch(BY_TOKEN.statement, [digest_of(credential.text)])
+    if not rows or not is_valid(*rows[0][4:]):
         raise Unauthenticated("The token is unknown, revoked or expired.")
-    return _actor(row[0], row[1], snapshot.at(row[4], row[5]))
+    epoch, stamp, user_id, name = rows[0][:4]
+    return actor_at(user_id, name, snapshot.at(epoch, stamp))
+
+
+def is_valid(is_active: bool, expires_at: datetime | str | None) -> bool:
+    """Whether a token of an account that is active or not is still accepted."""
+    return bool(is_active) and not _is_past(expires_at)
 
 
 def _is_past(moment: datetime | str | None) -> bool:
@@ -120,7 +147,7 @@ def by_simple(credential: Credential) -> Actor | None:
     """The actor of the name in the header, accepted without proof; it need not have an account, and gets none here."""
     if "simple" not in settings.METALAKE_AUTHENTICATORS:
         return None
-    name = _basic(credential.text)[0] if credential.scheme == "basic" else ANONYMOUS
+    name = name_and_password(credential.text)[0] if credential.scheme == "basic" else ANONYMOUS
     actor = _by_name(name)
     if actor.id != NOBODY:
         return actor
@@ -135,10 +162,10 @@ def by_password(credential: Credential) -> Actor | None:
     """The actor whose name and password it is."""
     if credential.scheme != "basic" or "basic" not in settings.METALAKE_AUTHENTICATORS:
         return None
-    name, password = _basic(credential.text)
+    name, password = name_and_password(credential.text)
     account = _account(name)
     verify(name, password, account.password if account.is_active else None)
-    return _actor(account.user_id, account.username or name, snapshot.at(account.epoch, account.stamp))
+    return actor_at(account.user_id, account.username or name, snapshot.at(account.epoch, account.stamp))
 
 
 # In this order: a bearer token without our prefix is an issuer's, and `simple` accepts names without passwords.
@@ -149,7 +176,7 @@ def _by_name(name: str) -> Actor:
     account = _account(name)
     if account.user_id is not None and not account.is_active:
         raise Unauthenticated(f"The account {name} is disabled.")
-    return _actor(account.user_id, account.username or name, snapshot.at(account.epoch, account.stamp))
+    return actor_at(account.user_id, account.username or name, snapshot.at(account.epoch, account.stamp))
 
 
 def with_active_roles(actor: Actor, active_roles: str | None, metalake: str | None) -> Actor:
@@ -216,11 +243,13 @@ def _account(name: str) -> _Account:
         return _Account(*cursor.fetchone())
 
 
-def _actor(user_id: int | None, name: str, policy: snapshot.Snapshot) -> Actor:
+def actor_at(user_id: int | None, name: str, policy: snapshot.Snapshot) -> Actor:
+    """The actor of an account, or of a name without one, on this policy."""
     return Actor(user_id or NOBODY, name, policy, user_id is not None and name in settings.METALAKE_SERVICE_ADMINS)
 
 
-def _basic(credential: str) -> tuple[str, str]:
+def name_and_password(credential: str) -> tuple[str, str]:
+    """Those in a Basic credential. Raises Unauthenticated."""
     try:
         name, _, password = base64.b64decode(credential, validate=True).decode().partition(":")
     except ValueError:
@@ -230,5 +259,6 @@ def _basic(credential: str) -> tuple[str, str]:
     return name, password
 
 
-def _digest(secret: str) -> str:
+def digest_of(secret: str) -> str:
+    """What is stored of a token."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -10,6 +11,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock, hold
 from authz.writing import write
+from catalogs.lookup import refreshed_at
 from catalogs.models import Table
 from catalogs.services import claims, places
 from catalogs.services.changes import event, require_enabled
@@ -67,7 +69,7 @@ class ManagedPointers(PointerStore):
             claims.require_claimable(actor, own_files.claims(metadata), fresh=fresh)
             own_files.make_folders(*effective_locations(metadata))
             return TableRecord(None, None, metadata_json.dump(metadata))
-        return _made(actor, address, home, NewPointer(Table, own_files, metadata, "table.created", fresh))
+        return _made(actor, address, home, NewPointer(Table, own_files, metadata, "table.created", fresh, is_new=True))
 
     def create_from(self, actor: Actor, address: Address, home: Located, metadata: dict[str, Any]) -> TableRecord:
         own_files = files_of(home)
@@ -143,7 +145,7 @@ def _swap(actor: Actor, address: Address, current: TableRecord, new: NewState) -
         record(event(actor, "table.committed", fresh, metadata_location=new.location))
         return True
 
-    return write(actor, act, holds=holds, kind=Kind.TABLE)
+    return write(actor, act, holds=holds, kind=Kind.TABLE, refresh=partial(refreshed_at, address))
 
 
 def _forget_old_files(own_files: MetadataFiles, base: dict[str, Any], metadata: dict[str, Any]) -> None:

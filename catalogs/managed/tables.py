@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from authz import operations, policy
@@ -20,6 +21,7 @@ from catalogs.services.pointers import current_record, find_table
 from catalogs.services.removal import remove
 from catalogs.services.renaming import rename_row
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord, TableStore
+from formats.iceberg import metadata_json
 from formats.iceberg.outlines import current_columns
 from formats.iceberg.translate import from_iceberg, to_iceberg
 from formats.native.tables import CreateTableRequest
@@ -27,6 +29,14 @@ from metalake.errors import Unsupported
 from metalake.events import follow_up, gone, record
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
+
+SMALL = 32 * 1024  # bytes of metadata whose translation is remembered
+
+
+@lru_cache(maxsize=256)
+def _parts_of(content: bytes) -> dict[str, Any]:
+    """The native wire's JSON of a metadata file, remembered: a table is loaded more often than changed."""
+    return from_iceberg(metadata_json.parse_metadata(content))
 
 
 class ManagedTables(TableStore):
@@ -47,7 +57,8 @@ class ManagedTables(TableStore):
         pass
 
     def parts(self, record: TableRecord) -> dict[str, Any]:
-        return from_iceberg(record.metadata)
+        is_small = len(record.content) <= SMALL
+        return dict(_parts_of(record.content)) if is_small else from_iceberg(record.metadata)
 
     def describe(self, actor: Actor, leaf: Located) -> LeafDescription:
         metadata = self.load(actor, leaf).metadata
@@ -105,13 +116,13 @@ class ManagedTables(TableStore):
             return [(fresh, Lock.MOVES)]
 
         def act(actor: Actor, fresh: Located) -> None:
-            uuid = Table.objects.values_list("uuid", flat=True).get(pk=fresh.id)
+            uuid = Table.objects.values_list("uuid", flat=True).get(pk=fresh.id) if purge else None
             places = remove(fresh)
             record(event(actor, "table.dropped", fresh, [gone(fresh.id)], purge=purge))
-            if purge:
+            if uuid is not None:
                 follow_up(purging.PURGE, [purging.purge_of(actor, fresh, uuid, places)])
 
-        write_to(actor, locate, act, kind=Kind.TABLE)
+        write_to(actor, locate, act, kind=Kind.TABLE, at=address)
         return None
 
     def partitions(self, record: TableRecord) -> PartitionStore:

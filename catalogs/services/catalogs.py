@@ -159,10 +159,15 @@ def run_trial(provider: Provider, metalake_id: int, act: Callable[[], None]) -> 
 
 
 def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
+    return row_of(Catalog, locate_catalog(actor, metalake, name))
+
+
+def locate_catalog(actor: Actor, metalake: str, name: str) -> Located:
+    """A catalog that the actor may load, also a disabled one. Raises NotInUse if its metalake is disabled."""
     located = find(actor, Address(metalake=metalake, catalog=name))
     policy.require(actor, operations.LOAD_CATALOG, located)
     require_enabled(located.above())
-    return row_of(Catalog, located)
+    return located
 
 
 def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Catalog:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from django.db import connection
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -27,8 +28,11 @@ _TOO_MANY_FORMER = {
 def lock_claims(catalog_id: int) -> None:
     """Lock the catalog for claims, so that two claims cannot miss each other; other catalogs have other places.
 
-    To be called before rows of schemas and tables are locked, if there will be a claim.
+    To be called before rows of schemas and tables are locked, if there will be a claim. On SQLite this does nothing: a
+    write has the whole database to itself.
     """
+    if not connection.features.has_select_for_update:
+        return
     list(Catalog.objects.select_for_update(no_key=True).filter(pk=catalog_id).values_list("pk"))
 
 
@@ -43,9 +47,9 @@ def claim(
 ) -> None:
     """Give an object these places. Raises Invalid if one overlaps another's, Forbidden for a reserved one.
 
-    `fresh` are new folders with unique names, which are not compared with reservations.
+    The caller has called `lock_claims`. `fresh` are new folders with unique names, which are not compared with
+    reservations.
     """
-    lock_claims(own_files.catalog_id)
     _require_apart(places, overlapping(places).exclude(securable_id=securable_id), kind)
     # After the claims are compared: a table dropped in between has reserved its places by now.
     if named := [place for place in places if place not in fresh]:
@@ -75,6 +79,7 @@ def move(actor: Actor, own_files: MetadataFiles, located: Located, places: list[
         return
     mine = LocationClaim.objects.filter(securable_id=located.id)
     if new := [place for place in places if place not in claimed]:
+        lock_claims(own_files.catalog_id)
         claim(actor, own_files, located.id, new, kind=located.kind)
     mine.filter(location__in=places).update(former_since=None)
     left = [place for place, since in claimed.items() if since is None and place not in places]

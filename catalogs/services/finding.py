@@ -10,6 +10,7 @@ from authz.actor import Actor
 from catalogs import lookup
 from catalogs.lookup import nearest
 from catalogs.stores import store_for
+from metalake import read_ahead
 from metalake.errors import NotFound, Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, missing
@@ -27,6 +28,7 @@ def find(actor: Actor, address: Address) -> Located:
         return nearest_one
     if nearest_one is None or nearest_one.disabled or not _meet(actor, nearest_one, address):
         raise lookup.miss(actor, address, nearest_one)
+    read_ahead.forget()  # it was read before the object was met
     return lookup.find(actor, address)
 
 
@@ -49,6 +51,7 @@ def _meet(actor: Actor, container: Located, address: Address) -> bool:
     if container.kind == Kind.CATALOG and address.schema is not None:
         if not store_for(container, Kind.SCHEMA).meet(actor, container, address.schema):
             return False
+        read_ahead.forget()
         schema = nearest(address)
         return address.leaf is None or (schema is not None and _meet(actor, schema, address))
     if container.kind == Kind.SCHEMA and address.leaf is not None:

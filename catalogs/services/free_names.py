@@ -5,6 +5,9 @@ The texts are those that the Iceberg REST compatibility kit expects.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from metalake import read_ahead
 from metalake.errors import AlreadyExists
 from metalake.kinds import KINDS, Kind, slot_of
 from metalake.lineage import Located
@@ -27,7 +30,10 @@ def require_free_for_rename(leaf: Located, home: Located, name: str) -> None:
 
 
 def _holder(home: Located, name: str, kind: Kind) -> Kind | None:
-    """The kind of the object that has the name."""
+    """The kind of the object that has the name; no statement if this transaction has read it already."""
+    ahead = read_ahead.take(replace(home.address, leaf=name, leaf_kind=kind))
+    if ahead is not None and ahead.located is not None:
+        return None if ahead.located.id == home.id else ahead.located.kind
     rows = Securable.objects.filter(parent_id=home.id, slot=slot_of(kind), name=name)
     there = rows.values_list("kind", flat=True).first()
     return Kind(there) if there else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TypeVar
@@ -12,7 +13,8 @@ from django.db import connection
 from authz.actor import Actor
 from authz.locks import Lock, hold
 from authz.writing import Stale, write
-from metalake.lineage import Located
+from catalogs.lookup import refreshed_at
+from metalake.lineage import Address, Located
 
 T = TypeVar("T")
 Locks = Sequence[tuple[Located, Lock]]
@@ -32,12 +34,14 @@ def write_to(
     kind: str,
     before: Callable[[], object] | None = None,
     after: Callable[[], object] | None = None,
+    at: Address | None = None,
 ) -> T:
     """Run `act` with the actor and the objects of `locate`, under their locks; what it returns.
 
     `locate` finds by name the objects to write to, containers first, and checks the rights; it changes nothing. It is
     called before any lock, so that only who may write waits, and again under the locks; if it finds other objects then,
-    all begins again. `before` and `after` take further locks, before these and after them.
+    all begins again. `before` and `after` take further locks, before these and after them. `at` is the address that
+    `locate` looks up first: the transaction reads it together with the policy.
     """
     locked_ids: list[int] | None = None
     latest = actor
@@ -60,4 +64,5 @@ def write_to(
             raise Stale
         return act(actor, *targets)
 
-    return write(actor, run, holds=holds if connection.features.has_select_for_update else None, kind=kind)
+    locks = holds if connection.features.has_select_for_update else None
+    return write(actor, run, holds=locks, kind=kind, refresh=partial(refreshed_at, at) if at else None)

@@ -9,12 +9,11 @@ from authz import operations, policy
 from authz.actor import Actor
 from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.services.changes import require_enabled
+from catalogs.services.children import children_shown
 from catalogs.services.finding import find, of_kind, read_or_namesake
 from catalogs.stores import store_for
-from metalake.blocking import all_of
-from metalake.kinds import Kind, slot_of
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located
-from metalake.models import Securable
 
 
 @dataclass(frozen=True)
@@ -66,13 +65,12 @@ def visible_names(
     actor: Actor, schema: Located, kind: Kind, listing: LeafListing, after: str | None, limit: int | None
 ) -> LeafList:
     """The names of a listing that the actor may load, from the rows, which the listing has brought up to date."""
-    rows = Securable.objects.filter(parent_id=schema.id, slot=slot_of(kind), kind=kind)
-    if after is not None:
-        rows = rows.filter(name__gt=after)
-    names = policy.visible_leaves(actor, schema, rows, kind).order_by("name").values_list("name", flat=True)
-    if listing.names is None:
-        return LeafList(all_of(names[:limit]), listing.taken_at)
-    return LeafList([name for name in all_of(names) if name in listing.names][:limit], listing.taken_at)
+    showing = policy.shows_leaves(actor, schema, kind)
+    wanted = None if listing.names is not None else limit
+    names = [name for _, name in children_shown(actor, schema, kind, showing, after, wanted)]
+    if listing.names is not None:
+        names = [name for name in names if name in listing.names][:limit]
+    return LeafList(names, listing.taken_at)
 
 
 def describe_leaf(actor: Actor, address: Address) -> tuple[Located, LeafDescription]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import orjson
+
 from catalogs import vault
 from catalogs.models import Catalog
 from catalogs.secrets import MASK
@@ -22,15 +24,17 @@ def provider_of(row: Catalog) -> Provider:
 
 
 def provider_at(located: Located) -> Provider:
-    """The provider of the catalog on a lineage; one statement."""
+    """The provider of the catalog on a lineage; one statement if it has secrets."""
+    catalog_id, known = located.catalog.id, located.properties
     try:
-        return provider_for(located.provider or "", located.catalog.id, vault.properties_of(located.catalog.id))
+        properties = vault.properties_of(catalog_id) if known is None else vault.opened(catalog_id, orjson.loads(known))
+        return provider_for(located.provider or "", catalog_id, properties)
     except NotFound:
         raise missing(Kind.CATALOG, [located.catalog.name]) from None
 
 
 def files_of(located: Located) -> MetadataFiles:
-    """The metadata files of a catalog with managed tables, in one statement. Raises Unsupported for another."""
+    """The metadata files of a catalog with managed tables. Raises Unsupported for another."""
     return provider_at(located).files
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import orjson
+
 from authz import operations, policy
 from authz.actor import Actor
 from catalogs.models import LocationClaim, Schema
@@ -98,9 +100,11 @@ def folder_of(schema: Located, own_files: MetadataFiles, properties: Properties 
     """The folder of a schema, by its own properties alone: it inherits no place from the schemas above it.
 
     Places among the properties that nobody could choose today are ignored. Makes one statement, or none if the caller
-    passes the properties.
+    passes the properties, or a schema that was looked up.
     """
     default = schema_folder(own_files.warehouse, schema.path.segments)
+    if properties is None and schema.own_properties is not None:
+        properties = orjson.loads(schema.own_properties)
     if properties is None:
         properties = Securable.objects.filter(pk=schema.id).values_list("properties", flat=True).first() or {}
     opened = tuple(place for place in divided(properties.get(OPENED)) if why_unfit(place, default, own_files) is None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -29,7 +29,7 @@ from formats.iceberg.table_locations import effective_locations
 from metalake.errors import Invalid, OutcomeUnknown
 from metalake.events import event_of, record, stands
 from metalake.kinds import Kind
-from metalake.lineage import Address, Located
+from metalake.lineage import Address, Located, Node
 from metalake.models import Securable
 from providers.metadata_files import METADATA, MetadataFiles
 
@@ -87,7 +87,7 @@ class NewPointer:
     """A table or view that is to be made, by its metadata.
 
     `event` is recorded, and `then` called with the new object, in the transaction that makes it. `fresh` are new places
-    with unique names.
+    with unique names; `is_new` says that the uuid is, too.
     """
 
     model: type[Tabular]
@@ -95,6 +95,7 @@ class NewPointer:
     metadata: Json
     event: str
     fresh: Collection[str] = ()
+    is_new: bool = False
     then: Callable[[Actor, Located], object] | None = None
 
     @property
@@ -130,13 +131,15 @@ def publish(actor: Actor, address: Address, home: Located, new: NewPointer, meta
         full_name = [home.catalog.name, home.path.logical(), name]
         details = {"facts": [stands(row)], "uuid": new.metadata[f"{new.kind}-uuid"]}
         record(event_of(actor, new.event, new.kind, row.id, full_name, home.metalake.id, **details))
-        made = find(actor, address)
+        made = replace(
+            home.below(Node(row.id, new.kind, name, row.owner_user_id, None)), metadata_location=metadata_location
+        )
         if new.then is not None:
             new.then(actor, made)
         return made
 
     turn, owner = partial(claims.lock_claims, new.files.catalog_id), partial(hold_owner, actor.id)
-    return write_to(actor, locate, act, kind=new.kind, before=turn, after=owner)
+    return write_to(actor, locate, act, kind=new.kind, before=turn, after=owner, at=address)
 
 
 def _insert_row(actor: Actor, home: Located, name: str, new: NewPointer, metadata_location: str) -> Tabular:
@@ -151,7 +154,7 @@ def _insert_row(actor: Actor, home: Located, name: str, new: NewPointer, metadat
         uuid=_uuid_of(new),
         comment=listed_comment(new.metadata),
     )
-    if new.model._default_manager.filter(uuid=row.uuid).exists():
+    if not new.is_new and new.model._default_manager.filter(uuid=row.uuid).exists():
         raise Invalid(f"A {new.kind} with this uuid is registered already.", kind=new.kind)
     row.save(force_insert=True)
     return row

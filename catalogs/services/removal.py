@@ -15,8 +15,10 @@ from django.db.models import ForeignKey, Model, Q, QuerySet
 
 from authz import services as authz
 from authz.locks import hold_below
-from catalogs.models import ReservedPlace
+from authz.models import Grant
+from catalogs.models import Listing, Mirror, ReservedPlace
 from catalogs.services import reserved
+from catalogs.stores import offers_of, store_for
 from metalake.kinds import LEAVES, Kind, above
 from metalake.lineage import Located
 from metalake.models import Securable, below
@@ -30,12 +32,15 @@ class Reference(NamedTuple):
     kind: Kind | None
 
 
-_BEFORE: list[Callable[[QuerySet], None]] = []
+_BEFORE: list[tuple[Kind, Callable[[QuerySet], None]]] = []
 
 
-def before_removal(call: Callable[[QuerySet], None]) -> None:
-    """Call this with the ids of what is about to be deleted, in its transaction: for rows that outlive their object."""
-    _BEFORE.append(call)
+def before_removal(kind: Kind, call: Callable[[QuerySet], None]) -> None:
+    """Call this with the ids of what is about to be deleted, objects of the kind perhaps among them.
+
+    It is called in the transaction that deletes them: for rows that outlive their object.
+    """
+    _BEFORE.append((kind, call))
 
 
 def remove(located: Located) -> list[ReservedPlace]:
@@ -51,13 +56,29 @@ def remove(located: Located) -> list[ReservedPlace]:
         authz.drop_people_of(located.id)
     removed = Securable.objects.filter(Q(pk=located.id) | below(located.lineage))
     ids = removed.values("pk")
-    for call in _BEFORE:
-        call(ids)
+    for kind, call in _BEFORE:
+        if _may_hold(located, kind):
+            call(ids)
     for reference in references():
-        if reference.kind is None or reference.kind is located.kind or located.kind in above(reference.kind):
+        if _may_refer(reference, located):
             _delete(reference.model._default_manager.filter(**{f"{reference.to_securable}__in": ids}))
     _delete(removed)
     return places
+
+
+def _may_hold(located: Located, kind: Kind) -> bool:
+    """Whether objects of the kind may be among the object and all below it."""
+    return kind is located.kind or located.kind in above(kind)
+
+
+def _may_refer(reference: Reference, located: Located) -> bool:
+    """Whether rows of the model may refer to the object or to what is below it; grants on them are deleted already."""
+    if reference.model is Grant:
+        return False
+    if located.kind in LEAVES and reference.model in (Listing, Mirror):
+        is_known = bool(offers_of(located))  # unless its provider is not installed any more
+        return reference.model is Mirror and not (is_known and not store_for(located, Kind.CATALOG).is_mirrored)
+    return reference.kind is None or _may_hold(located, reference.kind)
 
 
 @cache

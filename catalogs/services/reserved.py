@@ -18,7 +18,7 @@ from formats.hive.tables import EXTERNAL_TABLE
 from formats.iceberg import locations
 from metalake.errors import Forbidden, Invalid, MetalakeError
 from metalake.kinds import LEAVES, Kind
-from metalake.lineage import Located
+from metalake.lineage import Located, Node
 from metalake.models import Securable, below
 from metalake.names import dotted
 
@@ -53,7 +53,7 @@ def _places_in_catalogs(target: Located, ids: QuerySet) -> Iterator[ReservedPlac
         "securable__owner_group_id",
         "securable__parent__schema__physical_name",
     )
-    catalogs: dict[int, Catalog] = {}
+    catalogs: dict[int, Catalog | Node] = {} if target.kind == Kind.METALAKE else {target.catalog.id: target.catalog}
     for location, kind, name, lineage, user_id, group_id, physical in claims:
         metalake_id, catalog_id = (int(part) for part in lineage.split("/")[1:3])
         if catalog_id not in catalogs:

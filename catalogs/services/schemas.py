@@ -14,16 +14,15 @@ from catalogs.lookup import nearest
 from catalogs.secrets import require_values
 from catalogs.services import chains, places
 from catalogs.services.changes import Alteration, require_enabled
+from catalogs.services.children import schemas_shown
 from catalogs.services.finding import find, read_or_namesake
 from catalogs.services.holding import Locks, write_to
 from catalogs.stores import SchemaRecord, store_for
 from formats.iceberg.guard import check_limits
-from metalake.blocking import all_of
 from metalake.errors import NotFound, Unsupported
 from metalake.hierarchy import HierarchicalSchema
-from metalake.kinds import Kind, Slot
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located
-from metalake.models import Securable
 
 
 @dataclass(frozen=True)
@@ -57,13 +56,10 @@ def schemas_of(
         raise Unsupported(chains.FLAT, kind=Kind.SCHEMA)
     require_enabled(parent)
     missing, taken_at = store_for(parent, Kind.SCHEMA).listing(actor, parent, refresh=refresh)
-    children = Securable.objects.filter(parent_id=parent.id, slot=Slot.SCHEMA)
-    if after is not None:
-        children = children.filter(name__gt=after)
-    rows = policy.visible_schemas(actor, parent, children).order_by("name").values_list("pk", "name")
-    shown = [row for row in all_of(rows) if row[0] not in missing][:limit] if missing else all_of(rows[:limit])
+    rows = schemas_shown(actor, parent, after, None if missing else limit)
+    shown = [name for id, name in rows if id not in missing][:limit]
     above = parent.path.segments
-    return SchemaList([HierarchicalSchema((*above, name)) for _, name in shown], taken_at)
+    return SchemaList([HierarchicalSchema((*above, name)) for name in shown], taken_at)
 
 
 def _check_parent(actor: Actor, container: Address) -> None:
@@ -104,7 +100,8 @@ def create_schema(actor: Actor, address: Address, comment: str | None, propertie
     def act(actor: Actor, catalog: Located, *parents: Located) -> Callable[[], SchemaRecord]:
         return store_for(catalog, Kind.SCHEMA).create(actor, address, comment, properties, catalog, *parents)
 
-    end = write_to(actor, locate, act, kind=Kind.SCHEMA, after=partial(hold_owner, actor.id))
+    own = partial(hold_owner, actor.id)
+    end = write_to(actor, locate, act, kind=Kind.SCHEMA, after=own, at=address.of_catalog())
     return end()
 
 

@@ -20,8 +20,9 @@ from metalake.errors import Unsupported
 from metalake.hierarchy import check_segment
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
-from metalake.models import AuditInfo, Securable
 from metalake.privileges import Privilege
+from metalake.rest.replies import Audit
+from metalake.statements import fetch
 
 
 def list_tables(
@@ -90,12 +91,15 @@ def load_partitions(actor: Actor, address: Address, *, to_write: bool = False) -
     return store_for(table.published, Kind.TABLE).partitions(table)
 
 
-def load_audit(table: TableRecord) -> AuditInfo:
+def load_audit(table: TableRecord) -> Audit:
     """Who created a table and changed it last, in one statement."""
-    row = Securable.objects.filter(pk=table.published.id).first()
-    if row is None:
+    rows = fetch(_AUDIT, [table.published.id])
+    if not rows:
         raise table.published.missing()
-    return row
+    return Audit(*rows[0])
+
+
+_AUDIT = "SELECT creator, create_time, last_modifier, last_modified_time FROM metalake_securable WHERE id = %s"
 
 
 def table_exists(actor: Actor, address: Address, *, iceberg: bool = False) -> None:

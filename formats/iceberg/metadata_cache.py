@@ -16,6 +16,7 @@ class MetadataCache:
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self._entries: OrderedDict[tuple[int, str], bytes] = OrderedDict()
+        self._packed: dict[tuple[int, str], bytes] = {}
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -34,8 +35,22 @@ class MetadataCache:
                 return
             self._entries[key] = content
             self._bytes += _size(key, content)
-            while self._bytes > self.max_bytes:
-                self._drop(next(iter(self._entries)))
+            self._make_room()
+
+    def packed(self, catalog_id: int, location: str, content: bytes) -> bytes | None:
+        """The answer that was packed of this content, if any."""
+        key = catalog_id, location
+        with self._lock:
+            return self._packed.get(key) if self._entries.get(key) is content else None
+
+    def put_packed(self, catalog_id: int, location: str, content: bytes, packed: bytes) -> None:
+        """Keep an answer of this content, made and packed, as long as the content itself."""
+        key = catalog_id, location
+        with self._lock:
+            if self._entries.get(key) is content and key not in self._packed:
+                self._packed[key] = packed
+                self._bytes += len(packed)
+                self._make_room()
 
     def forget(self, catalog_id: int, location: str) -> None:
         with self._lock:
@@ -47,7 +62,11 @@ class MetadataCache:
     def _drop(self, key: tuple[int, str]) -> None:
         content = self._entries.pop(key, None)
         if content is not None:
-            self._bytes -= _size(key, content)
+            self._bytes -= _size(key, content) + len(self._packed.pop(key, b""))
+
+    def _make_room(self) -> None:
+        while self._bytes > self.max_bytes:
+            self._drop(next(iter(self._entries)))
 
 
 def _size(key: tuple[int, str], content: bytes) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http.response import HttpResponseBase
 from django.utils import timezone
@@ -18,6 +18,15 @@ class AuditReply(Reply):
     create_time: str
     last_modifier: str | None = None
     last_modified_time: str | None = None
+
+
+class Audit(NamedTuple):
+    """Who made an object and who changed it last; moments are in UTC, with or without saying so."""
+
+    creator: str
+    create_time: datetime
+    last_modifier: str | None
+    last_modified_time: datetime | None
 
 
 def audit_of(row: Any) -> dict[str, Any]:
@@ -35,7 +44,12 @@ def moment_text(moment: Any) -> str:
 
 def with_age(response: HttpResponseBase, moment: datetime | None) -> HttpResponseBase:
     """Add the age of an outside system's answer, if it is one (RFC 9111, Age)."""
-    if moment is not None:
-        response["Age"] = str(max(0, round((timezone.now() - moment).total_seconds())))
-        response["X-Metalake-Taken-At"] = moment_text(moment)
+    for name, value in age_of(moment).items() if moment is not None else ():
+        response[name] = value
     return response
+
+
+def age_of(moment: datetime) -> dict[str, str]:
+    """The headers that say how old an outside system's answer is."""
+    age = max(0, round((timezone.now() - moment).total_seconds()))
+    return {"Age": str(age), "X-Metalake-Taken-At": moment_text(moment)}

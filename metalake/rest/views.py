@@ -169,6 +169,8 @@ class Endpoint(APIView):
 
     def text(self, name: str) -> str | None:
         """A query parameter; None if it is absent."""
+        if not self.request.META.get("QUERY_STRING"):
+            return None  # an empty query costs as much to parse as a statement
         value = self.request.GET.get(name)
         if value is not None and "\0" in value:
             raise Invalid(f"Query parameter {name} holds a NUL character.")

@@ -29,7 +29,7 @@ class Refused(Exception):
 
 
 def head(status: str, headers: Headers, connection: str = "") -> bytes:
-    lines = [f"HTTP/1.1 {status}", f"Date: {_now()}", *(f"{name}: {value}" for name, value in headers)]
+    lines = [f"HTTP/1.1 {status}", f"Date: {now_text()}", *(f"{name}: {value}" for name, value in headers)]
     if connection:
         lines.append(f"Connection: {connection}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
@@ -61,7 +61,7 @@ def refusal(refused: Refused, *, closes: bool = True, is_head: bool = False) -> 
     return head(f"{status.value} {status.phrase}", headers, "close" if closes else "") + (b"" if is_head else body)
 
 
-def _now() -> str:
+def now_text() -> str:
     """The Date of an answer, made once a second."""
     global _date
     now = int(time.time())

@@ -111,11 +111,12 @@ class Connection(asyncio.Protocol):
         if reader.is_whole:
             self.is_answering = True
             self.server.take(self)
-        elif reader.has_head and not had_head:
+            return
+        if reader.has_head and not had_head:
             self.came, self.due = 0, time.monotonic() + limits.STEP
             if reader.expects_continue and not reader.size:
                 self.transport.write(CONTINUE)
-        if self.is_half_closed and not reader.is_whole:
+        if self.is_half_closed:
             self.transport.close()  # the rest will not come
 
     def move(self) -> bool:

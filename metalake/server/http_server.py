@@ -12,11 +12,12 @@ from typing import Any
 from django.conf import settings
 from django.db.backends.signals import connection_created
 
+from metalake.answered import BODILESS
 from metalake.blocking import BeginAgain, TooLong, is_short
-from metalake.middleware import BODILESS
 from metalake.server import limits
 from metalake.server.answers import Refused, head, refusal
 from metalake.server.connection import Connection
+from metalake.server.fast import FastReads, Question
 from metalake.server.handover import Handover
 from metalake.server.pools import Pool
 from metalake.server.requests import Application, Environment, Memory
@@ -39,8 +40,10 @@ class HttpServer:
         loop: asyncio.AbstractEventLoop,
         counts: Callable[[int], object] = bool,
         handover: Handover | None = None,
+        fast: FastReads | None = None,
     ) -> None:
         """`counts` is called with the number of connections; `handover` leads to the process for large requests."""
+        self.fast = fast
         self.application, self.loop, self.counts, self.handover = application, loop, counts, handover
         self.memory = Memory()
         self.connections: set[Connection] = set()
@@ -52,6 +55,8 @@ class HttpServer:
         connection_created.connect(_limit_statements, dispatch_uid="short reads")
         self.reads.start()
         self.others.start()
+        if self.fast and self.fast.is_for_loop:
+            self.fast.settle()
 
     @property
     def is_idle(self) -> bool:
@@ -104,16 +109,38 @@ class HttpServer:
     # Requests
 
     def take(self, connection: Connection) -> None:
-        """Queue a whole request for a thread, or refuse it."""
+        """Answer a whole request, queue it for a thread, or refuse it."""
+        fast, has_room = self.fast, self.memory.total <= limits.MOST_MEMORY
+        question = fast.find(connection.reader) if fast and has_room else None
+        if fast and question and fast.is_for_loop:
+            if self._answer_fast(connection, fast, question):
+                return
+            question = None
         environment = connection.reader.environment()
         is_read = _is_read(environment)
         pool = self.reads if is_read else self.others
-        if self.memory.total > limits.MOST_MEMORY or not pool.take(lambda: self._answer(connection, environment)):
+        if not has_room or not pool.take(lambda: self._answer(connection, environment, question)):
             self._spare(connection, environment, Refused(503, BUSY if is_read else SLOW))
 
-    def _answer(self, connection: Connection, environment: Environment) -> None:
-        """Answer a request; runs in a thread of a pool."""
+    def _answer_fast(self, connection: Connection, fast: FastReads, question: Question) -> bool:
+        """Answer a hot read on the fast path; False if it has to go the way of all requests."""
+        started, closes = time.perf_counter(), not connection.keeps_alive
+        answered = fast.answer(question, closes)
+        if answered is None:
+            return False
+        if fast.is_for_loop:
+            connection.send(answered.content, closes=closes)
+        else:
+            self.loop.call_soon_threadsafe(lambda: connection.send(answered.content, closes=closes))
+        if settings.METALAKE_ACCESS_LOG:
+            _log_access(question.environment, str(answered.status), started, answered.size, answered.request_id)
+        return True
+
+    def _answer(self, connection: Connection, environment: Environment, question: Question | None = None) -> None:
+        """Answer a request, first as the hot read that it may be; runs in a thread of a pool."""
         if connection.is_gone:
+            return
+        if self.fast and question and self._answer_fast(connection, self.fast, question):
             return
         started = time.perf_counter()
         try:

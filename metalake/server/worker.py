@@ -20,6 +20,7 @@ from gunicorn.workers.base import Worker
 
 from metalake.server import limits
 from metalake.server.connection import Connection
+from metalake.server.fast import FastReads
 from metalake.server.handover import Handover
 from metalake.server.http_server import HttpServer
 
@@ -107,7 +108,8 @@ class ServerWorker(Worker):
             self.loop.add_reader(HANDOVER.out_of, self._take_over)
         else:
             handover = None if self.is_alone else HANDOVER
-            self.server = HttpServer(self.wsgi, self.loop, lambda count: BALANCE.put(self.age, count), handover)
+            counts = lambda count: BALANCE.put(self.age, count)  # noqa: E731
+            self.server = HttpServer(self.wsgi, self.loop, counts, handover, FastReads())
             self.listeners = [listener.sock for listener in self.sockets]
             BALANCE.put(self.age, 0)
             for listener in self.listeners:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -342,3 +343,28 @@ def test_moving_tells_nothing_about_hidden_namespaces(home: Caller, member: Call
     hidden, missing = (rename(member, (["a"], "t"), ([name], "t")) for name in ("hidden", "missing"))
     assert hidden.error[0] == 403
     assert hidden.content == missing.content
+
+
+def test_a_load_is_packed_for_who_accepts_it_once_for_each_version(home: Caller) -> None:
+    home.make_table("a", "t", properties={f"key{n}": "value" * 10 for n in range(50)})
+    plain = home.get("namespaces/a/tables/t")
+    packed = home.get("namespaces/a/tables/t", HTTP_ACCEPT_ENCODING="deflate, gzip;q=0.9")
+    assert packed.headers["Content-Encoding"] == "gzip" and "Content-Encoding" not in plain.headers
+    assert plain.headers["Vary"] == packed.headers["Vary"] == "Accept-Encoding"
+    assert gzip.decompress(packed.content) == plain.content and len(packed.content) < len(plain.content) / 4
+    assert packed.headers["ETag"] != plain.headers["ETag"]
+    again = home.get("namespaces/a/tables/t", HTTP_ACCEPT_ENCODING="gzip")
+    assert (again.content, again.headers["ETag"]) == (packed.content, packed.headers["ETag"])
+    for answer in (plain, packed):
+        same = home.get("namespaces/a/tables/t", HTTP_IF_NONE_MATCH=answer.headers["ETag"], HTTP_ACCEPT_ENCODING="gzip")
+        assert (same.status, same.content) == (304, b"")
+    change = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"key1": "new"}}]}
+    assert home.post("namespaces/a/tables/t", change).status == 200
+    newer = home.get("namespaces/a/tables/t", HTTP_ACCEPT_ENCODING="gzip")
+    assert b'"key1":"new"' in gzip.decompress(newer.content)
+
+
+@pytest.mark.parametrize("asked", ["", "identity", "gzip;q=0", "br", "gzipped"])
+def test_a_load_is_not_packed_for_others(home: Caller, asked: str) -> None:
+    home.make_table("a", "t", properties={f"key{n}": "value" * 10 for n in range(50)})
+    assert "Content-Encoding" not in home.get("namespaces/a/tables/t", HTTP_ACCEPT_ENCODING=asked).headers

@@ -1,0 +1,51 @@
+"""Who calls, read by the statement that reads what they ask for.
+
+Only what the memory of this process completes: a token, a name that is accepted without proof, or a password that was
+verified before, on the policy that is loaded. Everybody else is left to authz.callers.identity.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from django.conf import settings
+
+from authz import passwords, snapshot
+from authz.actor import Actor
+from authz.callers import identity
+from authz.callers.identity import BY_NAME, BY_TOKEN, TOKEN_PREFIX, Form
+from metalake.errors import Unauthenticated
+
+
+class Caller(NamedTuple):
+    """What an Authorization header says: the form to read the caller by, its parameter, and a password to verify."""
+
+    form: Form
+    parameter: str
+    password: str | None = None
+
+
+def caller_in(authorization: str | None) -> Caller | None:
+    """None for a header that identity.authenticate has to read."""
+    scheme, text = identity.credential_in(authorization)
+    ways = settings.METALAKE_AUTHENTICATORS
+    if scheme == "bearer" and "token" in ways and text.startswith(TOKEN_PREFIX):
+        return Caller(BY_TOKEN, identity.digest_of(text))
+    if scheme != "basic" or not ("simple" in ways or "basic" in ways):
+        return None
+    try:
+        name, password = identity.name_and_password(text)
+    except Unauthenticated:
+        return None
+    return Caller(BY_NAME, name, None if "simple" in ways else password)
+
+
+def actor_in(caller: Caller, row: tuple[Any, ...]) -> Actor | None:
+    """The actor in a row that has the columns of the caller's form; None for one that identity has to judge."""
+    epoch, stamp, user_id, name, is_active, last = row
+    if caller.form is BY_TOKEN:
+        accepts = identity.is_valid(is_active, last)
+    else:
+        accepts = bool(is_active) and (caller.password is None or passwords.is_known(name, caller.password, last))
+    policy = snapshot.in_memory(epoch, stamp) if accepts else None
+    return None if policy is None else identity.actor_at(user_id, name, policy)

@@ -1,0 +1,35 @@
+"""What an endpoint of this wire answers; Django's response is made from it at the very end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import orjson
+from django.http import HttpResponse
+
+from metalake.bodies import JSON
+
+
+@dataclass(slots=True)
+class Reply:
+    """A status, a body of JSON or none, and the headers that only this reply has."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def as_response(self) -> HttpResponse:
+        response = HttpResponse(self.body, status=self.status, content_type=JSON)
+        if not self.body:
+            del response["Content-Type"]
+        for name, value in self.headers.items():
+            response[name] = value
+        return response
+
+
+def reply(data: object) -> Reply:
+    return Reply(body=orjson.dumps(data))
+
+
+def done() -> Reply:
+    return Reply(204)

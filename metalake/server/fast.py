@@ -1,0 +1,176 @@
+"""Hot reads of the Iceberg wire, answered past Django: from the parsed head of a request to the bytes of its answer.
+
+Each is a bounded number of statements of fixed text (iceberg_rest/fast_path.py). On SQLite, which answers from memory
+and never lets a reader wait, that happens beside the event loop; elsewhere in a thread for short reads. Whatever turns
+out to be more is left to the way of all requests, which has changed nothing meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from http.client import responses
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.conf import settings
+from django.db import connection
+from django.http import QueryDict
+
+from metalake import hooks
+from metalake.addresses import client_of
+from metalake.answered import BODILESS, count_answer, id_of_request
+from metalake.blocking import BeginAgain
+from metalake.bodies import JSON
+from metalake.context import address, request_id
+from metalake.errors import Invalid
+from metalake.headers import HARMLESS
+from metalake.server.answers import now_text
+from metalake.server.requests import Reader
+from metalake.server.statements import OnSqlite, on_postgresql
+from metalake.statements import Fetch, only_by, stay_by
+from metalake.targets import require_host
+
+if TYPE_CHECKING:
+    from iceberg_rest.replies import Reply
+    from iceberg_rest.routes import Route
+
+log = logging.getLogger(__name__)
+
+PLACE = "/iceberg/"
+_PLAIN = re.compile(r"/iceberg/[\x21\x22\x24-\x7e]+")  # a path as clients write it, and perhaps a query
+_READ = {
+    b"authorization": "HTTP_AUTHORIZATION",
+    b"x-gravitino-active-roles": "HTTP_X_GRAVITINO_ACTIVE_ROLES",
+    b"host": "HTTP_HOST",
+    b"if-none-match": "HTTP_IF_NONE_MATCH",
+    b"accept-encoding": "HTTP_ACCEPT_ENCODING",
+    b"x-request-id": "HTTP_X_REQUEST_ID",
+    b"x-forwarded-for": "HTTP_X_FORWARDED_FOR",
+    b"forwarded": "HTTP_FORWARDED",
+}
+_NOTHING = nullcontext()
+_ALWAYS = "".join(f"{name}: {value}\r\n" for name, value in HARMLESS.items())
+
+
+@dataclass
+class Question:
+    """A hot read, with what endpoints read of a request (iceberg_rest.routes.Sent)."""
+
+    asked: Route
+    raw: dict[str, str]
+    method: str
+    path: str
+    META: dict[str, str]
+    body: bytes = b""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What is logged of it."""
+        query = self.META["QUERY_STRING"]
+        target = f"{self.path}?{query}" if query else self.path
+        return {"REQUEST_METHOD": self.method, "RAW_URI": target, "REMOTE_ADDR": self.META["REMOTE_ADDR"]}
+
+    @cached_property
+    def GET(self) -> QueryDict:
+        return QueryDict(self.META["QUERY_STRING"])
+
+
+class Answered(NamedTuple):
+    """The bytes of an answer, and what is logged of it."""
+
+    content: bytes
+    status: int
+    size: int  # bytes of its body
+    request_id: str
+
+
+class FastReads:
+    """The fast path of one server's process."""
+
+    def __init__(self) -> None:
+        # Django's own door calls it too; a server is started by a process that has both.
+        from iceberg_rest.fast_path import answer
+        from iceberg_rest.urls import hot_read
+
+        self._reply: Callable[..., Reply | None] = answer
+        self._hot_read = hot_read
+        self.is_for_loop = connection.vendor == "sqlite"
+        self._is_settled = False
+        self._fetch: Fetch = OnSqlite() if self.is_for_loop else on_postgresql
+
+    def find(self, reader: Reader) -> Question | None:
+        """The hot read that a whole request is; None for any other."""
+        parser = reader.parser
+        method = parser.method.decode("latin-1")
+        target = parser.path.decode("latin-1")
+        if method not in ("GET", "HEAD") or reader.size or hooks.listeners or not _PLAIN.fullmatch(target):
+            return None
+        path, _, query = target.partition("?")
+        if parser.http_version != (1, 1) or not (matched := self._hot_read(method, path[len(PLACE) :])):
+            return None
+        meta = _meta_of(reader)
+        return Question(*matched, method, path, meta | {"QUERY_STRING": query}) if meta else None
+
+    def settle(self) -> None:
+        """Have this thread, which does nothing else that asks the database, be on the fast path from now on."""
+        stay_by(self._fetch)
+        self._is_settled = True
+
+    def answer(self, question: Question, closes: bool) -> Answered | None:
+        """The answer; None if the request has to go the way of all requests."""
+        started, meta = time.perf_counter(), question.META
+        identifier = request_id.set(id_of_request(meta.get("HTTP_X_REQUEST_ID", "")))
+        came_from = address.set(client_of(meta, settings.METALAKE_TRUSTED_PROXIES))
+        try:
+            require_host(meta, "iceberg")
+            with _NOTHING if self._is_settled else only_by(self._fetch):
+                reply = self._reply(question.asked, question, question.raw)
+            if reply is None:
+                return None
+            head, body = _head_of(reply, closes), b"" if question.method == "HEAD" else reply.body
+            answered = Answered(head + body, reply.status, len(body), request_id.get())
+        except (BeginAgain, Invalid):
+            return None
+        except Exception:
+            log.exception("the fast path left a request to the others")
+            return None
+        finally:
+            address.reset(came_from)
+            request_id.reset(identifier)
+        count_answer("iceberg", question.method, reply.status, started)
+        return answered
+
+
+def _meta_of(reader: Reader) -> dict[str, str] | None:
+    """The fields that hot reads know, and the client's address; None if one of them came twice."""
+    known = reader.known
+    if known and known.meta:
+        return known.meta
+    meta = {"REMOTE_ADDR": reader.peer[0]}
+    for name, value in reader.parser.headers:
+        if (key := _READ.get(name)) is not None:
+            if key in meta:
+                return None
+            meta[key] = value.decode("latin-1")
+    if known:
+        known.meta = meta
+    return meta
+
+
+def _head_of(reply: Reply, closes: bool) -> bytes:
+    """The head of the answer, with its fields in the order that Django gives them."""
+    status, body = reply.status, reply.body
+    kind = f"Content-Type: {JSON}\r\n" if body else ""
+    own = "".join(f"{name}: {value}\r\n" for name, value in reply.headers.items())
+    length = "" if status in BODILESS else f"Content-Length: {len(body)}\r\n"
+    last = "Connection: close\r\n" if closes else ""
+    head = (
+        f"HTTP/1.1 {status} {responses[status]}\r\nDate: {now_text()}\r\n{kind}{own}"
+        f"X-Request-Id: {request_id.get()}\r\n{_ALWAYS}{length}{last}\r\n"
+    )
+    return head.encode("latin-1")

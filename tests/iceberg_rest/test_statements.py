@@ -1,0 +1,45 @@
+"""How many statements a write takes, who calls included: BEGIN and COMMIT are not counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from authz.callers.identity import issue_token
+from authz.models import User
+from tests.iceberg_rest.world import COLUMNS, Caller
+
+CONTROL = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
+# PostgreSQL locks rows, each with a statement of its own, and looks up what it locks before it does.
+LOCKS = {"namespace": 3, "table": 4, "commit": 1, "drop": 2}
+PROPERTY = {"action": "set-properties", "updates": {"a": "b"}}
+
+
+@pytest.mark.store
+@pytest.mark.parametrize("depth", [1, 5, 16])
+@pytest.mark.django_db(transaction=True)
+def test_writes_take_few_statements_at_any_depth(depth: int, owner: Caller) -> None:
+    owner.headers["HTTP_AUTHORIZATION"] = f"Bearer {issue_token(User.objects.get(username=owner.name), 'count')}"
+    levels = [f"level{n}" for n in range(depth)]
+    tables = f"namespaces/{'%1F'.join(levels)}/tables"
+    owner.make_namespace("first")  # with which this process loads the policy
+    taken = {
+        "namespace": statements(owner, "POST", "namespaces", {"namespace": levels}),
+        "table": statements(owner, "POST", tables, {"name": "t", "schema": COLUMNS}),
+        "commit": statements(owner, "POST", f"{tables}/t", {"requirements": [], "updates": [PROPERTY]}),
+        "drop": statements(owner, "DELETE", f"{tables}/t"),
+    }
+    most = {"namespace": 8, "table": 10, "commit": 7, "drop": 11}
+    if connection.vendor == "postgresql":
+        most = {name: count + LOCKS[name] for name, count in most.items()}
+    assert taken == most
+
+
+def statements(caller: Caller, method: str, path: str, body: Any = None) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        answer = caller.ask(method, path, body)
+    assert answer.status in (200, 204), answer.content
+    return sum(not query["sql"].startswith(CONTROL) for query in captured.captured_queries)
