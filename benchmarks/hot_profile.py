@@ -33,7 +33,10 @@ def paths_of(paths: dict[str, str]) -> dict[str, tuple[str, str]]:
     from benchmarks.population import CATALOG, METALAKE
 
     above = f"/iceberg/{METALAKE}/v1"
+    native = f"/api/metalakes/{METALAKE}/catalogs/{CATALOG}/schemas/a%3Ab%3Ac/tables"
     others = {
+        "native_load": ("GET", f"{native}/t"),
+        "native_list": ("GET", native),
         "exists": ("HEAD", paths["load"]),
         "miss": ("HEAD", f"{paths['load']}_not"),
         "config": ("GET", f"{above}/config?warehouse={CATALOG}"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 from metalake.errors import Invalid
 
@@ -33,6 +34,7 @@ SECRET_PARTS = (
     "clientassertion",
 )
 SECRET_ENDINGS = ("encryptionkey", "signingkey", "masterkey", "ssekey", "hmackey", "cookie")
+SHORT = 100  # characters of a key about which the answer is remembered
 SECRET_WORDS = frozenset({"pwd", "pass", "sas", "ugi"})
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -82,6 +84,15 @@ def require_values(properties: Mapping[str, str], *, kind: str = "property") -> 
 
 
 def _names_secret(key: str) -> bool:
+    return _short_key_names_secret(key) if len(key) <= SHORT else _has_secret_words(key)
+
+
+@lru_cache(maxsize=2000)
+def _short_key_names_secret(key: str) -> bool:
+    return _has_secret_words(key)
+
+
+def _has_secret_words(key: str) -> bool:
     letters = re.sub(r"[\W_]", "", key).lower()
     if letters.endswith(SECRET_ENDINGS) or any(part in letters for part in SECRET_PARTS):
         return True

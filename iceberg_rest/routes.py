@@ -14,9 +14,9 @@ from pydantic import BaseModel
 from authz.actor import Actor
 from authz.callers.identity import authenticate
 from authz.operations import Operation
+from catalogs.callers import caller_at
 from catalogs.services.admission import admit_to
 from iceberg_rest import names
-from iceberg_rest.callers import caller_at
 from iceberg_rest.errors import Subject, error_reply, render_error
 from iceberg_rest.names import Levels, dotted
 from iceberg_rest.replies import Reply
@@ -130,13 +130,9 @@ Endpoint = Callable[..., Reply]
 
 @dataclass(frozen=True, kw_only=True)
 class Route(Declaration):
-    """A declaration with its endpoint.
-
-    A hot read, which the server's fast path answers (fast_path.py), names the object that its service looks up first.
-    """
+    """A declaration with its endpoint."""
 
     endpoint: Endpoint
-    looks_up: Callable[[Call], Address] | None = None
 
     def __str__(self) -> str:
         """The route as `endpoints` of /v1/config lists it."""

@@ -5,13 +5,13 @@ Both wires, the pages and the rights name objects by these two; neither depends 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from metalake.errors import NotFound
 from metalake.hierarchy import HierarchicalSchema
-from metalake.kinds import CONTAINERS, Kind
+from metalake.kinds import CONTAINERS, LEAVES, Kind
 
 SchemaName = str | Sequence[str]
 """A logical name, as on the native wire, or a list of levels, as on the Iceberg wire."""
@@ -76,6 +76,13 @@ class Address:
     def of_schema(self) -> Address:
         """The address of the schema on the path."""
         return Address(metalake=self.metalake, catalog=self.catalog, schema=self.schema)
+
+
+def address_in(names: Mapping[str, str]) -> Address:
+    """The address of the names in a path of the native wire, by the kind of what they name."""
+    kind = next((kind for kind in LEAVES if kind in names), Kind.TABLE)
+    catalog, schema, leaf = (names.get(part) for part in ("catalog", "schema", kind))
+    return Address(metalake=names["metalake"], catalog=catalog, schema=schema, leaf=leaf, leaf_kind=kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

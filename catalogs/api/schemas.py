@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,11 +17,18 @@ from metalake.rest.views import Endpoint, answers
 
 
 class Schemas(Endpoint):
-    @answers("list_schemas", reply={"identifiers": list[Identifier]}, query=("parentSchema", "refresh"))
+    def _container(self) -> Address:
+        return replace(self.address, schema=self.text("parentSchema"))
+
+    @answers(
+        "list_schemas",
+        reply={"identifiers": list[Identifier]},
+        query=("parentSchema", "refresh"),
+        looks_up=_container,
+    )
     def get(self, actor: Actor, metalake: str, catalog: str) -> dict[str, Any]:
         """List the schemas at the top of a catalog, or those directly in a parent schema."""
-        container = Address(metalake=metalake, catalog=catalog, schema=self.text("parentSchema"))
-        listed = schemas.list_schemas(actor, container, refresh=self.flag("refresh"))
+        listed = schemas.list_schemas(actor, self._container(), refresh=self.flag("refresh"))
         self.taken_at = listed.taken_at
         return {"identifiers": identifiers([metalake, catalog], (path.logical() for path in listed.paths))}
 

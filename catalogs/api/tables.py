@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from authz.actor import Actor
@@ -24,12 +25,10 @@ def shown(record: TableRecord) -> dict[str, Any]:
 
 
 class Tables(Endpoint):
-    @answers("list_tables", reply={"identifiers": list[Identifier]}, query=("refresh",))
+    @answers("list_tables", reply={"identifiers": list[Identifier]}, query=("refresh",), looks_up=attrgetter("address"))
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str) -> dict[str, Any]:
         """List the tables of a schema; with refresh, an outside catalog is asked whatever it said lately."""
-        listed = tables.list_tables(
-            actor, Address(metalake=metalake, catalog=catalog, schema=schema), refresh=self.flag("refresh")
-        )
+        listed = tables.list_tables(actor, self.address, refresh=self.flag("refresh"))
         self.taken_at = listed.taken_at
         return {"identifiers": identifiers([metalake, catalog, schema], listed.names)}
 
@@ -46,11 +45,15 @@ class Tables(Endpoint):
 
 
 class Table(Endpoint):
-    @answers("load_table", reply={"table": TableReply}, query=("privileges", "refresh"))
+    @answers(
+        "load_table",
+        reply={"table": TableReply},
+        query=("privileges", "refresh"),
+        looks_up=attrgetter("address"),
+    )
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str) -> dict[str, Any]:
         """Load a table, if the caller holds every privilege that is asked for."""
-        ident = Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table)
-        record = tables.load_table(actor, ident, holding=self._asked_privileges(), refresh=self.flag("refresh"))
+        record = tables.load_table(actor, self.address, holding=self._asked_privileges(), refresh=self.flag("refresh"))
         self.taken_at = record.taken_at
         return {"table": shown(record)}
 

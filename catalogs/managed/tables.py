@@ -25,6 +25,7 @@ from formats.iceberg import metadata_json
 from formats.iceberg.outlines import current_columns
 from formats.iceberg.translate import from_iceberg, to_iceberg
 from formats.native.tables import CreateTableRequest
+from metalake.blocking import may_block
 from metalake.errors import Unsupported
 from metalake.events import follow_up, gone, record
 from metalake.kinds import Kind
@@ -57,8 +58,10 @@ class ManagedTables(TableStore):
         pass
 
     def parts(self, record: TableRecord) -> dict[str, Any]:
-        is_small = len(record.content) <= SMALL
-        return dict(_parts_of(record.content)) if is_small else from_iceberg(record.metadata)
+        if len(record.content) <= SMALL:
+            return dict(_parts_of(record.content))
+        may_block()  # parsing what is larger takes milliseconds
+        return from_iceberg(record.metadata)
 
     def describe(self, actor: Actor, leaf: Located) -> LeafDescription:
         metadata = self.load(actor, leaf).metadata

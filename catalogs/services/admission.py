@@ -18,7 +18,7 @@ from catalogs.services import chains, finding
 from catalogs.services.pointers import meet_home
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.kinds import LEAVES, Kind
-from metalake.lineage import Address
+from metalake.lineage import Address, address_in
 from metalake.wire import kind_of
 
 # Operations on a metalake's people and roles, which are refused while the metalake is disabled.
@@ -34,14 +34,7 @@ def admit(actor: Actor, asked: str, names: Mapping[str, str]) -> None:
     elif asked in _OF_PEOPLE:
         _admit_to_people(actor, asked, names)
     else:
-        admit_to(actor, asked, _address(names))
-
-
-def _address(names: Mapping[str, str]) -> Address:
-    """The address of the names in a path."""
-    kind = next((kind for kind in LEAVES if kind in names), Kind.TABLE)
-    catalog, schema, leaf = (names.get(part) for part in ("catalog", "schema", kind))
-    return Address(metalake=names["metalake"], catalog=catalog, schema=schema, leaf=leaf, leaf_kind=kind)
+        admit_to(actor, asked, address_in(names))
 
 
 def admit_to(actor: Actor, asked: str, ident: Address) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from metalake.kinds import Kind
+from metalake.lineage import Address
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,8 @@ class Declaration:
     `reply` maps each key of the reply to its type, which allows None if the key may be left out; None is a reply
     without the envelope. `query` names the parameters that are read, `id` the operation in the API's description. An
     optional body that is not sent is None. `refuse` raises for callers who may not call it, before the body is read.
+    `looks_up` makes a read a hot one, which the server's fast path answers (docs/decisions/fast-path.md): it gives the
+    address that its service looks up first, of the endpoint on the native wire and of the call on Iceberg's.
     `commits`: the request changes a table's metadata. `needs`: the kind of object that the catalog has to offer.
     """
 
@@ -35,5 +38,6 @@ class Declaration:
     query: tuple[str, ...] = ()
     id: str | None = None
     refuse: Callable[[Any], None] | None = field(default=None, repr=False)
+    looks_up: Callable[[Any], Address] | None = None
     commits: bool = False
     needs: Kind | None = None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime
-from functools import cache, wraps
+from functools import cache, cached_property, wraps
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -21,6 +21,7 @@ from metalake import hooks
 from metalake.bodies import require_own_page
 from metalake.errors import Invalid
 from metalake.kinds import Kind
+from metalake.lineage import Address, address_in
 from metalake.rest.declarations import Declaration
 from metalake.rest.negotiation import VersionedJSON, asks_for_gravitino
 from metalake.rest.replies import with_age
@@ -39,6 +40,7 @@ def answers(
     id: str | None = None,
     body_is_optional: bool = False,
     refuse: Callable[[Any], None] | None = None,
+    looks_up: Callable[[Any], Address] | None = None,
 ) -> Callable[[Callable[..., Payload]], Callable[..., HttpResponseBase]]:
     """Declare an endpoint method: it gets the actor, its decoded path names and its body, and returns the payload."""
     declaration = Declaration(
@@ -49,6 +51,7 @@ def answers(
         id=id,
         body_is_optional=body_is_optional,
         refuse=refuse,
+        looks_up=looks_up,
     )
 
     def declare(method: Callable[..., Payload]) -> Callable[..., HttpResponseBase]:
@@ -116,10 +119,15 @@ class Endpoint(APIView):
         handler = getattr(self, method, None) if method in self.http_method_names else None
         return getattr(handler, "declaration", None)
 
-    @property
+    @cached_property
     def names(self) -> dict[str, str]:
         """The names in the path, decoded. Raises Invalid."""
         return {name: decode(value) for name, value in self.kwargs.items()}
+
+    @cached_property
+    def address(self) -> Address:
+        """The address of the object of the path. Raises Invalid."""
+        return address_in(self.names)
 
     def _readable_names(self) -> dict[str, str]:
         try:
@@ -191,7 +199,27 @@ def _methods_of(endpoint: Any) -> list[str]:
     return [method.upper() for method in endpoint.http_method_names if hasattr(endpoint, method)]
 
 
+class HotRead(NamedTuple):
+    """A GET that the server's fast path answers (catalogs/fast_path.py)."""
+
+    path: re.Pattern[str]
+    endpoint: type[Endpoint]
+    declared: Declaration
+
+    @property
+    def operation(self) -> str:
+        return self.declared.operation
+
+
+HOT_READS: list[HotRead] = []
+"""Those of all routes; importing `metalake.urls` adds them."""
+
+
 def route(path: str, door: type[Endpoint]) -> URLPattern:
     """A path of the wire: each <name> is one still encoded segment, and a trailing slash is optional."""
-    pattern = re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", path)
-    return re_path(rf"^{pattern}/?$", door.as_view())
+    segments = re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", path)
+    pattern = rf"^{segments}/?$"
+    declared: Declaration | None = getattr(getattr(door, "get", None), "declaration", None)
+    if declared and declared.looks_up:
+        HOT_READS.append(HotRead(re.compile(pattern), door, declared))
+    return re_path(pattern, door.as_view())

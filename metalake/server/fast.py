@@ -1,8 +1,8 @@
-"""Hot reads of the Iceberg wire, answered past Django: from the parsed head of a request to the bytes of its answer.
+"""Hot reads of both wires, answered past Django: from the parsed head of a request to the bytes of its answer.
 
-Each is a bounded number of statements of fixed text (iceberg_rest/fast_path.py). On SQLite, which answers from memory
-and never lets a reader wait, that happens beside the event loop; elsewhere in a thread for short reads. Whatever turns
-out to be more is left to the way of all requests, which has changed nothing meanwhile.
+Each is a bounded number of statements of fixed text (fast_path.py of iceberg_rest and of catalogs). On SQLite, which
+answers from memory and never lets a reader wait, that happens beside the event loop; elsewhere in a thread for short
+reads. Whatever turns out to be more is left to the way of all requests, which has changed nothing meanwhile.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from http.client import responses
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from django.conf import settings
 from django.db import connection
@@ -35,18 +35,14 @@ from metalake.server.statements import OnSqlite, on_postgresql
 from metalake.statements import Fetch, only_by, stay_by
 from metalake.targets import require_host
 
-if TYPE_CHECKING:
-    from iceberg_rest.replies import Reply
-    from iceberg_rest.routes import Route
-
 log = logging.getLogger(__name__)
 
-PLACE = "/iceberg/"
-_PLAIN = re.compile(r"/iceberg/[\x21\x22\x24-\x7e]+")  # a path as clients write it, and perhaps a query
+_PLAIN = re.compile(r"/(iceberg|api)/[\x21\x22\x24-\x7e]+")  # a path as clients write it, and perhaps a query
 _READ = {
     b"authorization": "HTTP_AUTHORIZATION",
     b"x-gravitino-active-roles": "HTTP_X_GRAVITINO_ACTIVE_ROLES",
     b"host": "HTTP_HOST",
+    b"accept": "HTTP_ACCEPT",
     b"if-none-match": "HTTP_IF_NONE_MATCH",
     b"accept-encoding": "HTTP_ACCEPT_ENCODING",
     b"x-request-id": "HTTP_X_REQUEST_ID",
@@ -57,11 +53,38 @@ _NOTHING = nullcontext()
 _ALWAYS = "".join(f"{name}: {value}\r\n" for name, value in HARMLESS.items())
 
 
+class HotRead(Protocol):
+    """A hot read as its wire declares it."""
+
+    @property
+    def operation(self) -> str: ...
+
+
+class Reply(Protocol):
+    """What a wire answers; the headers are those that only this answer has."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def headers(self) -> dict[str, str]: ...
+
+
+class Wire(NamedTuple):
+    """One of the two wires: which hot read a method and a path below its name ask for, and what it answers."""
+
+    name: str
+    hot_read: Callable[[str, str], tuple[Any, dict[str, str]] | None]
+    answer: Callable[..., Reply | None]
+
+
 @dataclass
 class Question:
     """A hot read, with what endpoints read of a request (iceberg_rest.routes.Sent)."""
 
-    asked: Route
+    wire: Wire
+    asked: HotRead
     raw: dict[str, str]
     method: str
     path: str
@@ -94,11 +117,13 @@ class FastReads:
 
     def __init__(self) -> None:
         # Django's own door calls it too; a server is started by a process that has both.
-        from iceberg_rest.fast_path import answer
+        import catalogs.fast_path as native
+        import iceberg_rest.fast_path as iceberg
+        import metalake.urls  # noqa: F401  (its endpoints add their hot reads)
         from iceberg_rest.urls import hot_read
 
-        self._reply: Callable[..., Reply | None] = answer
-        self._hot_read = hot_read
+        wires = Wire("iceberg", hot_read, iceberg.answer), Wire("api", native.hot_read, native.answer)
+        self._wires = {wire.name: wire for wire in wires}
         self.is_for_loop = connection.vendor == "sqlite"
         self._is_settled = False
         self._fetch: Fetch = OnSqlite() if self.is_for_loop else on_postgresql
@@ -108,13 +133,16 @@ class FastReads:
         parser = reader.parser
         method = parser.method.decode("latin-1")
         target = parser.path.decode("latin-1")
-        if method not in ("GET", "HEAD") or reader.size or hooks.listeners or not _PLAIN.fullmatch(target):
+        if method not in ("GET", "HEAD") or reader.size or hooks.listeners or parser.http_version != (1, 1):
             return None
-        path, _, query = target.partition("?")
-        if parser.http_version != (1, 1) or not (matched := self._hot_read(method, path[len(PLACE) :])):
+        if not (plain := _PLAIN.fullmatch(target)):
             return None
-        meta = _meta_of(reader)
-        return Question(*matched, method, path, meta | {"QUERY_STRING": query}) if meta else None
+        wire, (path, _, query) = self._wires[plain[1]], target.partition("?")
+        matched = wire.hot_read(method, path[len(wire.name) + 2 :])
+        meta = _meta_of(reader) if matched else None
+        if not matched or not meta:
+            return None
+        return Question(wire, *matched, method, path, meta | {"QUERY_STRING": query})
 
     def settle(self) -> None:
         """Have this thread, which does nothing else that asks the database, be on the fast path from now on."""
@@ -127,9 +155,9 @@ class FastReads:
         identifier = request_id.set(id_of_request(meta.get("HTTP_X_REQUEST_ID", "")))
         came_from = address.set(client_of(meta, settings.METALAKE_TRUSTED_PROXIES))
         try:
-            require_host(meta, "iceberg")
+            require_host(meta, question.wire.name)
             with _NOTHING if self._is_settled else only_by(self._fetch):
-                reply = self._reply(question.asked, question, question.raw)
+                reply = question.wire.answer(question.asked, question, question.raw)
             if reply is None:
                 return None
             head, body = _head_of(reply, closes), b"" if question.method == "HEAD" else reply.body
@@ -142,7 +170,7 @@ class FastReads:
         finally:
             address.reset(came_from)
             request_id.reset(identifier)
-        count_answer("iceberg", question.method, reply.status, started)
+        count_answer(question.wire.name, question.method, reply.status, started)
         return answered
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from authz.actor import Actor
@@ -34,6 +34,7 @@ class Views(Endpoint):
         "list_views",
         reply={"identifiers": list[Identifier], "views": list[ViewSummary] | None},
         query=("refresh", "details"),
+        looks_up=attrgetter("address"),
     )
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str) -> dict[str, Any]:
         """List the views of a schema; with details, what those are that the caller may load."""
