@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import orjson
+import psutil
 import psycopg
 import pytest
 from django.db import connection
 from django.db.backends.signals import connection_created
 
+from formats.iceberg.metadata_json import MAX_METADATA_BYTES
 from metalake.blocking import BeginAgain
 from metalake.server.statements import OnSqlite, on_postgresql
 from metalake.statements import fetch, only_by
@@ -160,6 +164,34 @@ def test_odd_headers_of_hot_reads_get_the_answers_of_all_requests(metalake_serve
         assert status("?pageToken=of-somebody-else") == 400
         assert status("?pageToken=") == status("?pageToken=&pageSize=1") == 200
         assert status("/t?snapshots=refs") == 200 and status("/t?snapshots=some") == 400
+
+
+@pytest.mark.slow
+def test_metadata_of_50_mb_is_answered_whole_within_the_memory_of_the_server(metalake_server: MetalakeServer) -> None:
+    reader = Reader(metalake_server)
+    reader.change("grant")
+    table = f"{reader.wire}/namespaces/a/tables/t"
+    loaded = reader.admin.send("GET", table).body
+    large = Path(loaded["metadata-location"].removeprefix("file://")).with_name("large.metadata.json")
+    padding = {f"pad{number}": "x" * 60_000 for number in range(840)}
+    large.write_bytes(orjson.dumps(loaded["metadata"] | {"properties": padding}))
+    assert large.stat().st_size > 50_000_000
+    assert reader.admin.send("DELETE", table).status == 204
+    request = {"name": "t", "metadata-location": f"file://{large}"}
+    assert reader.admin.send("POST", f"{reader.wire}/namespaces/a/register", request).status == 200
+    for _ in range(3):
+        answer = reader.reads.send("GET", table)
+        assert answer.status == 200 and answer.body["metadata"]["properties"] == padding
+    native = f"{reader.native}/catalogs/lake/schemas/a/tables/t"
+    assert reader.reads.send("GET", native).body["table"]["properties"].items() >= padding.items()
+    assert sum(psutil.Process(each).memory_info().rss for each in metalake_server.processes()) < 1_500_000_000
+    too_large = large.with_name("too_large.metadata.json")
+    too_large.write_bytes(large.read_bytes() + b" " * 18_000_000)
+    assert reader.admin.send("DELETE", table).status == 204
+    refused = reader.admin.send(
+        "POST", f"{reader.wire}/namespaces/a/register", request | {"metadata-location": f"file://{too_large}"}
+    )
+    assert refused.status == 400 and str(MAX_METADATA_BYTES) in refused.body["error"]["message"], refused
 
 
 @pytest.fixture
