@@ -57,6 +57,7 @@ class Work:
 class Row:
     """One line of the table: `goal` is ours to the fixture's requests/s, `bare` ours to the bare application's.
 
+    `native` is the path of the same read on the native wire, below the catalog; its goal is 0.6 of the Iceberg wire's.
     `refusals` says that some requests are meant to be refused.
     """
 
@@ -66,12 +67,19 @@ class Row:
     goal: float | None = None
     bare: float | None = None
     sides: tuple[str, ...] = ("ours", "fixture", "nessie")
+    native: str = ""
     refusals: bool = False
     notes: str = field(default="")
 
 
 def get(path: str, script: str = GET) -> Callable[[Side], Work]:
     return lambda side: Work(side.url, side.namespaces + path, side.headers, script)
+
+
+def on_native_wire(work: Work, below: str) -> Work:
+    """The same read on the native wire: `below` the catalog that the path leads to."""
+    _, _, metalake, _, catalog, *_ = work.path.split("/")
+    return Work(work.url, f"/api/metalakes/{metalake}/catalogs/{catalog}/{below}", work.headers)
 
 
 def unchanged(side: Side) -> Work:
@@ -117,14 +125,14 @@ ONE_PERCENT = ("1 %", "fixture", "nessie")
 ONLY_FIXTURE, ONE_PERCENT_OF_MANY = ("ours", "fixture"), ("1 %", "fixture")
 ROWS = [
     Row("load table", LOAD, 1, 1.2, 0.3),
-    Row("load table", LOAD, 8, 1.5, 0.3),
+    Row("load table", LOAD, 8, 1.5, 0.3, native="schemas/hot/tables/table_000"),
     Row("load table", LOAD, 32, 1.5, 0.3),
     Row("load table of 300 snapshots", get(f"{MADE}/snapshots_300"), 8, 2, 0.5, sides=ONLY_FIXTURE),
     Row("load table of 5,000 snapshots", get(f"{MADE}/snapshots_5000"), 8, 2, 0.5, sides=ONLY_FIXTURE),
     Row("304", unchanged, 8, 1.5, 0.4),
     Row("exists", get("/hot/tables/table_000", HEAD), 8, 1.5, 0.4),
     Row("load of a missing table", get("/hot/tables/nowhere"), 8, 1.5, 0.4, refusals=True),
-    Row("list 180 tables", get("/hot/tables"), 8, 1),
+    Row("list 180 tables", get("/hot/tables"), 8, 1, native="schemas/hot/tables"),
     Row("list 180 tables, 1 % visible", get("/hot/tables"), 8, 1, sides=ONE_PERCENT),
     Row("list 10,000 tables", get("/many/tables"), 8, 1, sides=ONLY_FIXTURE),
     Row("list 10,000 tables, 1 % visible", get("/many/tables"), 8, 1, sides=ONE_PERCENT_OF_MANY),

@@ -20,7 +20,7 @@ from benchmarks import peers
 from benchmarks.harness import claim, finish, median, own_store, ratio, serve
 from benchmarks.peers import Missing, Side
 from benchmarks.rival_postgres import on_postgres
-from benchmarks.rival_rows import ROWS, Row, Work, commit_to_many, mixed
+from benchmarks.rival_rows import ROWS, Row, Work, commit_to_many, mixed, on_native_wire
 from benchmarks.rival_stores import fill_fixture, fill_lists, fill_ours
 from benchmarks.wrk import Turn, drive, require_wrk
 
@@ -101,6 +101,8 @@ def measure(row: Row, sides: dict[str, Side], rounds: int, seconds: float) -> di
         ours = works["ours"]
         bare = sides["bare"]
         works["bare"] = Work(bare.url, ours.path, {**bare.headers, **ours.headers}, ours.script)
+    if row.native:
+        works["native"] = on_native_wire(works["ours"], row.native)
     rates: Rates = {name: [] for name in works}
     broken: dict[str, Turn] = {}
     order, chance = [*works], random.Random(0)
@@ -126,6 +128,9 @@ def _shown(row: Row, rates: Rates, broken: dict[str, Turn]) -> dict[str, Any]:
         goal = 0.5 if row.name.startswith("load table") else None
         ratios["on PostgreSQL"] = ratio(rates["PostgreSQL"], rates["ours"])
         _say(f"{row.name}, on PostgreSQL to on SQLite", ratios["on PostgreSQL"], goal)
+    if "native" in rates:
+        ratios["native"] = ratio(rates["native"], rates["ours"])
+        _say(f"{row.name}, native wire to Iceberg's", ratios["native"], 0.6)
     for other, goal in (("fixture", row.goal), ("nessie", None), ("bare", row.bare)):
         if other in rates:
             ratios[other] = ratio(rates[mine], rates[other])
