@@ -8,4 +8,5 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-ROOMS = tuple(room for room in PROJECT["tool"]["importlinter"]["root_packages"] if room != "pipelines")
+CLIENTS = ("pipelines", "metalake_client")
+ROOMS = tuple(room for room in PROJECT["tool"]["importlinter"]["root_packages"] if room not in CLIENTS)

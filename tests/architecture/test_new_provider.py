@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.architecture.copies import copy_with, run_in, run_program
-from tests.architecture.rooms import REPOSITORY
+from tests.architecture.rooms import CLIENTS, REPOSITORY
 
 LINE = '    "attic": "providers.attic.provider:MemoryProvider",'
 PARTS = {  # the system in memory of the tests, under the names that it has as one of ours
@@ -17,7 +17,7 @@ PARTS = {  # the system in memory of the tests, under the names that it has as o
 
 
 def test_a_provider_is_one_line(tmp_path: Path) -> None:
-    copy_with({"providers/registry.py": {"PROVIDERS = {\n": [LINE]}}, tmp_path, "pipelines", "pyproject.toml")
+    copy_with({"providers/registry.py": {"PROVIDERS = {\n": [LINE]}}, tmp_path, *CLIENTS, "pyproject.toml")
     folder = tmp_path / "providers" / "attic"
     folder.mkdir()
     (folder / "__init__.py").touch()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.rooms import REPOSITORY, ROOMS
+from tests.architecture.rooms import CLIENTS, REPOSITORY, ROOMS
 
-FOLDERS = (*ROOMS, "pipelines")
+FOLDERS = (*ROOMS, *CLIENTS)
 FILES = [
     path for room in FOLDERS for path in sorted((REPOSITORY / room).rglob("*.py")) if "migrations" not in path.parts
 ]

@@ -1,0 +1,1 @@
+"""`gcli`, the command line: a client of Metalake's REST wires."""
