@@ -1,0 +1,1 @@
+"""A Spark session in which every catalog of a metalake is there under its name."""
