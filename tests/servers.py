@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parent.parent
 ADMIN_PASSWORD = "correct horse battery"
 STORE = "metalake.sqlite3"  # in the home of a server that is told of no other
+BROWSER_PATIENCE = 60_000  # ms that a browser waits for what a page is to show: on a machine that does much else, too
 MARKS = {
     "postgres": "postgres",
     "redis_url": "redis",
@@ -364,7 +365,7 @@ def without_complaints(page: Page) -> Iterator[None]:
 def page(browser: Browser) -> Iterator[Page]:
     """A fresh page, signed in nowhere; the test fails when a script or the content security policy complains."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
-    context.set_default_timeout(30_000)  # on a machine that does much else
+    context.set_default_timeout(BROWSER_PATIENCE)
     page = context.new_page()
     with without_complaints(page):
         yield page

@@ -11,7 +11,7 @@ from pipelines import demo, flights
 from pipelines.rest import Client
 from tests.frontend.shop import Shop, sign_in
 from tests.names import own_name
-from tests.servers import MetalakeServer
+from tests.servers import BROWSER_PATIENCE, MetalakeServer
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -76,7 +76,7 @@ def test_from_an_empty_metalake_to_a_second_person_who_reads_one_schema(
     let_read(page, schema, person)
 
     other = browser.new_context().new_page()
-    other.set_default_timeout(10_000)
+    other.set_default_timeout(BROWSER_PATIENCE)
     other.goto(link)
     for field in ("password", "again"):
         other.locator(f"[name={field}]").fill(PASSWORD)

@@ -17,7 +17,7 @@ from tests.frontend import axe, signed_in
 from tests.frontend.hands import Hands, Keyboard, Mouse
 from tests.frontend.shop import Shop
 from tests.names import own_name
-from tests.servers import MetalakeServer, without_complaints
+from tests.servers import BROWSER_PATIENCE, MetalakeServer, without_complaints
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -67,7 +67,7 @@ def world(metalake_server: MetalakeServer) -> World:
 @pytest.fixture(scope="module")
 def context(browser: Browser) -> Iterator[BrowserContext]:
     context = browser.new_context(reduced_motion="reduce")
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(BROWSER_PATIENCE)
     yield context
     context.close()
 

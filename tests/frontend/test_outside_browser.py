@@ -179,7 +179,7 @@ def test_a_refresh_shows_its_progress_and_the_focus_stays(page: Page, server: Me
     seen = page.locator(".progress label").inner_text()
     page.wait_for_function("seen => document.querySelector('.progress label')?.innerText !== seen", arg=seen)
     assert focused(page) == "Stop", "however often the part is fetched anew"
-    page.wait_for_selector("#outside-said:focus:has-text('The refresh is done: 14 seen')", timeout=30_000)
+    page.wait_for_selector("#outside-said:focus:has-text('The refresh is done: 14 seen')")
     assert "done" in page.locator("table.runs").inner_text()
     assert not page.locator("progress").count()
 
@@ -208,7 +208,7 @@ def test_a_stuck_write_is_tried_again_until_it_is_there(page: Page, server: Meta
     world.heal()
     page.get_by_role("button", name="Try again: create table tower.arrivals.runways").click()
     page.wait_for_selector("#outside-said:focus:has-text('tried again within 15 seconds')")
-    page.wait_for_selector("table.writes", state="detached", timeout=40_000)
+    page.wait_for_selector("table.writes", state="detached")
     assert rows(server, "SELECT state FROM catalogs_intent WHERE full_name LIKE '%runways'") == [("committed",)]
 
 
@@ -231,7 +231,7 @@ def test_a_phone_never_scrolls_sideways(browser: Browser, server: MetalakeServer
     place = place_of(server, "phone")
     sign_in(page, server, place)
     page.get_by_role("button", name="Refresh now").click()
-    page.wait_for_selector("table.runs:has-text('done')", timeout=20_000)
+    page.wait_for_selector("table.runs:has-text('done')")
     settings = place.replace("objects", "catalogs") + "/settings"
     ((metalake_id,),) = rows(server, "SELECT id FROM metalake_securable WHERE name = 'acme'")
     new = f"/metalakes/{metalake_id}/catalogs/new"
