@@ -38,7 +38,7 @@ def pooler(folder: Path, database: str, mode: str, sessions: int) -> Iterator[st
     for each in (folder, folder / "pgbouncer.ini"):
         each.chmod(0o755)  # it refuses to run as root
     url = f"postgres://{there.username}@127.0.0.1:{port}/{name}"
-    command = [program, "-u", "nobody", folder / "pgbouncer.ini"]
+    command = [program, "-u", "nobody", str(folder / "pgbouncer.ini")]
     process = processes.start("PgBouncer", command, folder / "log", lambda: is_ready(url), 30)
     try:
         yield url
@@ -60,7 +60,9 @@ def reads(reader: Reader, url: str) -> Counter[int]:
 
     def load(_: int) -> list[int]:
         client = Client(url, token=reader.reads.token)
-        return [client.send("GET", path).status for path in [table, f"{table}s"] * LOADS]
+        answers = [client.send("GET", path) for path in [table, f"{table}s"] * LOADS]
+        assert not [answer for answer in answers if answer.failed]
+        return [answer.status for answer in answers]
 
     with ThreadPoolExecutor(CLIENTS) as clients:
         return Counter(status for each in clients.map(load, range(CLIENTS)) for status in each)
@@ -105,8 +107,9 @@ def test_hot_reads_go_through_a_pooler_that_changes_sessions_between_statements(
     reader.change("grant")
     made.stop()
     with pooler(tmp_path, postgres_url, "transaction", SESSIONS) as url:
-        many = {"METALAKE_READ_THREADS": str(CLIENTS), "METALAKE_HOME": str(made.home)}
-        server = start_metalake(METALAKE_DATABASE_URL=url, **many)
+        server = start_metalake(
+            METALAKE_DATABASE_URL=url, METALAKE_READ_THREADS=str(CLIENTS), METALAKE_HOME=str(made.home)
+        )
         assert reads(reader, server.url) == {200: CLIENTS * LOADS, 404: CLIENTS * LOADS}
         assert 0 < sessions_of(postgres_url) <= SESSIONS
         assert prepared_in_a_session_of(url) > 0
