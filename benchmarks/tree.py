@@ -1,7 +1,7 @@
 """A large tree of namespaces against a store of a hundred: loading, listing, making and dropping on the Iceberg wire.
 
-The tree has 1,023 namespaces, 2,046 tables and 1,535 views; with `--long` 1,048,575 namespaces, 2,097,150 tables and
-1,572,863 views, loaded in bulk. Each store is measured in a process of its own, in turn.
+The tree has 1,023 namespaces, 2,046 tables and some 1,535 views; with `--long` 1,048,575 namespaces, 2,097,150 tables
+and some 1,572,860 views, loaded in bulk. Each store is measured in a process of its own, in turn.
 `python -m benchmarks.tree [--long]`
 """
 
