@@ -23,7 +23,10 @@ def main(plant: Callable[[], object] = bool) -> None:
     """`plant` may slow the reads down, for the test that shows that this fails then."""
     own_store()
     paths, reader = fill()
-    reads = {name: reading(*asked, reader) for name, asked in paths_of(paths).items()}
+    from metalake.server.fast import FastReads
+
+    fast = FastReads()
+    reads = {name: reading(*asked, reader, fast) for name, asked in paths_of(paths).items()}
     plant()
     for name, goal in GOALS.items():
         ratios = [ratio(reads[name]) for _ in range(TRIES)]

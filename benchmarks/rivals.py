@@ -12,6 +12,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
@@ -61,13 +62,9 @@ def start(stack: ExitStack) -> dict[str, Side]:
     ours = fill_ours(stack, serve)
     sides = {"ours": ours.owner, "1 %": ours.one_percent}
     for name, begin in (("fixture", peers.fixture), ("nessie", _nessie)):
-        try:
-            side = begin(stack)
-        except Missing as missing:
-            print(f"  {name} is left out: {missing}", flush=True)
-            continue
-        sides[name] = side
-        fill_fixture(side) if name == "fixture" else fill_lists(side)
+        if side := peer(name, begin, stack):
+            sides[name] = side
+            fill_fixture(side) if name == "fixture" else fill_lists(side)
     sides["PostgreSQL"] = on_postgres(stack)
     pages = {}
     for row in ROWS:
@@ -76,6 +73,15 @@ def start(stack: ExitStack) -> dict[str, Side]:
             pages[path] = sides["ours"].ask("GET", path)[2]
     sides["bare"] = peers.bare(stack, pages)
     return sides
+
+
+def peer(name: str, begin: Callable[[ExitStack], Side], stack: ExitStack) -> Side | None:
+    """A peer that `begin` starts; one that lacks a Java or a jar is named in a sentence, and nothing else stops."""
+    try:
+        return begin(stack)
+    except Missing as missing:
+        print(f"  {name} is left out: {missing}", flush=True)
+        return None
 
 
 def _nessie(stack: ExitStack) -> Side:

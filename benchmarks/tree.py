@@ -1,6 +1,8 @@
 """A large tree of namespaces against a store of a hundred: loading, listing, making and dropping on the Iceberg wire.
 
-The tree has 1,023 namespaces, 2,046 tables and 1,608 views. Each store is measured in a process of its own, in turn.
+The tree has 1,023 namespaces, 2,046 tables and some 1,535 views; with `--long` 1,048,575 namespaces, 2,097,150 tables
+and some 1,572,860 views, loaded in bulk. Each store is measured in a process of its own, in turn.
+`python -m benchmarks.tree [--long]`
 """
 
 from __future__ import annotations
@@ -15,25 +17,27 @@ from typing import Any
 
 from benchmarks.harness import claim, finish, median, own_store, timed
 
-LEVELS, SMALL = 10, 5
+WIDTH = 4  # namespaces in each that has any
+SMALL, LARGE, LONG = (1, 3), (3, 5), (3, 10)  # trees side by side, and the levels of each: 21, 1,023, 1,048,575
 TURNS, ROUNDS = 3, 60
 COLUMNS = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
 MOST = 1.5
 
 
-def main() -> None:
-    if os.environ.get("BENCH_LEVELS"):
-        print(json.dumps(measure(int(os.environ["BENCH_LEVELS"]))))
+def main(arguments: list[str]) -> None:
+    if shape := os.environ.get("BENCH_TREE"):
+        print(json.dumps(measure(*json.loads(shape))))
         return
-    turns = [(in_a_process(SMALL), in_a_process(LEVELS)) for _ in range(TURNS)]
+    large, many = (LONG, 1) if "--long" in arguments else (LARGE, TURNS)
+    turns = [(in_a_process(SMALL), in_a_process(large)) for _ in range(many)]
     for what in turns[0][0]:
         small, big = (median([turn[side][what] for turn in turns]) for side in (0, 1))
         claim(f"{what}: {big:.2f} ms, in a store of a hundred {small:.2f} ms", big / small, MOST, unit="x")
     finish()
 
 
-def in_a_process(levels: int) -> dict[str, float]:
-    environment = os.environ | {"BENCH_LEVELS": str(levels)}
+def in_a_process(shape: tuple[int, int]) -> dict[str, float]:
+    environment = os.environ | {"BENCH_TREE": json.dumps(shape)}
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.tree"], env=environment, stdout=subprocess.PIPE, check=True
     )
@@ -41,8 +45,8 @@ def in_a_process(levels: int) -> dict[str, float]:
     return measured
 
 
-def measure(levels: int) -> dict[str, float]:
-    """Milliseconds of each work, in a store whose namespaces are a binary tree of so many levels."""
+def measure(trees: int, levels: int) -> dict[str, float]:
+    """Milliseconds of each work, in a store whose namespaces are so many trees of so many levels."""
     own_store()
     from django.test import Client
 
@@ -52,7 +56,7 @@ def measure(levels: int) -> dict[str, float]:
 
     owner = first_catalog()
     admin = User.objects.get(username="admin")
-    path = "%1F".join(fill(schema(owner, "top"), levels, admin))
+    path = "%1F".join(fill([schema(owner, f"top{n}") for n in range(trees)], levels))
     client, token = Client(), f"Bearer {issue_token(admin, 'bench')}"
     base, numbers = f"/iceberg/{METALAKE}/v1/{CATALOG}/namespaces", count()
 
@@ -89,25 +93,73 @@ def measure(levels: int) -> dict[str, float]:
     return {what: median(timed(act, ROUNDS)) for what, act in works.items()}
 
 
-def fill(top: Any, levels: int, owner: Any) -> list[str]:
-    """Fill a binary tree with two tables and a view or two in each namespace; the way to one of its ends."""
-    from benchmarks.population import analyze, children
-    from catalogs.models import Schema
+def fill(tops: list[Any], levels: int) -> list[str]:
+    """Grow trees from namespaces, with two tables and one or two views in each; the way to one of the ends.
+
+    A level takes three statements, so a million rows take minutes.
+    """
+    from benchmarks.population import analyze
     from metalake.kinds import Kind
 
-    above, way = [top], [top.name]
+    ids = sorted(top.pk for top in tops)
+    above, way = (ids[0], ids[-1] + 1), [tops[0].name]
     for level in range(levels):
-        for each in above:
-            children(each, ["t0", "t1"], Kind.TABLE, owner)
-            children(each, ["v0"] if level % 3 else ["v0", "v1"], Kind.VIEW, owner)
-            if level + 1 < levels:
-                children(each, ["left", "right"], Kind.SCHEMA, owner)
+        insert_below(above, ["t0", "t1"], Kind.TABLE)
+        insert_below(above, ["v0", "v1"], Kind.VIEW)
         if level + 1 < levels:
-            above = list(Schema.objects.filter(parent_id__in=[each.pk for each in above]))
-            way.append("left")
+            above = insert_below(above, [f"n{n}" for n in range(WIDTH)], Kind.SCHEMA)
+            way.append("n0")
     analyze()
     return way
 
 
+def insert_below(parents: tuple[int, int], names: list[str], kind: Any) -> tuple[int, int]:
+    """Objects in each namespace whose id is in a range; the range of theirs. Half of the parents have no `v1`."""
+    from django.db import connection, transaction
+
+    from metalake.kinds import slot_of
+    from metalake.models import Securable
+
+    first = Securable.objects.latest("pk").pk
+    each = " UNION ALL ".join(f"SELECT '{name}' AS name" for name in names)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO metalake_securable (id, kind, slot, name, parent_id, lineage, owner_user_id, properties, "
+            "version, spec_version, creator, create_time) "
+            "SELECT n, %s, %s, name, parent, lineage || '/' || n, owner_user_id, '{}', 1, '1.0', 'bench', create_time "
+            "FROM (SELECT %s + ROW_NUMBER() OVER (ORDER BY p.id, each.name) AS n, each.name AS name, p.id AS parent, "
+            "p.lineage AS lineage, p.owner_user_id AS owner_user_id, p.create_time AS create_time "
+            f"FROM metalake_securable p CROSS JOIN ({each}) each WHERE p.kind = 'schema' AND p.id >= %s AND p.id < %s "
+            "AND (each.name <> 'v1' OR p.id %% 2 = 0)) made",
+            [kind.value, str(slot_of(kind)), first, *parents],
+        )
+        made = first + 1, first + 1 + cursor.rowcount
+        if kind == "schema":
+            cursor.execute(
+                "INSERT INTO catalogs_schema (securable_ptr_id, catalog_id, physical_name) "
+                "SELECT s.id, above.catalog_id, above.physical_name || %s || s.name FROM metalake_securable s "
+                "JOIN catalogs_schema above ON above.securable_ptr_id = s.parent_id WHERE s.id >= %s AND s.id < %s",
+                ["\x01", *made],
+            )
+        else:
+            point(cursor, kind, made)
+    return made
+
+
+def point(cursor: Any, kind: Any, ids: tuple[int, int]) -> None:
+    """The rows that tables and views have besides, with a pointer to no file."""
+    from django.db import connection
+
+    from benchmarks.population import POINTERS
+
+    table, uuid = POINTERS[kind]
+    fresh = "gen_random_uuid()" if connection.vendor == "postgresql" else "lower(hex(randomblob(16)))"
+    cursor.execute(
+        f"INSERT INTO {table} (securable_ptr_id, metadata_location, {uuid}) "
+        f"SELECT id, '', {fresh} FROM metalake_securable WHERE id >= %s AND id < %s",
+        ids,
+    )
+
+
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -12,7 +12,8 @@ from django.db.models import Model, QuerySet
 M = TypeVar("M", bound=Model)
 Row = TypeVar("Row")
 
-BRIEF = 2000  # rows that a short read may fetch
+BRIEF = 2000  # rows that a read beside the event loop may fetch: 3 ms in which nobody else is answered
+LONG = 20_000  # rows that a thread for short reads may fetch: 30 ms, in which the others take turns with it
 EVERY = 2**31 - 1  # rows, as a limit
 
 _here = threading.local()
@@ -23,7 +24,7 @@ class BeginAgain(BaseException):
 
 
 class TooLong(BeginAgain):
-    """Raised if a read computes for so long that the process for large requests should do it."""
+    """Raised if a thread for short reads would compute for so long that the process for large requests should do it."""
 
 
 def may_block() -> None:
@@ -38,40 +39,37 @@ def may_block() -> None:
 
 def is_short() -> bool:
     """Whether this thread is one of those for short reads."""
-    return getattr(_here, "is_short", False)
+    return getattr(_here, "most", None) is not None
 
 
 def all_of(rows: QuerySet[M, Row]) -> list[Row]:
-    """Every row of a query. Raises TooLong in a thread for short reads if there are more than BRIEF rows."""
-    if not is_short():
-        return list(rows)
-    some = list(rows[: BRIEF + 1])
-    if len(some) > BRIEF:
-        raise TooLong
-    return some
+    """Every row of a query. Raises BeginAgain in a short read if there are more than it may fetch."""
+    return at_most(None, lambda most: list(rows if most == EVERY else rows[:most]))
 
 
 def at_most(limit: int | None, ask: Callable[[int], list[Row]]) -> list[Row]:
-    """The rows that `ask` returns for a number of them, `limit` or all. Raises TooLong as `all_of` does."""
-    most = EVERY if limit is None else limit
-    if most <= BRIEF or not is_short():
-        return ask(most)
-    rows = ask(BRIEF + 1)
-    if len(rows) > BRIEF:
-        raise TooLong
+    """The rows that `ask` returns for a number of them, `limit` or all. Raises BeginAgain as `all_of` does."""
+    wanted = EVERY if limit is None else limit
+    most: int | None = getattr(_here, "most", None)
+    if most is None or wanted <= most:
+        return ask(wanted)
+    rows = ask(most + 1)
+    if len(rows) > most:
+        raise TooLong if most == LONG else BeginAgain
     return rows
 
 
-def be_short() -> None:
-    """Have this thread count as one for short reads for good."""
-    _here.is_short = True
+def be_brief() -> None:
+    """Have this thread, that of an event loop, count as one for short reads for good."""
+    _here.most = BRIEF
 
 
 @contextmanager
 def short_reads() -> Iterator[None]:
     """A context in which this thread counts as one for short reads."""
-    before, _here.is_short = is_short(), True
+    before: int | None = getattr(_here, "most", None)
+    _here.most = before or LONG
     try:
         yield
     finally:
-        _here.is_short = before
+        _here.most = before

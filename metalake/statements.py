@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from django.db import Error, connection
 
-from metalake.blocking import BeginAgain, be_short, short_reads
+from metalake.blocking import BeginAgain, be_brief, short_reads
 
 Row = tuple[Any, ...]
 Fetch = Callable[[str, Sequence[Any]], list[Row]]
@@ -31,7 +31,7 @@ def stay_by(straight: Fetch) -> None:
     """Have this thread be as in `only_by` for good."""
     _here.fetch = straight
     connection.execute_wrappers.append(_refuse)
-    be_short()
+    be_brief()
 
 
 @contextmanager

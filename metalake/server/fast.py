@@ -18,6 +18,7 @@ from http.client import responses
 from typing import Any, NamedTuple, Protocol
 
 from django.conf import settings
+from django.core.exceptions import SynchronousOnlyOperation
 from django.db import connection
 from django.http import QueryDict
 
@@ -162,7 +163,7 @@ class FastReads:
                 return None
             head, body = _head_of(reply, closes), b"" if question.method == "HEAD" else reply.body
             answered = Answered(head + body, reply.status, len(body), request_id.get())
-        except (BeginAgain, Invalid):
+        except (BeginAgain, Invalid, SynchronousOnlyOperation):  # the last for a query set beside the event loop
             return None
         except Exception:
             log.exception("the fast path left a request to the others")

@@ -7,13 +7,20 @@ import sqlite3
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
 
 from django.db import connection
 from django.db.utils import Error
 
 from metalake.blocking import BeginAgain
 from metalake.statements import Row
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg.pq.abc import PGresult
+
+BIGINT, TEXT, BIGINTS = 20, 25, 1016  # in PostgreSQL's pg_type
 
 
 class OnSqlite:
@@ -62,22 +69,10 @@ def on_postgresql(statement: str, parameters: Sequence[Any]) -> list[Row]:
     finds it there finds the same statement. A connection that fails is closed, and the read goes the way of all.
     """
     import psycopg
-    from psycopg import errors
 
-    prepare, execute = _prepared(statement, tuple(map(_type_of, parameters)))
     try:
         connection.ensure_connection()
-        with psycopg.ClientCursor(connection.connection) as cursor:
-            try:
-                return cursor.execute(execute, parameters).fetchall()
-            except errors.InvalidSqlStatementName:
-                if not connection.get_autocommit():
-                    raise
-            try:
-                cursor.execute(prepare)
-            except errors.DuplicatePreparedStatement:
-                pass  # another client of a pooler prepared it meanwhile
-            return cursor.execute(execute, parameters).fetchall()
+        return _Session.of(connection.connection).rows_of(statement, parameters)
     except psycopg.errors.QueryCanceled as failure:
         raise BeginAgain from failure
     except (psycopg.Error, Error) as failure:
@@ -85,18 +80,72 @@ def on_postgresql(statement: str, parameters: Sequence[Any]) -> list[Row]:
         raise BeginAgain from failure
 
 
+class _Session:
+    """A connection by the calls of libpq alone: psycopg's cursors take longer than all the rest of a hot read."""
+
+    _all: WeakKeyDictionary[psycopg.Connection[Any], _Session] = WeakKeyDictionary()
+
+    def __init__(self, raw: psycopg.Connection[Any]) -> None:
+        from psycopg.adapt import Transformer
+
+        self.libpq = raw.pgconn
+        self.adapter = Transformer(raw)
+        self.prepared: set[bytes] = set()
+
+    @classmethod
+    def of(cls, raw: psycopg.Connection[Any]) -> _Session:
+        session = cls._all.get(raw)
+        if session is None:
+            session = cls._all[raw] = cls(raw)
+        return session
+
+    def rows_of(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
+        """The rows of a statement. Raises psycopg.Error."""
+        from psycopg import errors
+        from psycopg.adapt import PyFormat
+
+        name, text, types = _prepared(statement, tuple(map(_type_of, parameters)))
+        given: Any = self.adapter.dump_sequence(parameters, [PyFormat.TEXT] * len(parameters))
+        if name not in self.prepared:
+            self._prepare(name, text, types)
+        try:
+            result = self._checked(self.libpq.exec_prepared(name, given))
+        except errors.InvalidSqlStatementName:  # a pooler gave the client another session
+            self._prepare(name, text, types)
+            result = self._checked(self.libpq.exec_prepared(name, given))
+        self.adapter.set_pgresult(result)
+        return self.adapter.load_rows(0, result.ntuples, tuple)
+
+    def _prepare(self, name: bytes, text: bytes, types: list[int]) -> None:
+        from psycopg import errors
+
+        try:
+            self._checked(self.libpq.prepare(name, text, types))
+        except errors.DuplicatePreparedStatement:
+            pass  # another client of a pooler prepared it on this session
+        self.prepared.add(name)
+
+    @staticmethod
+    def _checked(result: PGresult) -> PGresult:
+        from psycopg.errors import error_from_result
+        from psycopg.pq import ExecStatus
+
+        if result.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+            raise error_from_result(result)
+        return result
+
+
 @lru_cache(maxsize=1000)
-def _prepared(statement: str, types: tuple[str, ...]) -> tuple[str, str]:
-    """What prepares a statement for parameters of these types, and what executes it."""
+def _prepared(statement: str, types: tuple[int, ...]) -> tuple[bytes, bytes, list[int]]:
+    """The name of a statement for parameters of these types, its text, and the types."""
     name = "m_" + hashlib.sha256(f"{statement} {types}".encode()).hexdigest()[:24]
     parts = statement.split("%s")
     text = parts[0] + "".join(f"${number}{part}" for number, part in enumerate(parts[1:], 1))
-    given = f"({', '.join(['%s'] * len(types))})" if types else ""
-    declared = f" ({', '.join(types)})" if types else ""
-    return f"PREPARE {name}{declared} AS {text}", f"EXECUTE {name}{given}"
+    return name.encode(), text.encode(), list(types)
 
 
-def _type_of(parameter: object) -> str:
+def _type_of(parameter: object) -> int:
+    """PostgreSQL's number of a parameter's type."""
     if isinstance(parameter, list):
-        return "bigint[]"
-    return "bigint" if isinstance(parameter, int) else "text"
+        return BIGINTS
+    return BIGINT if isinstance(parameter, int) else TEXT

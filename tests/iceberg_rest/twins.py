@@ -232,20 +232,21 @@ class Twins:
         self.compared = 0
         self.straight: Counter[tuple[str, str, str, int]] = Counter()  # by wire, operation, method and status
 
-    def compare(self, asked: Asked) -> None:
-        """Raises AssertionError where the fast path answers, and differently."""
+    def compare(self, asked: Asked) -> tuple[int, bytes]:
+        """Status and body. Raises AssertionError where the fast path answers, and differently."""
         reader = read(asked)
         self.compared += 1
         question = self.fast.find(reader)
         answered = self.fast.answer(question, closes=False) if question else None
         status, headers, body = self.plain._call(reader.environment())  # which every request of a server may go
         if question is None or answered is None:
-            return
+            return int(status[:3]), body
         self.straight[question.wire.name, question.asked.operation, asked.method, answered.status] += 1
         expected = head(status, headers) + body
         assert _CHANGING.sub(b"", answered.content) == _CHANGING.sub(b"", expected), asked
         identifier = asked.headers.get("X-Request-Id", "")
         assert (answered.request_id == identifier) == (identifier == "mine"), asked
+        return answered.status, body
 
 
 def change_something(rng: random.Random) -> None:

@@ -15,7 +15,7 @@ from django.db import OperationalError
 
 from benchmarks.http import basic
 from metalake import blocking
-from metalake.blocking import BeginAgain, all_of, may_block, short_reads
+from metalake.blocking import BeginAgain, TooLong, all_of, at_most, be_brief, may_block, short_reads
 from metalake.causes import unavailable
 from metalake.models import Outbox
 from metalake.server.http_server import _is_read
@@ -34,14 +34,34 @@ def test_only_short_reads_begin_again() -> None:
 @pytest.mark.store
 @pytest.mark.django_db
 def test_a_list_is_short_up_to_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocking, "BRIEF", 3)
+    monkeypatch.setattr(blocking, "LONG", 3)
+    monkeypatch.setattr(blocking, "BRIEF", 2)
     Outbox.objects.bulk_create(Outbox(topic="t", payload={"n": n}) for n in range(4))
     rows = Outbox.objects.order_by("pk").values_list("pk", flat=True)
     assert len(all_of(rows)) == 4
     with short_reads():
         assert all_of(rows[:3]) == list(rows)[:3]
-        with pytest.raises(BeginAgain):
+        with pytest.raises(TooLong):
             all_of(rows)
+
+
+@pytest.mark.django_db
+def test_beside_the_event_loop_a_list_is_shorter_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocking, "BRIEF", 2)
+    Outbox.objects.bulk_create(Outbox(topic="t", payload={"n": n}) for n in range(3))
+    rows = Outbox.objects.order_by("pk").values_list("pk", flat=True)
+
+    def list_beside_it(most: int) -> list[int]:
+        be_brief()
+        return at_most(None, lambda limit: list(range(most))[:limit])
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(list_beside_it, 2).result() == [0, 1]
+        with pytest.raises(BeginAgain) as again:
+            thread.submit(list_beside_it, 3).result()
+    assert not isinstance(again.value, TooLong)  # a thread of its own process makes it
+    with short_reads():
+        assert len(all_of(rows)) == 3
 
 
 def test_a_short_read_that_the_database_failed_is_asked_once_more() -> None:

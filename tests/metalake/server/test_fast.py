@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -13,8 +16,10 @@ import pytest
 from django.db import connection
 from django.db.backends.signals import connection_created
 
+from catalogs.models import Table
 from formats.iceberg.metadata_json import MAX_METADATA_BYTES
 from metalake.blocking import BeginAgain
+from metalake.server.fast import FastReads, Question, Wire
 from metalake.server.statements import OnSqlite, on_postgresql
 from metalake.statements import fetch, only_by
 from tests.catalogs.races import COLUMNS
@@ -192,6 +197,31 @@ def test_metadata_of_50_mb_is_answered_whole_within_the_memory_of_the_server(met
         "POST", f"{reader.wire}/namespaces/a/register", request | {"metadata-location": f"file://{too_large}"}
     )
     assert refused.status == 400 and str(MAX_METADATA_BYTES) in refused.body["error"]["message"], refused
+
+
+def test_a_query_set_beside_the_event_loop_is_left_to_a_thread_without_a_word(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Reads of outside catalogs begin so: each would write a traceback into the log."""
+
+    def answer(*_: object) -> None:
+        Table.objects.first()
+
+    def ask() -> object:
+        fast = FastReads()
+        meta = {"HTTP_HOST": "localhost", "REMOTE_ADDR": "127.0.0.1", "QUERY_STRING": ""}
+        wire = Wire("api", lambda method, path: None, answer)
+        question = Question(wire, SimpleNamespace(operation="load_table"), {}, "GET", "/api/x", meta)
+
+        async def beside_the_loop() -> object:
+            fast.settle()
+            return fast.answer(question, closes=False)
+
+        return asyncio.run(beside_the_loop())
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(ask).result() is None
+    assert not caplog.records
 
 
 @pytest.fixture
