@@ -23,7 +23,7 @@ from authz.snapshot import Snapshot, mask_of
 from metalake.kinds import Kind, grantable_on
 from metalake.lineage import Located
 from metalake.privileges import Effect, Privilege
-from tests.authz.test_evaluator import Stored, batches
+from tests.authz.stored import Stored, batches
 from tests.profiles import share
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
