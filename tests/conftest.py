@@ -1,4 +1,5 @@
 pytest_plugins = [
+    "tests.garbage",
     "tests.parts",
     "tests.profiles",
     "tests.second_run",

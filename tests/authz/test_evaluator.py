@@ -5,28 +5,24 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group as GuardianGroup
-from django.contrib.auth.models import Permission
-from django.db import connection
 
 from authz import operations, policy, snapshot
 from authz.actor import Actor
-from authz.models import Grant, Group, Member, Role, User
+from authz.models import Grant, Role
 from authz.services import publishing
 from catalogs.services.children import children_shown, schemas_shown
 from metalake.errors import Forbidden, NotFound
 from metalake.kinds import Kind, slot_of
-from metalake.lineage import Located, Node
+from metalake.lineage import Located
 from metalake.models import Securable
 from metalake.privileges import Effect, Privilege
 from tests.authz import model
+from tests.authz.stored import HOUR, Line, Stored, batches
 from tests.authz.worlds import Question, random_questions, random_request, random_world
 from tests.profiles import share
 
@@ -34,141 +30,6 @@ pytestmark = [pytest.mark.store, pytest.mark.django_db]
 
 WORLDS = 2_000
 QUESTIONS = 50
-BATCH = 100
-STRIDE = 1_000  # ids of one world stay below this
-HOUR = 3_600  # from one moment of a world to the next, in seconds
-SINCE = 4_000_000_000  # their first moment is yet to come, so that nothing that ends has ended when it is loaded
-
-
-@dataclass(frozen=True)
-class Line:
-    nodes: tuple[Node, ...]
-
-    @property
-    def full_name(self) -> list[str]:
-        return [node.name for node in self.nodes[1:]] or [self.nodes[0].name]
-
-
-class Stored:
-    """Many worlds in the database at once, each at its own range of ids; `since` is their moment 0."""
-
-    def __init__(self, worlds: list[model.World], since: float = SINCE) -> None:
-        self.worlds = worlds
-        self.since = since
-        self._insert()
-        if connection.vendor == "postgresql":
-            # Its own housekeeping sees nothing of a transaction that is not committed. Only our tables: what all
-            # databases of a server share would stay locked until this test ends, and another worker waits for it.
-            ours = connection.introspection.django_table_names(only_existing=True, include_views=False)
-            connection.cursor().execute("ANALYZE " + ", ".join(ours))
-        self.policy = snapshot.load()
-
-    def id(self, place: int, local: int) -> int:
-        return (place + 1) * STRIDE + local
-
-    def _insert(self) -> None:
-        permissions = {p.codename: p for p in Permission.objects.filter(content_type__app_label="metalake")}
-        worlds = list(enumerate(self.worlds))
-        User.objects.bulk_create(
-            User(id=self.id(w, user.id), username=f"{w}-{user.id}")
-            for w, world in worlds
-            for user in world.users.values()
-        )
-        roles = [(w, obj) for w, world in worlds for obj in world.objects.values() if obj.kind == "role"]
-        GuardianGroup.objects.bulk_create(GuardianGroup(id=self.id(w, r.id), name=f"{w}-{r.id}") for w, r in roles)
-        rows = [self._row(w, world, obj) for w, world in worlds for obj in world.objects.values()]
-        held = [(row, row.owner_group_id) for row in rows if row.owner_group_id]
-        for row, _ in held:  # groups come after metalakes, their owners after them
-            row.owner_user_id, row.owner_group_id = row.id // STRIDE * STRIDE + 1, None
-        Securable.objects.bulk_create(rows)
-        self._children("metalake_metalake", "enabled", [(r.id, True) for r in rows if r.kind == "metalake"])
-        self._children("authz_role", "group_id", [(self.id(w, r.id), self.id(w, r.id)) for w, r in roles])
-        groups = [(w, group) for w, world in worlds for group in world.groups.values()]
-        Group.objects.bulk_create(
-            Group(id=self.id(w, g.id), metalake_id=self.id(w, g.metalake), name=f"{g.id}", creator="t")
-            for w, g in groups
-        )
-        for row, group_id in held:
-            row.owner_user_id, row.owner_group_id = None, group_id
-        Securable.objects.bulk_update([row for row, _ in held], ["owner_user", "owner_group"])
-        Member.objects.bulk_create(
-            Member(metalake_id=self.id(w, m), user_id=self.id(w, u), creator="t")
-            for w, world in worlds
-            for m, u in world.members
-        )
-        Group.users.through.objects.bulk_create(
-            Group.users.through(group_id=self.id(w, g.id), user_id=self.id(w, u)) for w, g in groups for u in g.members
-        )
-        assigned = [(w, *pair) for w, world in worlds for pair in world.assignments]
-        User.groups.through.objects.bulk_create(
-            User.groups.through(user_id=self.id(w, p.id), group_id=self.id(w, r))
-            for w, r, p in assigned
-            if p.kind == "user"
-        )
-        Group.roles.through.objects.bulk_create(
-            Group.roles.through(group_id=self.id(w, p.id), role_id=self.id(w, r))
-            for w, r, p in assigned
-            if p.kind == "group"
-        )
-        Grant.rows.bulk_create(
-            Grant(
-                group_id=self.id(w, g.role),
-                permission=permissions[g.privilege],
-                content_object_id=self.id(w, g.obj),
-                effect=g.effect,
-                grantor="t",
-                starts_at=self.moment(g.starts),
-                ends_at=self.moment(g.ends),
-            )
-            for w, world in worlds
-            for g in world.grants
-        )
-
-    def _row(self, place: int, world: model.World, obj: model.Securable) -> Securable:
-        lineage = [self.id(place, above) for above in reversed(world.lineage(obj.id))]
-        return Securable(
-            id=self.id(place, obj.id),
-            kind=obj.kind,
-            slot=slot_of(obj.kind),
-            name=f"{place}{obj.name}" if obj.kind == "metalake" else obj.name,
-            parent_id=lineage[-2] if len(lineage) > 1 else None,
-            lineage="".join(f"/{above}" for above in lineage),
-            owner_user_id=self.id(place, obj.owner.id) if obj.owner.kind == "user" else None,
-            owner_group_id=self.id(place, obj.owner.id) if obj.owner.kind == "group" else None,
-            creator="t",
-        )
-
-    @staticmethod
-    def _children(table: str, column: str, rows: list[tuple[Any, ...]]) -> None:
-        with connection.cursor() as cursor:
-            sql = f"INSERT INTO {table} (securable_ptr_id, {column}) VALUES (%s, %s)"
-            cursor.executemany(sql, rows)
-
-    def at(self, moment: int) -> float:
-        return self.since + moment * HOUR
-
-    def moment(self, moment: int | None) -> datetime | None:
-        return None if moment is None else datetime.fromtimestamp(self.at(moment), UTC)
-
-    def actor(self, place: int, user: int, how: model.Request = model.BARE) -> Actor:
-        return Actor(
-            self.id(place, user),
-            f"user{user}",
-            self.policy,
-            claimed=tuple(self.id(place, group) for group in how.claimed),
-            active=None if how.active is None else tuple(self.id(place, role) for role in how.active),
-            at=None if how == model.BARE else self.at(how.now),
-        )
-
-    def line(self, place: int, obj: int) -> Line:
-        world = self.worlds[place]
-        objects = [world.objects[above] for above in reversed(world.lineage(obj))]
-        return Line(tuple(self._node(place, above) for above in objects))
-
-    def _node(self, place: int, obj: model.Securable) -> Node:
-        owner = self.id(place, obj.owner.id)
-        by_user = obj.owner.kind == "user"
-        return Node(self.id(place, obj.id), obj.kind, obj.name, owner if by_user else None, None if by_user else owner)
 
 
 def ask(stored: Stored, place: int, question: Question) -> str | None:
@@ -211,32 +72,6 @@ def create_schema(actor: Actor, line: Line, missing: int) -> str:
 
 def supported(world: model.World, question: Question) -> bool:
     return question.obj is not None and world.kind(question.obj) != "role"
-
-
-def batches(count: int, every: int = 1) -> Iterator[tuple[int, Stored]]:
-    """The first seed and the worlds of each batch; to store them takes longer than most of what is asked of them."""
-    for first in range(0, count, BATCH):
-        yield first, Stored([random_world(seed) for seed in range(first, min(first + BATCH, count), every)])
-        clear()
-
-
-def clear() -> None:
-    for table in (
-        "authz_grant",
-        "authz_user_groups",
-        "authz_group_roles",
-        "authz_group_users",
-        "authz_member",
-        "authz_role",
-        "metalake_metalake",
-    ):
-        connection.cursor().execute(f"DELETE FROM {table}")
-    # One statement each, so that references between the rows are gone when they are looked at.
-    with connection.constraint_checks_disabled():
-        Securable.objects.all()._raw_delete("default")
-    Group.objects.all()._raw_delete("default")
-    GuardianGroup.objects.all()._raw_delete("default")
-    User.objects.all()._raw_delete("default")
 
 
 @pytest.mark.timeout(600)

@@ -34,7 +34,7 @@ from metalake.privileges import Privilege
 from tests.architecture.rooms import ROOMS
 from tests.authz import model
 from tests.authz.small_world import World
-from tests.authz.test_evaluator import Stored
+from tests.authz.stored import Stored
 from tests.authz.worlds import random_world
 from tests.profiles import share
 

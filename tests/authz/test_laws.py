@@ -24,7 +24,8 @@ from metalake.models import Securable
 from tests.authz.model import ALLOW, DENY, Actor, Grant, Party, World, allowed, answer, visible
 from tests.authz.small_world import PASSWORD, kind_at
 from tests.authz.small_world import World as SmallWorld
-from tests.authz.test_evaluator import Stored, ask, clear, supported
+from tests.authz.stored import Stored, clear
+from tests.authz.test_evaluator import ask, supported
 from tests.authz.worlds import GRANTABLE_ON, Question, random_questions, random_world, with_grant, with_owner
 from tests.catalogs.callers import Caller as NativeCaller
 from tests.iceberg_rest.world import Caller as IcebergCaller

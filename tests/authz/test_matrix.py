@@ -16,7 +16,7 @@ from metalake.errors import Forbidden, NotFound
 from metalake.lineage import Lineage, Node
 from tests.authz import matrix, model
 from tests.authz.matrix import CLAIMED, LISTS, MAIN, MAKES_SCHEMAS, OWN, SECOND, STRANGERS, TEAM, Case, Key
-from tests.authz.test_evaluator import Line, Stored
+from tests.authz.stored import Line, Stored
 
 AT_LEAST = {"A": 4_900, "B": 2_000, "C": 1_550, "D": 10_700, "E": 6_800, "F": 4_500}
 """What each block has at the least, so that a generator that lost its cases is found."""

@@ -25,7 +25,7 @@ from metalake.lineage import Located
 from metalake.privileges import Privilege
 from tests.authz.history import History, now
 from tests.authz.small_world import World, at, node_of
-from tests.authz.test_evaluator import Stored, batches
+from tests.authz.stored import Stored, batches
 from tests.profiles import share
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]

@@ -27,7 +27,7 @@ from metalake.privileges import Effect, Privilege
 from tests.authz import model
 from tests.authz.history import FLIGHTS, History, now
 from tests.authz.small_world import World, at, kind_at
-from tests.authz.test_evaluator import Stored
+from tests.authz.stored import Stored
 from tests.authz.test_reach import lines_of, stored_worlds
 from tests.authz.worlds import LAST_MOMENT
 from tests.profiles import share

@@ -28,7 +28,7 @@ from metalake.server.fast import FastReads
 from metalake.server.http_server import HttpServer
 from metalake.server.requests import Memory, Reader
 from providers.metadata_files import METADATA
-from tests.authz.test_evaluator import STRIDE, Stored
+from tests.authz.stored import STRIDE, Stored
 from tests.demo import PASSWORD
 from tests.iceberg_rest.world import basic
 from views_mgmt.models import View
