@@ -42,10 +42,13 @@ def paths_of(paths: dict[str, str]) -> dict[str, tuple[str, str]]:
     from benchmarks.population import CATALOG, METALAKE
 
     above = f"/iceberg/{METALAKE}/v1"
-    native = f"/api/metalakes/{METALAKE}/catalogs/{CATALOG}/schemas/a%3Ab%3Ac/tables"
+    schema = f"/api/metalakes/{METALAKE}/catalogs/{CATALOG}/schemas/a%3Ab%3Ac"
+    native = f"{schema}/tables"
     others = {
         "native_load": ("GET", f"{native}/t"),
         "native_list": ("GET", native),
+        "view": ("GET", f"{above}/{CATALOG}/namespaces/a%1Fb%1Fc/views/v"),
+        "native_view": ("GET", f"{schema}/views/v"),
         "exists": ("HEAD", paths["load"]),
         "miss": ("HEAD", f"{paths['load']}_not"),
         "config": ("GET", f"{above}/config?warehouse={CATALOG}"),
@@ -70,14 +73,14 @@ def reading(method: str, target: str, authorization: str, fast: FastReads) -> Ca
     from authz import snapshot
 
     snapshot.latest()
-    if "/tables/t" in target:
+    if "/tables/t" in target or "/views/v" in target:
         load(target, authorization)
     act()
     return act
 
 
 def load(target: str, authorization: str) -> None:
-    """Read a table's metadata into this process's memory, as the first request for it does."""
+    """Read a table's or view's metadata into this process's memory, as the first request for it does."""
     from django.test import Client
 
     Client().get(target.removesuffix("_not"), headers={"Authorization": authorization}, RAW_URI=target)

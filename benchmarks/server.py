@@ -57,6 +57,7 @@ def fill() -> tuple[dict[str, str], str]:
     from authz.models import User
     from benchmarks.load_table import make_table
     from benchmarks.population import CATALOG, METALAKE, children, first_catalog, grant, member, role, schema
+    from benchmarks.views import make_view
     from metalake.kinds import Kind
     from metalake.privileges import Privilege
 
@@ -66,7 +67,9 @@ def fill() -> tuple[dict[str, str], str]:
     readers = role("readers", user)
     grant(readers, Privilege.USE_CATALOG, [home.lineage_ids[1]])
     grant(readers, Privilege.USE_SCHEMA, [home.lineage_ids[2]])
-    grant(readers, Privilege.SELECT_TABLE, [home.pk])
+    for privilege in (Privilege.SELECT_TABLE, Privilege.SELECT_VIEW):
+        grant(readers, privilege, [home.pk])
+    make_view(owner, CATALOG, "a:b:c", "v")
     with ExitStack() as stack:
         make_table(serve(stack).url, METALAKE, CATALOG, f"Bearer {issue_token(admin, 'bench')}")
     children(home, (f"table_{n:03}" for n in range(TABLES - 1)), Kind.TABLE, admin)

@@ -84,7 +84,12 @@ class OutsideViewPointers(CommittedPointers):
         states_of: creating.StatesOf,
         fact: str,
     ) -> ViewRecord:
-        made = creating.make(actor, address, home, defined, Kind.VIEW, states_of=states_of, fact=fact)
+        def allowed_states(provider: Provider, new: NewTable) -> Sequence[State]:
+            states = states_of(provider, new)
+            definer.require_may_run_as(actor, home, states[-1].definition)
+            return states
+
+        made = creating.make(actor, address, home, defined, Kind.VIEW, states_of=allowed_states, fact=fact)
         return iceberg.after_making(Kind.VIEW, lambda: views.loaded(actor, made, as_published=True))
 
     def read(self, record: ViewRecord) -> ViewRecord:

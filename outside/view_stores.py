@@ -70,6 +70,7 @@ class OutsideViews(ViewStore):
     def rename(self, actor: Actor, source: Address, view: Located, target: Address, *, iceberg: bool) -> Located:
         def require_shown(provider: Provider, mirrored: Mirror) -> None:
             views.require_format(view, mirrored, iceberg=iceberg)
+            views.require_plain(provider, mirrored)
 
         renaming.rename(actor, view, target, require_shown=require_shown)
         return located_now(view)

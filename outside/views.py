@@ -12,6 +12,7 @@ from authz.writing import write
 from catalogs.models import Mirror
 from catalogs.services.claims import require_unclaimed
 from catalogs.services.opening import provider_at
+from metalake.errors import MetalakeError, Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import mirror
@@ -93,6 +94,16 @@ def require_format(view: Located, mirrored: Mirror, *, iceberg: bool) -> None:
     """With `iceberg`, raise NotFound for a view in another format."""
     if iceberg and METADATA_FILE not in mirrored.formats:
         raise view.missing()
+
+
+def require_plain(provider: Provider, mirrored: Mirror) -> None:
+    """Raise Unsupported for a materialized view; one that cannot be read is not known to be one."""
+    try:
+        is_materialized = provider.views.read(mirrored.definition).is_materialized
+    except MetalakeError:
+        return
+    if is_materialized:
+        raise Unsupported("A materialized view is renamed by the engine that fills it.", kind=Kind.VIEW)
 
 
 def entry_of(

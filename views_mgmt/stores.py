@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from authz.actor import Actor
@@ -17,11 +17,19 @@ from catalogs.leaf_stores import LeafListing, LeafStore
 from formats.iceberg.views.metadata_json import parse_view_metadata
 from formats.iceberg.views.translate import from_iceberg_view
 from formats.native.view_definition import ViewDefinition
+from metalake.blocking import may_block
 from metalake.lineage import Address, Located
 from metalake.surface import Surface
 from views_mgmt.models import ViewMeta
 
 Json = dict[str, Any]
+SMALL = 64 * 1024  # bytes of metadata, with its history, of which is remembered what it says
+
+
+@lru_cache(maxsize=256)
+def _defined_by(content: bytes) -> ViewDefinition:
+    """The view that a metadata file describes, remembered: a view is loaded more often than changed."""
+    return from_iceberg_view(parse_view_metadata(content))
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,12 @@ class ViewRecord:
     @cached_property
     def definition(self) -> ViewDefinition:
         """The view; that of an Iceberg view is read from its metadata, when it is asked for."""
-        return self.defined or from_iceberg_view(self.metadata)
+        if self.defined is not None:
+            return self.defined
+        if len(self.content) <= SMALL:
+            return _defined_by(self.content)
+        may_block()  # parsing what is larger takes milliseconds
+        return from_iceberg_view(self.metadata)
 
 
 @dataclass(frozen=True)

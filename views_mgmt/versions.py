@@ -9,23 +9,26 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import F, JSONField, Model, QuerySet
 from django.utils import timezone
 
 from formats.native.view_definition import ViewDefinition
+from metalake.blocking import may_block
 from metalake.errors import NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import Securable
 from metalake.rest.replies import moment_text
+from metalake.statements import fetch
 from views_mgmt.models import ViewMeta, ViewVersion
 
 M = TypeVar("M", bound=Model)
+SMALL = 32 * 1024  # characters of a version that is remembered
 
 
 class Form(NamedTuple):
@@ -164,10 +167,39 @@ def never_read(ids: QuerySet) -> list[ViewVersion]:
 
 def meta_of(view: Located) -> ViewMeta:
     """The view's row, with its audit and the number of its version. Raises NotFound."""
-    meta = ViewMeta.objects.filter(pk=view.id, deleted_at=0).first()
-    if meta is None:
+    rows = fetch(_statement(_META), [view.id])
+    if not rows:
         raise view.missing()
-    return meta
+    return _read(ViewMeta, rows[0])
+
+
+def definition_of(meta: ViewMeta) -> ViewDefinition:
+    """What a view's present version says; a small one is remembered, since versions never change.
+
+    Not for use in a transaction, whose own versions may be taken back. Raises BeginAgain in a thread for short reads if
+    it is not remembered.
+    """
+    try:
+        return _small_definition(meta.pk, meta.current_version)
+    except _Large as read:
+        return read.definition
+
+
+class _Large(Exception):
+    """Raised so that a version is not remembered."""
+
+    def __init__(self, definition: ViewDefinition) -> None:
+        self.definition = definition
+
+
+@lru_cache(maxsize=256)
+def _small_definition(view_id: int, number: int) -> ViewDefinition:
+    may_block()
+    (row,) = fetch(_statement(_VERSION), [view_id, number])
+    definition = _read(ViewVersion, row).definition
+    if sum(len(part) for part in row if isinstance(part, str)) > SMALL:
+        raise _Large(definition)
+    return definition
 
 
 def present() -> QuerySet[ViewVersion]:
@@ -177,30 +209,33 @@ def present() -> QuerySet[ViewVersion]:
 
 def current(view: Located) -> ViewVersion:
     """The view's present version with its row, in one statement. Raises NotFound."""
-    with connection.cursor() as cursor:
-        cursor.execute(_current_statement(), [view.id])
-        row = cursor.fetchone()
-    if row is None:
+    rows = fetch(_statement(_CURRENT), [view.id])
+    if not rows:
         raise view.missing()
     width = len(ViewVersion._meta.concrete_fields)
-    version = _read(ViewVersion, row[:width])
-    version.view = _read(ViewMeta, row[width:])
+    version = _read(ViewVersion, rows[0][:width])
+    version.view = _read(ViewMeta, rows[0][width:])
     return version
 
 
+_META = "SELECT {meta} FROM view_meta AS meta WHERE meta.view_id = %s AND meta.deleted_at = 0"
+_VERSION = "SELECT {version} FROM view_version_info AS version WHERE version.view_id = %s AND version.version = %s"
+_CURRENT = (
+    "SELECT {version}, {meta} FROM view_version_info AS version JOIN view_meta AS meta "
+    "ON meta.view_id = version.view_id AND meta.current_version = version.version "
+    "WHERE version.view_id = %s AND meta.deleted_at = 0"
+)
+
+
 @cache
-def _current_statement() -> str:
-    """Written once: to have it made for each load takes longer than all else of the load (benchmarks/load_view.py)."""
-    columns = [
-        f'{table}."{field.column}"'
-        for table, model in (("version", ViewVersion), ("meta", ViewMeta))
-        for field in model._meta.concrete_fields
-    ]
-    return (
-        f"SELECT {', '.join(columns)} FROM view_version_info AS version JOIN view_meta AS meta "  # noqa: S608
-        "ON meta.view_id = version.view_id AND meta.current_version = version.version "
-        "WHERE version.view_id = %s AND meta.deleted_at = 0"
-    )
+def _statement(text: str) -> str:
+    """With all columns: to have it made for each load takes longer than all else of the load."""
+    models: dict[str, type[Model]] = {"version": ViewVersion, "meta": ViewMeta}
+    columns = {
+        table: ", ".join(f'{table}."{field.column}"' for field in model._meta.concrete_fields)
+        for table, model in models.items()
+    }
+    return text.format(**columns)
 
 
 def _read(model: type[M], values: Sequence[Any]) -> M:
@@ -210,7 +245,7 @@ def _read(model: type[M], values: Sequence[Any]) -> M:
         json.loads(value) if isinstance(field, JSONField) and value is not None else value
         for field, value in zip(fields, values, strict=True)
     ]
-    return model.from_db(connection.alias, [field.attname for field in fields], parsed)
+    return model.from_db(DEFAULT_DB_ALIAS, [field.attname for field in fields], parsed)
 
 
 def of_view(view: Located) -> QuerySet[ViewVersion]:

@@ -28,6 +28,8 @@ STRAIGHT = [
     ("iceberg", "load_table", "HEAD", 404),
     ("api", "load_table", "GET", 200),
     ("api", "load_table", "GET", 404),
+    ("api", "load_view", "GET", 200),
+    ("api", "load_view", "GET", 404),
 ]
 """What the fast path answers, and how."""
 
@@ -58,6 +60,8 @@ STATEMENTS = {
     "/iceberg/0m/v1/c/namespaces": 2,
     "/api/metalakes/0m/catalogs/c/schemas/s/tables/t": 2,  # who made it and when is the second
     "/api/metalakes/0m/catalogs/c/schemas/s/tables/none": 1,
+    "/api/metalakes/0m/catalogs/c/schemas/s/views/v": 2,  # so is the number of its version
+    "/api/metalakes/0m/catalogs/c/schemas/s/views/none": 1,
     "/api/metalakes/0m/catalogs/c/schemas/s/tables": 2,
     "/api/metalakes/0m/catalogs/c/schemas/s/views": 2,
     "/api/metalakes/0m/catalogs/c/schemas": 2,
@@ -113,7 +117,12 @@ def test_a_load_takes_one_statement_and_a_list_two_however_many_roles(roles: int
 
 
 HIDDEN = [("s/tables/t", "s/tables/none"), ("s/views/v", "s/views/none"), ("s/tables", "none/tables"), ("s", "none")]
-NATIVE = [("s/tables/t", "s/tables/none"), ("s/views", "none/views"), ("s/tables", "none/tables")]
+NATIVE = [
+    ("s/tables/t", "s/tables/none"),
+    ("s/views/v", "s/views/none"),
+    ("s/views", "none/views"),
+    ("s/tables", "none/tables"),
+]
 
 
 @pytest.mark.store
@@ -142,5 +151,5 @@ def test_what_is_hidden_goes_the_way_of_what_is_missing(rights: tuple[str, ...])
     is_schema_seen = "use_schema" in rights and "use_catalog" in rights
     ways = [(way(hidden), way(missing)) for hidden, missing in HIDDEN[: 2 if is_schema_seen else None]]
     native = "/api/metalakes/0m/catalogs/c/schemas", "GET"
-    ways += [(way(hidden, *native), way(none, *native)) for hidden, none in NATIVE[: 1 if is_schema_seen else None]]
+    ways += [(way(hidden, *native), way(none, *native)) for hidden, none in NATIVE[: 2 if is_schema_seen else None]]
     assert all(hidden == missing for hidden, missing in ways), ways

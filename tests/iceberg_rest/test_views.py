@@ -273,3 +273,20 @@ def test_only_its_direct_owner_changes_the_sql_of_a_view_that_trino_runs_with_it
     assert home.post(VIEW, replacing(sql="SELECT 2")).status == 200
     make(mia, "own", properties={"trino.run-as-owner": "mia"})
     assert home.post(f"{VIEWS}/own", replacing(sql="SELECT 2")).error[0] == 403, "owning what is above is not enough"
+
+
+def test_nobody_makes_a_view_that_trino_runs_with_the_rights_of_another(home: Caller) -> None:
+    add_member("mia")
+    give("mia", Kind.CATALOG, "lake", "use_catalog", "use_schema", "create_view", "create_schema")
+    mia, as_admin = Caller("mia"), {"trino.run-as-owner": "admin"}
+    assert mia.post("namespaces", {"namespace": ["own"]}).status == 200
+    for views in (VIEWS, "namespaces/own/views"):
+        status, type_, message = mia.post(views, body("late", properties=as_admin)).error
+        assert (status, type_) == (403, "ForbiddenException") and "with the rights of 'admin'" in message, message
+    assert not View.objects.exists() and not LocationClaim.objects.exists()
+    made = make(home, "late", properties={"trino.run-as-owner": "tom"})
+    home.delete(VIEW)
+    register = {"name": "back", "metadata-location": made["metadata-location"]}
+    assert mia.post("namespaces/a/register-view", register).error[:2] == (403, "ForbiddenException")
+    assert home.post("namespaces/a/register-view", register).status == 200
+    make(mia, "mine", properties={"trino.run-as-owner": "mia"})

@@ -19,6 +19,7 @@ from authz import snapshot
 from authz.callers.identity import TOKEN_PREFIX, digest_of
 from authz.models import Grant, Role, Token, User
 from catalogs.models import Catalog, Schema, Table
+from formats.iceberg.views.builder import new_view_metadata
 from iceberg_rest.wire import etag_of
 from metalake import wsgi
 from metalake.hierarchy import HierarchicalSchema
@@ -31,7 +32,7 @@ from providers.metadata_files import METADATA
 from tests.authz.stored import STRIDE, Stored
 from tests.demo import PASSWORD
 from tests.iceberg_rest.world import basic
-from views_mgmt.models import View
+from views_mgmt.models import View, ViewMeta
 
 ODD = ("a b", "x%y", "é", "A", "zz", "a.b", "B", "~", "a+b")
 LOCATION = "file:///nowhere/{}.metadata.json"
@@ -80,7 +81,11 @@ class Wired(Stored):
             model = Table if row.kind == "table" else View
             made = model(**given, metadata_location=location, uuid=uuid4())
             if rng.random() < 0.95:
-                METADATA.put(above[1].pk, location, metadata_of(row, rng))
+                describe = metadata_of if row.kind == "table" else view_metadata_of
+                METADATA.put(above[1].pk, location, describe(row, rng))
+            if row.kind == "view":
+                ids = {"metalake_id": above[0].pk, "catalog_id": above[1].pk, "schema_id": above[-2].pk}
+                ViewMeta.objects.create(view_id=row.pk, view_name=row.name, engine="iceberg", format="iceberg", **ids)
         if made is not None:
             made.save_base(raw=True, force_insert=True)
 
@@ -108,6 +113,21 @@ def metadata_of(row: Securable, rng: random.Random) -> bytes:
     )
 
 
+def view_metadata_of(row: Securable, rng: random.Random) -> bytes:
+    """The metadata of a view, some of it too long for the native wire to remember what it reads."""
+    sql = {"type": "sql", "dialect": "spark", "sql": f"SELECT {row.pk}" + " " * rng.choice([10, 3000, 3000, 80_000])}
+    version = {"version-id": 1, "schema-id": 0, "timestamp-ms": 1, "representations": [sql], "default-namespace": []}
+    metadata = new_view_metadata(
+        view_uuid=str(uuid4()),
+        location=f"file:///nowhere/{row.pk}",
+        schema={"type": "struct", "fields": [{"id": 1, "name": f"of {row.pk}", "required": False, "type": "long"}]},
+        version=version | {"summary": {}},
+        properties={"team": "ops"},
+        now_ms=1,
+    )
+    return orjson.dumps(metadata)
+
+
 @dataclass
 class Asked:
     """One request as its bytes."""
@@ -133,7 +153,8 @@ class Requests:
         for name in self.names.values():
             self.users.setdefault(name.partition("-")[0], []).append(name)
         self.rows = {row.pk: row for row in Securable.objects.exclude(kind="role").order_by("pk")}
-        self.objects = [row for row in self.rows.values() if row.kind != "metalake"]
+        objects = [row for row in self.rows.values() if row.kind != "metalake"]
+        self.objects = objects + [row for row in objects if row.kind in ("schema", "view")]  # about which most differs
 
     def one(self) -> Asked:
         rng = self.rng

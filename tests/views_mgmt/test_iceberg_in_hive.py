@@ -140,9 +140,13 @@ def test_refused_replaces_leave_the_view_and_no_file(engines: Engines, wire: Ice
     assert wire.post(view, elsewhere).error[0] == 400
     by_spark = wire.post(f"namespaces/{engines.database}/views/by_spark", replacing())
     assert by_spark.error[:2] == (404, "NoSuchViewException"), "it has another form"
-    give("mia", Kind.CATALOG, "hive", "use_catalog", "use_schema", "alter_view")
-    hers = IcebergCaller("mia", catalog="hive").post(view, replacing("spark", "trino", sql="SELECT 2 AS id"))
+    give("mia", Kind.CATALOG, "hive", "use_catalog", "use_schema", "alter_view", "create_view")
+    her = IcebergCaller("mia", catalog="hive")
+    hers = her.post(view, replacing("spark", "trino", sql="SELECT 2 AS id"))
     assert hers.error[0] == 403 and "its owner alone" in hers.error[2]
+    as_admin = {"name": "hers", "metadata-location": made["metadata-location"]}
+    registered = her.post(f"namespaces/{engines.database}/register-view", as_admin)
+    assert registered.error[0] == 403 and "with the rights of 'admin'" in registered.error[2]
     assert list(before.parent.iterdir()) == [before] and wire.get(view).json == made
     assert Intent.objects.count() == 1
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from itertools import chain
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
+from authz.callers.identity import issue_token
 from authz.models import AuditEntry, User
 from metalake.kinds import Kind
 from metalake.models import Securable
+from metalake.server.fast import FastReads
 from tests.catalogs.callers import Caller
 from tests.demo import PASSWORD, give
+from tests.iceberg_rest.twins import Asked, read
 from tests.providers.world import World
 from tests.views_mgmt.conftest import DELAYS, SCHEMA, VIEWS, body, sql, update
+from views_mgmt import versions
 from views_mgmt.models import ViewMeta, ViewVersion
 from views_mgmt.services import history
 
@@ -107,6 +112,28 @@ def test_versions_are_listed_loaded_compared_and_rolled_back_to(delays: None, ad
     assert back["version"] == 3 and back["comment"] == "By carrier" and len(back["representations"]) == 1
     for wrong, status in (("99", 404), ("0", 400), ("x", 400), ("99999999999", 400)):
         assert admin.send("GET", f"{VIEW}/versions/{wrong}").status == status
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_fast_path_loads_what_was_read_before_and_never_an_earlier_version(delays: None, admin: Caller) -> None:
+    """Its connection is another one, which sees what was committed."""
+    fast, path = FastReads(), f"/api/{VIEW}"
+    headers = {"Authorization": f"Bearer {issue_token(User.objects.get(username='admin'), 'fast')}"}
+
+    def straight() -> int | None:
+        question = fast.find(read(Asked("GET", path, headers)))
+        assert question
+        answered = fast.answer(question, closes=False)
+        return json.loads(answered.content.partition(b"\r\n\r\n")[2])["view"]["version"] if answered else None
+
+    for number in (1, 2):
+        assert straight() is None, "what is long to read is left to the others"
+        assert admin.send("GET", VIEW)["view"]["version"] == number
+        assert straight() == number
+        alter(admin, update("updateComment", newComment=f"after {number}"))
+    alter(admin, update("updateRepresentation", representation=sql("spark", DELAYS + " " * versions.SMALL)))
+    assert admin.send("GET", VIEW)["view"]["version"] == 4
+    assert straight() is None
 
 
 def test_a_secret_among_the_properties_is_shown_by_no_answer_and_no_page(delays: None, admin: Caller) -> None:

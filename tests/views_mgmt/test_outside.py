@@ -24,7 +24,15 @@ from providers.hive.objects import written
 from providers.stores import Outcome, ending_of_rename
 from tests.catalogs.callers import Caller
 from tests.demo import actor, give
-from tests.formats.hive.views.samples import SPARK_SQL, a_view, of_flink, of_hive, of_spark, of_trino
+from tests.formats.hive.views.samples import (
+    SPARK_SQL,
+    a_view,
+    of_flink,
+    of_hive,
+    of_spark,
+    of_trino,
+    of_trino_materialized,
+)
 from tests.glue import Glue
 from tests.hms import HiveMetastore
 from tests.providers.glue_catalogs import settings as glue_settings
@@ -37,6 +45,7 @@ BROKEN = a_view(
     view_original_text="/* Presto View: e30= */", parameters={"presto_view": "true", "comment": "Presto View"}
 )
 FORMS = {"by_hive": of_hive(), "by_spark": of_spark(), "by_trino": of_trino(), "by_flink": of_flink(), "broken": BROKEN}
+FORMS["filled"] = of_trino_materialized()
 
 
 def names(answer: Any) -> list[str]:
@@ -103,6 +112,18 @@ def test_a_broken_view_is_listed_and_says_what_is_wrong(engines: Engines, admin:
     assert refused.status == 405 and "originalSql" in refused.message, refused.body
     engines.change("broken", of_trino())
     assert admin.get(f"{engines.views}/broken")["view"]["version"] == 1
+
+
+def test_a_materialized_view_is_shown_as_one_and_changed_by_its_engine_alone(engines: Engines, admin: Caller) -> None:
+    filled = f"{engines.views}/filled"
+    view = admin.get(filled)["view"]
+    assert view["materialized"] and (view["engine"], view["securityMode"]) == ("trino", None)
+    assert not admin.get(f"{engines.views}/by_trino")["view"]["materialized"]
+    edit = update("updateRepresentation", representation=sql("trino", "SELECT 2 id"))
+    for change in (edit, update("updateComment", newComment="x"), update("rename", newName="other")):
+        refused = changed(admin, filled, change)
+        assert refused.status == 405 and "by the engine that fills it" in refused.message, refused.body
+    assert admin.get(filled)["view"] == view
 
 
 def test_the_tree_shows_the_comments_of_views_without_the_marks_of_engines(engines: Engines, admin: Caller) -> None:

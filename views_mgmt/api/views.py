@@ -55,10 +55,10 @@ class Views(Endpoint):
 
 
 class View(Endpoint):
-    @answers("load_view", reply={"view": ViewReply}, query=("refresh",))
+    @answers("load_view", reply={"view": ViewReply}, query=("refresh",), looks_up=attrgetter("address"))
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str, view: str) -> dict[str, Any]:
         """Load a view."""
-        record = views.load_view(actor, address_of(metalake, catalog, schema, view), refresh=self.flag("refresh"))
+        record = views.load_view(actor, self.address, refresh=self.flag("refresh"))
         self.taken_at = record.taken_at
         return {"view": shown(record)}
 

@@ -69,7 +69,8 @@ class DelegatedPointers(CommittedPointers):
         )
         own_files.check_metadata(metadata)
         places.require_ground(actor, home, lies.ground, effective_locations(metadata))
-        present_state(metadata, "")  # refused before a file is written
+        # Refused before a file is written.
+        definer.require_may_run_as(actor, home, present_state(metadata, "").definition)
         fresh = [] if draft.location else [canonical(metadata["location"])]
 
         def add_version(actor: Actor, view: Located) -> None:
@@ -84,6 +85,7 @@ class DelegatedPointers(CommittedPointers):
         require_free(home, address.leaf or "", Kind.VIEW)
         own_files, content, metadata = open_foreign(actor, home, location, parse_view_metadata, Kind.VIEW)
         states = states_in(metadata, location)
+        definer.require_may_run_as(actor, home, states[-1].definition)
 
         def add_versions(actor: Actor, view: Located) -> None:
             versions.add_past(view, states, actor.name, ICEBERG)

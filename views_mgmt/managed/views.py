@@ -67,8 +67,8 @@ class ManagedViews(ViewStore):
         return LeafListing(frozenset() if iceberg else None)
 
     def load(self, actor: Actor, view: Located, *, refresh: bool = False, as_published: bool = False) -> ViewRecord:
-        version = versions.current(view)
-        return replace(_record(view, version.definition), meta=version.view)
+        meta = versions.meta_of(view)
+        return replace(_record(view, versions.definition_of(meta)), meta=meta)
 
     def require_there(self, actor: Actor, view: Located, *, iceberg: bool) -> None:
         if iceberg:

@@ -10,13 +10,16 @@ from dataclasses import replace
 
 from authz.actor import Actor, system_actor
 from catalogs.lookup import by_id
+from catalogs.services import places
 from catalogs.services.changes import event
+from formats.iceberg.views.security import RUN_AS_OWNER
 from formats.native.view_definition import SecurityMode, ViewDefinition
 from metalake.errors import Conflict, Forbidden
 from metalake.events import record
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import Outbox
+from metalake.wire import quote
 from views_mgmt import versions
 from views_mgmt.models import ViewVersion
 
@@ -50,6 +53,22 @@ def require_may_change(actor: Actor, view: Located, before: ViewDefinition, afte
             "whoever selects from it. Try again then.",
             kind=Kind.VIEW,
         )
+
+
+def require_may_run_as(actor: Actor, home: Located, definition: ViewDefinition) -> None:
+    """Raise Forbidden for a new view that Trino would run with the rights of somebody else, whom its metadata names.
+
+    Whoever owns the catalog may make one: the account of a Trino whose users have no accounts here.
+    """
+    owner = definition.properties.get(RUN_AS_OWNER)
+    if owner is None or owner == actor.name or places.may_choose(actor, home):
+        return
+    name = quote(owner)
+    raise Forbidden(
+        f"By its property {RUN_AS_OWNER} Trino would run the view with the rights of {name}: only {name} and the owner "
+        f"of catalog {home.catalog.name} may make it. Create it with SECURITY INVOKER, or have one of them do it.",
+        kind=Kind.VIEW,
+    )
 
 
 def _body(definition: ViewDefinition) -> tuple[object, ...]:
