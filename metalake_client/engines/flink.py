@@ -91,7 +91,7 @@ def _glue(catalog: EngineCatalog, asked: Asked) -> Part:
     """Its Iceberg tables, through Metalake."""
     if not shown_formats(catalog) & {"all", "iceberg"}:
         raise Refusal(
-            f"Catalog {catalog.name} is not in Flink, which has no catalog of AWS Glue for tables that are not Iceberg's."
+            f"Catalog {catalog.name} is not in Flink, which has no catalog of AWS Glue but for Iceberg tables."
         )
     only = "only its Iceberg tables are there: Flink has no catalog of AWS Glue for others."
     return _through_rest(catalog, asked, catalog.name, (OURS, only))
@@ -111,7 +111,7 @@ def _hive(catalog: EngineCatalog, asked: Asked) -> Part:
         return Part(catalog=catalog, settings=hive, notes=notes, files=files)
     name = catalog.name + ICEBERG_ONLY
     iceberg = _through_rest(catalog, asked, name, (f"its Iceberg tables are in {name}, with Metalake's rights.",))
-    return Part(catalog=catalog, settings=hive | iceberg.settings, notes=(*notes, *iceberg.notes), files=files)
+    return Part(catalog=catalog, settings={**hive, **iceberg.settings}, notes=(*notes, *iceberg.notes), files=files)
 
 
 PROVIDERS: Mapping[str, Way] = {"lakehouse-iceberg": _iceberg, "glue": _glue, "hive": _hive}
@@ -143,7 +143,7 @@ def _through_rest(catalog: EngineCatalog, asked: Asked, name: str, notes: tuple[
 def _storage(catalog: EngineCatalog) -> tuple[Settings, set[str]]:
     """Iceberg's settings of S3, and the variables that they refer to."""
     storage = storage_of(catalog)
-    if Kind.S3 not in storage.kinds and catalog.provider != "glue":
+    if Kind.S3 not in storage.kinds:
         return {}, set()
     s3 = storage.s3
     settings = {

@@ -122,16 +122,28 @@ def _require_own_variables(parts: Iterable[Part]) -> None:
 
 
 def mark_of(engine: str, url: str, metalake: str) -> str:
-    """The beginning of the first line of a file that is ours, after the sign of a comment."""
+    """The beginning of the first line of a file that is ours, after the sign of a comment.
+
+    Raises Failure for a URL with a password in it.
+    """
     if urlsplit(url).username or urlsplit(url).password:
         raise Failure("The server's URL must hold no user or password: it would stand in files.", Exit.USAGE)
-    # XML allows no two hyphens in a comment.
-    return f"Written by gcli engine config {engine} for metalake {metalake} at {url.rstrip('/')}".replace("--", "- -")
+    return _in_comment(f"Written by gcli engine config {engine} for metalake {metalake} at {url.rstrip('/')} (")
 
 
 def mark_with(mark: str, catalog: str = "") -> str:
     """The whole first line; with the catalog where the file is of one."""
-    return f"{mark}{', catalog ' + catalog.replace('--', '- -') if catalog else ''}. It is replaced, so do not edit it."
+    return f"{mark}{mark_of_catalog(catalog) if catalog else 'all)'}: it is replaced, so do not edit it."
+
+
+def mark_of_catalog(catalog: str) -> str:
+    """What follows the mark in the first line of a file that is of one catalog."""
+    return _in_comment(f"catalog {catalog})")
+
+
+def _in_comment(text: str) -> str:
+    """XML allows no two hyphens in a comment."""
+    return text.replace("--", "- -")
 
 
 def value_of(catalog: EngineCatalog, key: str) -> str:

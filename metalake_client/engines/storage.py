@@ -64,7 +64,7 @@ def storage_of(catalog: EngineCatalog) -> Storage:
     named = [value_of(catalog, "warehouse"), *value_of(catalog, "allowed-locations").split(",")]
     places = tuple(place.strip() for place in named if place.strip())
     kinds = list(dict.fromkeys(_kind(catalog, place) for place in places))
-    if not kinds and any(key.startswith("s3.") for key in catalog.properties):
+    if not kinds and (catalog.provider == "glue" or any(key.startswith("s3.") for key in catalog.properties)):
         kinds.append(Kind.S3)
     return Storage(kinds=tuple(kinds), places=places, s3=_s3(catalog))
 

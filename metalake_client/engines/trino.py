@@ -93,7 +93,7 @@ def _glue(catalog: EngineCatalog, asked: Asked) -> Part:
             f"set table-type-filter=hive on it so that only those are shown, or take Trino {LAKEHOUSE} or newer."
         )
     is_hive = asked.version < LAKEHOUSE
-    storage = _on_s3(storage_of(catalog))
+    storage = storage_of(catalog)
     settings = {"connector.name": "hive" if is_hive else "lakehouse", **_glue_metastore(catalog)}
     if not is_hive and value_of(catalog, "default-table-format") == "hive":
         settings["lakehouse.table-type"] = "HIVE"
@@ -182,10 +182,6 @@ def shown_formats(catalog: EngineCatalog) -> set[str]:
     return {word.strip().lower() for word in given.split(",") if word.strip()}
 
 
-def _on_s3(storage: Storage) -> Storage:
-    return storage if storage.kinds else Storage(kinds=(Kind.S3,), s3=storage.s3)
-
-
 def _storage(storage: Storage, asked: Asked) -> Settings:
     """The file systems that are switched on, and how S3 is reached."""
     settings: Settings = {}
@@ -270,7 +266,7 @@ def _needed(catalog: EngineCatalog, storage: Storage) -> tuple[str, ...]:
 
 
 def _file(mark: str, settings: Settings) -> str:
-    lines = [f"# {_escaped(mark)}", *(f"{key}={_escaped(value)}" for key, value in settings.items())]
+    lines = [f"# {mark}", *(f"{key}={_escaped(value)}" for key, value in settings.items())]
     return "\n".join(lines) + "\n"
 
 
