@@ -60,13 +60,22 @@ class Spark:
 
         `settings` add to that session, an Iceberg catalog, say: see `iceberg_catalog`. Raises SparkError.
         """
+        rows: list[Rows] = self._ask({"settings": settings or {}, "statements": statements}, timeout)
+        return rows
+
+    def parsed(self, identifiers: Sequence[str], timeout: float = 90) -> list[list[str]]:
+        """The parts of each, as Spark's own parser reads a multipart identifier."""
+        parts: list[list[str]] = self._ask({"identifiers": identifiers}, timeout)
+        return parts
+
+    def _ask(self, request: dict[str, Any], timeout: float) -> list[Any]:
         assert self.process.stdin is not None
-        print(json.dumps({"settings": settings or {}, "statements": statements}), file=self.process.stdin, flush=True)
+        print(json.dumps(request), file=self.process.stdin, flush=True)
         answer = self._answer(timeout)
         if "message" in answer:
             raise SparkError(answer["error"], answer["message"])
-        rows: list[Rows] = answer["rows"]
-        return rows
+        asked: list[Any] = answer["rows"]
+        return asked
 
     def _answer(self, timeout: float) -> dict[str, Any]:
         assert self.process.stdout is not None

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -20,10 +21,19 @@ def main() -> None:
         print(json.dumps(run(session, **json.loads(line)), default=str), file=answers, flush=True)
 
 
-def run(session: SparkSession, settings: dict[str, str], statements: list[str]) -> dict[str, object]:
+def run(
+    session: SparkSession,
+    settings: dict[str, str] | None = None,
+    statements: Sequence[str] = (),
+    identifiers: Sequence[str] = (),
+) -> dict[str, object]:
     own = session.newSession()
     try:
-        for name, value in settings.items():
+        if identifiers:
+            parser = own._jsparkSession.sessionState().sqlParser()
+            read = (parser.parseMultipartIdentifier(each).mkString("\n") for each in identifiers)
+            return {"rows": [parts.split("\n") for parts in read]}
+        for name, value in (settings or {}).items():
             own.conf.set(name, value)
         rows = [[row.asDict(recursive=True) for row in own.sql(statement).collect()] for statement in statements]
     except PySparkException as problem:
