@@ -38,14 +38,7 @@ class Client:
 
     def call(self, method: str, *path: str, body: Any = None, query: Mapping[str, str | None] | None = None) -> Json:
         """The reply to a request; `path` is what follows /api/, each part unencoded."""
-        return self._call(method, "api/" + "/".join(quote(part, safe="") for part in path), body, query)
-
-    def configs(self) -> Json:
-        """What clients must know of the server's settings."""
-        return self._call("GET", "configs")
-
-    def _call(self, method: str, path: str, body: Any = None, query: Mapping[str, str | None] | None = None) -> Json:
-        target = f"{self.url}/{path}"
+        target = f"{self.url}/api/" + "/".join(quote(part, safe="") for part in path)
         sent = {name: value for name, value in (query or {}).items() if value is not None}
         try:
             answer = self._session.request(method, target, json=body, params=sent, timeout=self.timeout)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import TyperException
 
-from metalake_client.cli import access, engine, outside, people, profile_commands, views
+from metalake_client.cli import access, outside, people, profile_commands, views
 from metalake_client.cli.kinds import KINDS
 from metalake_client.cli.objects import add_kind
 from metalake_client.cli.output import write_nowhere
@@ -20,7 +20,6 @@ outside.add_to(_groups["catalog"])
 views.add_to(_groups["view"])
 people.add_to(app)
 access.add_to(app)
-engine.add_to(app)
 app.add_typer(profile_commands.app, name="profile")
 
 
