@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from urllib.parse import quote
 
 from metalake_client.engines.catalogs import EngineCatalog, iceberg_uri
-from metalake_client.engines.spark_pairs import KYUUBI, Pair, pair_for
+from metalake_client.engines.spark_pairs import Pair, pair_for
+from metalake_client.engines.spark_storage import Storage, storage_of
 from metalake_client.failures import Exit, Failure
 
 ICEBERG = "org.apache.iceberg.spark"
+MIXED = "io.metalake.spark.MixedCatalog"
 REDACTED = "(?i)secret|passw|token|credential|access.?key|private.?key|authorization"
 """Spark shows no value of a setting whose name has one of these, in SET, plans, its log, its pages and its events."""
 TOKENS = "mlk_[A-Za-z0-9_-]+"
@@ -22,24 +25,6 @@ SPARKS_OWN = ("spark_catalog", "global_temp")  # in whatever case
 
 OURS = "Metalake's rights hold for what is read and written of it; the files themselves are the storage's to guard."
 STORES = "Only the store's own rights hold: Spark asks {store} itself."
-
-# What a catalog says of its storage, in the words of Iceberg's Java; its secrets are the caller's to bring.
-STORAGE = {
-    "s3.endpoint": "s3.endpoint",
-    "s3.region": "client.region",
-    "s3.access-key-id": "s3.access-key-id",
-    "s3.secret-access-key": "s3.secret-access-key",
-    "s3.session-token": "s3.session-token",
-    "aws-region": "client.region",
-    "aws-access-key-id": "s3.access-key-id",
-    "aws-secret-access-key": "s3.secret-access-key",
-    "aws-session-token": "s3.session-token",
-    "adls.account-name": "adls.auth.shared-key.account.name",
-    "adls.account-key": "adls.auth.shared-key.account.key",
-    "gcs.oauth2.token": "gcs.oauth2.token",
-    "gcs.project-id": "gcs.project-id",
-}
-BUNDLES = {"s3": "aws", "s3a": "aws", "s3n": "aws", "gs": "gcp", "gcs": "gcp", "abfs": "azure", "abfss": "azure"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +68,7 @@ class Asked:
     """What a session is asked for: whose metalake, by which credential, on which Spark."""
 
     uri: str
+    tables: str  # where the native wire has the catalogs
     pair: Pair
     token: str
     user: str
@@ -90,6 +76,7 @@ class Asked:
     hive_catalog: str | None
     direct: Collection[str]
     secrets: Mapping[str, Mapping[str, str]]
+    mixed: bool
 
 
 def is_secret(setting: str) -> bool:
@@ -108,27 +95,33 @@ def spark_settings(
     hive_catalog: str | None = None,
     direct: Collection[str] = (),
     secrets: Mapping[str, Mapping[str, str]] | None = None,
+    mixed: bool = False,
 ) -> SparkConfig:
     """The settings by which Spark has these catalogs under their names.
 
     `token` is a token, or `env:NAME`; `user` and `password` stand in its place. `hive_catalog` is the catalog whose
     metastore is to be Spark's own. Catalogs in `direct` are asked past Metalake, where their provider can be.
-    `secrets` has, by catalog, the values of properties that the server masks. Raises Failure for a Spark that
-    cannot work, and for a name among the options that is no such catalog.
+    `secrets` has, by catalog, the values of properties that the server masks. `mixed` is for a Spark that has the jar
+    of metalake_client/spark/dispatch: Hive's tables are there beside Iceberg's by one name, or say why not.
+    Raises Failure for a Spark that cannot work, and for a name among the options that is no such catalog.
     """
-    pair, secrets = pair_for(spark_version), secrets or {}
-    _require_known(catalogs, hive_catalog, [*direct, *secrets])
     asked = Asked(
         uri=iceberg_uri(url, metalake),
-        pair=pair,
+        tables=f"{url.rstrip('/')}/api/metalakes/{quote(metalake)}/catalogs",
+        pair=pair_for(spark_version),
         token=token,
         user=user,
         password=password,
         hive_catalog=hive_catalog,
         direct=direct,
-        secrets=secrets,
+        secrets=secrets or {},
+        mixed=mixed,
     )
-    made = tuple(_spark_catalog(each, asked) for each in catalogs)
+    _require_known(catalogs, asked)
+    return _config(tuple(_spark_catalog(each, asked) for each in catalogs), asked.pair)
+
+
+def _config(catalogs: tuple[SparkCatalog, ...], pair: Pair) -> SparkConfig:
     settings = {
         "spark.sql.extensions": f"{ICEBERG}.extensions.IcebergSparkSessionExtensions",
         "spark.redaction.regex": REDACTED,
@@ -136,22 +129,25 @@ def spark_settings(
         "spark.sql.redaction.options.regex": f"{REDACTED}|url",
     }
     packages = {pair.iceberg: None}
-    for each in made:
+    for each in catalogs:
         settings |= each.settings
         packages |= dict.fromkeys(each.packages)
-    return SparkConfig(settings=settings, packages=tuple(packages), catalogs=made)
+    return SparkConfig(settings=settings, packages=tuple(packages), catalogs=catalogs)
 
 
-def _require_known(catalogs: Collection[EngineCatalog], hive_catalog: str | None, named: list[str]) -> None:
+def _require_known(catalogs: Collection[EngineCatalog], asked: Asked) -> None:
     known = {each.name: each.provider for each in catalogs}
     hives = sorted(name for name, provider in known.items() if provider == "hive")
-    if hive_catalog is not None and hive_catalog not in hives:
+    if asked.hive_catalog is not None and asked.hive_catalog not in hives:
         there = f"those are {', '.join(hives)}" if hives else "there is none"
-        raise Failure(f"hive_catalog is the name of a Hive catalog, and {hive_catalog} is none: {there}.", Exit.USAGE)
-    for name in named:
+        raise Failure(f"hive_catalog names a Hive catalog, and {asked.hive_catalog} is none: {there}.", Exit.USAGE)
+    for name in (*asked.direct, *asked.secrets):
         if name not in known:
             there = f"There are {', '.join(sorted(known))}." if known else "There are none."
             raise Failure(f"There is no catalog {name} that you may use. {there}", Exit.MISSING)
+    for name in asked.direct:
+        if known[name] != "glue":
+            raise Failure(f"direct: {name} is no Glue catalog; others are reached through Metalake.", Exit.USAGE)
 
 
 def _spark_catalog(catalog: EngineCatalog, asked: Asked) -> SparkCatalog:
@@ -174,72 +170,73 @@ def _spark_catalog(catalog: EngineCatalog, asked: Asked) -> SparkCatalog:
 
 def _through_rest(catalog: EngineCatalog, asked: Asked) -> SparkCatalog:
     """Metalake's Iceberg wire."""
-    own, bundles, missing = _storage(catalog, asked)
+    files = _storage(catalog, asked)
     return SparkCatalog(
         name=catalog.name,
         way="Metalake's Iceberg REST",
         rights=OURS,
-        settings=_named(catalog.name, f"{ICEBERG}.SparkCatalog", _rest(catalog, asked) | own),
-        packages=bundles,
-        missing=missing,
-        notes=_bring(catalog, missing),
+        settings=_named(catalog.name, f"{ICEBERG}.SparkCatalog", _rest(catalog, asked) | files.properties),
+        packages=files.packages,
+        missing=files.missing,
+        notes=files.notes,
     )
 
 
 def _hive(catalog: EngineCatalog, asked: Asked) -> SparkCatalog:
-    """Iceberg tables through Metalake, Hive's own from the metastore where Spark can ask it."""
-    iceberg = _through_rest(catalog, asked)
-    if catalog.name != asked.hive_catalog:
-        why = (
-            "its Hive tables are not there: Spark itself knows one metastore. "
-            f"hive_catalog={catalog.name!r} makes it that of the session."
-        )
-        return _with(iceberg, notes=(*iceberg.notes, *_nested(catalog), why))
+    """Iceberg tables through Metalake; all others from the metastore, where Spark can ask it."""
     uris = catalog.properties.get("metastore.uris", "")
-    own, _, _ = _storage(catalog, asked)
-    session = _named("spark_catalog", f"{ICEBERG}.SparkSessionCatalog", _rest(catalog, asked) | own)
-    return _with(
-        iceberg,
-        way=f"Metalake's Iceberg REST for Iceberg, as {catalog.name}; all, as spark_catalog, from {uris}",
+    iceberg = _through_rest(catalog, asked)
+    if catalog.name == asked.hive_catalog:
+        made = _mixed(iceberg, asked, "session") if asked.mixed else _extended_session(catalog, iceberg, asked)
+        own = {"spark.sql.catalogImplementation": "hive", "spark.hadoop.hive.metastore.uris": uris}
+        made = replace(made, settings={**made.settings, **own}, notes=(*made.notes, *_nested(catalog)))
+    elif asked.mixed and asked.pair.hive:
+        made = _mixed(iceberg, asked, "kyuubi", **{"kyuubi.hive.metastore.uris": uris})
+        made = replace(made, packages=(*made.packages, asked.pair.hive), notes=(*made.notes, *_nested(catalog)))
+    else:
+        return _iceberg_alone(catalog, iceberg, asked, _why_not(catalog, asked))
+    return replace(
+        made,
+        way=f"{iceberg.way} for Iceberg tables, {uris} for all others",
         rights=f"{OURS} Of tables that are not Iceberg's: {STORES.format(store='the metastore')}",
-        settings={
-            **iceberg.settings,
-            **session,
-            "spark.sql.catalogImplementation": "hive",
-            "spark.hadoop.hive.metastore.uris": uris,
-        },
-        notes=(*iceberg.notes, *_nested(catalog)),
+    )
+
+
+def _why_not(catalog: EngineCatalog, asked: Asked) -> str:
+    if asked.pair.hive:
+        return f"metalake_session reads Hive's tables of {catalog.name} through Kyuubi's connector, {asked.pair.hive}"
+    return (
+        f"Spark {asked.pair.spark} reads Hive's tables of one metastore: choose {catalog.name} by "
+        f"hive_catalog={catalog.name!r}, or take Spark 3.5, which reads those of any number"
     )
 
 
 def _glue(catalog: EngineCatalog, asked: Asked) -> SparkCatalog:
     """Iceberg tables through Metalake, or from Glue itself."""
     if catalog.name not in asked.direct:
-        through = _through_rest(catalog, asked)
-        return _with(through, notes=(*through.notes, *_nested(catalog), GLUE_HIVE))
-    own, bundles, missing = _storage(catalog, asked)
-    place = catalog.properties.get("warehouse")
+        return _iceberg_alone(catalog, _through_rest(catalog, asked), asked, GLUE_HIVE)
+    files = _storage(catalog, asked)
     glue = {
         "catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog",
         "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
         "glue.id": catalog.properties.get("aws-glue-catalog-id"),
         "glue.endpoint": catalog.properties.get("aws-glue-endpoint"),
-        "warehouse": place,
+        "warehouse": catalog.properties.get("warehouse"),
     }
     given = {key: value for key, value in glue.items() if value}
     return SparkCatalog(
         name=catalog.name,
-        way="AWS Glue itself",
+        way="AWS Glue itself, for Iceberg tables",
         rights=STORES.format(store="AWS Glue"),
-        settings=_named(catalog.name, f"{ICEBERG}.SparkCatalog", given | own),
-        packages=tuple(dict.fromkeys((*bundles, asked.pair.bundle("aws")))),
-        missing=missing,
-        notes=(*_bring(catalog, missing), *_nested(catalog), GLUE_KEYS, GLUE_HIVE),
+        settings=_named(catalog.name, f"{ICEBERG}.SparkCatalog", given | files.properties),
+        packages=tuple(dict.fromkeys((*files.packages, asked.pair.bundle("aws")))),
+        missing=files.missing,
+        notes=(*files.notes, *_nested(catalog), GLUE_KEYS, f"{GLUE_HIVE}."),
     )
 
 
 GLUE_KEYS = "Iceberg asks Glue with the keys of AWS's default chain (AWS_ACCESS_KEY_ID, a profile, the machine's role)."
-GLUE_HIVE = "its tables that are not Iceberg's are not there: Spark reads them with a client of Glue that Amazon ships with EMR."
+GLUE_HIVE = "Spark reads Glue's tables that are not Iceberg's with a client of Glue that Amazon has in its EMR alone"
 
 PROVIDERS: dict[str, Callable[[EngineCatalog, Asked], SparkCatalog]] = {
     "lakehouse-iceberg": _through_rest,
@@ -264,31 +261,8 @@ def _rest(catalog: EngineCatalog, asked: Asked) -> dict[str, str]:
     return where | {"rest.auth.type": "basic"} | {f"rest.auth.basic.{key}": value for key, value in login.items()}
 
 
-def _storage(catalog: EngineCatalog, asked: Asked) -> tuple[dict[str, str], tuple[str, ...], tuple[str, ...]]:
-    """Iceberg's properties of where the files lie, the jars that it takes, and the secrets that are not there."""
-    brought = dict(asked.secrets.get(catalog.name, {}))
-    if strange := sorted(set(brought) - STORAGE.keys()):
-        raise Failure(f"secrets of {catalog.name}: Spark has no use for {strange[0]}.", Exit.USAGE)
-    missing = tuple(key for key in catalog.masked if key in STORAGE and key not in brought)
-    known = {key: value for key, value in catalog.properties.items() if key not in catalog.masked} | brought
-    own = {iceberg: known[key] for key, iceberg in STORAGE.items() if known.get(key)}
-    if "s3.endpoint" in own and known.get("s3.force-virtual-addressing", "false") == "false":
-        own["s3.path-style-access"] = "true"
-    places = ",".join((known.get("warehouse", ""), known.get("allowed-locations", ""))).split(",")
-    kinds = [BUNDLES.get(place.strip().partition("://")[0].lower()) for place in places]
-    if any(key.startswith(("s3.", "aws-")) for key in known):
-        kinds.append("aws")
-    return own, tuple(dict.fromkeys(asked.pair.bundle(kind) for kind in kinds if kind)), missing
-
-
-def _bring(catalog: EngineCatalog, missing: tuple[str, ...]) -> tuple[str, ...]:
-    if not missing:
-        return ()
-    wanted = ", ".join(f"{key!r}: ..." for key in missing)
-    return (
-        f"the server gives no secrets away: secrets={{{catalog.name!r}: {{{wanted}}}}} brings yours; "
-        "without them Spark takes what its machine has.",
-    )
+def _storage(catalog: EngineCatalog, asked: Asked) -> Storage:
+    return storage_of(catalog, asked.secrets.get(catalog.name, {}), asked.pair)
 
 
 def _nested(catalog: EngineCatalog) -> tuple[str, ...]:
@@ -298,8 +272,25 @@ def _nested(catalog: EngineCatalog) -> tuple[str, ...]:
     return (f"its schema sales.emea is called sales_x001f_emea by whoever asks {where} itself.",)
 
 
-def _with(catalog: SparkCatalog, **changes: object) -> SparkCatalog:
-    return SparkCatalog(**{**vars(catalog), **changes})
+# -- What is not Iceberg's
 
 
-__all__ = ["KYUUBI", "PROVIDERS", "SparkCatalog", "SparkConfig", "is_secret", "pair_for", "spark_settings"]
+def _mixed(iceberg: SparkCatalog, asked: Asked, hive: str, **more: str) -> SparkCatalog:
+    """One catalog that sends each table to whose it is: metalake_client/spark/dispatch."""
+    at, own = f"spark.sql.catalog.{iceberg.name}", {"hive": hive, "tables": f"{asked.tables}/{quote(iceberg.name)}"}
+    mixed = {f"{at}.mixed.{key}": value for key, value in (own | more).items()}
+    return replace(iceberg, settings={**iceberg.settings, at: MIXED, **mixed})
+
+
+def _extended_session(catalog: EngineCatalog, iceberg: SparkCatalog, asked: Asked) -> SparkCatalog:
+    """Iceberg's own dispatch, which the session's catalog alone can have: there all tables are."""
+    properties = _rest(catalog, asked) | _storage(catalog, asked).properties
+    session = _named("spark_catalog", f"{ICEBERG}.SparkSessionCatalog", properties)
+    note = f"as {catalog.name} it has its Iceberg tables, and as spark_catalog all."
+    return replace(iceberg, settings={**iceberg.settings, **session}, notes=(*iceberg.notes, note))
+
+
+def _iceberg_alone(catalog: EngineCatalog, iceberg: SparkCatalog, asked: Asked, why: str) -> SparkCatalog:
+    made = _mixed(iceberg, asked, "none", message=f"{why}.") if asked.mixed else iceberg
+    note = f"its tables that are not Iceberg's are not there: {why}."
+    return replace(made, way=f"{iceberg.way}, for Iceberg tables", notes=(*iceberg.notes, *_nested(catalog), note))
