@@ -38,6 +38,7 @@ class SparkCatalog:
     packages: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # the secrets that the caller may bring and has not
     notes: tuple[str, ...] = ()
+    view_formats: tuple[str, ...] = ("iceberg",)  # the views that are there by their own names
 
 
 @dataclass(frozen=True, kw_only=True)

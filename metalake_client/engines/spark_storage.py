@@ -32,7 +32,7 @@ BUNDLES = {"s3": "aws", "s3a": "aws", "s3n": "aws", "gs": "gcp", "gcs": "gcp", "
 class Storage:
     """Iceberg's properties, Maven coordinates of the jars that they take, and the secrets that nobody brought."""
 
-    properties: Mapping[str, str]
+    properties: dict[str, str]
     packages: tuple[str, ...]
     missing: tuple[str, ...]
     notes: tuple[str, ...]
