@@ -78,6 +78,7 @@ class Asked:
     direct: Collection[str]
     secrets: Mapping[str, Mapping[str, str]]
     mixed: bool
+    kyuubi: bool
 
 
 def is_secret(setting: str) -> bool:
@@ -97,13 +98,15 @@ def spark_settings(
     direct: Collection[str] = (),
     secrets: Mapping[str, Mapping[str, str]] | None = None,
     mixed: bool = False,
+    kyuubi: bool = True,
 ) -> SparkConfig:
     """The settings by which Spark has these catalogs under their names.
 
     `token` is a token, or `env:NAME`; `user` and `password` stand in its place. `hive_catalog` is the catalog whose
     metastore is to be Spark's own. Catalogs in `direct` are asked past Metalake, where their provider can be.
     `secrets` has, by catalog, the values of properties that the server masks. `mixed` is for a Spark that has the jar
-    of metalake_client/spark/dispatch: Hive's tables are there beside Iceberg's by one name, or say why not.
+    of metalake_client/spark/dispatch: Hive's tables are there beside Iceberg's by one name, or say why not; without
+    `kyuubi` it has not the jar of Kyuubi's connector.
     Raises Failure for a Spark that cannot work, and for a name among the options that is no such catalog.
     """
     asked = Asked(
@@ -117,6 +120,7 @@ def spark_settings(
         direct=direct,
         secrets=secrets or {},
         mixed=mixed,
+        kyuubi=kyuubi,
     )
     _require_known(catalogs, asked)
     return _config(tuple(_spark_catalog(each, asked) for each in catalogs), asked.pair)
@@ -191,7 +195,7 @@ def _hive(catalog: EngineCatalog, asked: Asked) -> SparkCatalog:
         made = _mixed(iceberg, asked, "session") if asked.mixed else _extended_session(catalog, iceberg, asked)
         own = {"spark.sql.catalogImplementation": "hive", "spark.hadoop.hive.metastore.uris": uris}
         made = replace(made, settings={**made.settings, **own}, notes=(*made.notes, *_nested(catalog)))
-    elif asked.mixed and asked.pair.hive:
+    elif asked.mixed and asked.pair.hive and asked.kyuubi:
         made = _mixed(iceberg, asked, "kyuubi", **{"kyuubi.hive.metastore.uris": uris})
         made = replace(made, packages=(*made.packages, asked.pair.hive), notes=(*made.notes, *_nested(catalog)))
     else:
@@ -205,7 +209,7 @@ def _hive(catalog: EngineCatalog, asked: Asked) -> SparkCatalog:
 
 def _why_not(catalog: EngineCatalog, asked: Asked) -> str:
     if asked.pair.hive:
-        return f"metalake_session reads Hive's tables of {catalog.name} through Kyuubi's connector, {asked.pair.hive}"
+        return f"metalake_session with the jar of Kyuubi's connector, {asked.pair.hive}, reads Hive's tables"
     return (
         f"Spark {asked.pair.spark} reads Hive's tables of one metastore: choose {catalog.name} by "
         f"hive_catalog={catalog.name!r}, or take Spark 3.5, which reads those of any number"

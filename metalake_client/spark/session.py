@@ -7,13 +7,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from metalake_client.engines.catalogs import catalogs_of
-from metalake_client.engines.spark import SparkConfig, is_secret, spark_settings
-from metalake_client.engines.spark_pairs import PAIRS, Pair, pair_for, require_runtime
+from metalake_client.engines.spark import MIXED, SparkConfig, is_secret, spark_settings
+from metalake_client.engines.spark_pairs import PAIRS, RUNTIME, Pair, pair_for, require_runtime
 from metalake_client.failures import Exit, Failure
 from metalake_client.rest import Client
 from metalake_client.spark.described import MetalakeOfSession
+from metalake_client.spark.dispatch import dispatch_jar
 from metalake_client.spark.java import require_java
 from metalake_client.spark.views import Views, is_sparks_error
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JARS, PACKAGES, EXTENSIONS = "spark.jars", "spark.jars.packages", "spark.sql.extensions"
+CONNECTOR = "kyuubi-spark-connector-hive_"
 TALKATIVE = ("org.apache.iceberg.shaded.org.apache.hc.client5.http", "software.amazon.awssdk.request")
 
 
@@ -45,9 +48,9 @@ def metalake_session(
     """
     version = _pyspark_version()
     pair = pair_for(version)
-    client = Client(url, token=token, user=user, password=password)
     if not (token or user):
         raise Failure("Who asks? Give a token, or a user and a password.", Exit.REFUSED)
+    client = Client(url, token=token, user=user, password=password)
     config = spark_settings(
         url,
         metalake,
@@ -59,11 +62,12 @@ def metalake_session(
         hive_catalog=hive_catalog,
         direct=direct,
         secrets=secrets,
+        mixed=True,
+        kyuubi=_has_kyuubi(jars),
     )
     session = _session(config, pair, jars, dict(settings or {}))
-    session.metalake = MetalakeOfSession(
-        url, metalake, config.catalogs, Views(client, metalake, session, config.catalogs)
-    )
+    views = Views(client, metalake, session, config.catalogs)
+    session.metalake = MetalakeOfSession(url, metalake, config.catalogs, views)
     return session
 
 
@@ -76,10 +80,29 @@ def _pyspark_version() -> str:
     return str(pyspark.__version__)
 
 
-def _session(config: SparkConfig, pair: Pair, jars: Sequence[str | Path] | None, more: dict[str, str]) -> Any:
+def _has_kyuubi(jars: Sequence[str | Path] | None) -> bool:
+    """Whether Spark has, or will fetch, what asks any number of metastores."""
+    running = _running()
+    if running is not None:
+        return any(CONNECTOR in jar.name for jar in _jars_of(running))
+    return jars is None or any(CONNECTOR in Path(jar).name for jar in jars)
+
+
+def _running() -> Any:
+    """The Spark session of this process, if there is one."""
     from pyspark.sql import SparkSession
 
-    running = SparkSession.getActiveSession()
+    return SparkSession.getActiveSession()
+
+
+def _jars_of(session: Any) -> list[Path]:
+    """The jars that a Spark was started with, those that it fetched included."""
+    given = session.sparkContext.getConf().get(JARS, "")
+    return [Path(urlsplit(each).path) for each in given.split(",") if each]
+
+
+def _session(config: SparkConfig, pair: Pair, jars: Sequence[str | Path] | None, more: dict[str, str]) -> Any:
+    running = _running()
     if running is None:
         session = _started(config, pair, jars, more)
         given = config.secret | {key: value for key, value in more.items() if is_secret(key)}
@@ -89,6 +112,8 @@ def _session(config: SparkConfig, pair: Pair, jars: Sequence[str | Path] | None,
     with _without_a_trace():
         _give(session, given, to_later_sessions=running is None)
         _hush(session)
+    if MIXED in config.settings.values():
+        _add_dispatch(session)
     return session
 
 
@@ -96,7 +121,6 @@ def _started(config: SparkConfig, pair: Pair, jars: Sequence[str | Path] | None,
     """A new Spark. What is secret is not among its settings yet: they are arguments of a process."""
     from pyspark.sql import SparkSession
 
-    require_java(pair.java, pair.spark)
     wanted = config.open | {key: value for key, value in more.items() if not is_secret(key)}
     files = None if jars is None else [Path(jar) for jar in jars]
     if files is None:
@@ -107,6 +131,7 @@ def _started(config: SparkConfig, pair: Pair, jars: Sequence[str | Path] | None,
                 raise Failure(f"There is no jar {file}.", Exit.USAGE)
         require_runtime(pair, [file.name for file in files])
         wanted[JARS] = _joined(more.get(JARS), *map(str, files))
+    require_java(pair.java, pair.spark)
     wanted[EXTENSIONS] = _joined(more.get(EXTENSIONS), config.settings[EXTENSIONS])
     builder = SparkSession.builder
     for key, value in wanted.items():
@@ -133,6 +158,19 @@ def _beside(running: Any, config: SparkConfig) -> Any:
                 f"hive_catalog asks for a Spark that was started with {key}={wanted}; stop this one.", Exit.CONFLICT
             )
     return running.newSession()
+
+
+def _add_dispatch(session: Any) -> None:
+    """Give Spark the catalog of mixed databases, which is compiled for it the first time."""
+    import pyspark
+
+    runtime = next((jar for jar in _jars_of(session) if RUNTIME.search(jar.name)), None)
+    if runtime is None:
+        raise Failure("The Spark that runs has no jar of Iceberg's runtime among its spark.jars.", Exit.CONFLICT)
+    jar = dispatch_jar(Path(pyspark.__file__).parent / "jars", runtime)
+    java = session._jvm.java
+    java.lang.Thread.currentThread().getContextClassLoader().addURL(java.io.File(str(jar)).toURI().toURL())
+    session.sparkContext._jsc.addJar(str(jar))
 
 
 def _joined(*parts: str | None) -> str:
