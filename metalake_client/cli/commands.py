@@ -27,7 +27,7 @@ def option(name: str, type_: Any, *spellings: str, default: Any = ..., **setting
     )
 
 
-def _complete(kind: str) -> Callable[..., list[str]]:
+def complete(kind: str) -> Callable[..., list[str]]:
     """Completes the name of an object or a member from the server; from nothing where it does not answer."""
 
     def names(context: typer.Context, incomplete: str) -> list[str]:
@@ -57,7 +57,7 @@ def name_option(kind: str, *spellings: str, default: Any = ..., **settings: Any)
     settings = {"help": f"The {kind}'s name."} | settings
     type_ = str if default is ... or isinstance(default, str) else str | None
     name = settings.pop("name", kind)
-    return option(name, type_, *flags, default=default, autocompletion=_complete(kind), **settings)
+    return option(name, type_, *flags, default=default, autocompletion=complete(kind), **settings)
 
 
 METALAKE = name_option("metalake", "-m", default="")
