@@ -49,7 +49,7 @@ def duck(lakes: Gcli, tmp_path: Path) -> Iterator[Run]:
         ran.append(connection := duckdb.connect(config={"extension_directory": str(home)}))
         # DuckDB's command line has the function by itself.
         known = {"METALAKE_TOKEN": token}
-        connection.create_function("getenv", lambda name: known[name], ["VARCHAR"], "VARCHAR")  # type: ignore[list-item, arg-type]
+        connection.create_function("getenv", lambda name: known[name], ["VARCHAR"], "VARCHAR")
         connection.execute((folder / "metalake.sql").read_text())
         return connection
 
