@@ -1,4 +1,7 @@
-"""Jars that the tests run with Java: PySpark's own, and those of tests/jars.toml, fetched once from Maven Central."""
+"""Jars that the tests run with Java: PySpark's own, and those of tests/jars.toml, fetched once from Maven Central.
+
+Those of Trino 483, 460 jars, are listed in tests/trino-483.toml.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,11 @@ from pathlib import Path
 import pytest
 
 MAVEN = "https://repo1.maven.org/maven2"
-LOCKED: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("jars.toml").read_text())
+LOCKED: dict[str, dict[str, str]] = {
+    name: jars
+    for file in ("jars.toml", "trino-483.toml")
+    for name, jars in tomllib.loads(Path(__file__).with_name(file).read_text()).items()
+}
 
 
 class JarsMissing(Exception):

@@ -31,16 +31,26 @@ def chromium() -> str | None:
     return next((path for path in map(shutil.which, names) if path), None)
 
 
-@cache
 def newer_java() -> Path | None:
     """The home of a Java 24 or newer: JAVA_HOME, or one of those that lie where Debian puts them."""
-    homes = [Path(os.environ.get("JAVA_HOME") or "/nowhere"), *sorted(Path("/usr/lib/jvm").glob("*"))]
-    for java in (home / "bin" / "java" for home in homes):
-        if os.access(java, os.X_OK):
+    return next((home for home, version in _javas().items() if version >= 24), None)
+
+
+def jdk_25() -> Path | None:
+    """The home of a Java 25 or newer with its compiler."""
+    return next((home for home, v in _javas().items() if v >= 25 and os.access(home / "bin" / "javac", os.X_OK)), None)
+
+
+@cache
+def _javas() -> dict[Path, int]:
+    """The homes of Java on this machine, with their versions."""
+    found = {}
+    for home in (Path(os.environ.get("JAVA_HOME") or "/nowhere"), *sorted(Path("/usr/lib/jvm").glob("*"))):
+        if os.access(java := home / "bin" / "java", os.X_OK):
             said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-            if (version := re.search(r'version "(\d+)', said)) and int(version[1]) >= 24:
-                return java.parent.parent
-    return None
+            if version := re.search(r'version "(\d+)', said):
+                found[home] = int(version[1])
+    return found
 
 
 @cache
@@ -59,6 +69,7 @@ PARTS: dict[str, tuple[Callable[[], object], str]] = {
     "chromium": (chromium, "Chromium: apt install chromium"),
     "java": (lambda: shutil.which("java"), "Java 17: apt install default-jre-headless"),
     "java 24": (newer_java, "Java 24 or newer: a JDK in JAVA_HOME or /usr/lib/jvm"),
+    "jdk 25": (jdk_25, "a full JDK 25 or newer, with its compiler, in JAVA_HOME or /usr/lib/jvm"),
     "spark": (lambda: find_spec("pyspark"), "Spark: pip install pyspark"),
     "confinement": (confinement, "to keep a metastore from the files of others: Linux 6.2 with Landlock (landlock(7))"),
 }

@@ -29,7 +29,9 @@ from tests.postgres import running_postgres  # noqa: E402
 from tests.shared import VARIABLE, shared_servers  # noqa: E402
 
 PASSED, NOTHING_COLLECTED = 0, 5
-OF_LONG_TESTS = {"iceberg-kit", "flink-hive", "iceberg-spark-3.5"}  # jars that no test of every day runs
+OF_LONG_TESTS = {  # jars that no test of every day runs
+    "iceberg-kit", "flink-hive", "flink-iceberg", "iceberg-spark-3.5", "trino-483",
+}  # fmt: skip
 SLOWEST = 20
 DURATION = re.compile(r"^([\d.]+)s (?:call|setup|teardown) +\S")
 SUMMARY = re.compile(r"^=*\s*(?:\d+ [a-z]+(?:, )?|no tests ran)+.* in [\d.:]+s")

@@ -1,4 +1,7 @@
-"""A real Trino beside the tests: the last server that Maven Central has, 821 MB once, 500 MB unpacked."""
+"""A real Trino beside the tests: the last server that Maven Central has, 821 MB once, 500 MB unpacked.
+
+A newer one, from its jars, is in tests/trino_483.py.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import os
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,7 @@ import pytest
 import requests
 
 from tests import processes
+from tests.confined import confined
 from tests.hms import HiveMetastore
 from tests.jars import JarsMissing, cache, fetched, only_one
 from tests.parts import needs, newer_java
@@ -32,7 +37,6 @@ plugin.dir={server}/plugin
 query.max-memory=512MB
 query.max-memory-per-node=400MB
 memory.heap-headroom-per-node=200MB
-catalog.management=dynamic
 """
 NODE = "node.environment=test\nnode.id=one\nnode.data-dir={data}\nnode.internal-address=127.0.0.1\n"
 JVM = """-server
@@ -59,7 +63,7 @@ class Trino:
     def is_ready(self) -> bool:
         try:
             return requests.get(f"{self.url}/v1/info", timeout=5).json()["starting"] is False
-        except requests.RequestException:
+        except (requests.RequestException, ValueError):
             return False
 
     def sql(self, statement: str) -> list[list[Any]]:
@@ -122,22 +126,53 @@ def unpacked() -> Path:
 
 @pytest.fixture(scope="module")
 def trino(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]:
-    """Trino in a process group of its own, ready in some 20 s; no catalog is attached."""
+    """Trino, ready in some 20 s; no catalog is attached."""
+    with running_trino(tmp_path_factory.mktemp("trino")) as started:
+        yield started
+
+
+@contextmanager
+def running_trino(
+    folder: Path,
+    catalogs: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    places: Sequence[Path] = (),
+) -> Iterator[Trino]:
+    """Trino in a process group of its own, with its settings in `folder`; the test skips where it cannot be had.
+
+    `catalogs` are its files, by the name of the catalog, and it has no others then; else SQL attaches them. With
+    `places`, of warehouses, it can change nothing but those and `folder`.
+    """
     needs("java 24")
     try:
         server = unpacked()
     except JarsMissing as missing:
         pytest.skip(f"needs Trino: {missing}")
-    folder, port = tmp_path_factory.mktemp("trino"), free_port()
+    port = free_port()
     (etc := folder / "etc").mkdir()
     (data := folder / "data").mkdir()
-    for name, said in (("config.properties", CONFIG), ("node.properties", NODE), ("jvm.config", JVM)):
+    managed = CONFIG + f"catalog.management={'dynamic' if catalogs is None else 'static'}\n"
+    for name, said in (("config.properties", managed), ("node.properties", NODE), ("jvm.config", JVM)):
         (etc / name).write_text(said.format(port=port, server=server, data=data))
+    write_catalogs(etc / "catalog", catalogs or {})
     started = Trino(f"http://127.0.0.1:{port}")
-    command: list[str | Path] = [server / "bin" / "launcher", "run", "-etc-dir", etc, "-data-dir", data]
-    environment = os.environ | {"JAVA_HOME": str(home := newer_java()), "PATH": f"{home}/bin:{os.environ['PATH']}"}
+    command = [str(part) for part in (server / "bin" / "launcher", "run", "-etc-dir", etc, "-data-dir", data)]
+    if places:
+        needs("confinement")
+        command = confined([folder, *places], *command, as_user=False)  # it writes beside the server
+    own = {"JAVA_HOME": str(home := newer_java()), "PATH": f"{home}/bin:{os.environ['PATH']}"} | dict(environment or {})
     process = processes.start(
-        "Trino", command, folder / "trino.log", started.is_ready, 180, cwd=folder, env=environment
+        "Trino", command, folder / "trino.log", started.is_ready, 180, cwd=folder, env=os.environ | own
     )
-    yield started
-    processes.kill(process)
+    try:
+        yield started
+    finally:
+        processes.kill(process)
+
+
+def write_catalogs(folder: Path, catalogs: Mapping[str, str]) -> list[Path]:
+    """The files of catalogs, as Trino looks for them."""
+    folder.mkdir()
+    for name, text in catalogs.items():
+        (folder / f"{name}.properties").write_text(text)
+    return [folder / f"{name}.properties" for name in catalogs]

@@ -1,0 +1,129 @@
+"""The catalogs of a metalake as DuckDB's SQL: one file of secrets and ATTACH (docs/engines/duckdb.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from string import ascii_lowercase, ascii_uppercase
+from urllib.parse import urlsplit
+
+from metalake_client.engines import rendered
+from metalake_client.engines.catalogs import EngineCatalog, iceberg_uri
+from metalake_client.engines.rendered import TOKEN, Part, Refusal, Rendered
+from metalake_client.engines.storage import Kind, Storage, storage_of
+from metalake_client.engines.trino import shown_formats
+
+FILE = "metalake.sql"
+EXTENSIONS = ("httpfs", "avro", "iceberg")
+RESERVED = frozenset({"main", "memory", "system", "temp"})
+
+OURS = "Metalake's rights of the token's user hold; DuckDB opens the files with its own access to the storage."
+ONLY = "only its Iceberg tables are there, through Metalake: DuckDB asks no metastore."
+
+Way = Callable[[str, EngineCatalog], Part]
+_FOLD = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
+def render(url: str, metalake: str, catalogs: Iterable[EngineCatalog]) -> Rendered:
+    """One file of SQL. Raises Failure for catalogs whose names DuckDB takes for one."""
+    mark = rendered.mark_of("duckdb", url, metalake)
+    uri = iceberg_uri(url, metalake)
+    providers = {name: partial(way, uri) for name, way in PROVIDERS.items()}
+    parts = rendered.parts_of("DuckDB", catalogs, providers, fold=folded)
+    secret = f"metalake {metalake}"
+    statements = [f"{verb} {each};" for each in EXTENSIONS for verb in ("INSTALL", "LOAD")]
+    statements.append(f"CREATE OR REPLACE SECRET {_quoted(secret)} (TYPE iceberg, TOKEN {from_environment(TOKEN)});")
+    for part in parts.parts:
+        statements += _s3_secrets(part.catalog, storage_of(part.catalog))
+        statements += [_attach(part.catalog, options["ENDPOINT"], secret) for options in part.settings.values()]
+    text = "\n".join([f"-- {rendered.mark_with(mark)}", *statements, ""])
+    return Rendered(mark, {FILE: text}, parts.notes, parts.refused)
+
+
+def folded(name: str) -> str:
+    """A name as DuckDB compares names: without regard to the case of the letters A to Z."""
+    return name.translate(_FOLD)
+
+
+# -- The ways of the providers
+
+
+def _iceberg(uri: str, catalog: EngineCatalog) -> Part:
+    return _attached(uri, catalog, OURS)
+
+
+def _hive(uri: str, catalog: EngineCatalog) -> Part:
+    if catalog.properties.get("list-all-tables") == "false":
+        raise Refusal(f"Catalog {catalog.name} is not in DuckDB, which reads Iceberg tables alone: it shows none.")
+    return _attached(uri, catalog, OURS, ONLY)
+
+
+def _glue(uri: str, catalog: EngineCatalog) -> Part:
+    if not shown_formats(catalog) & {"all", "iceberg"}:
+        raise Refusal(f"Catalog {catalog.name} is not in DuckDB, which reads Iceberg tables alone: it shows none.")
+    return _attached(uri, catalog, OURS, ONLY)
+
+
+PROVIDERS: Mapping[str, Way] = {"lakehouse-iceberg": _iceberg, "hive": _hive, "glue": _glue}
+
+
+# -- Their parts
+
+
+def _attached(uri: str, catalog: EngineCatalog, *notes: str) -> Part:
+    """A catalog under its own name, on Metalake's Iceberg wire."""
+    if folded(catalog.name) in RESERVED:
+        raise Refusal(f"Catalog {catalog.name} cannot be in DuckDB, which keeps this name for a database of its own.")
+    storage = storage_of(catalog)
+    told = [*notes, *_storage_notes(storage), *rendered.needs(_keys(storage).values())]
+    return Part(catalog=catalog, settings={catalog.name: {"ENDPOINT": uri}}, notes=tuple(told))
+
+
+def _attach(catalog: EngineCatalog, uri: str, secret: str) -> str:
+    options = f"TYPE iceberg, ENDPOINT {_text(uri)}, SECRET {_quoted(secret)}"
+    return f"ATTACH {_text(catalog.name)} AS {_quoted(catalog.name)} ({options});"
+
+
+def _keys(storage: Storage) -> dict[str, str]:
+    """The variables with keys of S3, by the names that DuckDB has for them; none where they are not complete."""
+    names = {"KEY_ID": "access-key-id", "SECRET": "secret-access-key", "SESSION_TOKEN": "session-token"}
+    found = {name: storage.s3.variables[key] for name, key in names.items() if key in storage.s3.variables}
+    return found if {"KEY_ID", "SECRET"} <= found.keys() and Kind.S3 in storage.kinds else {}
+
+
+def _s3_secrets(catalog: EngineCatalog, storage: Storage) -> list[str]:
+    """A secret for the catalog's places on S3."""
+    keys = _keys(storage)
+    if not keys:
+        return []
+    given = {name: from_environment(variable) for name, variable in keys.items()}
+    if storage.s3.region:
+        given["REGION"] = _text(storage.s3.region)
+    if storage.s3.endpoint:
+        address = urlsplit(storage.s3.endpoint)
+        given |= {"ENDPOINT": _text(address.netloc), "USE_SSL": "true" if address.scheme == "https" else "false"}
+        given["URL_STYLE"] = "'path'" if storage.s3.path_style else "'vhost'"
+    places = [_text(place) for place in storage.places if place.startswith(("s3:", "s3a:", "s3n:"))]
+    given["SCOPE"] = f"[{', '.join(places)}]" if len(places) != 1 else places[0]
+    options = ", ".join(f"{name} {value}" for name, value in given.items())
+    return [f"CREATE OR REPLACE SECRET {_quoted(f'metalake {catalog.name} s3')} (TYPE s3, {options});"]
+
+
+def _storage_notes(storage: Storage) -> list[str]:
+    other = [kind for kind in storage.kinds if kind is not Kind.FILE and not (kind is Kind.S3 and _keys(storage))]
+    return [f"give DuckDB a secret of yours for {kind}: none is written here." for kind in other]
+
+
+def from_environment(variable: str) -> str:
+    """A call of the function getenv, which DuckDB's command line has; elsewhere it is made (docs/engines/duckdb.md)."""
+    return f"getenv({_text(variable)})"
+
+
+def _text(value: str) -> str:
+    doubled = value.replace("'", "''")
+    return f"'{doubled}'"
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
