@@ -64,9 +64,9 @@ def search(session: Session, text: str, exact: bool, limit: int | None) -> None:
         print_object(results, session.output)
         return
     rows: list[dict[str, Any]] = [
-        {**each, "path": ".".join(each["path"][1:]) or each["name"]} for sort in SORTS for each in results[sort]
+        {**each, "path": ".".join([*each["path"][1:], each["name"]])} for sort in SORTS for each in results[sort]
     ]
-    print_rows(rows, ("type", "name", "path"), session.output)
+    print_rows(rows, ("type", "path"), session.output)
     if results["isCut"]:
         print_done("There may be more: give more of the name, or its path.")
     if not rows:

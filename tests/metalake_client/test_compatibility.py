@@ -31,10 +31,10 @@ def test_a_server_that_answers_more_is_understood(alone: Gcli, stand_in: StandIn
     assert alone.ok("catalog", "list").out == "name\tprovider\ttype\tcomment\nlake\tlakehouse-iceberg\trelational\t\n"
     assert alone.json("catalog", "list") == [more]
     assert "quota\ttables=5" in alone.ok("catalog", "details", "--catalog", "lake").out
-    found = [{"type": "fileset", "id": "1", "name": "raw", "path": ["m", "lake", "raw"], "icon": "x"}]
+    found = [{"type": "fileset", "id": "1", "name": "raw", "path": ["m", "lake"], "icon": "x"}]
     results = {"objects": found, "roles": [], "users": [], "groups": [], "isCut": False, "models": []}
     stand_in.answers["GET /api/metalakes/m/search"] = {"code": 0, "results": results}
-    assert alone.ok("search", "-q", "raw").out == "type\tname\tpath\nfileset\traw\tlake.raw\n"
+    assert alone.ok("search", "-q", "raw").out == "type\tpath\nfileset\tlake.raw\n"
 
 
 def test_a_server_that_answers_less_is_understood(alone: Gcli, stand_in: StandIn) -> None:

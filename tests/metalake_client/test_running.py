@@ -77,6 +77,8 @@ def test_what_the_server_refuses_has_an_exit_code(
     gcli: Gcli, metalake_server: MetalakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert gcli("catalog", "details", "--catalog", "none").code == 4
+    missing = gcli("catalog", "list", "--metalake", "none")
+    assert missing.code == 4 and "none" in missing.err and "gcli metalake list" in missing.err
     gcli.ok("role", "create", "--name", "r")
     taken = gcli("role", "create", "--name", "r")
     assert taken.code == 5 and taken.err.count("\n") == 1 and "Traceback" not in taken.err
@@ -99,7 +101,11 @@ def test_what_the_server_refuses_has_an_exit_code(
         ((502, {"code": 1007, "message": "Glue does not answer."}), 6, "Glue does not answer."),
         ((429, {"code": 1000, "message": "Too many attempts."}), 3, "Too many attempts."),
         ((409, {"error": {"message": "It exists.", "type": "AlreadyExistsException", "code": 409}}), 5, "It exists."),
-        ((404, {"code": 1003, "type": "NoSuchMetalakeException", "message": "No metalake m."}), 4, "No metalake m."),
+        (
+            (404, {"code": 1003, "type": "NoSuchMetalakeException", "message": "No metalake m."}),
+            4,
+            "gcli metalake list",
+        ),
     ],
 )
 def test_what_a_server_answers_wrong_is_one_line(
