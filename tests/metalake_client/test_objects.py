@@ -66,16 +66,16 @@ def test_the_lines_of_the_design_work_as_they_stand(gcli: Gcli, glue: Glue, tmp_
     assert gcli.ok("schema", "list", "--catalog", "my_glue").out == "name\nmy_database\n"
     place = ("--catalog", "my_glue", "--schema", "my_database")
     assert gcli.ok("table", "list", *place).out == "name\ndelays\nevents\n"
-    table = (*place, "--table", "delays")
-    assert gcli.json("table", "details", *table)["properties"]["location"] == "s3://lake/delays"
+    delays = (*place, "--table", "delays")
+    assert gcli.json("table", "details", *delays)["properties"]["location"] == "s3://lake/delays"
     assert "works" in gcli.ok("catalog", "test", "--catalog", "my_glue").err
     assert gcli("catalog", "test", "--catalog", "my_glue", "-p", "aws-region=elsewhere").code == 2
 
     file = tmp_path / "partition.json"
     file.write_text(json.dumps(PARTITION))
-    assert gcli.json("partition", "create", *table, "--file", str(file))["name"] == "day=2026-11-24"
-    assert gcli.ok("partition", "list", *table).out.startswith("name\tproperties\nday=2026-11-24\t")
-    one = (*table, "--partition", "day=2026-11-24")
+    assert gcli.json("partition", "create", *delays, "--file", str(file))["name"] == "day=2026-11-24"
+    assert gcli.ok("partition", "list", *delays).out.startswith("name\tproperties\nday=2026-11-24\t")
+    one = (*delays, "--partition", "day=2026-11-24")
     assert gcli.json("partition", "details", *one)["fieldNames"] == [["day"]]
     gcli.ok("partition", "drop", *one, "--yes")
     assert gcli("partition", "drop", *one, "--yes").code == 4
@@ -155,7 +155,7 @@ def test_views_are_checked_and_translated(lake: Gcli) -> None:
     assert draft.code == 5 and "trino" in draft.err
     assert lake("view", "check", *view, "--sql", "SELECT 1").code == 2
     suggested = lake.json("view", "suggest", *view, "--dialect", "trino")
-    assert suggested["representation"]["sql"] == "SELECT 1 AS one"
+    assert suggested["representation"]["sql"].split() == ["SELECT", "1", "AS", "one"]
     lake.ok(
         "view", "set-dialect", *view, "--dialect", "spark", "--sql", "SELECT id AS one FROM lake.travel.nyc.flights"
     )
