@@ -84,15 +84,16 @@ def _is_rows(value: Any) -> bool:
 
 
 def _cells(rows: Sequence[Row], columns: Sequence[str]) -> list[list[str]]:
-    return [[_cell(row.get(column)) for column in columns] for row in rows]
+    cell = [[row.get(column) for column in columns] for row in rows]
+    return [[value if type(value) is str else _cell(value) for value in values] for values in cell]
 
 
 def _cell(value: Any) -> str:
-    if type(value) is str:  # nearly all are
-        return value
     match value:
         case None:
             return ""
+        case str():
+            return value
         case bool():
             return "yes" if value else "no"
         case dict():
