@@ -1,7 +1,7 @@
 """The command line beside what it cannot be faster than: its start, and a list of 10,000 tables.
 
 Starts are those of an installed `gcli`, whose code is compiled already, in turn with a Python that does nothing. The
-list is printed into a buffer of this process, in turn with the same request by the same HTTP library whose answer is
+list is printed into a buffer of this process, in turn with the same request by the same HTTP library, whose answer is
 read as JSON and no more; the whole process is printed beside it. `python -m benchmarks.gcli [rounds]`
 """
 

@@ -84,8 +84,8 @@ def _is_rows(value: Any) -> bool:
 
 
 def _cells(rows: Sequence[Row], columns: Sequence[str]) -> list[list[str]]:
-    cell = [[row.get(column) for column in columns] for row in rows]
-    return [[value if type(value) is str else _cell(value) for value in values] for values in cell]
+    wanted = ([row.get(column) for column in columns] for row in rows)
+    return [[value if type(value) is str else _cell(value) for value in values] for values in wanted]
 
 
 def _cell(value: Any) -> str:

@@ -11,6 +11,7 @@ import yaml
 
 from tests.glue import Glue
 from tests.metalake_client.gcli import Gcli
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -156,11 +157,11 @@ def test_views_are_checked_and_translated(lake: Gcli) -> None:
     assert lake("view", "check", *view, "--sql", "SELECT 1").code == 2
     suggested = lake.json("view", "suggest", *view, "--dialect", "trino")
     assert suggested["representation"]["sql"].split() == ["SELECT", "1", "AS", "one"]
-    lake.ok(
-        "view", "set-dialect", *view, "--dialect", "spark", "--sql", "SELECT id AS one FROM lake.travel.nyc.flights"
-    )
-    links = lake.json("view", "lineage", *view)
-    assert [(each["link"], each["fullName"]) for each in links] == [("reads", "lake.travel:nyc.flights")]
+    here = ("--default-catalog", "lake", "--default-schema", "travel:nyc")
+    lake.ok("view", "set-dialect", *view, "--dialect", "spark", "--sql", "SELECT id AS one FROM flights", *here)
+    assert eventually(lambda: bool(lake.json("view", "lineage", *view)))  # SQL is read in the background
+    (link,) = lake.json("view", "lineage", *view)
+    assert (link["link"], link["fullName"]) == ("reads", "lake.travel:nyc.flights")
     readers = lake.json("table", "lineage", *IN_SCHEMA, "--table", "flights")
     assert [each["view"] for each in readers] == ["lake.travel:nyc.v"]
     assert len(lake.json("view", "versions", *view, "--limit", "1")) == 1

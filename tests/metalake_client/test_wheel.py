@@ -38,4 +38,5 @@ def test_an_empty_environment_gets_gcli(metalake_server: MetalakeServer, tmp_pat
     names = {line.partition("==")[0].lower() for line in listed.split()}
     assert "metalake-client" in names and names.isdisjoint({"django", "metalake", "pyspark", "pyiceberg"})
     held = {path.name for path in (environment / "lib").glob("python*/site-packages/metalake_client/*")}
-    assert held >= {path.name for path in source.iterdir() if path.is_dir() or path.suffix == ".py"}
+    ours = {path.name for path in (REPOSITORY / "metalake_client").iterdir()}
+    assert held >= {name for name in ours if name.endswith(".py") or (source / name / "__init__.py").exists()}
