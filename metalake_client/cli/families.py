@@ -38,6 +38,39 @@ BESIDE_VERBS = {
 """What a kind has beside the commands of every kind: modules whose `add_to_<kind>` adds them to its group."""
 
 
+class Family(TyperGroup):
+    """A group whose commands are made when they are asked for: making all takes as long as many a request."""
+
+    def __init__(self, info: Any) -> None:
+        self.typer = info.typer_instance
+        self.names = [str(each.name) for each in self.typer.registered_commands]
+        help = self.typer.info.help
+        super().__init__(name=info.name, help=help, no_args_is_help=True, rich_markup_mode=None)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return self.names
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.names:
+            return None
+        return _made(self.typer, cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        word = args[0]
+        if word in self.names or word.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        near = difflib.get_close_matches(word, self.names)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise Failure(f"There is no command {word!r}.{hint} See {ctx.command_path} --help.", Exit.USAGE)
+
+
+def _made(app: typer.Typer, name: str) -> Any:
+    """One of the commands of an app."""
+    one = typer.Typer(rich_markup_mode=None, add_completion=False)
+    one.registered_commands = [each for each in app.registered_commands if each.name == name]
+    return typer.main.get_command(one)
+
+
 class Families(TyperGroup):
     """The commands of `gcli`, made when they are asked for."""
 
@@ -47,14 +80,15 @@ class Families(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in KINDS and cmd_name not in FAMILIES:
             return None
-        app = typer.Typer(rich_markup_mode=None)
+        app = typer.Typer(rich_markup_mode=None, add_completion=False)
         if cmd_name in KINDS:
             group = import_module(f"{_CLI}.objects").add_kind(app, KINDS[cmd_name])
             for module in BESIDE_VERBS.get(cmd_name, ()):
                 getattr(import_module(f"{_CLI}.{module}"), f"add_to_{cmd_name}")(group)
         else:
             import_module(f"{_CLI}.{FAMILIES[cmd_name][0]}").add_to(app)
-        return typer.main.get_group(app).commands[cmd_name]
+        groups = {each.name: each for each in app.registered_groups}
+        return Family(groups[cmd_name]) if cmd_name in groups else _made(app, cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         lines = [(name, kind.help) for name, kind in KINDS.items()]

@@ -8,8 +8,9 @@ from __future__ import annotations
 import enum
 import json
 import os
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 Row = dict[str, Any]
@@ -34,7 +35,7 @@ def print_rows(rows: Sequence[Row], columns: Sequence[str], output: Format) -> N
     elif not rows:
         print("There are none.", file=sys.stderr)
     else:
-        _print_grid(columns, [[_cell(row.get(column)) for column in columns] for row in rows])
+        _print_grid(columns, _cells(rows, columns))
 
 
 def print_object(fields: Row, output: Format) -> None:
@@ -46,11 +47,13 @@ def print_object(fields: Row, output: Format) -> None:
         _print_yaml(fields)
         return
     inner = {name: value for name, value in fields.items() if _is_rows(value)}
-    _print_grid(None, [[plain(name), _cell(value)] for name, value in fields.items() if name not in inner])
-    for name, rows in inner.items():
-        print(f"\n{plain(name)}")
+    flat = [[name, _cell(value)] for name, value in fields.items() if name not in inner]
+    if flat:
+        _print_grid(None, flat)
+    for number, (name, rows) in enumerate(inner.items()):
+        print(("\n" if flat or number else "") + plain(name))
         columns = list(dict.fromkeys(key for row in rows for key in row))
-        _print_grid(columns, [[_cell(row.get(column)) for column in columns] for row in rows])
+        _print_grid(columns, _cells(rows, columns))
 
 
 def write_nowhere() -> None:
@@ -68,36 +71,43 @@ def print_done(line: str) -> None:
 
 
 _SPELLED = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
+_CONTROL = re.compile("[" + "".join(map(chr, _SPELLED)) + "]")
 
 
 def plain(text: str) -> str:
     """Text of a server with its control characters spelled, since a terminal obeys them."""
-    return text if text.isprintable() else text.translate(_SPELLED)
+    return text.translate(_SPELLED) if _CONTROL.search(text) else text
 
 
 def _is_rows(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
 
 
+def _cells(rows: Sequence[Row], columns: Sequence[str]) -> list[list[str]]:
+    wanted = ([row.get(column) for column in columns] for row in rows)
+    return [[value if type(value) is str else _cell(value) for value in values] for values in wanted]
+
+
 def _cell(value: Any) -> str:
     match value:
         case None:
             return ""
+        case str():
+            return value
         case bool():
             return "yes" if value else "no"
-        case str():
-            return plain(value)
         case dict():
-            return "\n".join(f"{plain(key)}={_cell(inner)}" for key, inner in value.items())
+            return "\n".join(f"{key}={_cell(inner)}" for key, inner in value.items())
         case list():
             return ", ".join(map(_cell, value))
     return json.dumps(value, ensure_ascii=False)
 
 
 def _print_lines(rows: Sequence[Row]) -> None:
-    """A JSON list with a row on each line: ten times as fast as an indented one, and other programs cut it."""
-    lines = (json.dumps(row, ensure_ascii=False) for row in rows)
-    print("[" + ",".join(f"\n  {line}" for line in lines) + ("\n]" if rows else "]"))
+    """A JSON list with a row on each line, which is written in one go: ten times as fast as an indented one."""
+    text = json.dumps(list(rows), ensure_ascii=False, separators=(",\0", ": "))  # JSON escapes a zero of its own
+    body = text[1:-1].replace("},\0{", "},\n  {").replace(",\0", ", ")
+    print(f"[\n  {body}\n]" if rows else "[]")
 
 
 def _print_yaml(data: Any) -> None:
@@ -110,8 +120,7 @@ def _print_yaml(data: Any) -> None:
 def _print_grid(columns: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> None:
     """With rich on a terminal; into a pipe as lines with tabs, which other programs cut."""
     if not sys.stdout.isatty() or len(rows) > GRID:
-        head = [] if columns is None else ["\t".join(columns)]
-        print("\n".join([*head, *map(_line, rows)]))
+        print(_in_lines([*([] if columns is None else [columns]), *rows]))
         return
     from rich import box
     from rich.console import Console
@@ -120,9 +129,18 @@ def _print_grid(columns: Sequence[str] | None, rows: Sequence[Sequence[str]]) ->
 
     grid = Table(*(columns or ("", "")), box=box.SIMPLE_HEAD, show_header=columns is not None, pad_edge=False)
     for row in rows:
-        grid.add_row(*map(Text, row))  # as text, so that no name is read as markup
+        grid.add_row(*(Text(plain(cell)) for cell in row))  # as text, so that no name is read as markup
     Console().print(grid)
 
 
-def _line(cells: Iterable[str]) -> str:
-    return "\t".join(cell.replace("\n", " ").replace("\t", " ") for cell in cells)
+def _in_lines(rows: Sequence[Sequence[str]]) -> str:
+    """A line for each row, its cells divided by tabs; what cells hold of both, and control characters, is spelled."""
+    text = "\n".join(map("\t".join, rows))
+    ends, tabs = len(rows) - 1, sum(map(len, rows)) - len(rows)
+    if text.count("\n") == ends and text.count("\t") == tabs and not _CONTROL.search(text):
+        return text  # looked at once, since 10,000 rows are looked at in one by one for as long as they take to come
+    return "\n".join("\t".join(_on_a_line(cell) for cell in row) for row in rows)
+
+
+def _on_a_line(cell: str) -> str:
+    return plain(cell.replace("\n", " ").replace("\t", " "))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import typer
 
 from metalake_client.cli.commands import LIMIT, add, family, option
 from metalake_client.cli.compatibility import WIRE, distance, sentence
-from metalake_client.cli.output import Format, print_done, print_object, print_rows
+from metalake_client.cli.output import Format, Row, print_done, print_object, print_rows
 from metalake_client.cli.session import Session
 from metalake_client.failures import Exit, Failure
 
@@ -63,11 +61,19 @@ def search(session: Session, text: str, exact: bool, limit: int | None) -> None:
     if session.output is not Format.TABLE:
         print_object(results, session.output)
         return
-    rows: list[dict[str, Any]] = [
-        {**each, "path": ".".join(each["path"][1:]) or each["name"]} for sort in SORTS for each in results[sort]
+    rows: list[Row] = [
+        {**each, "fullName": _full_name(each, session.separator)} for sort in SORTS for each in results[sort]
     ]
-    print_rows(rows, ("type", "name", "path"), session.output)
+    print_rows(rows, ("type", "fullName"), session.output)
     if results["isCut"]:
         print_done("There may be more: give more of the name, or its path.")
     if not rows:
         raise Failure(f"Nothing that you may see is named like {text!r}.", Exit.MISSING)
+
+
+def _full_name(found: Row, separator: str) -> str:
+    """As other commands take it: levels of schemas are divided by the separator, everything else by dots."""
+    catalog, levels, name = found["path"][1:2], found["path"][2:], [found["name"]]
+    if found["type"] == "schema":
+        levels, name = [*levels, *name], []
+    return ".".join([*catalog, *([separator.join(levels)] if levels else []), *name])

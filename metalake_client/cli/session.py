@@ -92,8 +92,18 @@ class Session:
             raise Failure("Nothing was changed.", Exit.USAGE)
 
     def explained(self, wrong: Failure | KeyError) -> Failure:
-        """The failure, with the versions of both sides where they may be why."""
+        """The failure, with what to do, and with the versions of both sides where they may be why."""
+        if isinstance(wrong, Failure) and (hint := self._hint(wrong)):
+            return Failure(f"{wrong} {hint}", wrong.exit_code, status=wrong.status, kind=wrong.kind)
         return compatibility.explained(wrong, lambda: self.anonymous.get("version"))
+
+    def _hint(self, failure: Failure) -> str:
+        if failure.status == 401:
+            known = credential_of(self.profile)
+            if known.token:
+                return "gcli token create makes another, which METALAKE_TOKEN takes."
+            return "METALAKE_USER and METALAKE_PASSWORD say who asks, or METALAKE_TOKEN does."
+        return "gcli metalake list shows those that are yours." if failure.kind == "NoSuchMetalakeException" else ""
 
 
 def prompted(what: str) -> str:

@@ -12,7 +12,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 UNKNOWN_PATH = {"code": 1003, "type": "NotFoundException", "message": "There is nothing at this path."}
-VERSION = {"code": 0, "version": {"version": "1.3.1", "compileDate": "24/11/2026 00:00:00", "gitCommit": "unknown"}}
+VERSION: dict[str, Any] = {
+    "code": 0,
+    "version": {"version": "1.3.1", "compileDate": "24/11/2026 00:00:00", "gitCommit": "unknown"},
+}
 
 
 @dataclass

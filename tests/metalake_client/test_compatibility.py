@@ -10,7 +10,7 @@ from metalake_client.cli.kinds import KINDS, Kind
 from tests.metalake_client.gcli import Gcli
 from tests.metalake_client.stand_in import VERSION, StandIn
 
-CATALOG = {
+CATALOG: dict[str, Any] = {
     "name": "lake",
     "type": "relational",
     "provider": "lakehouse-iceberg",
@@ -21,7 +21,7 @@ CATALOG = {
 
 
 def speaks(stand_in: StandIn, version: str) -> None:
-    stand_in.answers["GET /api/version"] = {"code": 0, "version": VERSION["version"] | {"version": version}}
+    stand_in.answers["GET /api/version"] = {"code": 0, "version": {**VERSION["version"], "version": version}}
 
 
 def test_a_server_that_answers_more_is_understood(alone: Gcli, stand_in: StandIn) -> None:
@@ -31,10 +31,12 @@ def test_a_server_that_answers_more_is_understood(alone: Gcli, stand_in: StandIn
     assert alone.ok("catalog", "list").out == "name\tprovider\ttype\tcomment\nlake\tlakehouse-iceberg\trelational\t\n"
     assert alone.json("catalog", "list") == [more]
     assert "quota\ttables=5" in alone.ok("catalog", "details", "--catalog", "lake").out
-    found = [{"type": "fileset", "id": "1", "name": "raw", "path": ["m", "lake", "raw"], "icon": "x"}]
+    found = [{"type": "fileset", "id": "1", "name": "raw", "path": ["m", "lake", "a", "b"], "icon": "x"}]
+    found.append({"type": "schema", "id": "2", "name": "b", "path": ["m", "lake", "a"]})
+    stand_in.answers["GET /configs"] = {"gravitino.schema.separator": ":"}
     results = {"objects": found, "roles": [], "users": [], "groups": [], "isCut": False, "models": []}
     stand_in.answers["GET /api/metalakes/m/search"] = {"code": 0, "results": results}
-    assert alone.ok("search", "-q", "raw").out == "type\tname\tpath\nfileset\traw\tlake.raw\n"
+    assert alone.ok("search", "-q", "raw").out == "type\tfullName\nfileset\tlake.a:b.raw\nschema\tlake.a:b\n"
 
 
 def test_a_server_that_answers_less_is_understood(alone: Gcli, stand_in: StandIn) -> None:

@@ -77,33 +77,32 @@ def test_names_complete_from_the_server(
     assert "lake" not in ask("gcli schema list --catalog la")  # and no word of what is wrong
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("gcli schema list --catalog la", ["lab", "lake"]),
-        ("gcli schema list --catalog my", ["'my own'"]),
-        ("gcli table list --catalog lake --schema sales : ", ["apac", "emea"]),
-        ("gcli table list --catalog lake --schema sales : emea : 2", ["2026"]),
-        ("gcli table list --catalog lake --schema s", ["sales", "stock"]),
-    ],
-)
-def test_a_real_bash_completes(named: StandIn, tmp_path: Path, words: str, expected: list[str]) -> None:
+LINES = {
+    "gcli schema list --catalog my": ["'my own'"],
+    "gcli table list --catalog lake --schema sales : ": ["apac", "emea"],
+    "gcli table list --catalog lake --schema sales : emea : 2": ["2026"],
+}  # by the words that bash makes of a line
+
+
+def test_a_real_bash_completes(named: StandIn, tmp_path: Path) -> None:
     program = tmp_path / "gcli"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m metalake_client "$@"\n')
     program.chmod(0o755)
-    script = """eval "$(gcli completion bash)"
-        complete -p gcli >/dev/null || exit 1
-        COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _gcli_completion gcli; printf '%s\\n' "${COMPREPLY[@]}" | sort"""
-    array = " ".join(f"'{word}'" for word in words.split(" "))
+    script = 'eval "$(gcli completion bash)"; complete -p gcli >/dev/null || exit 1\n'
+    for line in LINES:
+        words = " ".join(f"'{word}'" for word in line.split(" "))
+        script += f"COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _gcli_completion gcli\n"
+        script += "printf '%s\\n' \"${COMPREPLY[@]}\" | sort; echo end\n"
     done = subprocess.run(
-        ["bash", "--norc", "-c", f"COMP_WORDS=({array})\n{script}"],
+        ["bash", "--norc", "-c", script],
         cwd=REPOSITORY,
         env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.stdout.split("\n")[:-1], done.stderr) == (expected, "")
+    expected = "".join("".join(f"{name}\n" for name in names) + "end\n" for names in LINES.values())
+    assert (done.stdout, done.stderr) == (expected, "")
 
 
 @pytest.mark.parametrize(

@@ -58,13 +58,12 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(
 
 
 def test_no_secret_is_an_argument() -> None:
-    group = typer.main.get_command(app)
-    context = typer.Context(group)
-    options = set[str]()
-    for name in group.list_commands(context):  # type: ignore[attr-defined]
-        family = group.get_command(context, name)  # type: ignore[attr-defined]
-        for each in getattr(family, "commands", {name: family}).values():
-            options |= {spelling for one in each.params if not getattr(one, "is_flag", False) for spelling in one.opts}
+    options, groups = set[str](), [typer.main.get_command(app)]
+    while groups:
+        group = groups.pop()
+        inner = group.list_commands(None) if hasattr(group, "list_commands") else ()
+        groups += [group.get_command(None, name) for name in inner]  # type: ignore[attr-defined]
+        options |= {name for one in group.params if not getattr(one, "is_flag", False) for name in one.opts}
     assert "--user" in options and options.isdisjoint({"--password", "--token", "--secret"})
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -52,7 +54,35 @@ def test_a_file_gives_properties_that_options_change(tmp_path: Path) -> None:
         assert properties_of(["a=1", "g=2"], file) == {"a": "1", "d": "e,f", "g": "2"}
 
 
-@pytest.mark.parametrize("content", [b"a", b'{"a": 1}', b'{"a"', b"\xff="])
+VALUES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+LINES = VALUES.map(lambda value: value.replace("\n", "").strip(" \t\r"))
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z][a-z.-]{0,8}", fullmatch=True), VALUES, max_size=4))
+def test_every_value_can_be_in_a_file(properties: dict[str, str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        data.write_bytes(b"\xef\xbb\xbf" * bool(properties) + json.dumps(properties).encode())
+        assert properties_of([], data) == properties
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z][a-z.-]{0,8}", fullmatch=True), LINES, max_size=4))
+def test_every_value_of_one_line_can_be_on_a_line(properties: dict[str, str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        lines = Path(folder) / "lines"
+        lines.write_bytes("".join(f" {key} = {value} \r\n" for key, value in properties.items()).encode())
+        assert properties_of([], lines) == properties
+
+
+def test_what_is_wrong_in_a_file_is_not_shown(tmp_path: Path) -> None:
+    file = tmp_path / "properties"
+    file.write_text("a=b\ns3cret\n")
+    with pytest.raises(Failure, match="line 2 is not key=value") as refused:
+        properties_of([], file)
+    assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("content", [b"a", b"=a", b'{"a": 1}', b'{"a"', b"\xff=", b'{"a":' * 100_000])
 def test_a_file_that_holds_no_properties_is_named(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "properties"
     file.write_bytes(content)

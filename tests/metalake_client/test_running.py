@@ -35,11 +35,13 @@ def test_help_names_every_family(alone: Gcli) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_command_has_help(alone: Gcli, family: str) -> None:
     command = typer.main.get_command(app).get_command(None, family)  # type: ignore[attr-defined]
-    for path in ((), *((name,) for name in getattr(command, "commands", ()))):
-        shown = alone(family, *path, "--help")
-        assert shown.code == 0 and not shown.err
-        assert shown.out.startswith(f"Usage: {' '.join(('gcli', family, *path))} ")
-        assert shown.out.splitlines()[2].startswith("  "), shown.out  # it says what it does
+    names = command.list_commands(None) if hasattr(command, "list_commands") else ()
+    for name in ("", *names):
+        each = command.get_command(None, name) if name else command
+        where = f"gcli {family} {name}".strip()
+        usage, _, line, *_ = each.get_help(typer.Context(each, info_name=where)).splitlines()
+        assert usage.startswith(f"Usage: {where} ") and line.startswith("  "), where  # it says what it does
+    assert alone.ok(family, "--help").out.startswith(f"Usage: gcli {family} ")
 
 
 @pytest.mark.slow
@@ -56,7 +58,7 @@ def test_help_needs_neither_the_server_nor_its_libraries() -> None:
     ("line", "code", "words"),
     [
         ("catalog list", 2, "--metalake"),
-        ("catalog lists", 2, "lists"),
+        ("catalog lists", 2, "Did you mean list?"),
         ("table details --catalog a", 2, "--schema"),
         ("catalog list --metalake m --output xml", 2, "xml"),
         ("catalog list --metalake m --url http://127.0.0.1:9", 6, "http://127.0.0.1:9"),
@@ -77,6 +79,8 @@ def test_what_the_server_refuses_has_an_exit_code(
     gcli: Gcli, metalake_server: MetalakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert gcli("catalog", "details", "--catalog", "none").code == 4
+    missing = gcli("catalog", "list", "--metalake", "none")
+    assert missing.code == 4 and "none" in missing.err and "gcli metalake list" in missing.err
     gcli.ok("role", "create", "--name", "r")
     taken = gcli("role", "create", "--name", "r")
     assert taken.code == 5 and taken.err.count("\n") == 1 and "Traceback" not in taken.err
@@ -99,7 +103,11 @@ def test_what_the_server_refuses_has_an_exit_code(
         ((502, {"code": 1007, "message": "Glue does not answer."}), 6, "Glue does not answer."),
         ((429, {"code": 1000, "message": "Too many attempts."}), 3, "Too many attempts."),
         ((409, {"error": {"message": "It exists.", "type": "AlreadyExistsException", "code": 409}}), 5, "It exists."),
-        ((404, {"code": 1003, "type": "NoSuchMetalakeException", "message": "No metalake m."}), 4, "No metalake m."),
+        (
+            (404, {"code": 1003, "type": "NoSuchMetalakeException", "message": "No metalake m."}),
+            4,
+            "gcli metalake list",
+        ),
     ],
 )
 def test_what_a_server_answers_wrong_is_one_line(
@@ -201,3 +209,16 @@ def test_a_terminal_that_lacks_a_character_gets_it_spelled(stand_in: StandIn) ->
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.split()[4], done.stderr) == (0, "\\xe9", "")
+
+
+def test_what_nobody_foresaw_is_one_line(alone: Gcli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a secret")
+
+    monkeypatch.setattr("metalake_client.rest.Client._send", broken)
+    ended = alone("catalog", "list", "--metalake", "m")
+    assert (ended.code, ended.err.count("\n")) == (1, 1) and "secret" not in ended.err
+    assert "ZeroDivisionError" in ended.err and "METALAKE_TRACEBACK" in ended.err
+    monkeypatch.setenv("METALAKE_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        alone("catalog", "list", "--metalake", "m")
