@@ -19,11 +19,16 @@ class Exit(enum.IntEnum):
 
 
 class Failure(Exception):
-    """A request or a command that failed; the message is one line for people."""
+    """A request or a command that failed; the message is one line for people.
 
-    def __init__(self, message: str, exit_code: Exit = Exit.FAILED) -> None:
+    `status` is the HTTP status of a refusal, and `kind` the server's word for it; None where no server spoke.
+    """
+
+    def __init__(
+        self, message: str, exit_code: Exit = Exit.FAILED, *, status: int | None = None, kind: str | None = None
+    ) -> None:
         super().__init__(message)
-        self.exit_code = exit_code
+        self.exit_code, self.status, self.kind = exit_code, status, kind
 
 
 _BY_STATUS = {400: Exit.USAGE, 405: Exit.USAGE, 413: Exit.USAGE, 401: Exit.REFUSED, 403: Exit.REFUSED} | {
@@ -36,6 +41,6 @@ _BY_STATUS = {400: Exit.USAGE, 405: Exit.USAGE, 413: Exit.USAGE, 401: Exit.REFUS
 }
 
 
-def of_status(status: int, message: str) -> Failure:
+def of_status(status: int, message: str, kind: str | None = None) -> Failure:
     """The failure that an HTTP status and the server's own words say."""
-    return Failure(message, _BY_STATUS.get(status, Exit.FAILED))
+    return Failure(message, _BY_STATUS.get(status, Exit.FAILED), status=status, kind=kind)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -76,13 +77,16 @@ def store(profiles: Mapping[str, Profile], current: str) -> None:
     for name, profile in sorted(profiles.items()):
         lines.append(f"\n[{_text(name)}]")
         lines += [f"{each.name} = {_text(value)}" for each in fields(profile) if (value := getattr(profile, each.name))]
+    written = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        written = path.with_name(f"{path.name}.{os.getpid()}")
         written.write_text("\n".join(lines) + "\n", encoding="utf-8")
         written.replace(path)
-    except OSError as refused:
-        raise Failure(f"{path} cannot be written: {refused.strerror}", Exit.USAGE) from None
+    except (OSError, UnicodeEncodeError) as refused:
+        with suppress(OSError):
+            written.unlink()
+        reason = getattr(refused, "strerror", None) or "a name holds bytes that are no UTF-8"
+        raise Failure(f"{path} cannot be written: {reason}.", Exit.USAGE) from None
 
 
 def _text(value: str) -> str:
@@ -112,11 +116,36 @@ def credential_of(profile: Profile) -> Credential:
     keyring = _keyring()
     if keyring is None:
         return Credential()
-    if token := _ask(keyring, f"{profile.url} token"):
+    if token := _ask(keyring, _entry(profile, "token")):
         return Credential(token=token)
-    if profile.user and (password := _ask(keyring, f"{profile.url} {profile.user}")):
+    if profile.user and (password := _ask(keyring, _entry(profile, "password"))):
         return Credential(password=password)
     return Credential()
+
+
+def keep(profile: Profile, what: str, secret: str) -> None:
+    """Have the keyring keep a "token" or a "password". Raises Failure where there is none."""
+    keyring = _keyring()
+    if keyring is None:
+        hint = "Install it (pip install 'metalake-client[keyring]'), or set METALAKE_TOKEN."
+        raise Failure(f"The library keyring is not installed. {hint}", Exit.USAGE)
+    try:
+        keyring.set_password(KEYRING, _entry(profile, what), secret)
+    except Exception as refused:  # a machine without a keyring says so in many ways
+        raise Failure(f"The system's keyring keeps nothing: {type(refused).__name__}.", Exit.USAGE) from None
+
+
+def forget(profile: Profile) -> None:
+    """Have the keyring forget what it keeps of a profile, if there is anything."""
+    if keyring := _keyring():
+        for what in ("token", "password"):
+            with suppress(Exception):  # also for what is not there
+                keyring.delete_password(KEYRING, _entry(profile, what))
+
+
+def _entry(profile: Profile, what: str) -> str:
+    """The name of a secret in the keyring: tokens are those of a server, passwords those of a user."""
+    return f"{profile.url} {profile.user if what == 'password' else 'token'}"
 
 
 def _keyring() -> Any:

@@ -1,11 +1,11 @@
-"""A client of Metalake's native REST wire."""
+"""A client of Metalake's REST wires: the native one, and the Iceberg one where only that can do a thing."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import requests
 
@@ -22,7 +22,11 @@ class Client:
     """
 
     def __init__(self, url: str, *, user: str = "", password: str = "", token: str = "", timeout: float = 60) -> None:
-        """`timeout` is in seconds."""
+        """`timeout` is in seconds. Raises Failure for a URL that holds a password, and for a token that is none."""
+        if "@" in _place_of(url):
+            raise Failure("A URL holds no user name and no password: every error would show them.", Exit.USAGE)
+        if not (token.isascii() and token.isprintable()) or " " in token:
+            raise Failure("The token holds what no token does, such as a space or the end of a line.", Exit.REFUSED)
         self.url, self.timeout = url.rstrip("/"), timeout
         self._session = requests.Session()
         self._session.trust_env = False  # no proxy, and no password of ~/.netrc, unless asked for
@@ -30,33 +34,35 @@ class Client:
         if token:
             self._session.headers["Authorization"] = f"Bearer {token}"
         elif user:
-            pair = b64encode(f"{user}:{password}".encode()).decode()
+            pair = b64encode(f"{user}:{password}".encode(errors="surrogateescape")).decode()
             self._session.headers["Authorization"] = f"Basic {pair}"
 
     def get(self, *path: str, **query: str | None) -> Json:
         return self.call("GET", *path, query=query)
 
-    def call(self, method: str, *path: str, body: Any = None, query: Mapping[str, str | None] | None = None) -> Json:
-        """The reply to a request; `path` is what follows /api/, each part unencoded."""
-        return self._call(method, "api/" + "/".join(quote(part, safe="") for part in path), body, query)
+    def call(
+        self,
+        method: str,
+        *path: str,
+        body: Any = None,
+        file: tuple[str, bytes] | None = None,
+        query: Mapping[str, str | None] | None = None,
+    ) -> Json:
+        """The reply to a request; `path` is what follows /api/, each part unencoded.
 
-    def configs(self) -> Json:
-        """What clients must know of the server's settings."""
-        return self._call("GET", "configs")
+        What is sent is `body` as JSON, or `file`: its content type, and its content as it is.
+        """
+        target = f"{self.url}/api/" + path_of(path)
+        return self._send(method, target, body=body, file=file, query=query)
 
-    def _call(self, method: str, path: str, body: Any = None, query: Mapping[str, str | None] | None = None) -> Json:
-        target = f"{self.url}/{path}"
-        sent = {name: value for name, value in (query or {}).items() if value is not None}
-        try:
-            answer = self._session.request(method, target, json=body, params=sent, timeout=self.timeout)
-        except requests.Timeout:
-            raise Failure(f"{self.url} did not answer within {self.timeout:g} s.", Exit.UNREACHABLE) from None
-        except requests.ConnectionError:
-            reason = "Is the server running? METALAKE_URL or --url names another."
-            raise Failure(f"Nobody answers at {self.url}. {reason}", Exit.UNREACHABLE) from None
-        except (requests.RequestException, ValueError) as wrong:
-            raise Failure(f"{self.url} cannot be asked: {wrong}", Exit.USAGE) from None
-        return self._reply(answer)
+    def call_iceberg(self, method: str, metalake: str, *path: str, body: Any = None, **query: str) -> Json:
+        """The reply of the Iceberg wire; `path` is what follows /v1/, each part unencoded."""
+        target = f"{self.url}/iceberg/{path_of([metalake])}/v1/{path_of(path)}"
+        return self._send(method, target, body=body, query=query)
+
+    def settings(self) -> Json:
+        """What the server says of its own settings."""
+        return self._send("GET", f"{self.url}/configs")
 
     def pages(self, *path: str, **query: str | None) -> Iterator[Json]:
         """The replies of a list, page after page."""
@@ -68,13 +74,63 @@ class Client:
             if not token:
                 return
 
+    def _send(
+        self,
+        method: str,
+        target: str,
+        *,
+        body: Any = None,
+        file: tuple[str, bytes] | None = None,
+        query: Mapping[str, str | None] | None = None,
+    ) -> Json:
+        sent: dict[str, Any] = {"params": {name: value for name, value in (query or {}).items() if value is not None}}
+        if file:
+            sent |= {"headers": {"Content-Type": file[0]}, "data": file[1]}
+        else:
+            sent["json"] = body
+        try:
+            # A redirection is somebody else's: what follows one would be a GET, and would show the credential.
+            answer = self._session.request(method, target, timeout=self.timeout, allow_redirects=False, **sent)
+        except requests.exceptions.SSLError:
+            raise Failure(f"The certificate of {self.url} is not one to trust.", Exit.UNREACHABLE) from None
+        except requests.Timeout:
+            raise Failure(f"{self.url} did not answer within {self.timeout:g} s.", Exit.UNREACHABLE) from None
+        except requests.ConnectionError:
+            reason = "Is the server running? METALAKE_URL or --url names another."
+            raise Failure(f"Nobody answers at {self.url}. {reason}", Exit.UNREACHABLE) from None
+        except ValueError as wrong:  # those of requests, too, that a URL causes
+            raise Failure(f"{self.url} cannot be asked: {wrong}", Exit.USAGE) from None
+        except requests.RequestException:
+            raise Failure(f"The answer of {self.url} broke off. Try again.", Exit.UNREACHABLE) from None
+        return self._reply(answer)
+
     def _reply(self, answer: requests.Response) -> Json:
         try:
             reply = answer.json()
         except ValueError:
             reply = None
-        if not isinstance(reply, dict):
+        if not isinstance(reply, dict) or answer.is_redirect:
             raise Failure(f"{self.url} answered {answer.status_code}, and not as Metalake does. Is this its address?")
         if not answer.ok:
-            raise of_status(answer.status_code, str(reply.get("message") or answer.reason))
+            refusal = reply.get("error") if isinstance(reply.get("error"), dict) else reply
+            words = str(refusal.get("message") or answer.reason)  # type: ignore[union-attr]
+            raise of_status(answer.status_code, words, refusal.get("type"))  # type: ignore[union-attr]
         return reply
+
+
+def _place_of(url: str) -> str:
+    try:
+        return urlsplit(url).netloc
+    except ValueError as wrong:
+        raise Failure(f"{url} cannot be asked: {wrong}", Exit.USAGE) from None
+
+
+def path_of(parts: tuple[str, ...] | list[str]) -> str:
+    """A path of these parts, each encoded. Raises Failure for a part that would make it the path of something else."""
+    for part in parts:
+        if part in ("", ".", ".."):  # also encoded, servers and libraries take the last two for folders
+            raise Failure(f"'{part}' is no name.", Exit.USAGE)
+    try:
+        return "/".join(quote(part, safe="") for part in parts)
+    except UnicodeEncodeError:
+        raise Failure("A name holds bytes that are no UTF-8.", Exit.USAGE) from None

@@ -53,20 +53,32 @@ class Spark:
 
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self.process, self.log, self.folder = process, log, log.parent
-        self.version: str = self._answer(timeout=90)["version"]
+        self.version: str = self._answer(timeout=600)["version"]
 
     def sql(self, *statements: str, settings: dict[str, str] | None = None, timeout: float = 90) -> list[Rows]:
         """Run the statements in a fresh session of their own; returns the rows of each, as dicts by column.
 
         `settings` add to that session, an Iceberg catalog, say: see `iceberg_catalog`. Raises SparkError.
         """
+        rows: list[Rows] = self._ask({"settings": settings or {}, "statements": statements}, timeout)
+        return rows
+
+    def call(self, what: str, *arguments: Any, timeout: float = 90) -> Any:
+        """What the program behind it answers to a call of its own."""
+        return self._ask({"call": what, "arguments": arguments}, timeout)
+
+    def parsed(self, identifiers: Sequence[str]) -> list[list[str]]:
+        """The parts of each, as Spark's own parser reads a multipart identifier."""
+        parts: list[list[str]] = self.call("identifiers", identifiers)
+        return parts
+
+    def _ask(self, asked: dict[str, Any], timeout: float) -> Any:
         assert self.process.stdin is not None
-        print(json.dumps({"settings": settings or {}, "statements": statements}), file=self.process.stdin, flush=True)
+        print(json.dumps(asked), file=self.process.stdin, flush=True)
         answer = self._answer(timeout)
         if "message" in answer:
             raise SparkError(answer["error"], answer["message"])
-        rows: list[Rows] = answer["rows"]
-        return rows
+        return answer["rows"]
 
     def _answer(self, timeout: float) -> dict[str, Any]:
         assert self.process.stdout is not None
@@ -109,17 +121,26 @@ def running_spark(
     if iceberg:
         settings["spark.jars"] = ",".join(map(str, jars(iceberg)))
         settings["spark.sql.extensions"] = f"{ICEBERG}.extensions.IcebergSparkSessionExtensions"
+    program = Path(__file__).with_name("spark_program.py")
+    with spark_process(program, json.dumps(settings), folder, warehouses, packages) as session:
+        yield session
+
+
+@contextmanager
+def spark_process(
+    program: Path, argument: str, folder: Path, warehouses: Sequence[Path] = (), packages: Path | None = None
+) -> Iterator[Spark]:
+    """Start a program that answers as tests/spark_program.py does; `folder` goes when it ends."""
     log = folder / "spark.log"
-    program = [sys.executable, Path(__file__).with_name("spark_program.py"), json.dumps(settings)]
     own = {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_LOCAL_DIRS": str(folder)}
-    if packages is not None:
-        own["PYTHONPATH"] = str(packages)
+    found = [str(each) for each in (packages, Path(__file__).parent.parent) if each is not None]
+    own["PYTHONPATH"] = os.pathsep.join(found)
     own["JAVA_TOOL_OPTIONS"] = f"-Djava.io.tmpdir={folder}"
     try:
         with log.open("w") as errors:
             process = subprocess.Popen(
                 # It writes beside the server of a test into the same folders, so it is of the same user.
-                confined([folder, *warehouses], *map(str, program), as_user=False),
+                confined([folder, *warehouses], sys.executable, str(program), argument, as_user=False),
                 cwd=folder,
                 env=os.environ | own,
                 stdin=subprocess.PIPE,

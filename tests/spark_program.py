@@ -1,23 +1,60 @@
 """The process behind tests/spark.py: a script a line on standard input, its rows a line on standard output."""
 
+import io
 import json
 import os
 import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from functools import partial
+from typing import TextIO
+from unittest import mock
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 
 def main() -> None:
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what Spark itself prints goes to the log
+    answers = apart()
     builder = SparkSession.builder.master("local[1]").appName("tests")
     for name, value in json.loads(sys.argv[1]).items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    serve(builder.getOrCreate(), answers)
+
+
+def apart() -> TextIO:
+    """Where answers go: what Spark itself prints goes to the log."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return answers
+
+
+def serve(session: SparkSession, answers: TextIO, **more: Callable[..., object]) -> None:
+    """Answer lines of standard input: statements, or {"call": one of `more` or "python", "arguments": [...]}."""
+    more = {"python": printed, "identifiers": partial(identified, session), **more}
     print(json.dumps({"version": session.version}), file=answers, flush=True)
     for line in sys.stdin:
-        print(json.dumps(run(session, **json.loads(line)), default=str), file=answers, flush=True)
+        asked = json.loads(line)
+        if "call" in asked:
+            answer = {"rows": more[asked["call"]](*asked["arguments"])}
+        else:
+            answer = run(session, **asked)
+        print(json.dumps(answer, default=str), file=answers, flush=True)
+
+
+def identified(session: SparkSession, identifiers: list[str]) -> list[list[str]]:
+    """The parts of each identifier; no part has the end of a line in it."""
+    parser = session._jsparkSession.sessionState().sqlParser()
+    read = (parser.parseMultipartIdentifier(each).mkString("\n") for each in identifiers)
+    return [parts.split("\n") for parts in read]
+
+
+def printed(code: str, environment: dict[str, str]) -> str:
+    """What a program prints that runs in this process, beside Spark."""
+    out = io.StringIO()
+    with redirect_stdout(out), mock.patch.dict(os.environ, environment):
+        exec(code, {})
+    return out.getvalue()
 
 
 def run(session: SparkSession, settings: dict[str, str], statements: list[str]) -> dict[str, object]:

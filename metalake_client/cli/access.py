@@ -1,64 +1,54 @@
-"""`gcli access`: who may what and why, now or at a moment, and grants as code. `gcli token`: personal tokens."""
+"""`gcli access`: who may what, why and since when, now or at a moment; plans.py has grants as code."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import typer
 
-from metalake_client.cli.commands import YES, add, option
-from metalake_client.cli.objects import LIMIT
-from metalake_client.cli.output import Format, print_done, print_line, print_object, print_rows
-from metalake_client.cli.people import PLACE
-from metalake_client.cli.session import Session
+from metalake_client.cli import plans
+from metalake_client.cli.commands import LIMIT, PLACE, PLACE_OR_NONE, add, family, name_option, option
+from metalake_client.cli.output import Format, Row, print_line, print_object, print_rows
+from metalake_client.cli.session import PAGE, Session
 from metalake_client.failures import Exit, Failure
 
 AS_OF = option("as_of", str | None, "--as-of", default=None, help="A moment, as in 2026-12-01T00:00:00Z; now if none.")
-ABOUT = option("about", str | None, "--about", default=None, help="Whom it is about; yourself if nobody is named.")
-ASKED = [
-    option("privilege", str | None, default=None, help="A privilege, as in SELECT_TABLE; or --operation."),
-    option("operation", str | None, default=None, help="An operation, as in LOAD_TABLE."),
+ABOUT = name_option(
+    "user", "--about", in_place=True, name="about", default=None, help="Whom it is about; yourself if nobody is named."
+)
+PRIVILEGE = option("privilege", str | None, default=None, help="A privilege, as in SELECT_TABLE.")
+OPERATION = option("operation", str | None, default=None, help="An operation, as in LOAD_TABLE.")
+HOLDER = [
+    name_option(each, f"--of-{each}", in_place=True, name=f"of_{each}", default="")
+    for each in ("user", "group", "role")
 ]
-FILE = option("file", Path, "--file", "-f", help="A file of grants, YAML or JSON (gcli access export).")
+BETWEEN = [
+    option("start", str | None, "--from", default=None, help="The first moment, as in 2026-12-01T00:00:00Z."),
+    option("end", str | None, "--until", default=None, help="The last moment; now if none."),
+]
+SHOWN = [
+    option("by", str | None, default=None, help="List the ways of each user (if none is said), group or role."),
+    option("show", str | None, default=None, help="effective, direct or inherited; all if none is said."),
+]
 
 
 def add_to(app: typer.Typer) -> None:
-    access = typer.Typer(help="Who may what, and why; and grants as code.", no_args_is_help=True)
-    app.add_typer(access, name="access")
-    add(access, "explain", explain, [ABOUT, *ASKED, *PLACE, AS_OF], help="Why somebody may or may not do something.")
-    add(access, "check", check, [ABOUT, *ASKED, *PLACE, AS_OF], help="Whether somebody may; exit code 3 if not.")
-    add(access, "list", effective, [*PLACE, AS_OF, LIMIT], help="Who may do what on an object.")
-    holder = [
-        option(f"of_{each}", str, f"--of-{each}", default="", help=f"A {each}'s name.")
-        for each in ("user", "group", "role")
-    ]
-    add(access, "effective", effective_of, [*holder, AS_OF, LIMIT], help="What a user, group or role may do.")
-    place = [
-        option("type_", str | None, "--type", default=None),
-        option("object_", str | None, "--object", default=None),
-    ]
-    add(access, "export", export, place, help="Write all grants down, as plan takes them.")
-    add(access, "plan", plan, [FILE], help="Show what would change if the grants were those of a file.")
-    add(access, "apply", apply, [FILE, YES], help="Make the grants those of a file, after showing the changes.")
-    add(access, "drift", drift, [FILE], help="Exit code 5 if the grants are not those of a file.")
-    tokens = typer.Typer(help="Personal tokens, for programs.", no_args_is_help=True)
-    app.add_typer(tokens, name="token")
-    limits = [
-        option("expires", str | None, default=None, help="When it ends, as in 2027-01-01T00:00:00Z."),
-        option("for_user", str | None, "--for", default=None, help="Another user, whom you administer."),
-    ]
-    name = option("name", str, help="What it is for.")
-    add(tokens, "list", list_tokens, help="List your tokens, without their secrets.", in_metalake=False)
-    add(
-        tokens,
-        "create",
-        create_token,
-        [name, *limits],
-        help="Make a token; its secret is shown once.",
-        in_metalake=False,
-    )
-    add(tokens, "drop", drop_token, [option("id", str), YES], help="Revoke a token.", in_metalake=False)
+    access = family(app, "access", "Who may what, why and since when; and grants as code.")
+    asked = [ABOUT, PRIVILEGE, OPERATION, *PLACE, AS_OF]
+    add(access, "explain", explain, asked, help="Why somebody may or may not do something.")
+    add(access, "check", check, asked, help="Whether somebody may; exit code 3 if not.")
+    add(access, "list", effective, [*PLACE, PRIVILEGE, AS_OF, LIMIT], help="Who may do what on an object.")
+    below = [*HOLDER, *PLACE_OR_NONE, PRIVILEGE, AS_OF, LIMIT]
+    add(access, "effective", effective_of, below, help="What a user, group or role may do.")
+    add(access, "seen", seen, [ABOUT, *PLACE_OR_NONE, LIMIT], help="What somebody sees directly below an object.")
+    narrowed = [*HOLDER, PRIVILEGE, *SHOWN, AS_OF, LIMIT]
+    add(access, "ways", ways, [*PLACE, *narrowed], help="By which grants people have privileges on an object.")
+    add(access, "moments", moments, [*PLACE, *BETWEEN, LIMIT], help="When access to an object changed, and by whom.")
+    add(access, "compare", compare, [*PLACE, *BETWEEN, LIMIT], help="Who gained and lost what between two moments.")
+    add(access, "changes", changes, [*PLACE, LIMIT], help="What was done to an object, and by whom.")
+    add(access, "grantable", grantable, PLACE, help="What you may grant on an object.")
+    add(access, "former-members", former, help="Who left, and carries a DENY still.")
+    plans.add_to(access)
 
 
 def _question(about: str | None, type_: str, object_: str, **asked: str | None) -> dict[str, str]:
@@ -84,7 +74,7 @@ def explain(session: Session, as_of: str | None, **given: Any) -> None:
             print_line(f"  {change['says']}")
 
 
-def _print_reason(reason: dict[str, Any], depth: int) -> None:
+def _print_reason(reason: Row, depth: int) -> None:
     print_line(f"{'  ' * depth}{reason['says']}")
     for inner in reason.get("because") or ():
         _print_reason(inner, depth + 1)
@@ -99,76 +89,76 @@ def check(session: Session, as_of: str | None, **given: Any) -> None:
         raise Failure("No.", Exit.REFUSED)
 
 
-def effective(session: Session, type_: str, object_: str, as_of: str | None, limit: int | None) -> None:
-    path = ["metalakes", session.metalake, "access", "objects", type_, object_]
-    rows = [row for page in session.client.pages(*path, asOf=as_of) for row in page["access"]]
-    print_rows(rows[:limit], ("user", "owner", "privileges"), session.output)
+def effective(
+    session: Session, type_: str, object_: str, privilege: str | None, as_of: str | None, limit: int | None
+) -> None:
+    path = ["access", "objects", type_, object_]
+    rows = session.rows("access", *path, limit=limit, asOf=as_of, privilege=privilege)
+    print_rows(rows, ("user", "owner", "privileges"), session.output)
+
+
+def _holder(given: dict[str, str]) -> dict[str, str]:
+    """Whom --of-user, --of-group and --of-role name, by that word."""
+    return {name.removeprefix("of_"): value for name, value in given.items() if name.startswith("of_") and value}
 
 
 def effective_of(
-    session: Session, of_user: str, of_group: str, of_role: str, as_of: str | None, limit: int | None
+    session: Session, type_: str | None, object_: str | None, as_of: str | None, limit: int | None, **given: Any
 ) -> None:
-    given = [(plural, name) for plural, name in (("users", of_user), ("groups", of_group), ("roles", of_role)) if name]
-    if len(given) != 1:
+    holder = _holder(given)
+    if len(holder) != 1:
         raise Failure("Name one of --of-user, --of-group and --of-role.", Exit.USAGE)
-    path = ["metalakes", session.metalake, "access", *given[0]]
-    rows = [row for page in session.client.pages(*path, asOf=as_of) for row in page["objects"]]
-    print_rows(rows[:limit], ("type", "fullName", "owner", "privileges"), session.output)
+    ((sort, name),) = holder.items()
+    narrowed = {"type": type_, "fullName": object_, "asOf": as_of, "privilege": given["privilege"]}
+    rows = session.rows("objects", "access", f"{sort}s", name, limit=limit, **narrowed)
+    print_rows(rows, ("type", "fullName", "owner", "privileges"), session.output)
 
 
-def export(session: Session, type_: str | None, object_: str | None) -> None:
-    reply = session.client.get("metalakes", session.metalake, "access", "export", type=type_, fullName=object_)
-    shown = Format.YAML if session.output is Format.TABLE else session.output
-    print_object(reply["access"], shown)
+def seen(session: Session, about: str | None, type_: str | None, object_: str | None, limit: int | None) -> None:
+    who = about or session.client.get("authn", "me")["principal"]
+    path = ["access", "users", who, "children"]
+    rows = session.rows("objects", *path, limit=limit, type=type_, fullName=object_)
+    print_rows(rows, ("type", "fullName"), session.output)
 
 
-def plan(session: Session, file: Path) -> None:
-    print_object(_planned(session, file), session.output)
+def ways(session: Session, type_: str, object_: str, as_of: str | None, limit: int | None, **given: Any) -> None:
+    narrowed = {name: given[name] for name in ("privilege", "by", "show")} | {"asOf": as_of} | _holder(given)
+    rows = session.rows("ways", "access", "objects", type_, object_, "ways", limit=limit, **narrowed)
+    columns = ("user", "group", "role", "owner", "privilege", "condition", "verdict", "on", "grantor", "endTime")
+    print_rows(rows, columns, session.output)
 
 
-def apply(session: Session, file: Path, yes: bool) -> None:
-    planned = _planned(session, file)
-    if not planned["changes"]:
-        print_done("Nothing to change.")
-        return
-    print_object(planned, session.output)
-    session.confirm(f"Apply {len(planned['changes'])} changes?", yes)
-    body = {"token": planned["token"]}
-    session.client.call("POST", "metalakes", session.metalake, "access", "apply", body=body)
-    print_done(f"Applied {len(planned['changes'])} changes.")
+def moments(session: Session, type_: str, object_: str, start: str | None, end: str | None, limit: int | None) -> None:
+    path = ["metalakes", session.metalake, "access", "objects", type_, object_, "moments"]
+    rows = list[Row]()
+    while True:
+        wanted = PAGE if limit is None else min(PAGE, limit - len(rows))
+        page = session.client.get(*path, since=start, until=end, limit=str(wanted))
+        rows += page["moments"]
+        if page["since"] == end or len(rows) == limit:
+            break
+        end = page["since"]  # before this moment there may be more
+    print_rows(rows, ("time", "event", "actor", "says", "memberCount"), session.output)
 
 
-def drift(session: Session, file: Path) -> None:
-    planned = _planned(session, file)
-    print_rows(planned["changes"], ("change", "role", "privilege", "condition", "on", "user", "group"), session.output)
-    if planned["changes"]:
-        raise Failure(f"{len(planned['changes'])} grants are not as {file} has them.", Exit.CONFLICT)
+def compare(session: Session, type_: str, object_: str, start: str | None, end: str | None, limit: int | None) -> None:
+    if start is None:
+        raise Failure("Name the moment to compare with, by --from.", Exit.USAGE)
+    path = ["access", "objects", type_, object_, "compared"]
+    rows = session.rows("moved", *path, limit=limit, **{"from": start, "to": end})
+    print_rows(rows, ("user", "gained", "lost", "by"), session.output)
 
 
-def _planned(session: Session, file: Path) -> dict[str, Any]:
-    import yaml
-
-    try:
-        wanted = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as wrong:
-        raise Failure(f"--file: {file} cannot be read as YAML: {wrong}", Exit.USAGE) from None
-    reply = session.client.call("POST", "metalakes", session.metalake, "access", "plan", body=wanted)
-    return dict(reply["plan"])
+def changes(session: Session, type_: str, object_: str, limit: int | None) -> None:
+    rows = session.rows("changes", "access", "objects", type_, object_, "changes", limit=limit)
+    print_rows(rows, ("at", "event", "actor", "says"), session.output)
 
 
-def list_tokens(session: Session) -> None:
-    rows = session.client.get("tokens")["tokens"]
-    print_rows(rows, ("id", "name", "createdAt", "expiresAt", "lastUsedAt"), session.output)
+def grantable(session: Session, type_: str, object_: str) -> None:
+    path = ["metalakes", session.metalake, "access", "objects", type_, object_, "grantable"]
+    print_object(session.client.get(*path)["grantable"], session.output)
 
 
-def create_token(session: Session, name: str, expires: str | None, for_user: str | None) -> None:
-    given = {"name": name, "expiresAt": expires, "user": for_user}
-    body = {key: value for key, value in given.items() if value is not None}
-    print_object(session.client.call("POST", "tokens", body=body)["token"], session.output)
-    print_done("Keep the secret now: it is not shown again. METALAKE_TOKEN takes it.")
-
-
-def drop_token(session: Session, id: str, yes: bool) -> None:
-    session.confirm(f"Revoke token {id}?", yes)
-    session.client.call("DELETE", "tokens", id)
-    print_done(f"Revoked token {id}.")
+def former(session: Session) -> None:
+    rows = session.client.get("metalakes", session.metalake, "access", "former-members")["formerMembers"]
+    print_rows(rows, ("name", "roles", "groups"), session.output)

@@ -2,42 +2,64 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
 
-from metalake_client.cli import access, engine, outside, people, profile_commands, views
-from metalake_client.cli.kinds import KINDS
-from metalake_client.cli.objects import add_kind
-from metalake_client.cli.output import write_nowhere
+from metalake_client.cli import completion
+from metalake_client.cli.compatibility import WIRE
+from metalake_client.cli.families import Families
+from metalake_client.cli.output import plain, write_nowhere
 from metalake_client.failures import Exit, Failure
 
-app = typer.Typer(name="gcli", help="The command line of Metalake.", no_args_is_help=True, rich_markup_mode=None)
-_groups = {name: add_kind(app, kind) for name, kind in KINDS.items()}
-outside.add_to(_groups["catalog"])
-views.add_to(_groups["view"])
-people.add_to(app)
-access.add_to(app)
-engine.add_to(app)
-app.add_typer(profile_commands.app, name="profile")
+app = typer.Typer(
+    cls=Families, name="gcli", help="The command line of Metalake.", no_args_is_help=True, rich_markup_mode=None,
+    add_completion=False,
+)  # fmt: skip
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib import metadata
+
+        try:
+            ours = metadata.version("metalake-client")
+        except metadata.PackageNotFoundError:
+            ours = "of a checkout"
+        print(f"gcli {ours}, for version {WIRE} of the wire")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Show gcli's version and exit.")
+    ] = False,
+) -> None:
+    """The command line of Metalake."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code (failures.Exit). An error is one line on the error stream."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # where the terminal lacks a character, it is spelled
     try:
-        app(args=arguments, prog_name="gcli", standalone_mode=False)
+        if completion.is_asked():
+            return completion.answer(app)
+        ended = app(args=arguments, prog_name="gcli", standalone_mode=False)
         sys.stdout.flush()
+        if ended == Exit.INTERRUPTED:
+            return _ended("Interrupted.", Exit.INTERRUPTED)
     except Failure as failure:
         return _ended(str(failure), failure.exit_code)
     except TyperException as wrong:
         return _misused(wrong)
     except (typer.Abort, KeyboardInterrupt):
         return _ended("Interrupted.", Exit.INTERRUPTED)
-    except KeyError as absent:
-        line = f"The server's answer has no {absent}: is it of another version than this gcli?"
-        return _ended(line, Exit.FAILED)
     except BrokenPipeError:
         write_nowhere()
     return Exit.DONE
@@ -54,5 +76,5 @@ def _misused(wrong: TyperException) -> Exit:
 
 
 def _ended(line: str, code: Exit) -> Exit:
-    print(f"gcli: {' '.join(line.split())}", file=sys.stderr)
+    print(f"gcli: {plain(' '.join(line.split()))}", file=sys.stderr)
     return code

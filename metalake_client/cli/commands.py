@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from metalake_client.cli.kinds import KINDS, Kind
+from metalake_client.cli.kinds import KINDS, PEOPLE, Kind
 from metalake_client.cli.output import Format, write_nowhere
 from metalake_client.cli.session import Session
+from metalake_client.failures import Exit, Failure
 from metalake_client.profiles import Profile, chosen
 
 Names = dict[str, str]
@@ -26,13 +27,14 @@ def option(name: str, type_: Any, *spellings: str, default: Any = ..., **setting
     )
 
 
-def _complete(kind: str) -> Callable[..., list[str]]:
-    """Completes the name of an object from the server; from nothing where it does not answer."""
+def complete(kind: str) -> Callable[..., list[str]]:
+    """Completes the name of an object or a member from the server; from nothing where it does not answer."""
 
     def names(context: typer.Context, incomplete: str) -> list[str]:
         try:
             session = _session_of({**context.params}, may_ask=False)
-            known = names_of(session, KINDS[kind], {**context.params, "metalake": session.profile.metalake})
+            given = {**context.params, "metalake": session.profile.metalake}
+            known = names_of(session, KINDS.get(kind) or PEOPLE[kind], given, incomplete)
         except Exception:
             return []
         return [name for name in known if name.startswith(incomplete)]
@@ -40,29 +42,25 @@ def _complete(kind: str) -> Callable[..., list[str]]:
     return names
 
 
-def names_of(session: Session, kind: Kind, names: dict[str, Any]) -> list[str]:
-    reply = session.client.get(*kind.path(names, is_list=True))
-    if kind.name == "metalake":
-        return [each["name"] for each in reply["metalakes"]]
-    return [each["name"] for each in reply["identifiers"]]
+def names_of(session: Session, kind: Kind, names: dict[str, Any], incomplete: str = "") -> list[str]:
+    """The names in a list; of nested ones those on the level that `incomplete` has reached."""
+    parent = incomplete.rpartition(session.separator)[0] if kind.is_nested else ""
+    reply = session.client.get(*kind.path(names, is_list=True), parentSchema=parent or None)
+    if "identifiers" in reply:
+        return [each["name"] for each in reply["identifiers"]]
+    return reply["names"] if "names" in reply else [each["name"] for each in reply[kind.plural]]
 
 
-def name_option(kind: str, *others: str) -> Parameter:
-    return option(kind, str, f"--{kind}", *others, help=f"The {kind}'s name.", autocompletion=_complete(kind))
+def name_option(kind: str, *spellings: str, default: Any = ..., **settings: Any) -> Parameter:
+    """The name of an object or a member: `--kind`, beside other spellings or in their place."""
+    flags = [*spellings] if settings.pop("in_place", False) else [f"--{kind}", *spellings]
+    settings = {"help": f"The {kind}'s name."} | settings
+    type_ = str if default is ... or isinstance(default, str) else str | None
+    name = settings.pop("name", kind)
+    return option(name, type_, *flags, default=default, autocompletion=complete(kind), **settings)
 
 
-def metalake_option() -> Parameter:
-    return option(
-        "metalake",
-        str,
-        "--metalake",
-        "-m",
-        default="",
-        help="The metalake's name.",
-        autocompletion=_complete("metalake"),
-    )
-
-
+METALAKE = name_option("metalake", "-m", default="")
 COMMON = [
     option("url", str, default="", help="The server's URL; METALAKE_URL, or else the profile's."),
     option("user", str, default="", help="Who asks; METALAKE_USER, or else the profile's."),
@@ -72,12 +70,29 @@ COMMON = [
     option("output", Format, "--output", "-o", default=Format.TABLE, help="How to print."),
 ]
 YES = option("yes", bool, "--yes", "-y", default=False, help="Do not ask.")
+LIMIT = option("limit", int | None, default=None, min=1, help="At most so many.")
+PLACE = [
+    option("type_", str, "--type", help="metalake, catalog, schema, table, view, ..."),
+    option("object_", str, "--object", help="Its full name below the metalake, as in lake.sales:emea.orders."),
+]
+PLACE_OR_NONE = [
+    option("type_", str | None, "--type", default=None, help="metalake, catalog, schema, ...; all if none."),
+    option("object_", str | None, "--object", default=None, help="Its full name below the metalake."),
+]
+PROPERTIES_FILE = option("properties_file", Path | None, default=None, help="A file of key=value lines, or JSON.")
 FILE_OF_PROPERTIES = [
     option(
         "properties", list[str], "--properties", "-p", default=(), help='key=value,other="with, comma"; repeatable.'
     ),
-    option("properties_file", Path | None, default=None, help="A file of key=value lines, or a JSON object."),
+    PROPERTIES_FILE,
 ]
+
+
+def family(app: typer.Typer, name: str, help: str) -> typer.Typer:
+    """A new group of commands."""
+    group = typer.Typer(help=help, no_args_is_help=True)
+    app.add_typer(group, name=name)
+    return group
 
 
 def add(
@@ -90,14 +105,19 @@ def add(
     in_metalake: bool = True,
 ) -> None:
     """Add a command that calls `act` with the session and its options."""
-    shared = [metalake_option(), *COMMON] if in_metalake else COMMON
+    shared = [METALAKE, *COMMON] if in_metalake else COMMON
     own = {each.name for each in options}
 
     def command(**given: Any) -> None:
+        session = _session_of(given)
         try:
-            act(_session_of(given), **{name: value for name, value in given.items() if name in own})
+            act(session, **{name: value for name, value in given.items() if name in own})
         except BrokenPipeError:
             write_nowhere()
+        except KeyboardInterrupt:
+            raise Failure("Interrupted.", Exit.INTERRUPTED) from None
+        except (Failure, KeyError) as wrong:
+            raise session.explained(wrong) from None
 
     parameters = [*options, *(each for each in shared if each.name not in own)]
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from metalake_client.cli.commands import add, option
+from metalake_client.cli.commands import add, complete, family, option
 from metalake_client.cli.output import print_done, print_rows
 from metalake_client.cli.session import Session
 from metalake_client.failures import Exit, Failure
@@ -25,7 +25,15 @@ Catalogs = list["EngineCatalog"]
 Render = Callable[..., "Rendered"]
 
 COMMON = [
-    option("catalog", list[str], "--catalog", "-c", default=(), help="Only this catalog; repeatable."),
+    option(
+        "catalog",
+        list[str],
+        "--catalog",
+        "-c",
+        default=(),
+        help="Only this catalog; repeatable.",
+        autocompletion=complete("catalog"),
+    ),
     option("folder", Path, "--folder", "-f", help="Where the files go; it is made if it is not there."),
     option("watch", bool, "--watch", default=False, help="Go on, and keep the files current."),
     option("every", float, "--every", default=10.0, min=0.1, help="Seconds between two looks, with --watch."),
@@ -45,10 +53,8 @@ class Engine:
 
 
 def add_to(app: typer.Typer) -> None:
-    engines = typer.Typer(help="Engines: what they need to use the catalogs of a metalake.", no_args_is_help=True)
-    app.add_typer(engines, name="engine")
-    config = typer.Typer(help="Write an engine's configuration of all catalogs as files.", no_args_is_help=True)
-    engines.add_typer(config, name="config")
+    engines = family(app, "engine", "What engines need to use the catalogs of a metalake, as files.")
+    config = family(engines, "config", "Write what an engine needs, and keep it current.")
     for each in ENGINES:
         add(config, each.name, partial(configure, each), [*COMMON, *each.options], help=each.help)
 
@@ -82,6 +88,15 @@ def _pyiceberg(session: Session, catalogs: Catalogs, folder: Path) -> Rendered:
     return pyiceberg.render(session.profile.url, session.metalake, catalogs)
 
 
+def _spark(
+    session: Session, catalogs: Catalogs, folder: Path, spark_version: str, hive_catalog: str | None
+) -> Rendered:
+    from metalake_client.engines import spark_defaults
+
+    url, metalake = session.profile.url, session.metalake
+    return spark_defaults.render(url, metalake, catalogs, version=spark_version, hive_catalog=hive_catalog)
+
+
 ENGINES = [
     Engine(
         name="trino",
@@ -104,6 +119,15 @@ ENGINES = [
         name="pyiceberg",
         help="Write .pyiceberg.yaml, and pyiceberg.sh with the variables of its secrets.",
         render=_pyiceberg,
+    ),
+    Engine(
+        name="spark",
+        help="Write spark-defaults.conf; in Python, metalake_session does more.",
+        render=_spark,
+        options=[
+            option("spark_version", str, "--spark-version", default="4.1", help="4.1 or 3.5."),
+            option("hive_catalog", str | None, "--hive-catalog", default=None, help="Whose metastore is Spark's own."),
+        ],
     ),
 ]
 

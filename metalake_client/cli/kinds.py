@@ -9,9 +9,11 @@ from dataclasses import dataclass
 class Kind:
     """A kind: `above` are the kinds on the way to it, below the metalake.
 
-    `changes` are what `alter` can change; `switches`: it can be enabled and disabled; `drops` are the options of its
-    `drop`, as the query parameters of the wire; `creates` says that `create` needs no more than a name, a comment,
-    properties and `fields`.
+    `changes` are what `alter` can change, nothing if there is no `alter`; `fields` are what `create` takes beside a
+    name, a comment and properties; `drops` are the options of its `drop`, as the query parameters of the wire.
+    `switches`: it can be enabled and disabled; `is_nested`: one may lie in another; `refreshes`: an outside system may
+    be asked anew; `is_named_by_content`: `create` sends a list of one, whose name the server makes; `lists_details`:
+    its list has more than names. `columns` are what a table shows of each in a list.
     """
 
     name: str
@@ -21,7 +23,10 @@ class Kind:
     fields: tuple[str, ...] = ()
     drops: tuple[str, ...] = ()
     switches: bool = False
-    creates: bool = True
+    is_nested: bool = False
+    refreshes: bool = False
+    is_named_by_content: bool = False
+    lists_details: bool = False
     columns: tuple[str, ...] = ("name",)
     help: str = ""
 
@@ -57,6 +62,7 @@ _ALL = (
         fields=("provider", "type"),
         drops=("force",),
         switches=True,
+        lists_details=True,
         columns=("name", "provider", "type", "comment"),
         help="Catalogs: Iceberg's, or those of another system.",
     ),
@@ -65,24 +71,43 @@ _ALL = (
         plural="schemas",
         above=("catalog",),
         drops=("cascade",),
+        is_nested=True,
+        refreshes=True,
         help="Schemas; one in another is named by its whole path, as in sales:emea.",
     ),
     Kind(
         name="table",
         plural="tables",
         above=("catalog", "schema"),
-        changes=("name", "comment", "properties"),
+        changes=("name", "schema", "comment", "properties", "file"),
         fields=("file",),
         drops=("purge",),
+        refreshes=True,
         help="Tables.",
+    ),
+    Kind(
+        name="partition",
+        plural="partitions",
+        above=("catalog", "schema", "table"),
+        changes=(),
+        fields=("file",),
+        drops=("purge",),
+        is_named_by_content=True,
+        lists_details=True,
+        columns=("name", "properties"),
+        help="Partitions of tables whose system keeps a list of them, as Hive does.",
     ),
     Kind(
         name="view",
         plural="views",
         above=("catalog", "schema"),
-        changes=("name", "comment", "properties"),
+        changes=("name", "schema", "comment", "properties", "file"),
         fields=("file",),
+        refreshes=True,
         help="Views: one SQL for each dialect, in versions.",
     ),
 )
 KINDS = {kind.name: kind for kind in _ALL}
+
+PEOPLE = {name: Kind(name=name, plural=f"{name}s") for name in ("user", "group", "role")}
+"""What a metalake has beside catalogs; their commands are their own, and their names complete alike."""

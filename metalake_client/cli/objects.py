@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from metalake_client.cli.commands import FILE_OF_PROPERTIES, YES, Names, add, name_option, option
+from metalake_client.cli.commands import FILE_OF_PROPERTIES, LIMIT, YES, Names, add, family, name_option, option
 from metalake_client.cli.kinds import Kind
 from metalake_client.cli.output import print_done, print_object, print_rows
 from metalake_client.cli.properties import properties_of
@@ -26,34 +26,29 @@ DROPS = {
     "cascade": "With all that it holds, where the catalog allows that.",
     "purge": "With its files.",
 }
-LIMIT = option("limit", int | None, default=None, min=1, help="At most so many.")
+CHANGES = {
+    "name": option("rename", str | None, default=None, help="Its new name."),
+    "schema": option("to_schema", str | None, default=None, help="The schema that it moves to."),
+    "comment": option("comment", str | None, default=None, help="What people should know of it."),
+    "file": option("file", Path | None, default=None, help="A JSON file with a list of updates, as the wire has them."),
+}
+REFRESH = option("refresh", bool, "--refresh", default=False, help="Ask the outside system anew.")
 
 
 def add_kind(app: typer.Typer, kind: Kind) -> typer.Typer:
     """Add the commands of a kind, as `gcli <kind> <verb>`; returns its group, to which others can be added."""
-    group = typer.Typer(help=kind.help, no_args_is_help=True)
-    app.add_typer(group, name=kind.name)
+    group, verbs = family(app, kind.name, kind.help), _Verbs(kind)
     above = [name_option(each) for each in kind.above]
     itself = [*above, name_option(kind.name, "--name")]
-    verbs = _Verbs(kind)
-    in_metalake = kind.name != "metalake"
-    refresh = [option("refresh", bool, "--refresh", default=False, help="Ask the outside system anew.")]
-    parent = [option("parent", str | None, default=None, help="List what lies directly in this schema.")]
-    listed = [*above, *(parent if kind.name == "schema" else ()), LIMIT]
-    add(group, "list", verbs.list_all, listed, help=f"List the {kind.plural}.", in_metalake=in_metalake)
-    loads = refresh if len(kind.above) else []
-    add(group, "details", verbs.details, [*itself, *loads], help=f"Show a {kind.name}.")
-    if kind.creates:
-        fields = [FIELDS[each] for each in kind.fields]
-        made = [
-            *itself,
-            *fields,
-            *_comment(None),
-            *FILE_OF_PROPERTIES,
-            *(parent_of_new() if kind.name == "schema" else ()),
-        ]
-        add(group, "create", verbs.create, made, help=f"Create a {kind.name}.")
-    add(group, "alter", verbs.alter, [*itself, *_changes(kind)], help=f"Change a {kind.name}, all or nothing.")
+    anew = [REFRESH] * kind.refreshes
+    parent = option("parent", str | None, default=None, help="List what lies directly in this schema.")
+    listed = [*above, *[parent] * kind.is_nested, *anew, LIMIT]
+    is_below = kind.name != "metalake"
+    add(group, "list", verbs.list_all, listed, help=f"List the {kind.plural}.", in_metalake=is_below)
+    add(group, "details", verbs.details, [*itself, *anew], help=f"Show a {kind.name}.")
+    add(group, "create", verbs.create, [*above, *_made(kind)], help=f"Create a {kind.name}.")
+    if kind.changes:
+        add(group, "alter", verbs.alter, [*itself, *_changes(kind)], help=f"Change a {kind.name}, all or nothing.")
     drops = [option(each, bool, f"--{each}", default=False, help=DROPS[each]) for each in kind.drops]
     add(group, "drop", verbs.drop, [*itself, *drops, YES], help=f"Drop a {kind.name}; asks before.")
     if kind.switches:
@@ -62,20 +57,20 @@ def add_kind(app: typer.Typer, kind: Kind) -> typer.Typer:
     return group
 
 
-def parent_of_new() -> list[Parameter]:
+def _made(kind: Kind) -> list[Parameter]:
+    """What `create` takes, beside the names of what is above."""
+    fields = [FIELDS[each] for each in kind.fields]
+    if kind.is_named_by_content:
+        return [*fields, *FILE_OF_PROPERTIES]
     dry = option("dry_run", bool, "--dry-run", default=False, help="Only say which schemas it would make.")
-    return [option("parent", str | None, default=None, help="The schema that it is to be in."), dry]
-
-
-def _comment(default: str | None) -> list[Parameter]:
-    return [option("comment", str | None, default=default, help="What people should know of it.")]
+    parent = [option("parent", str | None, default=None, help="The schema that it is to be in."), dry]
+    made = [name_option(kind.name, "--name"), *fields, CHANGES["comment"], *FILE_OF_PROPERTIES]
+    return made + parent if kind.is_nested else made
 
 
 def _changes(kind: Kind) -> list[Parameter]:
-    new_name = option("rename", str | None, default=None, help="Its new name.")
     removed = option("remove", list[str], "--remove", default=(), help="A property to remove; repeatable.")
-    own = [new_name] * ("name" in kind.changes) + _comment(None) * ("comment" in kind.changes)
-    return [*own, *FILE_OF_PROPERTIES, removed]
+    return [*(CHANGES[each] for each in kind.changes if each in CHANGES), *FILE_OF_PROPERTIES, removed]
 
 
 class _Verbs:
@@ -85,16 +80,21 @@ class _Verbs:
         self.kind = kind
 
     def path(self, session: Session, given: dict[str, Any], *, is_list: bool = False) -> list[str]:
-        names: Names = {each: given[each] for each in self.kind.way if given.get(each)}
+        names: Names = {each: given[each] for each in self.kind.way if each in given}
         if self.kind.name != "metalake":
             names["metalake"] = session.metalake
         return self.kind.path(names, is_list=is_list)
 
-    def list_all(self, session: Session, limit: int | None, parent: str | None = None, **given: Any) -> None:
+    def list_all(
+        self, session: Session, limit: int | None, parent: str | None = None, refresh: bool = False, **given: Any
+    ) -> None:
         path = self.path(session, given, is_list=True)
-        query = {"details": "true"} if self.kind.name == "catalog" else {"parentSchema": parent}
-        reply = session.client.get(*path, **query)
-        rows = reply.get(self.kind.plural) or reply.get("identifiers") or []
+        query = {"details": "true" if self.kind.lists_details else None, "refresh": "true" if refresh else None}
+        rows = list[dict[str, Any]]()
+        for page in session.client.pages(*path, parentSchema=parent, **query):
+            rows += page[self.kind.plural] if self.kind.plural in page else page["identifiers"]
+            if limit and len(rows) >= limit:
+                break
         print_rows(rows[:limit], self.kind.columns, session.output)
 
     def details(self, session: Session, refresh: bool = False, **given: Any) -> None:
@@ -104,29 +104,34 @@ class _Verbs:
     def create(
         self,
         session: Session,
-        comment: str | None,
         properties: list[str],
         properties_file: Path | None,
+        comment: str | None = None,
         file: Path | None = None,
         parent: str | None = None,
         dry_run: bool = False,
         **given: Any,
     ) -> None:
-        name = given[self.kind.name]
         if parent:
-            name = given[self.kind.name] = f"{parent}:{name}"
+            given[self.kind.name] = f"{parent}{session.separator}{given[self.kind.name]}"
         if dry_run:
             made = session.client.get(*self.path(session, given), "to-be-made")
             print_rows([{"name": each} for each in made["schemas"]], ("name",), session.output)
             return
-        body = _definition(file) if file else {}
-        body |= {"name": name, "properties": body.get("properties", {}) | properties_of(properties, properties_file)}
+        body = definition_of(file) if file else {}
+        body["properties"] = body.get("properties", {}) | properties_of(properties, properties_file)
         body |= {each: given[each] for each in self.kind.fields if each != "file"}
         if comment is not None:
             body["comment"] = comment
-        reply = session.client.call("POST", *self.path(session, given, is_list=True), body=body)
-        print_object(reply[self.kind.name], session.output)
-        print_done(f"Created {self.kind.name} {name}.")
+        made = self._post(session, self.path(session, given, is_list=True), body, given.get(self.kind.name))
+        print_object(made, session.output)
+        print_done(f"Created {self.kind.name} {made['name']}.")
+
+    def _post(self, session: Session, path: list[str], body: dict[str, Any], name: str | None) -> dict[str, Any]:
+        if self.kind.is_named_by_content:
+            (made,) = session.client.call("POST", *path, body={self.kind.plural: [body]})[self.kind.plural]
+            return dict(made)
+        return dict(session.client.call("POST", *path, body=body | {"name": name})[self.kind.name])
 
     def alter(
         self,
@@ -135,27 +140,31 @@ class _Verbs:
         properties_file: Path | None,
         remove: list[str],
         rename: str | None = None,
+        to_schema: str | None = None,
         comment: str | None = None,
+        file: Path | None = None,
         **given: Any,
     ) -> None:
-        wanted = properties_of(properties, properties_file).items()
-        updates: list[dict[str, Any]] = [{"@type": "setProperty", "property": k, "value": v} for k, v in wanted]
-        updates += [{"@type": "removeProperty", "property": each} for each in remove]
+        name = given[self.kind.name]
+        updates = updates_of(properties, properties_file, remove)
         if comment is not None:
             updates.append({"@type": "updateComment", "newComment": comment})
-        if rename is not None:
-            updates.append({"@type": "rename", "newName": rename})
+        if rename is not None or to_schema is not None:
+            moved = {} if to_schema is None else {"newSchemaName": to_schema}
+            updates.append({"@type": "rename", "newName": name if rename is None else rename} | moved)
+        if file is not None:
+            updates += _updates(file)
         if not updates:
             raise Failure(f"What is to change? See gcli {self.kind.name} alter --help.", Exit.USAGE)
         reply = session.client.call("PUT", *self.path(session, given), body={"updates": updates})
         print_object(reply[self.kind.name], session.output)
-        print_done(f"Changed {self.kind.name} {given[self.kind.name]}.")
+        print_done(f"Changed {self.kind.name} {name}.")
 
     def drop(self, session: Session, yes: bool, **given: Any) -> None:
-        name = given[self.kind.name]
+        name, path = given[self.kind.name], self.path(session, given)
         session.confirm(f"Drop {self.kind.name} {name}?", yes)
         query = {each: "true" for each in self.kind.drops if given[each]}
-        reply = session.client.call("DELETE", *self.path(session, given), query=query)
+        reply = session.client.call("DELETE", *path, query=query)
         if not reply.get("dropped"):
             raise Failure(f"There is no {self.kind.name} {name}.", Exit.MISSING)
         print_done(f"Dropped {self.kind.name} {name}.")
@@ -171,11 +180,31 @@ class _Verbs:
         print_done(f"{'Enabled' if in_use else 'Disabled'} {self.kind.name} {given[self.kind.name]}.")
 
 
-def _definition(path: Path) -> dict[str, Any]:
-    try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as wrong:
-        raise Failure(f"--file: {path} cannot be read as JSON: {wrong}", Exit.USAGE) from None
-    if not isinstance(given, dict):
-        raise Failure(f"--file: {path} has to hold one JSON object.", Exit.USAGE)
+def updates_of(properties: list[str], properties_file: Path | None, remove: list[str]) -> list[dict[str, Any]]:
+    """The updates of the wire that set and remove properties."""
+    wanted = properties_of(properties, properties_file).items()
+    updates: list[dict[str, Any]] = [{"@type": "setProperty", "property": k, "value": v} for k, v in wanted]
+    return updates + [{"@type": "removeProperty", "property": each} for each in remove]
+
+
+def definition_of(path: Path) -> dict[str, Any]:
+    """The JSON object in a file. Raises Failure."""
+    given = json_of(path)
+    if not isinstance(given, dict) or not isinstance(given.get("properties", {}), dict):
+        raise Failure(f"--file: {path} has to hold one JSON object, and its properties another.", Exit.USAGE)
     return given
+
+
+def _updates(path: Path) -> list[Any]:
+    given = json_of(path)
+    if not isinstance(given, list):
+        raise Failure(f"--file: {path} has to hold a JSON list of updates.", Exit.USAGE)
+    return given
+
+
+def json_of(path: Path) -> Any:
+    """What a JSON file holds. Raises Failure."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as wrong:
+        raise Failure(f"--file: {path} cannot be read as JSON: {wrong}", Exit.USAGE) from None

@@ -9,8 +9,8 @@ from typing import Any
 
 import typer
 
-from metalake_client.cli.commands import FILE_OF_PROPERTIES, add, name_option, option
-from metalake_client.cli.objects import FIELDS
+from metalake_client.cli.commands import FILE_OF_PROPERTIES, LIMIT, add, name_option, option
+from metalake_client.cli.objects import FIELDS, updates_of
 from metalake_client.cli.output import print_done, print_object, print_rows
 from metalake_client.cli.properties import properties_of
 from metalake_client.cli.session import Session
@@ -21,25 +21,37 @@ RUN = option("id", str, help="The refresh's id.")
 EVERY = 1.0  # seconds between two looks at a refresh
 
 
-def add_to(group: typer.Typer) -> None:
-    connection = [CATALOG, FIELDS["provider"], FIELDS["type"], *FILE_OF_PROPERTIES]
-    add(group, "test", test_connection, connection, help="Try the connection of a catalog that is to be created.")
-    walk = [
-        CATALOG,
-        option("accept_drops", bool, "--accept-drops", default=False, help="Believe that much is gone."),
-        option("wait", bool, "--wait", default=False, help="Show its progress until it ends."),
-    ]
+def add_to_catalog(group: typer.Typer) -> None:
+    removed = option("remove", list[str], "--remove", default=(), help="A property that one which exists is to lack.")
+    connection = [CATALOG, FIELDS["provider"], FIELDS["type"], *FILE_OF_PROPERTIES, removed]
+    help = "Try a connection: of a catalog that exists, also with other properties, or with --provider of a new one."
+    add(group, "test", test_connection, connection, help=help)
+    wait = option("wait", bool, "--wait", default=False, help="Show its progress until it ends.")
+    accepts = option("accept_drops", bool, "--accept-drops", default=False, help="Believe that much is gone.")
+    walk = [CATALOG, accepts, wait]
     add(group, "refresh", refresh, walk, help="Look at all that an outside catalog holds.")
-    add(group, "refreshes", refreshes, [CATALOG], help="List the latest refreshes.")
+    add(group, "refreshes", refreshes, [CATALOG, LIMIT], help="List the latest refreshes.")
+    add(group, "refresh-details", show_refresh, [CATALOG, RUN, wait], help="How far a refresh is.")
     add(group, "stop-refresh", stop, [CATALOG, RUN], help="Stop a refresh where it is.")
 
 
 def test_connection(
-    session: Session, catalog: str, provider: str | None, type: str, properties: list[str], properties_file: Path | None
+    session: Session,
+    catalog: str,
+    provider: str | None,
+    type: str,
+    properties: list[str],
+    properties_file: Path | None,
+    remove: list[str],
 ) -> None:
-    body = {"name": catalog, "type": type, "provider": provider}
-    body |= {"properties": properties_of(properties, properties_file)}  # type: ignore[dict-item]
-    session.client.call("POST", "metalakes", session.metalake, "catalogs", "testConnection", body=body)
+    path = ["metalakes", session.metalake, "catalogs"]
+    if provider is None:
+        updates = updates_of(properties, properties_file, remove)
+        session.client.call("POST", *path, catalog, "testConnection", body={"updates": updates})
+    else:
+        body: dict[str, Any] = {"name": catalog, "type": type, "provider": provider}
+        body["properties"] = properties_of(properties, properties_file)
+        session.client.call("POST", *path, "testConnection", body=body)
     print_done(f"The connection of {catalog} works.")
 
 
@@ -49,13 +61,29 @@ def _path(session: Session, catalog: str) -> list[str]:
 
 def refresh(session: Session, catalog: str, accept_drops: bool, wait: bool) -> None:
     run = session.client.call("POST", *_path(session, catalog), body={"acceptDrops": accept_drops})["refresh"]
-    while wait and run["state"] == "running":
-        _show_progress(run)
-        time.sleep(EVERY)
-        run = session.client.get(*_path(session, catalog), run["id"])["refresh"]
+    if wait:
+        run = _watched(session, catalog, run)
     print_object(run, session.output)
     if run.get("error"):
         raise Failure(f"The refresh of {catalog} ended so: {run['error']}", Exit.UNREACHABLE)
+
+
+def _watched(session: Session, catalog: str, run: dict[str, Any]) -> dict[str, Any]:
+    """The refresh once it has ended, with its progress on the error stream."""
+    try:
+        while run["state"] == "running":
+            _show_progress(run)
+            time.sleep(EVERY)
+            run = session.client.get(*_path(session, catalog), run["id"])["refresh"]
+    finally:
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+    return run
+
+
+def show_refresh(session: Session, catalog: str, id: str, wait: bool) -> None:
+    run = session.client.get(*_path(session, catalog), id)["refresh"]
+    print_object(_watched(session, catalog, run) if wait else run, session.output)
 
 
 def _show_progress(run: dict[str, Any]) -> None:
@@ -67,9 +95,11 @@ def _show_progress(run: dict[str, Any]) -> None:
         print_done(line)
 
 
-def refreshes(session: Session, catalog: str) -> None:
+def refreshes(session: Session, catalog: str, limit: int | None) -> None:
     rows = session.client.get(*_path(session, catalog))["refreshes"]
-    print_rows(rows, ("id", "state", "startedAt", "endedAt", "seen", "created", "changed", "dropped"), session.output)
+    print_rows(
+        rows[:limit], ("id", "state", "startedAt", "endedAt", "seen", "created", "changed", "dropped"), session.output
+    )
 
 
 def stop(session: Session, catalog: str, id: str) -> None:

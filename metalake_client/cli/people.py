@@ -1,95 +1,168 @@
-"""`gcli user`, `group` and `role`, and what roles are given: `gcli grant` and `gcli owner`."""
+"""`gcli user`, `group` and `role`: who belongs to a metalake, and who holds which role."""
 
 from __future__ import annotations
 
+from inspect import Parameter
+from pathlib import Path
 from typing import Any
 
 import typer
 
-from metalake_client.cli.commands import YES, add, option
+from metalake_client.cli.commands import (
+    FILE_OF_PROPERTIES,
+    LIMIT,
+    PLACE_OR_NONE,
+    YES,
+    add,
+    family,
+    name_option,
+    option,
+)
+from metalake_client.cli.kinds import PEOPLE
+from metalake_client.cli.objects import json_of
 from metalake_client.cli.output import print_done, print_object, print_rows
+from metalake_client.cli.plans import DRY_RUN, show_plan
+from metalake_client.cli.properties import properties_of
 from metalake_client.cli.session import Session
 from metalake_client.failures import Exit, Failure
 
-NAME = option("name", str, "--name", help="Its name.")
-ROLE = option("role", str, help="The role's name.")
+ROLE = name_option("role")
 HOLDERS = [
-    option("to_user", str, "--to-user", default="", help="A user who holds it."),
-    option("to_group", str, "--to-group", default="", help="A group that holds it."),
+    name_option("user", "--to-user", in_place=True, name="to_user", default="", help="A user who holds it."),
+    name_option("group", "--to-group", in_place=True, name="to_group", default="", help="A group that holds it."),
 ]
-PLACE = [
-    option("type_", str, "--type", help="metalake, catalog, schema, table, view, ..."),
-    option("object_", str, "--object", help="Its full name below the metalake, as in lake.sales:emea.orders."),
-]
-PRIVILEGES = option("privilege", list[str], "--privilege", help="A privilege, as in SELECT_TABLE; repeatable.")
-TIMES = [
-    option("deny", bool, "--deny", default=False, help="Deny it, which wins over every allow."),
-    option("start", str | None, "--from", default=None, help="When it begins, as in 2026-12-01T00:00:00Z."),
-    option("end", str | None, "--until", default=None, help="When it ends."),
-]
+OUTSIDE_ID = option("external_id", str | None, default=None, help="Its id at another system, as SCIM has it.")
+FILE = option("file", Path | None, default=None, help="A JSON file with a list of names; more than one, up to 100.")
+CHANGES = ("add", "remove")
 
 
 def add_to(app: typer.Typer) -> None:
-    for plural, what in (("users", "user"), ("groups", "group"), ("roles", "role")):
-        group = typer.Typer(help=f"{plural.capitalize()} of a metalake.", no_args_is_help=True)
-        app.add_typer(group, name=what)
-        _add_lists(group, plural, what)
+    for name, kind in PEOPLE.items():
+        group = family(app, name, f"{kind.plural.capitalize()} of a metalake.")
+        _Verbs(name).add_to(group)
+        if name == "user":
+            invited = [name_option("user", "--name", "--user-name", in_place=True, name="name")]
+            add(group, "invite", invite, invited, help="Make a link by which a new person sets a password.")
+        if name == "group":
+            users = [option(each, list[str], f"--{each}", default=(), help=f"A user to {each}.") for each in CHANGES]
+            add(group, "members", change_members, [_named("group"), *users], help="Add users to a group, remove them.")
+        if name == "role":
+            held = [ROLE, *HOLDERS, DRY_RUN]
+            add(group, "assign", assign, held, help="Give a role to a user or a group.")
+            add(group, "unassign", unassign, held, help="Take a role from a user or a group.")
+            grants = option(
+                "file", Path, help="A JSON file with the list of its securable objects, as the wire has it."
+            )
+            whole = [_named("role"), grants, YES]
+            add(group, "override", override, whole, help="Replace all that a role holds; asks before.")
+
+
+def _named(what: str) -> Parameter:
+    return name_option(what, "--name", in_place=True, name="name")
+
+
+class _Verbs:
+    """list, details, create and drop, which users, groups and roles have alike."""
+
+    def __init__(self, what: str) -> None:
+        self.what, self.plural = what, PEOPLE[what].plural
+
+    def add_to(self, group: typer.Typer) -> None:
+        what, plural = self.what, self.plural
+        by_place = PLACE_OR_NONE if what == "role" else []
+        add(group, "list", self.list_all, [*by_place, LIMIT], help=f"List the {plural}.")
+        add(group, "details", self.details, [_named(what)], help=f"Show a {what}.")
+        name = option("name", str, "--name", help="Its name.")
         if what == "role":
-            add(group, "assign", assign, [ROLE, *HOLDERS], help="Give a role to a user or a group.")
-            add(group, "unassign", unassign, [ROLE, *HOLDERS], help="Take a role from a user or a group.")
-        if what == "group":
-            members = [option(each, list[str], f"--{each}", default=(), help=f"A user to {each}.") for each in CHANGES]
-            add(group, "members", change_members, [NAME, *members], help="Add users to a group, or remove them.")
-    _add_grants(app)
+            grants = option("file", Path | None, default=None, help="A JSON file with its first securable objects.")
+            add(group, "create", self.create_role, [name, grants, *FILE_OF_PROPERTIES], help="Add a role.")
+            add(group, "drop", self.drop, [_named(what), DRY_RUN, YES], help="Remove a role; asks before.")
+            return
+        disabled = option("disabled", bool, "--disabled", default=False, help="Who may not sign in yet.")
+        fields = [OUTSIDE_ID, *[disabled] * (what == "user")]
+        add(group, "create", self.create, [name, *fields], help=f"Add a {what}.")
+        add(group, "drop", self.drop, [_named(what), YES], help=f"Remove a {what}; asks before.")
+        many = option("file", Path, help="A JSON file with a list of names, up to 100.")
+        add(group, "create-all", self.create_all, [many], help=f"Add {plural}, each by itself.")
+        add(group, "drop-all", self.drop_all, [many, YES], help=f"Remove {plural}, each by itself; asks before.")
 
+    def list_all(
+        self, session: Session, limit: int | None, type_: str | None = None, object_: str | None = None
+    ) -> None:
+        if type_ or object_:
+            place = ["objects", type_ or "", object_ or "", "roles"]
+            names = session.client.get("metalakes", session.metalake, *place)["names"]
+            print_rows([{"name": each} for each in names[:limit]], ("name",), session.output)
+            return
+        has_details = self.what != "role"
+        path = ["metalakes", session.metalake, self.plural]
+        reply = session.client.get(*path, details="true" if has_details else None)
+        rows = reply[self.plural] if has_details else [{"name": each} for each in reply["names"]]
+        print_rows(rows[:limit], ("name", "roles") if has_details else ("name",), session.output)
 
-def _add_lists(group: typer.Typer, plural: str, what: str) -> None:
-    def list_(session: Session) -> None:
-        details = None if what == "role" else "true"
-        reply = session.client.get("metalakes", session.metalake, plural, details=details)
-        rows = reply[plural] if details else [{"name": each} for each in reply["names"]]
-        print_rows(rows, ("name", "roles") if details else ("name",), session.output)
+    def details(self, session: Session, name: str) -> None:
+        print_object(session.client.get("metalakes", session.metalake, self.plural, name)[self.what], session.output)
 
-    def details(session: Session, name: str) -> None:
-        print_object(session.client.get("metalakes", session.metalake, plural, name)[what], session.output)
+    def create(self, session: Session, name: str, external_id: str | None, disabled: bool = False) -> None:
+        body: dict[str, Any] = {"name": name}
+        if external_id is not None:
+            body["externalId"] = external_id
+        self._create(session, body | ({"enabled": False} if disabled else {}))
 
-    def create(session: Session, name: str) -> None:
-        reply = session.client.call("POST", "metalakes", session.metalake, plural, body={"name": name})
-        print_object(reply[what], session.output)
-        print_done(f"Added {what} {name} to metalake {session.metalake}.")
+    def create_role(
+        self, session: Session, name: str, file: Path | None, properties: list[str], properties_file: Path | None
+    ) -> None:
+        given = json_of(file) if file else []
+        self._create(
+            session,
+            {"name": name, "properties": properties_of(properties, properties_file), "securableObjects": given},
+        )
 
-    def remove(session: Session, name: str, yes: bool) -> None:
-        session.confirm(f"Remove {what} {name} from metalake {session.metalake}?", yes)
-        reply = session.client.call("DELETE", "metalakes", session.metalake, plural, name)
+    def _create(self, session: Session, body: dict[str, Any]) -> None:
+        reply = session.client.call("POST", "metalakes", session.metalake, self.plural, body=body)
+        print_object(reply[self.what], session.output)
+        print_done(f"Added {self.what} {body['name']} to metalake {session.metalake}.")
+
+    def drop(self, session: Session, name: str, yes: bool, dry_run: bool = False) -> None:
+        if dry_run:
+            show_plan(session, {"change": "dropRole", "role": name})
+            return
+        session.confirm(f"Remove {self.what} {name} from metalake {session.metalake}?", yes)
+        reply = session.client.call("DELETE", "metalakes", session.metalake, self.plural, name)
         if not any(value is True for value in reply.values()):
-            raise Failure(f"There is no {what} {name} in metalake {session.metalake}.", Exit.MISSING)
-        print_done(f"Removed {what} {name} from metalake {session.metalake}.")
+            raise Failure(f"There is no {self.what} {name} in metalake {session.metalake}.", Exit.MISSING)
+        print_done(f"Removed {self.what} {name} from metalake {session.metalake}.")
 
-    add(group, "list", list_, help=f"List the {plural}.")
-    add(group, "details", details, [NAME], help=f"Show a {what}.")
-    add(group, "create", create, [NAME], help=f"Add a {what}.")
-    add(group, "drop", remove, [NAME, YES], help=f"Remove a {what}; asks before.")
+    def create_all(self, session: Session, file: Path) -> None:
+        self._all(session, "add", {self.plural: [{"name": each} for each in _names(file)]})
 
+    def drop_all(self, session: Session, file: Path, yes: bool) -> None:
+        names = _names(file)
+        session.confirm(f"Remove {len(names)} {self.plural} from metalake {session.metalake}?", yes)
+        self._all(session, "remove", {"names": names})
 
-def assign(session: Session, role: str, to_user: str, to_group: str) -> None:
-    _assign(session, "grant", role, to_user, to_group)
-    print_done(f"{to_user or to_group} has role {role}.")
-
-
-def unassign(session: Session, role: str, to_user: str, to_group: str) -> None:
-    _assign(session, "revoke", role, to_user, to_group)
-    print_done(f"{to_user or to_group} has role {role} no more.")
-
-
-def _assign(session: Session, verb: str, role: str, user: str, group: str) -> None:
-    if bool(user) == bool(group):
-        raise Failure("Name one of --to-user and --to-group.", Exit.USAGE)
-    holder = ("users", user) if user else ("groups", group)
-    path = ["metalakes", session.metalake, "permissions", *holder, verb]
-    session.client.call("PUT", *path, body={"roleNames": [role]})
+    def _all(self, session: Session, verb: str, body: dict[str, Any]) -> None:
+        path = ["bulk", "metalakes", session.metalake, self.plural, verb]
+        reply = session.client.call("POST", *path, body=body)
+        summary = reply["summary"]
+        print_object({**summary, "errors": reply["errors"]}, session.output)
+        if summary["failed"]:
+            raise Failure(f"{summary['failed']} of {summary['total']} {self.plural} failed, as shown.", Exit.CONFLICT)
+        print_done(f"{summary['succeeded']} {self.plural} done.")
 
 
-CHANGES = ("add", "remove")
+def _names(file: Path) -> list[str]:
+    names = json_of(file)
+    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+        raise Failure(f"--file: {file} has to hold a JSON list of names.", Exit.USAGE)
+    return names
+
+
+def invite(session: Session, name: str) -> None:
+    path = ["metalakes", session.metalake, "users", name, "invitation"]
+    made = session.client.call("POST", *path)["invitation"]
+    print_object({"link": session.profile.url.rstrip("/") + made["path"], **made}, session.output)
+    print_done("Send the link to them alone: it sets their password, once.")
 
 
 def change_members(session: Session, name: str, add: list[str], remove: list[str]) -> None:
@@ -98,65 +171,29 @@ def change_members(session: Session, name: str, add: list[str], remove: list[str
     print_object(reply["group"], session.output)
 
 
-def _add_grants(app: typer.Typer) -> None:
-    grants = typer.Typer(help="What roles may do, on any level.", no_args_is_help=True)
-    app.add_typer(grants, name="grant")
-    add(grants, "add", grant, [ROLE, *PLACE, PRIVILEGES, *TIMES], help="Grant privileges to a role on an object.")
-    add(grants, "remove", revoke, [ROLE, *PLACE, PRIVILEGES, *TIMES[:1]], help="Revoke privileges of a role.")
-    add(grants, "list", list_grants, [ROLE], help="List what a role may do.")
-    owners = typer.Typer(help="Owners, who may do everything with what is theirs.", no_args_is_help=True)
-    app.add_typer(owners, name="owner")
-    add(owners, "details", show_owner, PLACE, help="Show who owns an object.")
-    add(owners, "set", set_owner, [*PLACE, *HOLDERS], help="Hand an object to another user or group.")
+def assign(session: Session, role: str, dry_run: bool, **holder: str) -> None:
+    _assign(session, "grant", role, dry_run, **holder)
 
 
-def grant(session: Session, deny: bool, start: str | None, end: str | None, **given: Any) -> None:
-    _change_grants(session, "grant", {"startTime": start, "endTime": end}, deny=deny, **given)
+def unassign(session: Session, role: str, dry_run: bool, **holder: str) -> None:
+    _assign(session, "revoke", role, dry_run, **holder)
 
 
-def revoke(session: Session, deny: bool, **given: Any) -> None:
-    _change_grants(session, "revoke", {}, deny=deny, **given)
-
-
-def _change_grants(
-    session: Session,
-    verb: str,
-    times: dict[str, str | None],
-    *,
-    role: str,
-    type_: str,
-    object_: str,
-    privilege: list[str],
-    deny: bool,
-) -> None:
-    limits = {name: value for name, value in times.items() if value}
-    asked = [{"name": each, "condition": "deny" if deny else "allow"} | limits for each in privilege]
-    path = ["metalakes", session.metalake, "permissions", "roles", role, type_, object_, verb]
-    reply = session.client.call("PUT", *path, body={"privileges": asked})
-    print_object(reply["role"], session.output)
-    done = {"grant": "Denied" if deny else "Granted", "revoke": "Revoked"}[verb]
-    print_done(f"{done} {', '.join(privilege)} on {type_} {object_}: role {role}.")
-
-
-def list_grants(session: Session, role: str) -> None:
-    reply = session.client.get("metalakes", session.metalake, "roles", role)["role"]
-    rows = [
-        {"type": each["type"], "object": each["fullName"]} | privilege
-        for each in reply["securableObjects"]
-        for privilege in each["privileges"]
-    ]
-    columns = ("type", "object", "name", "condition", "startTime", "endTime")
-    print_rows(rows, columns, session.output)
-
-
-def show_owner(session: Session, type_: str, object_: str) -> None:
-    reply = session.client.get("metalakes", session.metalake, "owners", type_, object_)
-    print_object(reply.get("owner") or {}, session.output)
-
-
-def set_owner(session: Session, type_: str, object_: str, to_user: str, to_group: str) -> None:
+def _assign(session: Session, verb: str, role: str, dry_run: bool, to_user: str, to_group: str) -> None:
     if bool(to_user) == bool(to_group):
         raise Failure("Name one of --to-user and --to-group.", Exit.USAGE)
-    body = {"name": to_user or to_group, "type": "user" if to_user else "group"}
-    session.client.call("PUT", "metalakes", session.metalake, "owners", type_, object_, body=body)
-    print_done(f"{body['name']} owns {type_} {object_}.")
+    sort, holder = ("user", to_user) if to_user else ("group", to_group)
+    if dry_run:
+        show_plan(session, {"change": "assign" if verb == "grant" else "unassign", "role": role, sort: holder})
+        return
+    path = ["metalakes", session.metalake, "permissions", f"{sort}s", holder, verb]
+    session.client.call("PUT", *path, body={"roleNames": [role]})
+    print_done(f"{holder} has role {role}{'' if verb == 'grant' else ' no more'}.")
+
+
+def override(session: Session, name: str, file: Path, yes: bool) -> None:
+    given = json_of(file)
+    session.confirm(f"Replace all that role {name} holds?", yes)
+    path = ["metalakes", session.metalake, "permissions", "roles", name]
+    print_object(session.client.call("PUT", *path, body={"overrides": given})["role"], session.output)
+    print_done(f"Role {name} holds what {file} has.")

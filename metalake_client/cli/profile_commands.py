@@ -1,4 +1,4 @@
-"""`gcli profile`: servers, metalakes and users that one need not write each time."""
+"""`gcli profile`: servers and users under names, in one file without secrets; those go to the system's keyring."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ import typer
 
 from metalake_client import profiles
 from metalake_client.cli.output import Format, print_done, print_rows
+from metalake_client.cli.session import Session, prompted
 from metalake_client.failures import Exit, Failure
-from metalake_client.profiles import Profile
-
-app = typer.Typer(help="Profiles: a server, a metalake and a user under one name.", no_args_is_help=True)
+from metalake_client.profiles import Credential, Profile
 
 Name = Annotated[str, typer.Argument(help="The profile's name.")]
 
 
-@app.command("list")
+def add_to(app: typer.Typer) -> None:
+    group = typer.Typer(help="Profiles: a server, a metalake and a user under one name.", no_args_is_help=True)
+    app.add_typer(group, name="profile")
+    for name, act in (("list", list_), ("set", set_), ("use", use), ("remove", remove), ("login", login)):
+        group.command(name)(act)
+    group.command("logout")(logout)
+
+
 def list_(output: Annotated[Format, typer.Option("--output", "-o")] = Format.TABLE) -> None:
     """List the profiles; the current one is marked."""
     known, current = profiles.stored()
@@ -24,7 +30,6 @@ def list_(output: Annotated[Format, typer.Option("--output", "-o")] = Format.TAB
     print_rows(rows, ("name", "current", "url", "metalake", "user"), output)
 
 
-@app.command("set")
 def set_(
     name: Name,
     url: Annotated[str, typer.Option(help="The server's URL.")] = "",
@@ -38,7 +43,6 @@ def set_(
     print_done(f"Profile {name} is in {profiles.path_of_file()}; its secret comes from METALAKE_TOKEN or a keyring.")
 
 
-@app.command()
 def use(name: Name) -> None:
     """Make a profile the current one."""
     known, _ = profiles.stored()
@@ -47,7 +51,6 @@ def use(name: Name) -> None:
     print_done(f"{name} is the current profile.")
 
 
-@app.command()
 def remove(name: Name) -> None:
     """Remove a profile."""
     known, current = profiles.stored()
@@ -55,6 +58,33 @@ def remove(name: Name) -> None:
     del known[name]
     profiles.store(known, "" if current == name else current)
     print_done(f"Removed profile {name}.")
+
+
+def login(
+    name: Name,
+    password: Annotated[bool, typer.Option("--password", help="Keep the user's password in place of a token.")] = False,
+) -> None:
+    """Type a token, or the user's password, which the server is asked about and the system's keyring keeps."""
+    profile = _profile(name)
+    what = "password" if password else "token"
+    if password and not profile.user:
+        raise Failure(f"Profile {name} names no user: gcli profile set {name} --user ...", Exit.USAGE)
+    secret = prompted(f"{what.capitalize()} for {profile.url}")
+    session = Session(profile)
+    session.use(Credential(password=secret) if password else Credential(token=secret))
+    who = session.client.get("authn", "me")["principal"]
+    profiles.keep(profile, what, secret)
+    print_done(f"You are {who} to {profile.url}; the keyring keeps the {what}.")
+
+
+def logout(name: Name) -> None:
+    """Have the keyring forget the token and the password of a profile."""
+    profiles.forget(_profile(name))
+    print_done(f"The keyring has nothing of profile {name} any more.")
+
+
+def _profile(name: str) -> Profile:
+    return profiles.chosen(Profile(), name)
 
 
 def _require(name: str, known: dict[str, Profile]) -> None:

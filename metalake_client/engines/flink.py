@@ -11,8 +11,18 @@ from xml.sax.saxutils import escape
 
 from metalake_client.engines import rendered
 from metalake_client.engines.catalogs import EngineCatalog, iceberg_uri
-from metalake_client.engines.rendered import TOKEN, Part, Refusal, Rendered, Settings, value_of
-from metalake_client.engines.storage import Kind, storage_of
+from metalake_client.engines.rendered import (
+    TOKEN,
+    Part,
+    Refusal,
+    Rendered,
+    Settings,
+    is_masked,
+    value_of,
+    variable_of,
+)
+from metalake_client.engines.spark_storage import PROPERTIES
+from metalake_client.engines.storage import storage_of
 from metalake_client.engines.trino import ICEBERG_ONLY, shown_formats
 
 FILE = "metalake.sql"
@@ -141,21 +151,17 @@ def _through_rest(catalog: EngineCatalog, asked: Asked, name: str, notes: tuple[
 
 
 def _storage(catalog: EngineCatalog) -> tuple[Settings, set[str]]:
-    """Iceberg's settings of S3, and the variables that they refer to."""
-    storage = storage_of(catalog)
-    if Kind.S3 not in storage.kinds:
-        return {}, set()
-    s3 = storage.s3
-    settings = {
-        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-        "s3.endpoint": s3.endpoint,
-        "client.region": s3.region,
-        "s3.path-style-access": "true" if s3.path_style else "",
-    }
-    keys = ("access-key-id", "secret-access-key", "session-token")
-    used = {key: s3.variables[key] for key in keys if key in s3.variables}
-    settings |= {f"s3.{key}": from_environment(variable) for key, variable in used.items()}
-    return {key: value for key, value in settings.items() if value}, set(used.values())
+    """Iceberg's settings of where the files lie, and the variables that they refer to."""
+    settings, variables = dict[str, str](), set[str]()
+    for key, iceberg in PROPERTIES.items():
+        if is_masked(catalog, key):
+            variables.add(variable := variable_of(catalog, key))
+            settings[iceberg] = from_environment(variable)
+        elif value := value_of(catalog, key):
+            settings[iceberg] = value
+    if storage_of(catalog).s3.path_style:
+        settings["s3.path-style-access"] = "true"
+    return settings, variables
 
 
 def from_environment(variable: str) -> str:

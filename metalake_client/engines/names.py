@@ -17,7 +17,7 @@ Levels = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Name:
-    """A table or view in a catalog of the metalake: the levels of its schema, and its own name."""
+    """A table or view in a catalog of the metalake: the levels of its schema, at least one, and its own name."""
 
     catalog: str
     schema: Levels
@@ -115,9 +115,7 @@ def _read_flink(text: str) -> Name:
 
 def _dotted(engine: str, schema: Levels) -> str:
     if odd := next((level for level in schema if "." in level), None):
-        raise Refusal(
-            f"Schema {odd!r} cannot be spelled in {engine}, which divides the levels of a schema by dots: there is one in it."
-        )
+        raise Refusal(f"Schema {odd!r} cannot be spelled in {engine}, which divides the levels of a schema by dots.")
     return ".".join(schema)
 
 

@@ -27,7 +27,7 @@ def parents_of(client: Client, metalake: str, catalogs: Iterable[EngineCatalog])
 
 def separator_of(client: Client) -> str:
     """What divides the levels of a schema's name on the native wire."""
-    return str(client.configs().get(SEPARATOR) or ":")
+    return str(client.settings().get(SEPARATOR) or ":")
 
 
 def _parents(client: Client, metalake: str, catalog: str, separator: str) -> list[Path]:

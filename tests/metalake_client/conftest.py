@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.metalake_client.gcli import Gcli
+from tests.metalake_client.stand_in import StandIn, standing_in
 from tests.names import own_name
 from tests.servers import MetalakeServer
 
@@ -24,6 +26,15 @@ def profiles_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def alone(profiles_file: Path, capsys: pytest.CaptureFixture[str]) -> Gcli:
     """`gcli` that knows no server."""
     return Gcli(capsys)
+
+
+@pytest.fixture
+def stand_in(alone: Gcli, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    """What `gcli` takes for the server, with the metalake m."""
+    with standing_in() as server:
+        monkeypatch.setenv("METALAKE_URL", server.url)
+        monkeypatch.setenv("METALAKE_METALAKE", "m")
+        yield server
 
 
 @pytest.fixture

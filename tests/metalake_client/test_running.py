@@ -5,27 +5,41 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import typer
+import yaml
 
+from metalake_client.cli import families
 from metalake_client.cli.app import app
+from metalake_client.cli.kinds import KINDS
 from tests.metalake_client.gcli import Gcli
+from tests.metalake_client.stand_in import StandIn
 from tests.servers import REPOSITORY, MetalakeServer
 
 PROGRAM = (sys.executable, "-m", "metalake_client")
+CATALOGS = "GET /api/metalakes/m/catalogs"
+FAMILIES = (*KINDS, *families.FAMILIES)
 
 
-def commands(group: object, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    inner = getattr(group, "commands", {})
-    return [path] + [found for name, each in inner.items() for found in commands(each, (*path, name))]
+def test_help_names_every_family(alone: Gcli) -> None:
+    shown = alone.ok("--help")
+    assert shown.out.startswith("Usage: gcli ") and not shown.err
+    listed = [line.split()[0] for line in shown.out.partition("Commands:")[2].splitlines() if line[2:3].strip()]
+    assert tuple(listed) == FAMILIES
+    assert alone().code == 2 and alone().out == shown.out
+    assert alone.ok("--version").out.startswith("gcli ")
 
 
-@pytest.mark.parametrize("path", commands(typer.main.get_command(app)), ids=" ".join)
-def test_every_command_has_help(alone: Gcli, path: tuple[str, ...]) -> None:
-    shown = alone(*path, "--help")
-    assert shown.code == 0 and shown.out.startswith(f"Usage: {' '.join(('gcli', *path))} ") and not shown.err
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_command_has_help(alone: Gcli, family: str) -> None:
+    command = typer.main.get_command(app).get_command(None, family)  # type: ignore[attr-defined]
+    for path in ((), *((name,) for name in getattr(command, "commands", ()))):
+        shown = alone(family, *path, "--help")
+        assert shown.code == 0 and not shown.err
+        assert shown.out.startswith(f"Usage: {' '.join(('gcli', family, *path))} ")
+        assert shown.out.splitlines()[2].startswith("  "), shown.out  # it says what it does
 
 
 @pytest.mark.slow
@@ -35,7 +49,7 @@ def test_help_needs_neither_the_server_nor_its_libraries() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in done.stderr.split()}
-    assert loaded.isdisjoint({"django", "metalake", "requests", "yaml", "pyiceberg"})
+    assert loaded.isdisjoint({"django", "metalake", "requests", "yaml", "pyiceberg", "rich", "keyring"})
 
 
 @pytest.mark.parametrize(
@@ -73,59 +87,117 @@ def test_what_the_server_refuses_has_an_exit_code(
     assert gcli("catalog", "list").code == 1
 
 
-def test_profiles_give_what_options_leave_out(alone: Gcli, profiles_file: Path) -> None:
-    assert alone.ok("profile", "list").err == "There are none.\n"
-    alone.ok("profile", "set", "work", "--url", "http://127.0.0.1:9", "--metalake", 'odd "name"', "--user", "rita")
-    alone.ok("profile", "set", "home", "--url", "http://127.0.0.1:10")
-    assert [each["current"] for each in alone.json("profile", "list")] == [False, True]
-    lacks = alone("catalog", "list")
-    assert lacks.code == 3 and "rita" in lacks.err and "METALAKE_TOKEN" in lacks.err
-    alone.ok("profile", "use", "home")
-    assert alone("profile", "use", "none").code == 4
-    assert "http://127.0.0.1:10" in alone("metalake", "list").err
-    assert "http://127.0.0.1:11" in alone("metalake", "list", "--url", "http://127.0.0.1:11").err
-    alone.ok("profile", "remove", "home")
-    assert [each["metalake"] for each in alone.json("profile", "list")] == ['odd "name"']
-    profiles_file.write_text("[work]\npassword = 'x'\n")
-    wrong = alone("profile", "list")
-    assert wrong.code == 2 and "password" in wrong.err
-    profiles_file.write_text("[work")
-    assert str(profiles_file) in alone("profile", "list").err
+@pytest.mark.parametrize(
+    ("answer", "code", "words"),
+    [
+        ((404, b"<html>Not found</html>"), 1, "answered 404, and not as Metalake does"),
+        (b"<html>Welcome</html>", 1, "answered 200, and not as Metalake does"),
+        ([], 1, "answered 200, and not as Metalake does"),
+        ({"hello": "world"}, 1, "The server's answer has no 'identifiers'"),
+        ((302, {"moved": True}), 1, "answered 302, and not as Metalake does"),
+        ((500, {"code": 1002, "message": "It failed:\n\x1b[31mbadly"}), 1, "It failed: \\x1b[31mbadly"),
+        ((502, {"code": 1007, "message": "Glue does not answer."}), 6, "Glue does not answer."),
+        ((429, {"code": 1000, "message": "Too many attempts."}), 3, "Too many attempts."),
+        ((409, {"error": {"message": "It exists.", "type": "AlreadyExistsException", "code": 409}}), 5, "It exists."),
+        ((404, {"code": 1003, "type": "NoSuchMetalakeException", "message": "No metalake m."}), 4, "No metalake m."),
+    ],
+)
+def test_what_a_server_answers_wrong_is_one_line(
+    alone: Gcli, stand_in: StandIn, answer: object, code: int, words: str
+) -> None:
+    stand_in.answers[CATALOGS] = answer
+    stand_in.headers = {"Location": f"{stand_in.url}/login"}
+    ended = alone("catalog", "list")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (code, "", 1)
+    assert ended.err.startswith("gcli: ") and words in ended.err
+    assert not any("login" in each for each in stand_in.asked)  # nobody else is shown the credential
 
 
-def test_no_secret_is_an_argument() -> None:
-    groups, options = [typer.main.get_command(app)], set[str]()
-    while groups:
-        group = groups.pop()
-        options |= {spelling for each in group.params for spelling in each.opts}
-        groups += getattr(group, "commands", {}).values()
-    assert "--user" in options and options.isdisjoint({"--password", "--token", "--secret"})
+def test_an_answer_that_breaks_off_is_one_line(alone: Gcli, stand_in: StandIn) -> None:
+    stand_in.answers[CATALOGS] = b'{"catalogs": ['
+    stand_in.headers = {"Content-Length": "100"}
+    ended = alone("catalog", "list")
+    assert (ended.code, ended.err.count("\n")) == (6, 1) and "broke off" in ended.err
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_names_complete_from_the_server(gcli: Gcli, shell: str) -> None:
-    gcli.ok("catalog", "create", "--name", "lake", "--provider", "lakehouse-iceberg")
-    words = "gcli catalog details --catalog la"
-    asked = {"COMP_WORDS": words, "COMP_CWORD": "4"}
-    asked |= {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-    program = "from metalake_client.cli.app import app; app(prog_name='gcli')"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=REPOSITORY,
-        env=os.environ | asked | {"_GCLI_COMPLETE": f"complete_{shell}"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert "lake" in done.stdout, done
+@pytest.mark.parametrize("name", ["a/b", "50%", "a:b", "a b", "a?b#c", "%2e%2e", "ü", "a.b", "...", "'"])
+def test_odd_names_reach_what_they_name(alone: Gcli, stand_in: StandIn, name: str) -> None:
+    alone("catalog", "drop", "--yes", "--catalog", name)
+    assert stand_in.asked[0] == f"DELETE /api/metalakes/m/catalogs/{quote(name, safe='')}"
 
 
-@pytest.mark.slow
-def test_a_closed_pipe_is_no_error(gcli: Gcli) -> None:
-    line = f"{' '.join(PROGRAM)} metalake list --output json | head -c 1"
-    done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {line}"], cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout[:1], done.stderr) == (0, "[", "")
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_what_is_no_name_asks_nothing(alone: Gcli, stand_in: StandIn, name: str) -> None:
+    ended = alone("catalog", "drop", "--yes", "--catalog", name)  # ".." would drop the metalake
+    assert (ended.code, ended.err, stand_in.asked) == (2, f"gcli: '{name}' is no name.\n", [])
+
+
+def test_bytes_that_are_no_text_are_one_line(alone: Gcli, stand_in: StandIn) -> None:
+    ended = alone("catalog", "drop", "--yes", "--catalog", "\udcff")
+    assert (ended.code, ended.err, stand_in.asked) == (2, "gcli: A name holds bytes that are no UTF-8.\n", [])
+
+
+def test_pages_are_followed_as_far_as_they_are_wanted(alone: Gcli, stand_in: StandIn) -> None:
+    def page(query: dict[str, str]) -> dict[str, object]:
+        start, size = int(query.get("pageToken", 0)), int(query["limit"])
+        end = min(start + size, 2500)
+        users = [{"user": f"u{number}", "privileges": []} for number in range(start, end)]
+        return {"access": users} | ({"nextPageToken": str(end)} if end < 2500 else {})
+
+    stand_in.answers["GET /api/metalakes/m/access/objects/catalog/lake"] = page
+    asked = ("access", "list", "--type", "catalog", "--object", "lake")
+    for limit, requests in ((5, 1), (1000, 1), (1001, 2), (2000, 2), (9000, 3), (None, 3)):
+        stand_in.asked.clear()
+        some = [] if limit is None else ["--limit", str(limit)]
+        rows = alone.json(*asked, *some)
+        assert [each["user"] for each in rows] == [f"u{number}" for number in range(min(limit or 2500, 2500))]
+        assert len(stand_in.asked) == requests
+    pages = {None: ["a", "b"], "2": ["c", "d"]}
+    stand_in.answers[CATALOGS] = lambda query: {
+        "catalogs": [{"name": name} for name in pages[query.get("pageToken")]],
+        "nextPageToken": None if "pageToken" in query else "2",
+    }  # a list that has pages in a newer server only
+    assert [each["name"] for each in alone.json("catalog", "list", "--limit", "3")] == ["a", "b", "c"]
+    stand_in.asked.clear()
+    assert len(alone.json("catalog", "list", "--limit", "2")) == 2 and len(stand_in.asked) == 1
+
+
+def test_json_and_yaml_are_what_the_server_says(alone: Gcli, stand_in: StandIn) -> None:
+    catalogs = [{"name": "é: - #'\"", "properties": {"a": "1\n\x1b", "no": "yes"}}, {"name": "b", "comment": None}]
+    stand_in.answers[CATALOGS] = {"catalogs": catalogs}
+    stand_in.answers[f"{CATALOGS}/b"] = {"catalog": catalogs[0]}
+    for words in (("catalog", "list"), ("catalog", "details", "--catalog", "b")):
+        expected = catalogs if words[1] == "list" else catalogs[0]
+        assert alone.json(*words) == yaml.safe_load(alone.ok(*words, "--output", "yaml").out) == expected
+        assert "\x1b" not in alone.ok(*words).out
+    assert alone.ok("catalog", "list", "-o", "json").out.count("\n") == 4  # a row on each line
+    stand_in.answers[CATALOGS] = {"catalogs": []}
+    assert (alone.json("catalog", "list"), alone.ok("catalog", "list", "-o", "yaml").out) == ([], "[]\n")
+    assert alone.ok("catalog", "list").out == ""
+
+
+def test_a_closed_pipe_is_no_error(stand_in: StandIn) -> None:
+    stand_in.answers[CATALOGS] = {"catalogs": [{"name": f"catalog_{number:06}"} for number in range(20_000)]}
+    for output in ("json", "table"):
+        line = f"{' '.join(PROGRAM)} catalog list --output {output} | head -n 1"
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {line}"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout.count("\n"), done.stderr) == (0, 1, "")
+
+
+def test_an_interrupt_of_a_running_command_is_one_line(alone: Gcli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("metalake_client.rest.Client._send", interrupted)
+    ended = alone("catalog", "list", "--metalake", "m")
+    assert (ended.code, ended.out, ended.err) == (130, "", "gcli: Interrupted.\n")
+
+
+def test_a_terminal_that_lacks_a_character_gets_it_spelled(stand_in: StandIn) -> None:
+    stand_in.answers[CATALOGS] = {"catalogs": [{"name": "é"}]}
+    command = [*PROGRAM, "catalog", "list"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()[4], done.stderr) == (0, "\\xe9", "")

@@ -1,0 +1,59 @@
+"""The Sparks that work with Iceberg's runtime, as they were run (docs/engines/spark.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from metalake_client.failures import Exit, Failure
+
+ICEBERG_VERSION = "1.11.0"
+KYUUBI = "org.apache.kyuubi:kyuubi-spark-connector-hive_2.12:1.9.0"
+RUNTIME = re.compile(r"iceberg-spark-runtime-(?P<spark>[\d.]+)_(?P<scala>[\d.]+)-(?P<version>.+)\.jar")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """A version of Spark, and what goes with it."""
+
+    spark: str
+    scala: str
+    java: int  # the oldest
+    hive: str | None = None  # what asks any number of metastores, where there is such a connector
+
+    @property
+    def iceberg(self) -> str:
+        return f"org.apache.iceberg:iceberg-spark-runtime-{self.spark}_{self.scala}:{ICEBERG_VERSION}"
+
+    @property
+    def says(self) -> str:
+        return f"pyspark {self.spark} with {self.iceberg}"
+
+    def bundle(self, storage: str) -> str:
+        return f"org.apache.iceberg:iceberg-{storage}-bundle:{ICEBERG_VERSION}"
+
+
+PAIRS = (
+    Pair(spark="4.1", scala="2.13", java=17),
+    Pair(spark="3.5", scala="2.12", java=8, hive=KYUUBI),
+)
+_WORK = " or ".join(pair.says for pair in PAIRS)
+
+
+def pair_for(spark_version: str) -> Pair:
+    """What goes with a version such as 4.1.4. Raises Failure, naming what works."""
+    for pair in PAIRS:
+        if re.match(re.escape(pair.spark) + r"(\.|$)", spark_version):
+            return pair
+    raise Failure(f"Spark {spark_version} cannot be used with Iceberg's runtime here; take {_WORK}.", Exit.USAGE)
+
+
+def require_runtime(pair: Pair, jars: Iterable[str]) -> None:
+    """Raise Failure unless one of the names of jars is Iceberg's runtime for this Spark."""
+    found = [match for name in jars if (match := RUNTIME.fullmatch(name))]
+    if not found:
+        raise Failure(f"None of the jars is Iceberg's runtime: add that of {pair.iceberg}.", Exit.USAGE)
+    for runtime in found:
+        if (runtime["spark"], runtime["scala"]) != (pair.spark, pair.scala):
+            raise Failure(f"{runtime[0]} is for another Spark than {pair.spark}; take {pair.says}.", Exit.USAGE)

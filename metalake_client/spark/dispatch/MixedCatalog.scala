@@ -1,0 +1,279 @@
+package io.metalake.spark
+
+import java.net.URLEncoder
+import java.util
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.collection.JavaConverters._
+
+import org.apache.iceberg.catalog.Catalog
+import org.apache.iceberg.exceptions.{NoSuchNamespaceException => NoNamespaceThere, NoSuchTableException => NoTableThere}
+import org.apache.iceberg.rest.{ErrorHandlers, HTTPClient, RESTClient, RESTResponse}
+import org.apache.iceberg.rest.auth.AuthManagers
+import org.apache.iceberg.spark.{RollbackStagedTable, SparkCatalog}
+import org.apache.spark.SPARK_VERSION
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException}
+import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
+import org.apache.spark.sql.connector.catalog._
+import org.apache.spark.sql.connector.expressions.Transform
+import org.apache.spark.sql.execution.datasources.DataSource
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** Tables of a Hive or Glue catalog by one name: Iceberg's by Iceberg's catalog, all others by Hive's.
+  *
+  * It is Iceberg's own catalog with another one beside it, which `mixed.hive` names: `kyuubi`, `session` or `none`.
+  * Which of the two has a table is what its entry in the metastore says, asked when the table is named; a table of
+  * Iceberg is remembered, so that the question costs one request for each. See docs/engines/spark-mixed.md.
+  */
+class MixedCatalog extends SparkCatalog {
+  import MixedCatalog._
+
+  private var ownName = ""
+  private var options = CaseInsensitiveStringMap.empty()
+  private val ofIceberg: util.Set[Identifier] = ConcurrentHashMap.newKeySet[Identifier]()
+
+  private lazy val mode = options.getOrDefault("mixed.hive", "none")
+
+  /** Hive's tables, if they can be reached from here. */
+  private lazy val hive: Option[TableCatalog] = mode match {
+    case "none" => None
+    case "kyuubi" => Some(kyuubi)
+    case "session" =>
+      val manager = call(call(SparkSession.active, "sessionState"), "catalogManager")
+      Some(call(manager, "catalog", Session).asInstanceOf[TableCatalog])
+    case other => throw new IllegalArgumentException(s"mixed.hive of $ownName is $other, not kyuubi, session or none")
+  }
+
+  /** Metalake's native wire, with the login of Iceberg's. */
+  private lazy val metalake: RESTClient = {
+    val iceberg = HTTPClient.builder(options).uri(options.get("uri")).build()
+    val login = AuthManagers.loadAuthManager(ownName, options).catalogSession(iceberg, options)
+    HTTPClient.builder(options).uri(options.get("mixed.tables")).build().withAuthSession(login)
+  }
+
+  /** The one step of Iceberg's `initialize`, which is final, that is given all settings. */
+  override protected def buildIcebergCatalog(name: String, settings: CaseInsensitiveStringMap): Catalog = {
+    ownName = name
+    options = settings
+    super.buildIcebergCatalog(name, settings)
+  }
+
+  /** Spark plans Hive's own tables for the session's catalog alone, which it knows by its name. */
+  override def name(): String = if (mode == "session") Session else super.name()
+
+  // -- Which catalog has a table
+
+  /** The table as Hive's catalog has it; None for a table of Iceberg, a view, or what the metastore does not know. */
+  private def inHive(ident: Identifier): Option[Table] =
+    if (hive.isEmpty || ident.namespace.length != 1 || ofIceberg.contains(ident)) None
+    else
+      try {
+        val table = hive.get.loadTable(ident)
+        val entry = entryOf(table)
+        if (entry.exists(isIceberg)) ofIceberg.add(ident)
+        if (entry.exists(each => isIceberg(each) || isView(each))) None else Some(table)
+      } catch { case _: NoSuchTableException | _: NoSuchNamespaceException => None }
+
+  /** What a name is that Iceberg's catalog has no table for: another format's by now, refused, or missing. */
+  private def notOfIceberg(ident: Identifier, missing: NoSuchTableException): Table =
+    if (hive.isEmpty && inMetalake(ident)) refuse(ident, whyNotHere)
+    else if (!ofIceberg.remove(ident)) throw missing
+    else
+      inHive(ident) match {
+        case Some(table) => readable(ident, table)
+        case None if ofIceberg.contains(ident) => refuse(ident, HIDDEN)
+        case None => throw missing
+      }
+
+  /** Whether Metalake knows a table of this name, of whatever format, that the caller may load. */
+  private def inMetalake(ident: Identifier): Boolean = options.containsKey("mixed.tables") && {
+    val names = Seq("schemas", encoded(ident.namespace.mkString(":")), "tables", encoded(ident.name))
+    val noHeaders = util.Collections.emptyMap[String, String]()
+    try {
+      metalake.get(names.mkString("/"), classOf[Anything], noHeaders, ErrorHandlers.tableErrorHandler())
+      true
+    } catch { case _: NoTableThere | _: NoNamespaceThere => false }
+  }
+
+  /** The table, or the reason why it cannot be read here: a table is never read as another format than its own. */
+  private def readable(ident: Identifier, table: Table): Table = entryOf(table).fold(table) { entry =>
+    val format = formatOf(entry)
+    if (Jars.contains(format))
+      DataSource.lookupDataSourceV2(format, SQLConf.get) match {
+        case Some(provider) => provider.getTable(table.schema, table.partitioning, placeOf(entry))
+        case None => refuse(ident, s"it is a table of $format, and ${Jars(format)}")
+      }
+    else if (format == "hive" && entry.storage.inputFormat.isEmpty) refuse(ident, "it is kept by a storage handler")
+    else if (mode == "kyuubi" && !KyuubiReads(format))
+      refuse(ident, s"it is a table of Spark's source $format, which Kyuubi's connector cannot read")
+    else table
+  }
+
+  override def loadTable(ident: Identifier): Table = inHive(ident) match {
+    case Some(table) => readable(ident, table)
+    case None =>
+      try super.loadTable(ident)
+      catch { case missing: NoSuchTableException => notOfIceberg(ident, missing) }
+  }
+
+  override def loadTable(ident: Identifier, version: String): Table = {
+    requireHistory(ident)
+    super.loadTable(ident, version)
+  }
+
+  override def loadTable(ident: Identifier, timestamp: Long): Table = {
+    requireHistory(ident)
+    super.loadTable(ident, timestamp)
+  }
+
+  private def requireHistory(ident: Identifier): Unit =
+    if (inHive(ident).isDefined) refuse(ident, "it is not a table of Iceberg, so it has no earlier versions")
+
+  override def tableExists(ident: Identifier): Boolean =
+    inHive(ident).isDefined || super.tableExists(ident) || (hive.isEmpty && inMetalake(ident))
+
+  override def listTables(namespace: Array[String]): Array[Identifier] = {
+    val others =
+      try hive.filter(_ => namespace.length == 1).fold(Array.empty[Identifier])(_.listTables(namespace))
+      catch { case _: NoSuchNamespaceException => Array.empty[Identifier] }
+    (others ++ super.listTables(namespace)).distinct
+  }
+
+  override def invalidateTable(ident: Identifier): Unit = {
+    ofIceberg.remove(ident)
+    hive.foreach(_.invalidateTable(ident))
+    super.invalidateTable(ident)
+  }
+
+  // -- Changes
+
+  override def alterTable(ident: Identifier, changes: TableChange*): Table =
+    if (inHive(ident).isDefined) hive.get.alterTable(ident, changes: _*) else super.alterTable(ident, changes: _*)
+
+  override def renameTable(from: Identifier, to: Identifier): Unit =
+    if (inHive(from).isDefined) hive.get.renameTable(from, to)
+    else {
+      ofIceberg.remove(from)
+      super.renameTable(from, to)
+    }
+
+  override def dropTable(ident: Identifier): Boolean = dropped(ident, purge = false)
+
+  override def purgeTable(ident: Identifier): Boolean = dropped(ident, purge = true)
+
+  private def dropped(ident: Identifier, purge: Boolean): Boolean =
+    if (inHive(ident).isDefined) if (purge) hive.get.purgeTable(ident) else hive.get.dropTable(ident)
+    else {
+      ofIceberg.remove(ident)
+      val gone = if (purge) super.purgeTable(ident) else super.dropTable(ident)
+      if (!gone && hive.isEmpty && inMetalake(ident)) refuse(ident, whyNotHere)
+      gone
+    }
+
+  override def createTable(
+      ident: Identifier, columns: Array[Column], partitions: Array[Transform], properties: util.Map[String, String]
+  ): Table =
+    if (makesIceberg(properties)) super.createTable(ident, columns, partitions, properties)
+    else hive.fold[Table](refuse(ident, whyNotHere))(_.createTable(ident, columns, partitions, properties))
+
+  override def stageCreate(
+      ident: Identifier, columns: Array[Column], partitions: Array[Transform], properties: util.Map[String, String]
+  ): StagedTable =
+    if (makesIceberg(properties)) super.stageCreate(ident, columns, partitions, properties)
+    else new RollbackStagedTable(this, ident, createTable(ident, columns, partitions, properties))
+
+  override def stageReplace(
+      ident: Identifier, columns: Array[Column], partitions: Array[Transform], properties: util.Map[String, String]
+  ): StagedTable =
+    if (makesIceberg(properties)) super.stageReplace(ident, columns, partitions, properties)
+    else refuse(ident, REPLACED)
+
+  override def stageCreateOrReplace(
+      ident: Identifier, columns: Array[Column], partitions: Array[Transform], properties: util.Map[String, String]
+  ): StagedTable =
+    if (makesIceberg(properties)) super.stageCreateOrReplace(ident, columns, partitions, properties)
+    else refuse(ident, REPLACED)
+
+  private def kyuubi: TableCatalog = {
+    val own = options.asCaseSensitiveMap.asScala.collect {
+      case (key, value) if key.toLowerCase.startsWith(KyuubiKeys) => key.substring(KyuubiKeys.length) -> value
+    }
+    val catalog =
+      try Class.forName(Kyuubi, true, Thread.currentThread.getContextClassLoader).getConstructor().newInstance()
+      catch {
+        case _: ClassNotFoundException =>
+          throw new UnsupportedOperationException(s"$ownName needs the jar $KyuubiJar, which is not there")
+      }
+    val tables = catalog.asInstanceOf[TableCatalog]
+    tables.initialize(ownName, new CaseInsensitiveStringMap(own.toMap.asJava))
+    tables
+  }
+
+  private def whyNotHere = options.getOrDefault("mixed.message", "it is not a table of Iceberg")
+
+  private def refuse(ident: Identifier, why: String): Nothing = {
+    val full = (ownName +: ident.namespace.toSeq :+ ident.name).mkString(".")
+    throw new UnsupportedOperationException(s"$full cannot be used here: $why")
+  }
+}
+
+object MixedCatalog {
+  val Session = "spark_catalog"
+  val Kyuubi = "org.apache.kyuubi.spark.connector.hive.HiveTableCatalog"
+  val KyuubiJar = "org.apache.kyuubi:kyuubi-spark-connector-hive_2.12:1.9.0"
+  val KyuubiKeys = "mixed.kyuubi."
+  val KyuubiReads = Set("hive", "orc", "parquet")
+  val HIDDEN = "it is a table of Iceberg in the metastore, and Metalake does not show it to you"
+  val REPLACED = "only a table of Iceberg is replaced in one step; drop it and create it anew"
+
+  private val old = SPARK_VERSION.startsWith("3.5.")
+
+  /** What is missing where a format cannot be read. */
+  val Jars: Map[String, String] = Map(
+    "delta" -> ("the jar is missing: " +
+      (if (old) "io.delta:delta-spark_2.12:3.3.3" else "io.delta:delta-spark_2.13:4.1.0")),
+    "hudi" -> (if (old) "the jar is missing: org.apache.hudi:hudi-spark3.5-bundle_2.12:1.0.2"
+               else "Hudi has no jar for this Spark; Spark 3.5 has org.apache.hudi:hudi-spark3.5-bundle_2.12:1.0.2")
+  )
+
+  /** The reply of a request whose status is all that is asked for. */
+  class Anything extends RESTResponse { override def validate(): Unit = () }
+
+  /** A table's entry in the metastore, which Spark's and Kyuubi's own tables have; None for others. */
+  def entryOf(table: Table): Option[CatalogTable] =
+    if (table.getClass.getMethods.exists(_.getName == "catalogTable"))
+      call(table, "catalogTable") match {
+        case entry: CatalogTable => Some(entry)
+        case _ => None
+      }
+    else None
+
+  def isIceberg(entry: CatalogTable): Boolean =
+    kindOf(entry) == "iceberg" || entry.provider.exists(_.equalsIgnoreCase("iceberg"))
+
+  def isView(entry: CatalogTable): Boolean =
+    entry.tableType == CatalogTableType.VIEW || kindOf(entry) == "iceberg-view"
+
+  def formatOf(entry: CatalogTable): String =
+    if (entry.storage.inputFormat.exists(_.startsWith("org.apache.hudi."))) "hudi"
+    else if (Set("delta", "hudi")(kindOf(entry))) kindOf(entry)
+    else entry.provider.getOrElse("hive").toLowerCase
+
+  private def kindOf(entry: CatalogTable) = entry.properties.getOrElse("table_type", "").toLowerCase
+
+  def placeOf(entry: CatalogTable): util.Map[String, String] =
+    util.Collections.singletonMap("path", entry.location.toString)
+
+  def makesIceberg(properties: util.Map[String, String]): Boolean =
+    properties.getOrDefault(TableCatalog.PROP_PROVIDER, "iceberg").equalsIgnoreCase("iceberg")
+
+  /** What Spark keeps to its own package, and has had by these names since 3.5. */
+  def call(target: Any, method: String, arguments: AnyRef*): Any = {
+    val found = target.getClass.getMethods.find(m => m.getName == method && m.getParameterCount == arguments.size)
+    found.get.invoke(target, arguments: _*)
+  }
+
+  def encoded(name: String): String = URLEncoder.encode(name, "UTF-8").replace("+", "%20")
+}

@@ -1,0 +1,108 @@
+"""Views of a metalake in Spark, by their own names where its catalogs have them, else as global temporary views.
+
+A view is made when it is asked for. Spark runs the query for `spark`, or that for `hive` where it can be parsed, in the
+view's own default catalog and schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from metalake_client.engines.spark import SparkCatalog
+from metalake_client.failures import Exit, Failure
+from metalake_client.rest import Client, Json
+
+DIALECTS = ("spark", "hive")
+SEPARATOR = ":"
+
+
+@dataclass
+class Views:
+    """The views of one session; `made` has those that stand in global_temp, by the name that Spark folds theirs to."""
+
+    client: Client
+    metalake: str
+    session: Any
+    catalogs: Collection[SparkCatalog]
+    made: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def name_of(self, catalog: str, schema: str, name: str) -> str:
+        """See MetalakeOfSession.view."""
+        asked = ("catalogs", catalog, "schemas", schema, "views", name)
+        view = self.client.get("metalakes", self.metalake, *asked)["view"]
+        if own := self._own_name(catalog, schema, view):
+            return own
+        query = self._query(catalog, schema, view)
+        return self._make((catalog, schema, name), view, query)
+
+    def _own_name(self, catalog: str, schema: str, view: Json) -> str:
+        """The name under which a catalog of Spark has this view for Spark, or nothing."""
+        is_sparks = any(each["dialect"].lower() == "spark" for each in view["representations"])
+        there = next((each for each in self.catalogs if each.name == catalog and each.settings), None)
+        if there is None or not is_sparks or view["format"] not in there.view_formats:
+            return ""
+        return quoted(catalog, *schema.split(SEPARATOR), view["name"])
+
+    def _query(self, catalog: str, schema: str, view: Json) -> Json:
+        """The representation that Spark can run. Raises Failure where there is none."""
+        queries = {each["dialect"].lower(): each for each in view["representations"]}
+        for dialect in DIALECTS:
+            if dialect in queries and (dialect == "spark" or self._parses(queries[dialect]["sql"])):
+                return queries[dialect]
+        there = ", ".join(sorted(queries))
+        raise Failure(
+            f"View {catalog}.{schema}.{view['name']} has no query that Spark can run, only: {there}. "
+            f"gcli view add-dialect --catalog {catalog} --schema {schema} --view {view['name']} --dialect spark "
+            "--sql-file ... adds one.",
+            Exit.CONFLICT,
+        )
+
+    def _parses(self, sql: str) -> bool:
+        try:
+            self.session._jsparkSession.sessionState().sqlParser().parsePlan(sql)
+        except Exception as refused:
+            if is_sparks_error(refused):
+                return False
+            raise
+        return True
+
+    def _make(self, path: tuple[str, ...], view: Json, query: Json) -> str:
+        """Make a global temporary view, in a session beside that of the caller, so that its current schema stays."""
+        catalog, schema, _ = path
+        name = ".".join(part.replace("%", "%25").replace(".", "%2E") for part in path)
+        if (other := self.made.setdefault(name.lower(), path)) != path:
+            raise Failure(f"Spark folds the names of {'.'.join(path)} and {'.'.join(other)} to one.", Exit.CONFLICT)
+        columns = ", ".join(map(_column, view["columns"]))
+        home = [query.get("defaultCatalog") or view.get("defaultCatalog") or catalog]
+        home += (query.get("defaultSchema") or view.get("defaultSchema") or schema).split(SEPARATOR)
+        beside = type(self.session)(self.session._sc, self.session._jsparkSession.cloneSession())
+        try:
+            beside.sql(f"USE {quoted(*home)}")
+            declared = f" ({columns})" if columns else ""
+            beside.sql(f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW {quoted(name)}{declared} AS {query['sql']}")
+        except Exception as refused:
+            if not is_sparks_error(refused):
+                raise
+            said = str(refused).strip().splitlines()[0]
+            raise Failure(f"Spark cannot make the view {'.'.join(path)}: {said}", Exit.CONFLICT) from None
+        return f"global_temp.{quoted(name)}"
+
+
+def _column(column: Json) -> str:
+    comment = (column.get("comment") or "").replace("\\", "\\\\").replace("'", "\\'")
+    return quoted(column["name"]) + (f" COMMENT '{comment}'" if comment else "")
+
+
+def quoted(*parts: str) -> str:
+    """An identifier of Spark, with dots between its parts."""
+    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
+
+
+def is_sparks_error(problem: Exception) -> bool:
+    """Whether Spark said no, in Python's words or in Java's."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    return isinstance(problem, PySparkException | Py4JJavaError)

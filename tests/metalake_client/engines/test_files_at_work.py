@@ -1,0 +1,123 @@
+"""Real DuckDB and real PyIceberg through the files that gcli wrote for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.iceberg_rest.test_duckdb import EXTENSIONS, extension
+from tests.metalake_client.gcli import Gcli
+from tests.names import own_name
+
+pytestmark = pytest.mark.slow
+
+QUOTED = "my-lake=2"
+
+Run = Callable[[str], duckdb.DuckDBPyConnection]
+
+
+@pytest.fixture
+def lakes(gcli: Gcli) -> Gcli:
+    for name in ("lake", QUOTED):
+        gcli.ok("catalog", "create", "--catalog", name, "--provider", "lakehouse-iceberg")
+    return gcli
+
+
+def token_of(gcli: Gcli, *more: str) -> str:
+    made: str = gcli.json("token", "create", "--name", "engine", *more)["secret"]
+    return made
+
+
+@pytest.fixture
+def duck(lakes: Gcli, tmp_path: Path) -> Iterator[Run]:
+    """DuckDB that ran the file, for the user of a token; pip's extensions are where DuckDB installs its own."""
+    home, folder, ran = tmp_path / "home", tmp_path / "duckdb", []
+    place = home / f"v{duckdb.__version__}" / str(duckdb.sql("PRAGMA platform").fetchall()[0][0])
+    place.mkdir(parents=True)
+    for name in EXTENSIONS:
+        (place / f"{name}.duckdb_extension").symlink_to(extension(name))
+    lakes.ok("engine", "config", "duckdb", "--folder", str(folder))
+
+    def run(token: str) -> duckdb.DuckDBPyConnection:
+        ran.append(connection := duckdb.connect(config={"extension_directory": str(home)}))
+        # DuckDB's command line has the function by itself.
+        connection.create_function("getenv", {"METALAKE_TOKEN": token}.get, ["VARCHAR"], "VARCHAR")
+        connection.execute((folder / "metalake.sql").read_text())
+        return connection
+
+    yield run
+    for connection in ran:
+        connection.close()
+
+
+def test_duckdb_makes_writes_and_reads_tables(lakes: Gcli, duck: Run) -> None:
+    connection = duck(token_of(lakes))
+    connection.execute('CREATE SCHEMA lake."sales.emea"')
+    connection.execute('CREATE TABLE lake."sales.emea".orders (id BIGINT, city VARCHAR)')  # staged, as by default
+    connection.execute("INSERT INTO lake.\"sales.emea\".orders VALUES (1, 'Oslo'), (2, 'Rome')")
+    connection.execute(f'CREATE SCHEMA "{QUOTED}".s')
+    connection.execute(f'CREATE TABLE "{QUOTED}".s.t AS SELECT 7 AS id')
+    both = f'SELECT city FROM lake."sales.emea".orders JOIN "{QUOTED}".s.t ON orders.id + 5 = t.id'
+    assert connection.execute(both).fetchall() == [("Rome",)]
+    names = [each["name"] for each in lakes.json("table", "list", "--catalog", "lake", "--schema", "sales:emea")]
+    assert names == ["orders"]
+
+
+def test_duckdb_of_who_may_not_read(lakes: Gcli, duck: Run) -> None:
+    admin = duck(token_of(lakes))
+    admin.execute("CREATE SCHEMA lake.s")
+    admin.execute("CREATE TABLE lake.s.t AS SELECT 1 AS id")
+    nadia = own_name("nadia")
+    lakes.ok("user", "create", "--name", nadia)
+    lakes.ok("role", "create", "--name", "lookers")
+    for catalog in ("lake", QUOTED):
+        place = ("--type", "catalog", "--object", catalog)
+        lakes.ok("grant", "add", "--role", "lookers", *place, "--privilege", "USE_CATALOG")
+    lakes.ok("role", "assign", "--role", "lookers", "--to-user", nadia)
+    hers = duck(token_of(lakes, "--for", nadia))
+    with pytest.raises(duckdb.Error, match="does not exist"):
+        hers.execute("SELECT * FROM lake.s.t")
+    assert admin.execute("SELECT * FROM lake.s.t").fetchall() == [(1,)]
+
+
+READ = """
+import json
+from pyiceberg.catalog import load_catalog
+rows = {name: load_catalog(name).load_table(table).scan().to_arrow().to_pylist()
+        for name, table in (("lake", "sales.emea.orders"), ("my-lake-2", "s.t"))}
+print(json.dumps(rows))
+"""
+MAKE = """
+import pyarrow as pa
+from pyiceberg.catalog import load_catalog
+for name, schema in (("lake", ("sales", "emea")), ("my-lake-2", ("s",))):
+    catalog, rows = load_catalog(name), pa.table({"id": [1, 2]})
+    catalog.create_namespace(schema)
+    catalog.create_table((*schema, "orders" if name == "lake" else "t"), rows.schema).append(rows)
+"""
+
+
+def test_pyiceberg_reads_its_file_and_variables(lakes: Gcli, tmp_path: Path) -> None:
+    folder = tmp_path / "pyiceberg"
+    lakes.ok("engine", "config", "pyiceberg", "--folder", str(folder))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYICEBERG", "METALAKE"))}
+    environment |= {"METALAKE_TOKEN": token_of(lakes), "PYICEBERG_HOME": str(folder), "HOME": str(tmp_path)}
+    done = subprocess.run(
+        ["sh", "-c", '. ./pyiceberg.sh && exec "$0" -c "$1"', sys.executable, MAKE + READ],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [{"id": 1}, {"id": 2}]
+    assert json.loads(done.stdout) == {"lake": rows, "my-lake-2": rows}
+    assert environment["METALAKE_TOKEN"] not in "".join(path.read_text() for path in folder.iterdir())

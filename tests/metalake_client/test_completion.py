@@ -1,0 +1,114 @@
+"""Completion, by the protocol of each shell, and in a real bash."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from metalake_client.cli.app import main
+from tests.metalake_client.gcli import Gcli
+from tests.metalake_client.stand_in import StandIn
+from tests.servers import REPOSITORY
+
+CATALOGS = "GET /api/metalakes/m/catalogs"
+SCHEMAS = f"{CATALOGS}/lake/schemas"
+
+
+def identifiers(*names: str) -> dict[str, object]:
+    return {"code": 0, "identifiers": [{"namespace": ["m"], "name": name} for name in names]}
+
+
+@pytest.fixture
+def named(stand_in: StandIn) -> StandIn:
+    """Catalogs lake, lab and "my own"; in lake the schemas sales, sales:emea and sales:emea's own."""
+    below = {None: ["sales", "stock"], "sales": ["sales:emea", "sales:apac"], "sales:emea": ["sales:emea:2026"]}
+    stand_in.answers |= {
+        "GET /configs": {"gravitino.schema.separator": ":"},
+        CATALOGS: identifiers("lake", "lab", "my own"),
+        SCHEMAS: lambda query: identifiers(*below[query.get("parentSchema")]),
+        "GET /api/metalakes/m/users": {"code": 0, "names": ["rita", "rob"]},
+    }
+    return stand_in
+
+
+def completed(
+    shell: str, line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> str:
+    """What a shell is answered; bash sends its words, the others the line up to the cursor."""
+    monkeypatch.setenv("_GCLI_COMPLETE", f"complete_{shell}")
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", line)
+    monkeypatch.setenv("COMP_WORDS", "\n".join(words))
+    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+    capsys.readouterr()
+    assert main() == 0
+    shown = capsys.readouterr()
+    assert not shown.err
+    return shown.out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_names_complete_from_the_server(
+    named: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shell: str
+) -> None:
+    def ask(line: str, words: list[str] | None = None) -> str:
+        return completed(shell, line, monkeypatch, capsys, words or line.split(" "))
+
+    asked = ask("gcli schema list --catalog la")
+    assert "lake" in asked and "lab" in asked and "own" not in asked
+    assert "rita" in ask("gcli role assign --role r --to-user r")
+    assert "add-dialect" in ask("gcli view add-")
+    assert "partition" in ask("gcli part") and "yaml" in ask("gcli catalog list --output ")
+    whole = "gcli table list --catalog lake --schema sales:em"
+    nested = ask(whole, ["gcli", "table", "list", "--catalog", "lake", "--schema", "sales", ":", "em"])
+    assert (
+        nested.strip()
+        == {
+            "bash": "emea",
+            "zsh": "_arguments '*: :((\"sales\\\\:emea\"))'",
+            "fish": "sales:emea",
+        }[shell]
+    )
+    monkeypatch.setenv("METALAKE_URL", "http://127.0.0.1:9")
+    assert "lake" not in ask("gcli schema list --catalog la")  # and no word of what is wrong
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("gcli schema list --catalog la", ["lab", "lake"]),
+        ("gcli schema list --catalog my", ["'my own'"]),
+        ("gcli table list --catalog lake --schema sales : ", ["apac", "emea"]),
+        ("gcli table list --catalog lake --schema sales : emea : 2", ["2026"]),
+        ("gcli table list --catalog lake --schema s", ["sales", "stock"]),
+    ],
+)
+def test_a_real_bash_completes(named: StandIn, tmp_path: Path, words: str, expected: list[str]) -> None:
+    program = tmp_path / "gcli"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m metalake_client "$@"\n')
+    program.chmod(0o755)
+    script = """eval "$(gcli completion bash)"
+        complete -p gcli >/dev/null || exit 1
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _gcli_completion gcli; printf '%s\\n' "${COMPREPLY[@]}" | sort"""
+    array = " ".join(f"'{word}'" for word in words.split(" "))
+    done = subprocess.run(
+        ["bash", "--norc", "-c", f"COMP_WORDS=({array})\n{script}"],
+        cwd=REPOSITORY,
+        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout.split("\n")[:-1], done.stderr) == (expected, "")
+
+
+@pytest.mark.parametrize(
+    ("shell", "words"), [("bash", "complete -o default"), ("zsh", "compdef"), ("fish", "complete --command gcli")]
+)
+def test_each_shell_has_a_script(alone: Gcli, shell: str, words: str) -> None:
+    script = alone.ok("completion", shell).out
+    assert words in script and f"_GCLI_COMPLETE=complete_{shell}" in script
