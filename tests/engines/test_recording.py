@@ -95,7 +95,7 @@ class Place:
 @contextmanager
 def speaking_duckdb(place: Place) -> Iterator[Sql]:
     kept = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    with duckdb.connect(config=kept | {"home_directory": str(place.folder)}) as connection:
+    with duckdb.connect(config={**kept, "home_directory": str(place.folder)}) as connection:
         for name in EXTENSIONS:
             connection.execute(f"LOAD '{extension(name)}'")
         connection.execute(f"CREATE SECRET token (TYPE iceberg, TOKEN '{place.token}')")
