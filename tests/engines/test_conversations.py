@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.engines import conversations
-from tests.engines.conversations import Changed, questions, read, replay
+from tests.engines import replaying
+from tests.engines.replaying import Changed, questions, read, replay
 from tests.servers import MetalakeServer
 
-NAMES = sorted(file.stem for file in conversations.FOLDER.glob("*.json"))
+NAMES = sorted(file.stem for file in replaying.FOLDER.glob("*.json"))
 
 
 def asked(name: str) -> list[str]:

@@ -368,8 +368,8 @@ def test_a_table_whose_entry_names_an_odd_place_is_read_where_its_metadata_is(
 
 
 def test_the_catalog_of_s3_tables_is_named_in_every_call(caller: Caller, glue: Glue) -> None:
-    """Such a catalog's databases are others than its account's; that moto has the id at all says nothing of AWS."""
-    nested = "000000000000:s3tablescatalog/lake"
+    """The stand-in keeps databases by this id, as Glue does; moto alone ignores it, so this says nothing of AWS."""
+    nested = "123456789012:s3tablescatalog/lake"
     properties = {"aws-glue-catalog-id": nested, "warehouse": "s3://lake/tables"}
     assert caller.post(CATALOGS, registration(glue, "s3tables", **properties))["catalog"]["name"] == "s3tables"
     glue.calls.clear()
