@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from tests import processes
 from tests.metalake_client.gcli import Gcli
+from tests.ports import free_port
 from tests.servers import REPOSITORY, MetalakeServer
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 
 ENGINES = ("trino", "flink", "duckdb", "pyiceberg", "spark")
-GLUE = "aws-region=us-east-1,aws-access-key-id=AKIASECRET,aws-secret-access-key=hush"
+GLUE = "aws-region=us-east-1,aws-access-key-id=AKIASECRET,aws-secret-access-key=hush,aws-glue-catalog-id="
+# Who runs the tests in the background of a shell hands down that interrupts are ignored.
+PROGRAM = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from metalake_client.cli.app import main
+sys.exit(main())
+"""
 
 
 @pytest.fixture
@@ -28,7 +40,16 @@ def lake(gcli: Gcli) -> Gcli:
     gcli.ok("catalog", "create", "--name", "lake", "--provider", "lakehouse-iceberg")
     for name in ("sales:emea:2026", "travel"):
         gcli.ok("schema", "create", "--catalog", "lake", "--schema", name)
-    gcli.ok("catalog", "create", "--name", "my_glue", "--provider", "glue", "--properties", GLUE)
+    gcli.ok(
+        "catalog",
+        "create",
+        "--name",
+        "my_glue",
+        "--provider",
+        "glue",
+        "--properties",
+        f"{GLUE}{uuid4().int % 10**12:012}",
+    )
     return gcli
 
 
@@ -99,7 +120,7 @@ class Watch:
 
     def __init__(self, folder: Path, log: Path) -> None:
         self.folder, self.log = folder, log
-        command = [sys.executable, "-m", "metalake_client", "engine", "config", "trino"]
+        command = [sys.executable, "-c", PROGRAM, "engine", "config", "trino"]
         command += ["--folder", str(folder), "--watch", "--every", "0.1"]
         with log.open("w") as out:
             self.process = subprocess.Popen(command, cwd=REPOSITORY, stdout=out, stderr=out, start_new_session=True)
@@ -129,35 +150,69 @@ def watch(tmp_path: Path) -> Iterator[Callable[[], Watch]]:
         processes.kill(each.process)
 
 
+class Gate:
+    """A way to the server that can be shut, as if it had died, and opened again."""
+
+    def __init__(self, server: MetalakeServer) -> None:
+        self.server, self.port = server, free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.open()
+
+    def open(self) -> None:
+        self._ends: list[socket.socket] = []
+        self._listening = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self._accept, args=(self._listening,), daemon=True).start()
+
+    def shut(self) -> None:
+        for each in (self._listening, *self._ends):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    def _accept(self, listening: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                near = listening.accept()[0]
+                far = socket.create_connection(("127.0.0.1", self.server.port))
+                self._ends += [near, far]
+                for ends in ((near, far), (far, near)):
+                    threading.Thread(target=self._carry, args=ends, daemon=True).start()
+
+    def _carry(self, source: socket.socket, goal: socket.socket) -> None:
+        with suppress(OSError):
+            while some := source.recv(65_536):
+                goal.sendall(some)
+            goal.shutdown(socket.SHUT_WR)
+
+
+@pytest.fixture
+def gate(metalake_server: MetalakeServer) -> Iterator[Gate]:
+    opened = Gate(metalake_server)
+    yield opened
+    opened.shut()
+
+
 def test_watch_follows_the_catalogs_and_outlives_the_server(
-    start_metalake: Callable[..., MetalakeServer],
-    alone: Gcli,
-    watch: Callable[[], Watch],
-    monkeypatch: pytest.MonkeyPatch,
+    gcli: Gcli, gate: Gate, watch: Callable[[], Watch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = start_metalake()
-    for name, value in {"URL": server.url, "USER": "admin", "PASSWORD": server.admin_password, "METALAKE": "m"}.items():
-        monkeypatch.setenv(f"METALAKE_{name}", value)
-    alone.ok("metalake", "create", "--metalake", "m")
-
     def create(name: str) -> None:
-        alone.ok("catalog", "create", "--catalog", name, "--provider", "lakehouse-iceberg")
+        gcli.ok("catalog", "create", "--catalog", name, "--provider", "lakehouse-iceberg")
 
+    monkeypatch.setenv("METALAKE_URL", gate.url)
     create("one")
     watching = watch()
     assert watching.comes_to("one") and watching.says("Watching")
-    before = (watching.folder / "one.properties").stat().st_ino
     create("two")
     assert watching.comes_to("one", "two")
-    alone.ok("catalog", "drop", "--catalog", "one", "--force", "--yes")
+    gcli.ok("catalog", "drop", "--catalog", "one", "--force", "--yes")
     create("ONE")
     assert watching.comes_to("one", "two")
-    alone.ok("catalog", "drop", "--catalog", "two", "--force", "--yes")
-    assert watching.comes_to("one") and (watching.folder / "one.properties").stat().st_ino != before
-    server.stop()
+    gcli.ok("catalog", "drop", "--catalog", "two", "--force", "--yes")
+    assert watching.comes_to("one") and "warehouse=ONE\n" in (watching.folder / "one.properties").read_text()
+    gate.shut()
     assert watching.says("Nobody answers")
     assert watching.comes_to("one") and watching.process.poll() is None
-    server.start()
+    gate.open()
     assert watching.says("It works again.")
     create("three")
     assert watching.comes_to("one", "three")

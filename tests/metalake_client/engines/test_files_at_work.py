@@ -31,7 +31,7 @@ def lakes(gcli: Gcli) -> Gcli:
 
 
 def token_of(gcli: Gcli, *more: str) -> str:
-    made: str = gcli.json("token", "create", "--name", "engine", *more)["secret"]
+    made: str = gcli.json("token", "create", "--name", own_name("engine"), *more)["secret"]
     return made
 
 
@@ -48,7 +48,8 @@ def duck(lakes: Gcli, tmp_path: Path) -> Iterator[Run]:
     def run(token: str) -> duckdb.DuckDBPyConnection:
         ran.append(connection := duckdb.connect(config={"extension_directory": str(home)}))
         # DuckDB's command line has the function by itself.
-        connection.create_function("getenv", {"METALAKE_TOKEN": token}.get, ["VARCHAR"], "VARCHAR")
+        known = {"METALAKE_TOKEN": token}
+        connection.create_function("getenv", lambda name: known[name], ["VARCHAR"], "VARCHAR")
         connection.execute((folder / "metalake.sql").read_text())
         return connection
 
