@@ -43,17 +43,8 @@ def running_trino_483(
     files = write_catalogs(folder / "catalog", catalogs)
     port, log = free_port(), folder / "trino.log"
     started = Trino(f"http://127.0.0.1:{port}")
-    java = f"{jdk_25()}/bin/java"
-    command: list[str | int | Path] = [
-        java,
-        *JVM,
-        f"-Djava.io.tmpdir={folder}",
-        "-cp",
-        classpath,
-        PROGRAM,
-        port,
-        *files,
-    ]
+    options = [*JVM, f"-Djava.io.tmpdir={folder}", "-cp", classpath]
+    command = [str(part) for part in (f"{jdk_25()}/bin/java", *options, PROGRAM, port, *files)]
     process = processes.start(
         "Trino 483",
         confined([folder, *places], *command, as_user=False),  # it writes beside the server

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.engines import conversations
-from tests.engines.conversations import Changed, questions, read, replay
+from tests.engines import replaying
+from tests.engines.replaying import Changed, questions, read, replay
 from tests.servers import MetalakeServer
 
-NAMES = sorted(file.stem for file in conversations.FOLDER.glob("*.json"))
+NAMES = sorted(file.stem for file in replaying.FOLDER.glob("*.json"))
 
 
-def asked(name: str, ending: str) -> list[int]:
-    """The places of the questions that end so."""
-    return [number for number, each in enumerate(questions(read(name)["exchanges"])) if each.endswith(ending)]
+def asked(name: str) -> list[str]:
+    """The questions of an engine, without what begins all of them."""
+    return [each.replace("/iceberg/demo/v1/<catalog>", "") for each in questions(read(name)["exchanges"])]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -27,15 +27,23 @@ def test_an_engine_is_answered_as_it_was(metalake_server: MetalakeServer, name: 
     replay(read(name)["exchanges"], metalake_server)
 
 
-def test_trino_asks_for_a_view_before_a_table_and_lists_level_by_level() -> None:
-    assert asked("trino-476", "/views/orders")[0] < asked("trino-476", "/tables/orders")[0]
-    levels = ("/namespaces", "?parent=sales", "?parent=sales%1Femea")
-    assert [len(asked("trino-476", level)) > 0 for level in levels] == [True] * 3
+@pytest.mark.parametrize("name", ["trino-476", "trino-483"])
+def test_trino_asks_for_a_view_before_a_table_and_lists_level_by_level(name: str) -> None:
+    said = asked(name)
+    view = said.index("GET /namespaces/sales%1Femea/views/late")
+    assert said[view + 1] == "GET /namespaces/sales%1Femea/tables/late?snapshots=all"
+    levels = [each.partition("?")[2] for each in said if each.startswith("GET /namespaces?")]
+    assert levels == ["pageToken=", "parent=sales&pageToken=", "parent=sales%1Femea&pageToken="]
 
 
 def test_duckdb_stages_what_it_creates() -> None:
-    made = [each for each in read("duckdb")["exchanges"] if (each["body"] or {}).get("stage-create")]
-    assert made and all(each["answer"]["metadata-location"] is None for each in made)
+    staged = [each for each in read("duckdb")["exchanges"] if (each["body"] or {}).get("stage-create")]
+    assert [each["answer"]["metadata-location"] for each in staged] == [None]
+
+
+@pytest.mark.parametrize("name", ["flink", "spark"])
+def test_flink_and_spark_list_the_top_with_an_empty_page_token(name: str) -> None:
+    assert {each for each in asked(name) if each.startswith("GET /namespaces?")} == {"GET /namespaces?pageToken="}
 
 
 @pytest.mark.parametrize("change", ["status", "a field", "a value", "an entry"])

@@ -20,7 +20,7 @@ import pytest
 
 from metalake_client.engines import flink, trino
 from metalake_client.engines.catalogs import EngineCatalog
-from tests.engines import conversations
+from tests.engines import replaying
 from tests.flink import WITH_ICEBERG, running_flink
 from tests.iceberg_rest.test_duckdb import EXTENSIONS, extension, token_of
 from tests.jars import needs_jars
@@ -95,7 +95,7 @@ class Place:
 @contextmanager
 def speaking_duckdb(place: Place) -> Iterator[Sql]:
     kept = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    with duckdb.connect(config=kept | {"home_directory": str(place.folder)}) as connection:
+    with duckdb.connect(config={**kept, "home_directory": str(place.folder)}) as connection:
         for name in EXTENSIONS:
             connection.execute(f"LOAD '{extension(name)}'")
         connection.execute(f"CREATE SECRET token (TYPE iceberg, TOKEN '{place.token}')")
@@ -142,15 +142,15 @@ SPEAKERS: dict[str, tuple[str, Callable[[Place], Any], Sequence[str]]] = {
 @pytest.mark.parametrize("name", SPEAKERS)
 def test_an_engine_says_what_was_recorded(metalake_server: MetalakeServer, tmp_path: Path, name: str) -> None:
     title, speaking, statements = SPEAKERS[name]
-    catalog, warehouse = conversations.new_catalog(metalake_server)
+    catalog, warehouse = replaying.new_catalog(metalake_server)
     (folder := Path(warehouse.removeprefix("file://"))).mkdir(parents=True, exist_ok=True)
     with running_recorder(metalake_server.url) as recorder:
         place = Place(recorder.url, catalog, token_of(metalake_server, "admin"), tmp_path, folder)
         with speaking(place) as sql:
             for statement in statements:
                 sql(statement)
-    now = conversations.recorded(recorder.exchanges, catalog, warehouse)
+    now = replaying.recorded(recorder.exchanges, catalog, warehouse)
     if os.environ.get("METALAKE_TEST_RECORD"):
-        conversations.write(name, title, statements, now)
-    recorded = conversations.read(name)["exchanges"]
-    assert set(conversations.questions(now)) == set(conversations.questions(recorded))
+        replaying.write(name, title, statements, now)
+    recorded = replaying.read(name)["exchanges"]
+    assert set(replaying.questions(now)) == set(replaying.questions(recorded))

@@ -365,3 +365,22 @@ def test_a_table_whose_entry_names_an_odd_place_is_read_where_its_metadata_is(
     assert load_iceberg_table(
         admin_user, Address(metalake="demo", catalog="aws", schema="flights", leaf="odd")
     ).metadata["schemas"]
+
+
+def test_the_catalog_of_s3_tables_is_named_in_every_call(caller: Caller, glue: Glue) -> None:
+    """The stand-in keeps databases by this id, as Glue does; moto alone ignores it, so this says nothing of AWS."""
+    nested = "123456789012:s3tablescatalog/lake"
+    properties = {"aws-glue-catalog-id": nested, "warehouse": "s3://lake/tables"}
+    assert caller.post(CATALOGS, registration(glue, "s3tables", **properties))["catalog"]["name"] == "s3tables"
+    glue.calls.clear()
+    schemas = f"{CATALOGS}/s3tables/schemas"
+    assert names(caller.get(schemas)) == []
+    caller.post(schemas, {"name": "sales", "comment": None, "properties": {}})["schema"]
+    made = caller.post(f"{schemas}/sales/tables", {"name": "late", "columns": COLUMNS, "properties": {}})["table"]
+    assert made["name"] == "late"
+    assert names(caller.get(f"{schemas}/sales/tables")) == ["late"]
+    assert caller.delete(f"{schemas}/sales/tables/late").status == 200
+    asked = [(operation, given) for operation, given in glue.calls if not operation.startswith(("s3:", "Assume"))]
+    assert {operation for operation, _ in asked} >= {"GetDatabases", "CreateDatabase", "CreateTable", "GetTables"}
+    assert [operation for operation, given in asked if given.get("CatalogId") != nested] == []
+    assert held(glue).keys() == {"flights"}
