@@ -38,7 +38,7 @@ class SparkCatalog:
     packages: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # the secrets that the caller may bring and has not
     notes: tuple[str, ...] = ()
-    view_formats: tuple[str, ...] = ("iceberg",)  # the views that are there by their own names
+    hive_views: str = ""  # the catalog of Spark that has Hive's views by their own names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +194,8 @@ def _hive(catalog: EngineCatalog, asked: Asked) -> SparkCatalog:
     if catalog.name == asked.hive_catalog:
         made = _mixed(iceberg, asked, "session") if asked.mixed else _extended_session(catalog, iceberg, asked)
         own = {"spark.sql.catalogImplementation": "hive", "spark.hadoop.hive.metastore.uris": uris}
-        made = replace(made, settings={**made.settings, **own}, notes=(*made.notes, *_nested(catalog)))
+        notes = (*made.notes, *_nested(catalog), "its Hive views are in spark_catalog.")
+        made = replace(made, settings={**made.settings, **own}, notes=notes, hive_views="spark_catalog")
     elif asked.mixed and asked.pair.hive and asked.kyuubi:
         made = _mixed(iceberg, asked, "kyuubi", **{"kyuubi.hive.metastore.uris": uris})
         made = replace(made, packages=(*made.packages, asked.pair.hive), notes=(*made.notes, *_nested(catalog)))

@@ -99,6 +99,7 @@ def _asked(server: MetalakeServer, token: str, events: Path, folder: Path) -> st
         "spark.master": "local[1]",
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
         "spark.eventLog.dir": events.as_uri(),
     }
     asked = {
@@ -144,6 +145,10 @@ def test_hive_s_tables_and_iceberg_s_are_there_by_one_name(running: Running) -> 
     assert texts == [{"word": "one"}] and ice == [{"i": 7}]
     with pytest.raises(SparkError):
         running.sql(f"select * from spark_catalog.{running.database}.ice")  # never empty, as Hive's would be
+    running.sql(f"create view spark_catalog.{running.database}.words as select word from {running.database}.texts")
+    words = running.spark.call("view", "hive", running.database, "words")
+    assert words == f"`spark_catalog`.`{running.database}`.`words`"
+    assert running.sql(f"select * from {words}") == [[{"word": "one"}]]
 
 
 def test_views_have_the_names_that_the_session_tells(running: Running) -> None:
@@ -206,9 +211,14 @@ def test_a_token_is_in_no_log_plan_statement_or_event(running: Running) -> None:
         "show catalogs",
         "describe namespace extended own.a",
     )
-    plans = running.sql("explain extended select 1") + running.sql("show tblproperties own.a.b.t")
     running.spark.call("log_level", "WARN")
     token = running.token
+    plans = running.sql(
+        "explain extended select * from own.a.b.t",
+        f"explain extended select '{token}'",
+        "show tblproperties own.a.b.t",
+        "show create table own.a.b.t",
+    )
     assert any(row["key"] == "spark.sql.catalog.own.token" for row in shown[0]), "so it is hidden, not absent"
     assert token not in repr(shown) + repr(plans)
     events = "".join(file.read_text() for file in running.events.rglob("*") if file.is_file())
