@@ -19,7 +19,7 @@ class Pair:
 
     spark: str
     scala: str
-    java: int  # the oldest
+    java: int  # the oldest, which is that of Iceberg's runtime for 3.5
     hive: str | None = None  # what asks any number of metastores, where there is such a connector
 
     @property
@@ -36,7 +36,7 @@ class Pair:
 
 PAIRS = (
     Pair(spark="4.1", scala="2.13", java=17),
-    Pair(spark="3.5", scala="2.12", java=8, hive=KYUUBI),
+    Pair(spark="3.5", scala="2.12", java=17, hive=KYUUBI),
 )
 _WORK = " or ".join(pair.says for pair in PAIRS)
 
