@@ -19,7 +19,7 @@ class Pair:
 
     spark: str
     scala: str
-    java: int  # the oldest, which is that of Iceberg's runtime for 3.5
+    java: int  # the oldest that Iceberg's runtime takes
     hive: str | None = None  # what asks any number of metastores, where there is such a connector
 
     @property

@@ -17,7 +17,7 @@ from tests.packages import installed
 from tests.servers import StartMetalake
 from tests.spark import SETTINGS, SPARK_35, needs_spark, spark_process
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # the first time it fetches 370 MB and installs them
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]  # the first time it fetches 370 MB and installs them
 
 
 def test_two_metastores_are_there_under_their_names(
