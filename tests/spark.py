@@ -99,10 +99,12 @@ def running_spark(
     iceberg: str = "",
     warehouses: Sequence[Path] = (),
     packages: Path | None = None,
+    extensions: Sequence[str] = (),
 ) -> Iterator[Spark]:
     """Start Spark in some 5 s, its `spark_catalog` on the given metastore; with Iceberg's runtime where named.
 
-    `iceberg` is a table of jars.toml; `packages` is a folder with another PySpark than that of the tests.
+    `iceberg` is a table of jars.toml; `packages` is a folder with another PySpark than that of the tests; `extensions`
+    are classes that extend Spark's SQL before Iceberg's does.
     Raises AssertionError with its log when it does not start, JarsMissing when Iceberg's jar cannot be had.
     """
     folder = Path(tempfile.mkdtemp(prefix="metalake-spark-"))
@@ -115,7 +117,8 @@ def running_spark(
         }
     if iceberg:
         settings["spark.jars"] = ",".join(map(str, jars(iceberg)))
-        settings["spark.sql.extensions"] = f"{ICEBERG}.extensions.IcebergSparkSessionExtensions"
+        of_iceberg = f"{ICEBERG}.extensions.IcebergSparkSessionExtensions"
+        settings["spark.sql.extensions"] = ",".join([*extensions, of_iceberg])
     program = Path(__file__).with_name("spark_program.py")
     with spark_process(program, json.dumps(settings), folder, warehouses, packages) as session:
         yield session

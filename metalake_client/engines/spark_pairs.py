@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metalake_client.failures import Exit, Failure
 
 ICEBERG_VERSION = "1.11.0"
 KYUUBI = "org.apache.kyuubi:kyuubi-spark-connector-hive_2.12:1.9.0"
+KYUUBIS_NEWEST = "3.5.4"  # later ones lack a method of Spark's that the connector calls
 RUNTIME = re.compile(r"iceberg-spark-runtime-(?P<spark>[\d.]+)_(?P<scala>[\d.]+)-(?P<version>.+)\.jar")
 
 
@@ -45,8 +46,13 @@ def pair_for(spark_version: str) -> Pair:
     """What goes with a version such as 4.1.4. Raises Failure, naming what works."""
     for pair in PAIRS:
         if re.match(re.escape(pair.spark) + r"(\.|$)", spark_version):
-            return pair
+            return replace(pair, hive=None) if pair.hive and _later(spark_version, KYUUBIS_NEWEST) else pair
     raise Failure(f"Spark {spark_version} cannot be used with Iceberg's runtime here; take {_WORK}.", Exit.USAGE)
+
+
+def _later(version: str, than: str) -> bool:
+    one, other = (list(map(int, re.findall(r"\d+", each))) for each in (version, than))
+    return one > other
 
 
 def require_runtime(pair: Pair, jars: Iterable[str]) -> None:

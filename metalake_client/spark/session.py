@@ -114,7 +114,7 @@ def _session(config: SparkConfig, pair: Pair, jars: Sequence[str | Path] | None,
         session = _beside(running, config)
         given = {**config.settings, **more}
     _give(session, given, to_later_sessions=running is None)
-    # _hush(session)
+    _hush(session)
     if MIXED in config.settings.values():
         _add_dispatch(session)
     return session

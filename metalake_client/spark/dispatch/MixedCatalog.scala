@@ -115,7 +115,7 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
   private def readable(ident: Identifier, table: Table): Table = entryOf(table).fold(table) { entry =>
     val format = formatOf(entry)
     if (Jars.contains(format))
-      DataSource.lookupDataSourceV2(format, SQLConf.get) match {
+      sourceOf(format) match {
         case Some(provider) => provider.getTable(table.schema, table.partitioning, placeOf(entry))
         case None => refuse(ident, s"it is a table of $format, and ${Jars(format)}")
       }
@@ -323,6 +323,10 @@ object MixedCatalog {
     else entry.provider.getOrElse("hive").toLowerCase
 
   private def kindOf(entry: CatalogTable) = entry.properties.getOrElse("table_type", "").toLowerCase
+
+  def sourceOf(format: String): Option[TableProvider] =
+    try DataSource.lookupDataSourceV2(format, SQLConf.get)
+    catch { case _: ClassNotFoundException => None }
 
   def placeOf(entry: CatalogTable): util.Map[String, String] =
     util.Collections.singletonMap("path", entry.location.toString)

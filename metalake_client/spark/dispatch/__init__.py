@@ -17,6 +17,8 @@ from metalake_client.failures import Exit, Failure
 CATALOG = "io.metalake.spark.MixedCatalog"
 KYUUBI = "org.apache.kyuubi:kyuubi-spark-connector-hive_2.12:1.9.0"
 """The connector for Hive's tables of Spark 3.5; Maven Central has none for Scala 2.13, so none for Spark 4."""
+KYUUBI_SPARKS = tuple(f"3.5.{patch}" for patch in range(5))
+"""The versions of Spark with which it reads: 3.5.5 changed a function that it calls."""
 
 SOURCE = Path(__file__).with_name("MixedCatalog.scala")
 JAVA_OPTIONS = ("-Xss4m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # a compiler's deep calls, and a short life
@@ -64,7 +66,9 @@ def _java() -> str:
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=Path(home) / "bin") if home else shutil.which("java")
     if found is None:
-        raise Failure("Spark needs Java 17, and there is none; install it, or set JAVA_HOME to where it is.", Exit.USAGE)
+        raise Failure(
+            "Spark needs Java 17, and there is none; install it, or set JAVA_HOME to where it is.", Exit.USAGE
+        )
     return found
 
 

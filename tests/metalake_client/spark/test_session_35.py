@@ -12,24 +12,25 @@ from metalake_client.spark.dispatch import dispatch_jar
 from tests.catalogs.racing import Client
 from tests.hms import HiveMetastore
 from tests.jars import JarsMissing, jars, needs_jars
+from tests.metalake_client.spark.dispatch.test_spark_35 import JARS, SPARK_354
 from tests.metalake_client.spark.test_session import PROGRAM
 from tests.packages import installed
 from tests.servers import StartMetalake
-from tests.spark import SETTINGS, SPARK_35, needs_spark, spark_process
+from tests.spark import SETTINGS, needs_spark, spark_process
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]  # the first time it fetches 370 MB and installs them
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]  # the first time it fetches 370 MB and installs them
 
 
 def test_two_metastores_are_there_under_their_names(
     start_metalake: StartMetalake, hms: HiveMetastore, old_hms: HiveMetastore
 ) -> None:
     needs_spark()
-    needs_jars("session-spark-3.5")
+    needs_jars(JARS)
     try:
-        packages = installed("spark-3.5.8", SPARK_35)
+        packages = installed("spark-3.5.4", SPARK_354)
     except JarsMissing as missing:
         pytest.skip(f"needs Spark 3.5: {missing}")
-    runtime, kyuubi = jars("session-spark-3.5")
+    runtime, kyuubi, *_ = jars(JARS)
     dispatch_jar(packages / "pyspark" / "jars", runtime)
     server = start_metalake(METALAKE_FILE_LOCATIONS=f"{hms.warehouse},{old_hms.warehouse}")
     metastores = {"new": hms, "old": old_hms}
