@@ -53,7 +53,7 @@ class Spark:
 
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self.process, self.log, self.folder = process, log, log.parent
-        self.version: str = self._answer(timeout=600)["version"]
+        self.version: str = self._answer(timeout=90)["version"]
 
     def sql(self, *statements: str, settings: dict[str, str] | None = None, timeout: float = 90) -> list[Rows]:
         """Run the statements in a fresh session of their own; returns the rows of each, as dicts by column.
@@ -126,7 +126,12 @@ def running_spark(
 
 @contextmanager
 def spark_process(
-    program: Path, argument: str, folder: Path, warehouses: Sequence[Path] = (), packages: Path | None = None
+    program: Path,
+    argument: str,
+    folder: Path,
+    warehouses: Sequence[Path] = (),
+    packages: Path | None = None,
+    **environment: str,
 ) -> Iterator[Spark]:
     """Start a program that answers as tests/spark_program.py does; `folder` goes when it ends."""
     log = folder / "spark.log"
@@ -140,7 +145,7 @@ def spark_process(
                 # It writes beside the server of a test into the same folders, so it is of the same user.
                 confined([folder, *warehouses], sys.executable, str(program), argument, as_user=False),
                 cwd=folder,
-                env=os.environ | own,
+                env=os.environ | own | environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

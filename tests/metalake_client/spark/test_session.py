@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from benchmarks.views import PROVIDERS
-from metalake_client.spark.dispatch import dispatch_jar
 from tests.catalogs.racing import Client
 from tests.hms import HiveMetastore
-from tests.jars import jars, needs_jars, pyspark_jars
+from tests.jars import cache, jars, needs_jars, pyspark_jars
+from tests.metalake_client.spark.dispatch.mixed import jar_for
 from tests.servers import MetalakeServer, on_a_migrated_store, prepare
 from tests.spark import SETTINGS, Spark, needs_spark, spark_process
 
@@ -59,12 +59,11 @@ def requests_of(server: MetalakeServer) -> list[str]:
 def running(tmp_path_factory: pytest.TempPathFactory, hms: HiveMetastore) -> Iterator[Running]:
     needs_spark()
     needs_jars("iceberg-spark")
-    dispatch_jar(pyspark_jars(), jars("iceberg-spark")[0])  # it is kept where a confined process cannot write
+    jar_for(pyspark_jars(), jars("iceberg-spark")[0])  # which a confined process cannot keep
     warehouse = tmp_path_factory.mktemp("warehouse")
-    places = f"{warehouse},{hms.warehouse}"
     server = prepare(
         tmp_path_factory.mktemp("metalake"),
-        METALAKE_FILE_LOCATIONS=places,
+        METALAKE_FILE_LOCATIONS=f"{warehouse},{hms.warehouse}",
         METALAKE_PROVIDERS=PROVIDERS,
         METALAKE_ACCESS_LOG="true",
     )
@@ -87,7 +86,8 @@ def running(tmp_path_factory: pytest.TempPathFactory, hms: HiveMetastore) -> Ite
         (events := warehouse / "events").mkdir()
         before = len(requests_of(server))
         folder = Path(tempfile.mkdtemp(prefix="metalake-spark-"))
-        with spark_process(PROGRAM, _asked(server, token, events, folder), folder, [warehouse, hms.warehouse]) as spark:
+        asked, places = _asked(server, token, events, folder), [warehouse, hms.warehouse]
+        with spark_process(PROGRAM, asked, folder, places, XDG_CACHE_HOME=str(cache())) as spark:
             yield Running(spark, server, token, database, events, requests_of(server)[before:])
     finally:
         server.stop()

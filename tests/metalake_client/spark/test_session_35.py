@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from metalake_client.spark.dispatch import dispatch_jar
 from tests.catalogs.racing import Client
 from tests.hms import HiveMetastore
-from tests.jars import JarsMissing, jars, needs_jars
+from tests.jars import JarsMissing, cache, jars, needs_jars
+from tests.metalake_client.spark.dispatch.mixed import jar_for
 from tests.metalake_client.spark.dispatch.test_spark_35 import JARS, SPARK_354
 from tests.metalake_client.spark.test_session import PROGRAM
 from tests.packages import installed
@@ -31,7 +31,7 @@ def test_two_metastores_are_there_under_their_names(
     except JarsMissing as missing:
         pytest.skip(f"needs Spark 3.5: {missing}")
     runtime, kyuubi, *_ = jars(JARS)
-    dispatch_jar(packages / "pyspark" / "jars", runtime)
+    jar_for(packages / "pyspark" / "jars", runtime)
     server = start_metalake(METALAKE_FILE_LOCATIONS=f"{hms.warehouse},{old_hms.warehouse}")
     metastores = {"new": hms, "old": old_hms}
     for name, metastore in metastores.items():
@@ -49,7 +49,8 @@ def test_two_metastores_are_there_under_their_names(
         "settings": SETTINGS | {"spark.master": "local[1]"},
     }
     (file := folder / "asked.json").write_text(json.dumps(asked))
-    with spark_process(PROGRAM, str(file), folder, [hms.warehouse, old_hms.warehouse], packages) as spark:
+    places, kept = [hms.warehouse, old_hms.warehouse], {"XDG_CACHE_HOME": str(cache())}
+    with spark_process(PROGRAM, str(file), folder, places, packages, **kept) as spark:
         assert spark.version.startswith("3.5.")
         for name, home in homes.items():
             spark.sql(
