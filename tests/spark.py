@@ -53,7 +53,7 @@ class Spark:
 
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self.process, self.log, self.folder = process, log, log.parent
-        self.version: str = self._answer(timeout=600)["version"]
+        self.version: str = self._answer(timeout=90)["version"]
 
     def sql(self, *statements: str, settings: dict[str, str] | None = None, timeout: float = 90) -> list[Rows]:
         """Run the statements in a fresh session of their own; returns the rows of each, as dicts by column.
@@ -104,10 +104,12 @@ def running_spark(
     iceberg: str = "",
     warehouses: Sequence[Path] = (),
     packages: Path | None = None,
+    extensions: Sequence[str] = (),
 ) -> Iterator[Spark]:
     """Start Spark in some 5 s, its `spark_catalog` on the given metastore; with Iceberg's runtime where named.
 
-    `iceberg` is a table of jars.toml; `packages` is a folder with another PySpark than that of the tests.
+    `iceberg` is a table of jars.toml; `packages` is a folder with another PySpark than that of the tests; `extensions`
+    are classes that extend Spark's SQL before Iceberg's does.
     Raises AssertionError with its log when it does not start, JarsMissing when Iceberg's jar cannot be had.
     """
     folder = Path(tempfile.mkdtemp(prefix="metalake-spark-"))
@@ -120,7 +122,8 @@ def running_spark(
         }
     if iceberg:
         settings["spark.jars"] = ",".join(map(str, jars(iceberg)))
-        settings["spark.sql.extensions"] = f"{ICEBERG}.extensions.IcebergSparkSessionExtensions"
+        of_iceberg = f"{ICEBERG}.extensions.IcebergSparkSessionExtensions"
+        settings["spark.sql.extensions"] = ",".join([*extensions, of_iceberg])
     program = Path(__file__).with_name("spark_program.py")
     with spark_process(program, json.dumps(settings), folder, warehouses, packages) as session:
         yield session
@@ -128,7 +131,12 @@ def running_spark(
 
 @contextmanager
 def spark_process(
-    program: Path, argument: str, folder: Path, warehouses: Sequence[Path] = (), packages: Path | None = None
+    program: Path,
+    argument: str,
+    folder: Path,
+    warehouses: Sequence[Path] = (),
+    packages: Path | None = None,
+    **environment: str,
 ) -> Iterator[Spark]:
     """Start a program that answers as tests/spark_program.py does; `folder` goes when it ends."""
     log = folder / "spark.log"
@@ -142,7 +150,7 @@ def spark_process(
                 # It writes beside the server of a test into the same folders, so it is of the same user.
                 confined([folder, *warehouses], sys.executable, str(program), argument, as_user=False),
                 cwd=folder,
-                env=os.environ | own,
+                env=os.environ | own | environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

@@ -26,7 +26,7 @@ ADDRESS = "http://127.0.0.1:8090"
 METASTORE = "thrift://127.0.0.1:9083"
 REGION = re.compile(r'"(aws-region|s3\.region)": "us-east-1"')
 ENDPOINTS = {"aws-region": "aws-glue-endpoint", "s3.region": "s3.endpoint"}
-
+PARTS = ("thrift://", "AWS_", "metalake_session(")
 
 CLIENTS = {
     "PyIceberg": "pyiceberg",
@@ -80,8 +80,8 @@ def test_every_example_does_what_it_says(
 def test_what_needs_more_than_metalake_says_so() -> None:
     """All others run on a machine that has nothing but it."""
     sections = README.split("\n### ")[1:]
-    needing = [section for section in sections if "thrift://" in section or "AWS_" in section]
-    assert len(needing) == 3 and "Three need more than Metalake" in README
+    needing = [section for section in sections if any(part in section for part in PARTS)]
+    assert len(needing) == 4 and "Four need more than Metalake" in README
     for section in needing:
         assert section.partition("\n\n")[2].startswith("*Needs "), section[:40]
 

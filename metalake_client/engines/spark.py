@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from metalake_client.engines.catalogs import EngineCatalog, iceberg_uri
-from metalake_client.engines.spark_pairs import Pair, pair_for
+from metalake_client.engines.spark_pairs import KYUUBIS_NEWEST, Pair, pair_for
 from metalake_client.engines.spark_storage import Storage, storage_of
 from metalake_client.failures import Exit, Failure
 
 ICEBERG = "org.apache.iceberg.spark"
+METASTORE = "spark.hadoop.hive.metastore.uris"
 MIXED = "io.metalake.spark.MixedCatalog"
 REDACTED = "(?i)secret|passw|token|credential|access.?key|private.?key|authorization"
 """Spark shows no value of a setting whose name has one of these, in SET, plans, its log, its pages and its events."""
@@ -38,7 +39,7 @@ class SparkCatalog:
     packages: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # the secrets that the caller may bring and has not
     notes: tuple[str, ...] = ()
-    view_formats: tuple[str, ...] = ("iceberg",)  # the views that are there by their own names
+    hive_views: str = ""  # the catalog of Spark that has Hive's views by their own names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +72,7 @@ class Asked:
     uri: str
     tables: str  # where the native wire has the catalogs
     pair: Pair
+    spark_version: str
     token: str
     user: str
     password: str
@@ -113,6 +115,7 @@ def spark_settings(
         uri=iceberg_uri(url, metalake),
         tables=f"{url.rstrip('/')}/api/metalakes/{quote(metalake)}/catalogs",
         pair=pair_for(spark_version),
+        spark_version=spark_version,
         token=token,
         user=user,
         password=password,
@@ -123,20 +126,23 @@ def spark_settings(
         kyuubi=kyuubi,
     )
     _require_known(catalogs, asked)
-    return _config(tuple(_spark_catalog(each, asked) for each in catalogs), asked.pair)
+    return _config(tuple(_spark_catalog(each, asked) for each in catalogs), asked)
 
 
-def _config(catalogs: tuple[SparkCatalog, ...], pair: Pair) -> SparkConfig:
+def _config(catalogs: tuple[SparkCatalog, ...], asked: Asked) -> SparkConfig:
     settings = {
         "spark.sql.extensions": f"{ICEBERG}.extensions.IcebergSparkSessionExtensions",
         "spark.redaction.regex": REDACTED,
         "spark.redaction.string.regex": TOKENS,
         "spark.sql.redaction.options.regex": f"{REDACTED}|url",
     }
-    packages = {pair.iceberg: None}
+    packages = {asked.pair.iceberg: None}
     for each in catalogs:
         settings |= each.settings
         packages |= dict.fromkeys(each.packages)
+    metastores = [each for each in catalogs if METASTORE in each.settings]
+    for each in sorted(metastores, key=lambda each: each.name != asked.hive_catalog)[:1]:
+        settings[METASTORE] = each.settings[METASTORE]  # the session's own: the chosen one, or else the first
     return SparkConfig(settings=settings, packages=tuple(packages), catalogs=catalogs)
 
 
@@ -192,27 +198,28 @@ def _hive(catalog: EngineCatalog, asked: Asked) -> SparkCatalog:
     uris = catalog.properties.get("metastore.uris", "")
     iceberg = _through_rest(catalog, asked)
     if catalog.name == asked.hive_catalog:
-        made = _mixed(iceberg, asked, "session") if asked.mixed else _extended_session(catalog, iceberg, asked)
-        own = {"spark.sql.catalogImplementation": "hive", "spark.hadoop.hive.metastore.uris": uris}
-        made = replace(made, settings={**made.settings, **own}, notes=(*made.notes, *_nested(catalog)))
+        made = _of_session(iceberg, asked) if asked.mixed else _extended_session(catalog, iceberg, asked)
     elif asked.mixed and asked.pair.hive and asked.kyuubi:
         made = _mixed(iceberg, asked, "kyuubi", **{"kyuubi.hive.metastore.uris": uris})
-        made = replace(made, packages=(*made.packages, asked.pair.hive), notes=(*made.notes, *_nested(catalog)))
+        made = replace(made, packages=(*made.packages, asked.pair.hive), hive_views=catalog.name)
     else:
         return _iceberg_alone(catalog, iceberg, asked, _why_not(catalog, asked))
     return replace(
         made,
         way=f"{iceberg.way} for Iceberg tables, {uris} for all others",
         rights=f"{OURS} Of tables that are not Iceberg's: {STORES.format(store='the metastore')}",
+        settings={**made.settings, "spark.sql.catalogImplementation": "hive", METASTORE: uris},
+        notes=(*made.notes, *_nested(catalog)),
     )
 
 
 def _why_not(catalog: EngineCatalog, asked: Asked) -> str:
+    chosen = f"choose {catalog.name} by hive_catalog={catalog.name!r}"
     if asked.pair.hive:
-        return f"metalake_session with the jar of Kyuubi's connector, {asked.pair.hive}, reads Hive's tables"
+        return f"they take the jar of Kyuubi's connector, {asked.pair.hive}, or {chosen}"
     return (
-        f"Spark {asked.pair.spark} reads Hive's tables of one metastore: choose {catalog.name} by "
-        f"hive_catalog={catalog.name!r}, or take Spark 3.5, which reads those of any number"
+        f"Spark {asked.spark_version} reads Hive's tables of one metastore: {chosen}, or take Spark {KYUUBIS_NEWEST} "
+        "with Kyuubi's connector, which reads those of any number"
     )
 
 
@@ -287,12 +294,22 @@ def _mixed(iceberg: SparkCatalog, asked: Asked, hive: str, **more: str) -> Spark
     return replace(iceberg, settings={**iceberg.settings, at: MIXED, **mixed})
 
 
+def _of_session(iceberg: SparkCatalog, asked: Asked) -> SparkCatalog:
+    """The catalog and spark_catalog are one, for Spark plans Hive's own tables for that name alone."""
+    made = _mixed(iceberg, asked, "session")
+    at = f"spark.sql.catalog.{iceberg.name}"
+    twin = {f"spark.sql.catalog.spark_catalog{key.removeprefix(at)}": value for key, value in made.settings.items()}
+    note = "it is spark_catalog, too, and is called so in plans and messages."
+    return replace(made, settings={**made.settings, **twin}, notes=(*made.notes, note), hive_views=iceberg.name)
+
+
 def _extended_session(catalog: EngineCatalog, iceberg: SparkCatalog, asked: Asked) -> SparkCatalog:
     """Iceberg's own dispatch, which the session's catalog alone can have: there all tables are."""
     properties = _rest(catalog, asked) | _storage(catalog, asked).properties
     session = _named("spark_catalog", f"{ICEBERG}.SparkSessionCatalog", properties)
     note = f"as {catalog.name} it has its Iceberg tables, and as spark_catalog all."
-    return replace(iceberg, settings={**iceberg.settings, **session}, notes=(*iceberg.notes, note))
+    settings = {**iceberg.settings, **session}
+    return replace(iceberg, settings=settings, notes=(*iceberg.notes, note), hive_views="spark_catalog")
 
 
 def _iceberg_alone(catalog: EngineCatalog, iceberg: SparkCatalog, asked: Asked, why: str) -> SparkCatalog:

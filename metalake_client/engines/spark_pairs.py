@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metalake_client.failures import Exit, Failure
 
 ICEBERG_VERSION = "1.11.0"
 KYUUBI = "org.apache.kyuubi:kyuubi-spark-connector-hive_2.12:1.9.0"
+KYUUBIS_NEWEST = "3.5.4"  # later ones lack a method of Spark's that the connector calls
 RUNTIME = re.compile(r"iceberg-spark-runtime-(?P<spark>[\d.]+)_(?P<scala>[\d.]+)-(?P<version>.+)\.jar")
 
 
@@ -19,7 +20,7 @@ class Pair:
 
     spark: str
     scala: str
-    java: int  # the oldest
+    java: int  # the oldest that Iceberg's runtime takes
     hive: str | None = None  # what asks any number of metastores, where there is such a connector
 
     @property
@@ -36,7 +37,7 @@ class Pair:
 
 PAIRS = (
     Pair(spark="4.1", scala="2.13", java=17),
-    Pair(spark="3.5", scala="2.12", java=8, hive=KYUUBI),
+    Pair(spark="3.5", scala="2.12", java=17, hive=KYUUBI),
 )
 _WORK = " or ".join(pair.says for pair in PAIRS)
 
@@ -45,8 +46,13 @@ def pair_for(spark_version: str) -> Pair:
     """What goes with a version such as 4.1.4. Raises Failure, naming what works."""
     for pair in PAIRS:
         if re.match(re.escape(pair.spark) + r"(\.|$)", spark_version):
-            return pair
+            return replace(pair, hive=None) if pair.hive and _later(spark_version, KYUUBIS_NEWEST) else pair
     raise Failure(f"Spark {spark_version} cannot be used with Iceberg's runtime here; take {_WORK}.", Exit.USAGE)
+
+
+def _later(version: str, than: str) -> bool:
+    one, other = (list(map(int, re.findall(r"\d+", each))) for each in (version, than))
+    return one > other
 
 
 def require_runtime(pair: Pair, jars: Iterable[str]) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -89,19 +88,24 @@ def _has_kyuubi(jars: Sequence[str | Path] | None) -> bool:
 
 
 def _running() -> Any:
-    """The Spark session of this process, if there is one."""
+    """A session of the Spark of this process, if there is one, whichever thread started it."""
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    return SparkSession.getActiveSession()
+    if SparkContext._active_spark_context is None:
+        return None
+    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
 
 
 def _jars_of(session: Any) -> list[Path]:
     """The jars that a Spark was started with, those that it fetched included."""
-    given = session.sparkContext.getConf().get(JARS, "")
+    given = session._jsparkSession.sparkContext().conf().get(JARS, "")
     return [Path(urlsplit(each).path) for each in given.split(",") if each]
 
 
 def _session(config: SparkConfig, pair: Pair, jars: Sequence[str | Path] | None, more: dict[str, str]) -> Any:
+    if logging.getLogger("py4j").level == logging.NOTSET:  # it would tell all that Python and Java say to each other
+        logging.getLogger("py4j").setLevel(logging.INFO)
     running = _running()
     if running is None:
         session = _started(config, pair, jars, more)
@@ -109,9 +113,8 @@ def _session(config: SparkConfig, pair: Pair, jars: Sequence[str | Path] | None,
     else:
         session = _beside(running, config)
         given = {**config.settings, **more}
-    with _without_a_trace():
-        _give(session, given, to_later_sessions=running is None)
-        _hush(session)
+    _give(session, given, to_later_sessions=running is None)
+    _hush(session)
     if MIXED in config.settings.values():
         _add_dispatch(session)
     return session
@@ -153,7 +156,7 @@ def _beside(running: Any, config: SparkConfig) -> Any:
         raise Failure(f"The Spark that runs in this process has no Iceberg. {hint}", Exit.CONFLICT)
     for key in ("spark.sql.catalogImplementation", "spark.hadoop.hive.metastore.uris"):
         wanted = config.settings.get(key)
-        if wanted is not None and running.sparkContext.getConf().get(key) != wanted:
+        if wanted is not None and running._jsparkSession.sparkContext().conf().get(key, "") != wanted:
             raise Failure(
                 f"hive_catalog asks for a Spark that was started with {key}={wanted}; stop this one.", Exit.CONFLICT
             )
@@ -192,15 +195,3 @@ def _hush(session: Any) -> None:
     java = session._jvm.org.apache.logging.log4j
     for name in TALKATIVE:
         java.core.config.Configurator.setLevel(name, java.Level.INFO)
-
-
-@contextmanager
-def _without_a_trace() -> Iterator[None]:
-    """Py4J writes down what it sends to Java if Python's log is set to DEBUG."""
-    logger = logging.getLogger("py4j")
-    level = logger.level
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

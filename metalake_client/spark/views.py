@@ -39,11 +39,16 @@ class Views:
 
     def _own_name(self, catalog: str, schema: str, view: Json) -> str:
         """The name under which a catalog of Spark has this view for Spark, or nothing."""
-        is_sparks = any(each["dialect"].lower() == "spark" for each in view["representations"])
         there = next((each for each in self.catalogs if each.name == catalog and each.settings), None)
-        if there is None or not is_sparks or view["format"] not in there.view_formats:
+        if there is None:
             return ""
-        return quoted(catalog, *schema.split(SEPARATOR), view["name"])
+        levels = schema.split(SEPARATOR)
+        if view["format"] == "iceberg":
+            is_sparks = any(each["dialect"].lower() == "spark" for each in view["representations"])
+            return quoted(catalog, *levels, view["name"]) if is_sparks else ""
+        if there.hive_views and view["engine"] in DIALECTS and len(levels) == 1:
+            return quoted(there.hive_views, schema, view["name"])
+        return ""
 
     def _query(self, catalog: str, schema: str, view: Json) -> Json:
         """The representation that Spark can run. Raises Failure where there is none."""

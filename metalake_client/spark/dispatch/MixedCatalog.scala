@@ -7,18 +7,19 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.collection.JavaConverters._
 
 import org.apache.iceberg.catalog.Catalog
-import org.apache.iceberg.exceptions.{NoSuchNamespaceException => NoNamespaceThere, NoSuchTableException => NoTableThere}
+import org.apache.iceberg.exceptions.{NoSuchNamespaceException => NoNamespace, NoSuchTableException => NoTable}
 import org.apache.iceberg.rest.{ErrorHandlers, HTTPClient, RESTClient, RESTResponse}
 import org.apache.iceberg.rest.auth.AuthManagers
 import org.apache.iceberg.spark.{RollbackStagedTable, SparkCatalog}
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException}
+import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException, NoSuchViewException}
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.execution.datasources.DataSource
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** Tables of a Hive or Glue catalog by one name: Iceberg's by Iceberg's catalog, all others by Hive's.
@@ -27,11 +28,12 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   * Which of the two has a table is what its entry in the metastore says, asked when the table is named; a table of
   * Iceberg is remembered, so that the question costs one request for each. See docs/engines/spark-mixed.md.
   */
-class MixedCatalog extends SparkCatalog {
+class MixedCatalog extends SparkCatalog with CatalogExtension {
   import MixedCatalog._
 
   private var ownName = ""
   private var options = CaseInsensitiveStringMap.empty()
+  private var delegate: Option[TableCatalog] = None
   private val ofIceberg: util.Set[Identifier] = ConcurrentHashMap.newKeySet[Identifier]()
 
   private lazy val mode = options.getOrDefault("mixed.hive", "none")
@@ -40,10 +42,19 @@ class MixedCatalog extends SparkCatalog {
   private lazy val hive: Option[TableCatalog] = mode match {
     case "none" => None
     case "kyuubi" => Some(kyuubi)
-    case "session" =>
-      val manager = call(call(SparkSession.active, "sessionState"), "catalogManager")
-      Some(call(manager, "catalog", Session).asInstanceOf[TableCatalog])
+    case "session" => Some(ofSession)
     case other => throw new IllegalArgumentException(s"mixed.hive of $ownName is $other, not kyuubi, session or none")
+  }
+
+  /** Spark's own catalog, which it gives to the catalog that is set in the place of it. */
+  override def setDelegateCatalog(own: CatalogPlugin): Unit = delegate = Some(own.asInstanceOf[TableCatalog])
+
+  private def ofSession: TableCatalog = delegate.getOrElse {
+    val manager = call(call(SparkSession.active, "sessionState"), "catalogManager")
+    call(manager, "catalog", Session) match {
+      case mixed: MixedCatalog => mixed.ofSession
+      case own: TableCatalog => own
+    }
   }
 
   /** Metalake's native wire, with the login of Iceberg's. */
@@ -67,14 +78,17 @@ class MixedCatalog extends SparkCatalog {
 
   /** The table as Hive's catalog has it; None for a table of Iceberg, a view, or what the metastore does not know. */
   private def inHive(ident: Identifier): Option[Table] =
-    if (hive.isEmpty || ident.namespace.length != 1 || ofIceberg.contains(ident)) None
+    if (ofIceberg.contains(ident)) None
     else
-      try {
-        val table = hive.get.loadTable(ident)
+      inMetastore(ident).filter { table =>
         val entry = entryOf(table)
         if (entry.exists(isIceberg)) ofIceberg.add(ident)
-        if (entry.exists(each => isIceberg(each) || isView(each))) None else Some(table)
-      } catch { case _: NoSuchTableException | _: NoSuchNamespaceException => None }
+        !entry.exists(each => isIceberg(each) || isView(each))
+      }
+
+  private def inMetastore(ident: Identifier): Option[Table] =
+    try hive.filter(_ => ident.namespace.length == 1).map(_.loadTable(ident))
+    catch { case _: NoSuchTableException | _: NoSuchNamespaceException => None }
 
   /** What a name is that Iceberg's catalog has no table for: another format's by now, refused, or missing. */
   private def notOfIceberg(ident: Identifier, missing: NoSuchTableException): Table =
@@ -94,14 +108,14 @@ class MixedCatalog extends SparkCatalog {
     try {
       metalake.get(names.mkString("/"), classOf[Anything], noHeaders, ErrorHandlers.tableErrorHandler())
       true
-    } catch { case _: NoTableThere | _: NoNamespaceThere => false }
+    } catch { case _: NoTable | _: NoNamespace => false }
   }
 
   /** The table, or the reason why it cannot be read here: a table is never read as another format than its own. */
   private def readable(ident: Identifier, table: Table): Table = entryOf(table).fold(table) { entry =>
     val format = formatOf(entry)
     if (Jars.contains(format))
-      DataSource.lookupDataSourceV2(format, SQLConf.get) match {
+      sourceOf(format) match {
         case Some(provider) => provider.getTable(table.schema, table.partitioning, placeOf(entry))
         case None => refuse(ident, s"it is a table of $format, and ${Jars(format)}")
       }
@@ -147,17 +161,31 @@ class MixedCatalog extends SparkCatalog {
     super.invalidateTable(ident)
   }
 
+  /** A view of Iceberg as Metalake has it, or else Hive's own, whose tables are then looked up in this catalog. */
+  override def loadView(ident: Identifier): View =
+    try super.loadView(ident)
+    catch {
+      case missing: NoSuchViewException =>
+        val entry = inMetastore(ident).flatMap(entryOf).filter(_.viewText.isDefined).getOrElse(throw missing)
+        otherDialect(entry).foreach(engine => refuse(ident, s"it is a view in the SQL of $engine, $DIALECT"))
+        new HiveView(ownName, ident, entry)
+    }
+
   // -- Changes
 
   override def alterTable(ident: Identifier, changes: TableChange*): Table =
-    if (inHive(ident).isDefined) hive.get.alterTable(ident, changes: _*) else super.alterTable(ident, changes: _*)
+    if (inHive(ident).isEmpty) super.alterTable(ident, changes: _*)
+    else if (mode == "kyuubi" && changes.exists(_.isInstanceOf[TableChange.ColumnChange])) refuse(ident, COLUMNS)
+    else hive.get.alterTable(ident, changes: _*)
 
-  override def renameTable(from: Identifier, to: Identifier): Unit =
-    if (inHive(from).isDefined) hive.get.renameTable(from, to)
+  override def renameTable(from: Identifier, to: Identifier): Unit = {
+    val target = if (to.namespace.headOption.contains(ownName)) Identifier.of(to.namespace.tail, to.name) else to
+    if (inHive(from).isDefined) hive.get.renameTable(from, target)
     else {
       ofIceberg.remove(from)
-      super.renameTable(from, to)
+      super.renameTable(from, target)
     }
+  }
 
   override def dropTable(ident: Identifier): Boolean = dropped(ident, purge = false)
 
@@ -176,7 +204,12 @@ class MixedCatalog extends SparkCatalog {
       ident: Identifier, columns: Array[Column], partitions: Array[Transform], properties: util.Map[String, String]
   ): Table =
     if (makesIceberg(properties)) super.createTable(ident, columns, partitions, properties)
-    else hive.fold[Table](refuse(ident, whyNotHere))(_.createTable(ident, columns, partitions, properties))
+    else {
+      val format = properties.get(TableCatalog.PROP_PROVIDER).toLowerCase
+      if (hive.isEmpty) refuse(ident, whyNotHere)
+      if (mode == "kyuubi" && !KyuubiReads(format)) refuse(ident, s"Kyuubi's connector makes no tables of $format")
+      hive.get.createTable(ident, columns, partitions, properties)
+    }
 
   override def stageCreate(
       ident: Identifier, columns: Array[Column], partitions: Array[Transform], properties: util.Map[String, String]
@@ -197,6 +230,10 @@ class MixedCatalog extends SparkCatalog {
     else refuse(ident, REPLACED)
 
   private def kyuubi: TableCatalog = {
+    if (SparkSession.active.conf.get("spark.sql.catalogImplementation") != "hive")
+      throw new UnsupportedOperationException(s"$ownName needs a session with spark.sql.catalogImplementation=hive")
+    if (!KyuubiSparks.contains(SPARK_VERSION))
+      throw new UnsupportedOperationException(s"$ownName needs Spark 3.5.0 to 3.5.4, for $KyuubiJar reads nothing later")
     val own = options.asCaseSensitiveMap.asScala.collect {
       case (key, value) if key.toLowerCase.startsWith(KyuubiKeys) => key.substring(KyuubiKeys.length) -> value
     }
@@ -225,7 +262,10 @@ object MixedCatalog {
   val KyuubiJar = "org.apache.kyuubi:kyuubi-spark-connector-hive_2.12:1.9.0"
   val KyuubiKeys = "mixed.kyuubi."
   val KyuubiReads = Set("hive", "orc", "parquet")
+  val KyuubiSparks: Seq[String] = (0 to 4).map(patch => s"3.5.$patch") // what it calls of Spark is another in 3.5.5
+  val COLUMNS = "Kyuubi's connector would leave the columns as they are; alter them through Metalake"
   val HIDDEN = "it is a table of Iceberg in the metastore, and Metalake does not show it to you"
+  val DIALECT = "and has none that Spark reads: `gcli view add-dialect` adds one"
   val REPLACED = "only a table of Iceberg is replaced in one step; drop it and create it anew"
 
   private val old = SPARK_VERSION.startsWith("3.5.")
@@ -237,6 +277,27 @@ object MixedCatalog {
     "hudi" -> (if (old) "the jar is missing: org.apache.hudi:hudi-spark3.5-bundle_2.12:1.0.2"
                else "Hudi has no jar for this Spark; Spark 3.5 has org.apache.hudi:hudi-spark3.5-bundle_2.12:1.0.2")
   )
+
+  /** A view as Hive's metastore keeps it, from Spark or from Hive. */
+  class HiveView(catalog: String, ident: Identifier, entry: CatalogTable) extends View {
+    private val home = entry.viewCatalogAndNamespace
+    override def name(): String = (catalog +: ident.namespace.toSeq :+ ident.name).mkString(".")
+    override def query(): String = entry.viewText.get
+    override def currentCatalog(): String = home.headOption.filter(_ != Session).getOrElse(catalog)
+    override def currentNamespace(): Array[String] = if (home.size > 1) home.tail.toArray else ident.namespace
+    override def schema(): StructType = entry.schema
+    override def queryColumnNames(): Array[String] = entry.viewQueryColumnNames.toArray
+    override def columnAliases(): Array[String] = entry.schema.fieldNames
+    override def columnComments(): Array[String] = entry.schema.fields.map(_.getComment().orNull)
+    override def properties(): util.Map[String, String] = entry.properties.asJava
+  }
+
+  /** The engine that wrote a view in SQL of its own; docs/decisions/hive-views.md has the marks. */
+  def otherDialect(entry: CatalogTable): Option[String] =
+    if (entry.properties.get("presto_view").exists(_.equalsIgnoreCase("true"))) Some("Trino")
+    else if (entry.properties.keys.exists(_.startsWith("flink.schema."))) Some("Flink")
+    else if (entry.properties.get("is_generic").exists(_.equalsIgnoreCase("true"))) Some("Flink")
+    else None
 
   /** The reply of a request whose status is all that is asked for. */
   class Anything extends RESTResponse { override def validate(): Unit = () }
@@ -262,6 +323,10 @@ object MixedCatalog {
     else entry.provider.getOrElse("hive").toLowerCase
 
   private def kindOf(entry: CatalogTable) = entry.properties.getOrElse("table_type", "").toLowerCase
+
+  def sourceOf(format: String): Option[TableProvider] =
+    try DataSource.lookupDataSourceV2(format, SQLConf.get)
+    catch { case _: ClassNotFoundException => None }
 
   def placeOf(entry: CatalogTable): util.Map[String, String] =
     util.Collections.singletonMap("path", entry.location.toString)

@@ -12,6 +12,7 @@ from metalake_client.failures import Exit, Failure
 from metalake_client.spark import metalake_session
 from metalake_client.spark.java import require_java
 from tests.servers import MetalakeServer
+from tests.spark import Spark
 
 NOBODY = "http://127.0.0.1:9"
 RUNTIME = "iceberg-spark-runtime-4.1_2.13-1.11.0.jar"
@@ -86,3 +87,21 @@ def test_a_java_that_is_too_old_or_absent(
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "and there is none" in str(refused(metalake_server.url, "demo", **login))
+
+
+JOIN = """
+from metalake_client.failures import Failure
+from metalake_client.spark import metalake_session
+try:
+    metalake_session({url!r}, "demo", user="admin", password={password!r})
+except Failure as refused:
+    print(refused)
+"""
+
+
+@pytest.mark.timeout(300)
+def test_a_spark_that_runs_without_iceberg(metalake_server: MetalakeServer, spark: Spark) -> None:
+    code = JOIN.format(url=metalake_server.url, password=metalake_server.admin_password)
+    (said,) = spark.call("python", code, {}).splitlines()
+    assert said.startswith("The Spark that runs in this process has no Iceberg. Stop it, or start it with ")
+    assert "iceberg-spark-runtime-4.1_2.13:1.11.0" in said

@@ -98,14 +98,22 @@ def test_hive_s_tables_are_there_by_the_same_name_where_spark_has_the_class_for_
     assert of(chosen, "hive")["mixed.hive"] == "session" and of(chosen, "other")["mixed.hive"] == "none"
     assert of(chosen, "hive")["mixed.tables"] == f"{URL}api/metalakes/de%20mo/catalogs/hive"
     assert "hive_catalog='other'" in of(chosen, "other")["mixed.message"]
-    assert of(chosen, "spark_catalog") == {}
+    assert of(chosen, "spark_catalog") == of(chosen, "hive")
 
-    both = settings(HIVE, OTHER, spark="3.5.8", mixed=True)
+    both = settings(HIVE, OTHER, spark="3.5.4", mixed=True)
     assert [of(both, name)["mixed.kyuubi.hive.metastore.uris"] for name in ("hive", "other")] == [
         "thrift://one:9083",
         "thrift://two:9083",
     ]
     assert "org.apache.kyuubi:kyuubi-spark-connector-hive_2.12:1.9.0" in both.packages and both.notes == []
+    assert both.settings["spark.hadoop.hive.metastore.uris"] == "thrift://one:9083"
+    second = settings(HIVE, OTHER, spark="3.5.4", mixed=True, hive_catalog="other")
+    assert second.settings["spark.hadoop.hive.metastore.uris"] == "thrift://two:9083"
+    assert of(second, "hive")["mixed.hive"] == "kyuubi" and of(second, "other")["mixed.hive"] == "session"
+    for without in ({"spark": "3.5.5"}, {"spark": "3.5.4", "kyuubi": False}):
+        alone = settings(HIVE, mixed=True, **without)
+        assert of(alone, "hive")["mixed.hive"] == "none" and len(alone.packages) == 1
+        assert "Kyuubi's connector" in of(alone, "hive")["mixed.message"]
 
 
 def test_glue_is_reached_through_metalake_or_itself() -> None:
