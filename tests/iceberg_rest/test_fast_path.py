@@ -35,6 +35,7 @@ STRAIGHT = [
 
 
 @pytest.mark.store
+@pytest.mark.timeout(600)
 @pytest.mark.django_db(transaction=True)
 def test_both_ways_answer_the_same_bytes() -> None:
     rng = random.Random(15)
