@@ -52,11 +52,10 @@ def main(arguments: list[str]) -> None:
             for kind, seconds in started.items():
                 before = requests()
                 took = in_a_process(kind, folder)["seconds"]
+                print(f"  {kind}: {took:.2f} s{'' if number else ', to warm up'}", flush=True)
                 if number:
                     seconds.append(took)
             asked = requests() - before  # by "ours", the last
-        for kind, seconds in started.items():
-            print(f"  {kind}: {', '.join(f'{each:.2f}' for each in seconds)} s")
         claim(f"{CATALOGS} catalogs ready, to a plain session", ratio(started["ours"], started["plain"]), STARTING)
         claim("requests until then", asked, REQUESTS)
         reads = in_a_process("reads", folder)

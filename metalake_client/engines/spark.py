@@ -18,7 +18,7 @@ from metalake_client.failures import Exit, Failure
 ICEBERG = "org.apache.iceberg.spark"
 METASTORE = "spark.hadoop.hive.metastore.uris"
 MIXED = "io.metalake.spark.MixedCatalog"
-REDACTED = "(?i)secret|passw|token|credential|access.?key|private.?key|authorization"
+REDACTED = "(?i)secret|passw|token|credential|(access|account|private).?key|authorization"
 """Spark shows no value of a setting whose name has one of these, in SET, plans, its log, its pages and its events."""
 TOKENS = "mlk_[A-Za-z0-9_-]+"
 TOKEN = "env:METALAKE_TOKEN"  # noqa: S105 (Iceberg reads a value after env: from the environment)

@@ -57,9 +57,9 @@ def _later(version: str, than: str) -> bool:
 
 def require_runtime(pair: Pair, jars: Iterable[str]) -> None:
     """Raise Failure unless one of the names of jars is Iceberg's runtime for this Spark."""
-    found = [match for name in jars if (match := RUNTIME.fullmatch(name))]
-    if not found:
+    runtimes = [match for name in jars if (match := RUNTIME.fullmatch(name))]
+    if not runtimes:
         raise Failure(f"None of the jars is Iceberg's runtime: add that of {pair.iceberg}.", Exit.USAGE)
-    for runtime in found:
+    for runtime in runtimes:
         if (runtime["spark"], runtime["scala"]) != (pair.spark, pair.scala):
             raise Failure(f"{runtime[0]} is for another Spark than {pair.spark}; take {pair.says}.", Exit.USAGE)

@@ -21,10 +21,10 @@ def require_java(oldest: int, spark: str) -> None:
     if java is None:
         raise Failure(f"{wanted}, and there is none: put one on the PATH, or name its folder in JAVA_HOME.", Exit.USAGE)
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
+        ended = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
     except OSError as refused:
         raise Failure(f"{wanted}, and {java} cannot be started: {refused.strerror}.", Exit.USAGE) from None
-    version = _VERSION.search(said.stderr)
+    version = _VERSION.search(ended.stderr)
     if version is None:
         raise Failure(f"{wanted}, and {java} does not say which it is.", Exit.USAGE)
     if int(version[1]) < oldest:

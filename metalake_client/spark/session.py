@@ -47,9 +47,7 @@ def metalake_session(
     """
     version = _pyspark_version()
     pair = pair_for(version)
-    if not (token or user):
-        raise Failure("Who asks? Give a token, or a user and a password.", Exit.REFUSED)
-    client = Client(url, token=token, user=user, password=password)
+    client = _client(url, token, user, password)
     config = spark_settings(
         url,
         metalake,
@@ -77,6 +75,12 @@ def _pyspark_version() -> str:
         wanted = " or ".join(f"'pyspark=={pair.spark}.*'" for pair in PAIRS)
         raise Failure(f"PySpark is not installed: pip install {wanted}.", Exit.USAGE) from None
     return str(pyspark.__version__)
+
+
+def _client(url: str, token: str, user: str, password: str) -> Client:
+    if not (token or user):
+        raise Failure("Who asks? Give a token, or a user and a password.", Exit.REFUSED)
+    return Client(url, token=token, user=user, password=password)
 
 
 def _has_kyuubi(jars: Sequence[str | Path] | None) -> bool:
@@ -144,8 +148,8 @@ def _started(config: SparkConfig, pair: Pair, jars: Sequence[str | Path] | None,
     except Exception as refused:
         if not is_sparks_error(refused):
             raise
-        said = str(refused).strip().splitlines()[0]
-        raise Failure(f"Spark did not start: {said} Its own words are on the error stream.") from None
+        reason = str(refused).strip().splitlines()[0].rstrip(".")
+        raise Failure(f"Spark did not start: {reason}. Its own words are on the error stream.") from None
 
 
 def _beside(running: Any, config: SparkConfig) -> Any:

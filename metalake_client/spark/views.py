@@ -90,8 +90,8 @@ class Views:
         except Exception as refused:
             if not is_sparks_error(refused):
                 raise
-            said = str(refused).strip().splitlines()[0]
-            raise Failure(f"Spark cannot make the view {'.'.join(path)}: {said}", Exit.CONFLICT) from None
+            reason = str(refused).strip().splitlines()[0]
+            raise Failure(f"Spark cannot make the view {'.'.join(path)}: {reason}", Exit.CONFLICT) from None
         return f"global_temp.{quoted(name)}"
 
 

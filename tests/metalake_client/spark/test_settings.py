@@ -10,6 +10,7 @@ import pytest
 from metalake_client.engines.catalogs import MASK, EngineCatalog
 from metalake_client.engines.spark import PROVIDERS, SparkConfig, is_secret, spark_settings
 from metalake_client.engines.spark_pairs import PAIRS, pair_for, require_runtime
+from metalake_client.engines.spark_storage import PROPERTIES
 from metalake_client.failures import Failure
 
 URL, CANARY = "https://metalake.example.org/", "canary-7c1f"
@@ -151,6 +152,8 @@ def test_what_is_secret_is_what_spark_is_told_to_hide() -> None:
     config = settings(LAKE, token=CANARY)
     for key, value in config.settings.items():
         assert is_secret(key) == (value == CANARY) == bool(re.search(config.settings["spark.redaction.regex"], key))
+    of_storages = {key for key in PROPERTIES.values() if re.search("key|secret|token", key) and "name" not in key}
+    assert len(of_storages) == 5 and all(map(is_secret, of_storages))
 
 
 def test_a_storage_of_its_own_is_told_to_iceberg() -> None:
