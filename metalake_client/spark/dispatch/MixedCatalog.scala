@@ -13,8 +13,8 @@ import org.apache.iceberg.rest.auth.AuthManagers
 import org.apache.iceberg.spark.{RollbackStagedTable, SparkCatalog}
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException, NoSuchViewException}
-import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
+import org.apache.spark.sql.catalyst.analysis.{NoSuchDatabaseException, NoSuchNamespaceException, NoSuchTableException}
+import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType, ExternalCatalog}
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.execution.datasources.DataSource
@@ -36,6 +36,8 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
   private var delegate: Option[TableCatalog] = None
   private val ofIceberg: util.Set[Identifier] = ConcurrentHashMap.newKeySet[Identifier]()
 
+  private val ofHive: util.Set[Identifier] = ConcurrentHashMap.newKeySet[Identifier]()
+
   private lazy val mode = options.getOrDefault("mixed.hive", "none")
 
   /** Hive's tables, if they can be reached from here. */
@@ -55,6 +57,11 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
       case mixed: MixedCatalog => mixed.ofSession
       case own: TableCatalog => own
     }
+  }
+
+  private lazy val entries: ExternalCatalog = {
+    val owner = if (mode == "kyuubi") hive.get else call(call(SparkSession.active, "sessionState"), "catalog")
+    call(owner, "externalCatalog").asInstanceOf[ExternalCatalog]
   }
 
   /** Metalake's native wire, with the login of Iceberg's. */
@@ -78,23 +85,29 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
 
   /** The table as Hive's catalog has it; None for a table of Iceberg, a view, or what the metastore does not know. */
   private def inHive(ident: Identifier): Option[Table] =
-    if (ofIceberg.contains(ident)) None
+    if (ofIceberg.contains(ident) || (!ofHive.contains(ident) && !entryFor(ident).exists(isHiveTable(ident, _)))) None
     else
-      inMetastore(ident).filter { table =>
-        val entry = entryOf(table)
-        if (entry.exists(isIceberg)) ofIceberg.add(ident)
-        !entry.exists(each => isIceberg(each) || isView(each))
-      }
+      try hive.map(_.loadTable(ident)).filter(table => entryOf(table).forall(isHiveTable(ident, _)))
+      catch { case _: NoSuchTableException | _: NoSuchNamespaceException => None }
 
-  private def inMetastore(ident: Identifier): Option[Table] =
-    try hive.filter(_ => ident.namespace.length == 1).map(_.loadTable(ident))
-    catch { case _: NoSuchTableException | _: NoSuchNamespaceException => None }
+  /** Whether an entry is neither of Iceberg nor a view; remembers what is of which, and forgets what was. */
+  private def isHiveTable(ident: Identifier, entry: CatalogTable): Boolean = {
+    val isHive = !isIceberg(entry) && !isView(entry)
+    if (isIceberg(entry)) ofIceberg.add(ident)
+    if (isHive) ofHive.add(ident) else ofHive.remove(ident)
+    isHive
+  }
+
+  /** The entry of the metastore, in one request, where Hive's catalogs ask several times. */
+  private def entryFor(ident: Identifier): Option[CatalogTable] =
+    try hive.filter(_ => ident.namespace.length == 1).map(_ => entries.getTable(ident.namespace.head, ident.name))
+    catch { case _: NoSuchTableException | _: NoSuchDatabaseException => None }
 
   /** What a name is that Iceberg's catalog has no table for: another format's by now, refused, or missing. */
   private def notOfIceberg(ident: Identifier, missing: NoSuchTableException): Table =
     if (hive.isEmpty && inMetalake(ident)) refuse(ident, whyNotHere)
     else if (!ofIceberg.remove(ident)) throw missing
-    else
+    else // the metastore is asked anew
       inHive(ident) match {
         case Some(table) => readable(ident, table)
         case None if ofIceberg.contains(ident) => refuse(ident, HIDDEN)
@@ -117,9 +130,11 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
     if (Jars.contains(format))
       sourceOf(format) match {
         case Some(provider) => provider.getTable(table.schema, table.partitioning, placeOf(entry))
-        case None => refuse(ident, s"it is a table of $format, and ${Jars(format)}")
+        case None if !isThere(format) => refuse(ident, s"it is a table of $format, and ${Jars(format)}")
+        case None if mode == "session" => table
+        case None => refuse(ident, s"it is a table of $format, which is read with mixed.hive=session alone")
       }
-    else if (format == "hive" && entry.storage.inputFormat.isEmpty) refuse(ident, "it is kept by a storage handler")
+    else if (format == "hive" && entry.storage.inputFormat.isEmpty) refuse(ident, "its entry names no format")
     else if (mode == "kyuubi" && !KyuubiReads(format))
       refuse(ident, s"it is a table of Spark's source $format, which Kyuubi's connector cannot read")
     else table
@@ -157,16 +172,16 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
 
   override def invalidateTable(ident: Identifier): Unit = {
     ofIceberg.remove(ident)
+    ofHive.remove(ident)
     hive.foreach(_.invalidateTable(ident))
     super.invalidateTable(ident)
   }
 
-  /** A view of Iceberg as Metalake has it, or else Hive's own, whose tables are then looked up in this catalog. */
+  /** Hive's own view, whose tables are looked up in this catalog, or else one of Iceberg as Metalake has it. */
   override def loadView(ident: Identifier): View =
-    try super.loadView(ident)
-    catch {
-      case missing: NoSuchViewException =>
-        val entry = inMetastore(ident).flatMap(entryOf).filter(_.viewText.isDefined).getOrElse(throw missing)
+    entryFor(ident).filter(entry => isView(entry) && entry.viewText.isDefined && !isIcebergView(entry)) match {
+      case None => super.loadView(ident)
+      case Some(entry) =>
         otherDialect(entry).foreach(engine => refuse(ident, s"it is a view in the SQL of $engine, $DIALECT"))
         new HiveView(ownName, ident, entry)
     }
@@ -315,7 +330,9 @@ object MixedCatalog {
     kindOf(entry) == "iceberg" || entry.provider.exists(_.equalsIgnoreCase("iceberg"))
 
   def isView(entry: CatalogTable): Boolean =
-    entry.tableType == CatalogTableType.VIEW || kindOf(entry) == "iceberg-view"
+    entry.tableType == CatalogTableType.VIEW || isIcebergView(entry)
+
+  def isIcebergView(entry: CatalogTable): Boolean = kindOf(entry) == "iceberg-view"
 
   def formatOf(entry: CatalogTable): String =
     if (entry.storage.inputFormat.exists(_.startsWith("org.apache.hudi."))) "hudi"
@@ -327,6 +344,10 @@ object MixedCatalog {
   def sourceOf(format: String): Option[TableProvider] =
     try DataSource.lookupDataSourceV2(format, SQLConf.get)
     catch { case _: ClassNotFoundException => None }
+
+  def isThere(format: String): Boolean =
+    try DataSource.lookupDataSource(format, SQLConf.get) != null
+    catch { case _: ClassNotFoundException => false }
 
   def placeOf(entry: CatalogTable): util.Map[String, String] =
     util.Collections.singletonMap("path", entry.location.toString)

@@ -63,12 +63,12 @@ def sql_of(spark: Spark, jar: Path, settings: dict[str, str]) -> Callable[..., l
 
 
 def left_by_others(hms: HiveMetastore, database: str) -> None:
-    """Entries as Delta, Hudi, a storage handler and Trino write them, each with a column and no files."""
+    """Entries as Delta, Hudi and Trino write them, and one that names no format, each with a column and no files."""
     with hms.client() as client:
         for name, input_format, parameters in (
             ("of_delta", SEQUENCE, {"spark.sql.sources.provider": "delta"}),
             ("of_hudi", HUDI, {}),
-            ("of_handler", None, {"storage_handler": "org.apache.hadoop.hive.hbase.HBaseStorageHandler"}),
+            ("of_nothing", None, {}),
         ):
             client.create_table(_table(hms, database, name, input_format, parameters))
         view = _table(hms, database, "of_trino", SEQUENCE, TRINO)

@@ -101,7 +101,7 @@ def test_a_table_of_delta_is_read_and_written(world: World) -> None:
     ("statement", "why"),
     [
         ("select * from lake.{}.of_hudi", "a table of hudi, and the jar is missing: org.apache.hudi:hudi-spark3.5-"),
-        ("select * from lake.{}.of_handler", "it is kept by a storage handler"),
+        ("select * from lake.{}.of_nothing", "its entry names no format"),
         ("select * from lake.{}.of_trino", "it is a view in the SQL of Trino"),
         ("create table lake.{}.made (a int) using csv", "Kyuubi's connector makes no tables of csv"),
         ("alter table lake.{}.columns add columns (z int)", "Kyuubi's connector would leave the columns as they are"),
