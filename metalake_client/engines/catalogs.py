@@ -9,7 +9,7 @@ from urllib.parse import quote
 from metalake_client.rest import Client
 
 MASK = "******"
-"""What the server shows in the place of a secret (decision 21: sensitive properties are masked, not left out)."""
+"""What the server shows in the place of a secret."""
 
 
 @dataclass(frozen=True, kw_only=True)
