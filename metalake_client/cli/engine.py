@@ -147,7 +147,7 @@ def configure(
 
 def _watch(session: Session, folder: Path, render: Render, only: Collection[str], every: float) -> None:
     print_done(f"Watching {session.profile.url}: {folder} is kept current until you press Ctrl-C.")
-    told = ""
+    last_failure = ""
     while True:
         time.sleep(every)
         try:
@@ -155,13 +155,13 @@ def _watch(session: Session, folder: Path, render: Render, only: Collection[str]
         except Failure as failure:
             if failure.exit_code not in PASSING:
                 raise
-            if str(failure) != told:
+            if str(failure) != last_failure:
                 print_done(f"{failure} The files stay as they are, and the watch goes on.")
-            told = str(failure)
+            last_failure = str(failure)
         else:
-            if told:
+            if last_failure:
                 print_done("It works again.")
-            told = ""
+            last_failure = ""
 
 
 def _rendered(

@@ -75,8 +75,8 @@ def _attached(uri: str, catalog: EngineCatalog, *notes: str) -> Part:
     if folded(catalog.name) in RESERVED:
         raise Refusal(f"Catalog {catalog.name} cannot be in DuckDB, which keeps this name for a database of its own.")
     storage = storage_of(catalog)
-    told = [*notes, *_storage_notes(storage), *rendered.needs(_keys(storage).values())]
-    return Part(catalog=catalog, settings={catalog.name: {"ENDPOINT": uri}}, notes=tuple(told))
+    sentences = [*notes, *_storage_notes(storage), *rendered.needs(_keys(storage).values())]
+    return Part(catalog=catalog, settings={catalog.name: {"ENDPOINT": uri}}, notes=tuple(sentences))
 
 
 def _attach(catalog: EngineCatalog, uri: str, secret: str) -> str:
@@ -87,8 +87,8 @@ def _attach(catalog: EngineCatalog, uri: str, secret: str) -> str:
 def _keys(storage: Storage) -> dict[str, str]:
     """The variables with keys of S3, by the names that DuckDB has for them; none where they are not complete."""
     names = {"KEY_ID": "access-key-id", "SECRET": "secret-access-key", "SESSION_TOKEN": "session-token"}
-    found = {name: storage.s3.variables[key] for name, key in names.items() if key in storage.s3.variables}
-    return found if {"KEY_ID", "SECRET"} <= found.keys() and Kind.S3 in storage.kinds else {}
+    variables = {name: storage.s3.variables[key] for name, key in names.items() if key in storage.s3.variables}
+    return variables if {"KEY_ID", "SECRET"} <= variables.keys() and Kind.S3 in storage.kinds else {}
 
 
 def _s3_secrets(catalog: EngineCatalog, storage: Storage) -> list[str]:

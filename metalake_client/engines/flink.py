@@ -141,13 +141,13 @@ def _through_rest(catalog: EngineCatalog, asked: Asked, name: str, notes: tuple[
         "token": from_environment(TOKEN),
         **storage,
     }
-    settings, told = {name: options}, list(notes)
+    settings, sentences = {name: options}, list(notes)
     for parent in asked.parents.get(catalog.name, ()):
         try:
             settings[name_of(name, parent)] = options | {"base-namespace": ".".join(parent)}
         except Refusal as why:
-            told.append(str(why))
-    return Part(catalog=catalog, settings=settings, notes=(*told, *rendered.needs(variables)))
+            sentences.append(str(why))
+    return Part(catalog=catalog, settings=settings, notes=(*sentences, *rendered.needs(variables)))
 
 
 def _storage(catalog: EngineCatalog) -> tuple[Settings, set[str]]:

@@ -83,8 +83,14 @@ def _require_depth(parts: list[str], text: str, least: int, most: int | None = N
 # -- Spark: a part for each level
 
 
+_SUBSTITUTED = re.compile(r"\$\{\S+?\}")  # also in quotes, by spark.sql.variable.substitute
+
+
 def _spell_spark(name: Name) -> str:
-    return _join((name.catalog, *name.schema, name.object), "`")
+    text = _join((name.catalog, *name.schema, name.object), "`")
+    if variable := _SUBSTITUTED.search(text):
+        raise Refusal(f"{variable[0]!r} cannot be spelled in Spark, which replaces it by the value of a variable.")
+    return text
 
 
 def _read_spark(text: str) -> Name:

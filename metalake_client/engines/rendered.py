@@ -95,10 +95,10 @@ def _part(engine: str, catalog: EngineCatalog, providers: Mapping[str, Callable[
 
 
 def _require_different(engine: str, parts: Iterable[Part], fold: Callable[[str], str]) -> None:
-    taken: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for part in parts:
         for name in part.settings:
-            other = taken.setdefault(fold(name), part.catalog.name)
+            other = owners.setdefault(fold(name), part.catalog.name)
             if other != part.catalog.name:
                 raise Failure(
                     f"Catalogs {other} and {part.catalog.name} would both be {fold(name)} in {engine}: "
@@ -108,11 +108,11 @@ def _require_different(engine: str, parts: Iterable[Part], fold: Callable[[str],
 
 
 def _require_own_variables(parts: Iterable[Part]) -> None:
-    taken: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for part in parts:
         for key in part.catalog.masked:
             variable = variable_of(part.catalog, key)
-            other = taken.setdefault(variable, part.catalog.name)
+            other = owners.setdefault(variable, part.catalog.name)
             if other != part.catalog.name:
                 raise Failure(
                     f"Catalogs {other} and {part.catalog.name} would both take their {key} from {variable}: "

@@ -21,8 +21,8 @@ def parents_of(client: Client, metalake: str, catalogs: Iterable[EngineCatalog])
         return {}
     separator = separator_of(client)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = pool.map(lambda each: _parents(client, metalake, each.name, separator), nested)
-        return {each.name: paths for each, paths in zip(nested, found, strict=True)}
+        paths_of_each = pool.map(lambda each: _parents(client, metalake, each.name, separator), nested)
+        return {each.name: paths for each, paths in zip(nested, paths_of_each, strict=True)}
 
 
 def separator_of(client: Client) -> str:

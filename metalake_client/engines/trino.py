@@ -258,7 +258,7 @@ def _needed(catalog: EngineCatalog, storage: Storage) -> tuple[str, ...]:
     """The variables of masked properties that Trino takes; METALAKE_TOKEN is told once for all."""
     references = [*_s3(storage, SWITCHED).values()]
     references += _glue_metastore(catalog).values() if catalog.provider == "glue" else ()
-    variables = {found[1] for each in references if (found := re.fullmatch(r"\$\{ENV:(.+)\}", each))}
+    variables = {reference[1] for each in references if (reference := re.fullmatch(r"\$\{ENV:(.+)\}", each))}
     return rendered.needs(variables)
 
 

@@ -23,7 +23,7 @@ from tests.spark import Spark
 EVERYDAY, LONG = 2_000, 100_000
 SIGNS = "ab_z019 .'\"`:;$@|~-=/\\%,(){}*?!&#éßñжшقش漢字ひ가अ😀"
 UPPER = "AZÉЖ"
-UNSPEAKABLE = {"trino": ".$@", "duckdb": ".", "pyiceberg": "."}
+UNSPEAKABLE = {"trino": ".$@", "duckdb": ".", "pyiceberg": ".", "spark": "{"}
 SEPARATOR = "|"
 
 CATALOG_SIGNS = "ab_z09-=/é漢"
@@ -151,6 +151,7 @@ def test_a_separator_in_a_level_is_refused() -> None:
 @pytest.mark.parametrize(
     ("engine", "name", "why"),
     [
+        ("spark", Name("c", ("a${b",), "c}"), "variable"),
         ("trino", Name("c", ("a.b",), "t"), r"'a\.b'.*dots"),
         ("trino", Name("c", ("a", "B"), "t"), "lower-case"),
         ("trino", Name("c", ("a",), "T"), "lower-case"),
