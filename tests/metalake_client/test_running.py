@@ -171,7 +171,7 @@ def test_pages_are_followed_as_far_as_they_are_wanted(alone: Gcli, stand_in: Sta
 
 
 def test_json_and_yaml_are_what_the_server_says(alone: Gcli, stand_in: StandIn) -> None:
-    catalogs = [{"name": "é: - #'\"", "properties": {"a": "1\n\x1b", "no": "yes"}}, {"name": "b", "comment": None}]
+    catalogs = [{"name": "é: - #'\"", "properties": {"a": "1\n\x1b", "no": "yes"}}, {"name": "b\x1b", "comment": None}]
     stand_in.answers[CATALOGS] = {"catalogs": catalogs}
     stand_in.answers[f"{CATALOGS}/b"] = {"catalog": catalogs[0]}
     for words in (("catalog", "list"), ("catalog", "details", "--catalog", "b")):
