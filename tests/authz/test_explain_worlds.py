@@ -54,6 +54,18 @@ def cases() -> Iterator[tuple[Stored, int, Case]]:
                     yield stored, place, Case(asker, Now(top), subject, found, operation)
 
 
+Decision = tuple[bool, tuple[Reason, ...], tuple[tuple[Step, ...], ...] | None]
+DECISIONS: dict[int, Decision] = {}
+
+
+def decided() -> Iterator[tuple[Stored, int, Case, Decision]]:
+    """The cases and what `decide` answers, asked once for all tests here: theirs are the same, under the same ids."""
+    for number, (stored, place, case) in enumerate(cases()):
+        if number not in DECISIONS:
+            DECISIONS[number] = decide(case)
+        yield stored, place, case, DECISIONS[number]
+
+
 def people(stored: Stored, place: int) -> list[Actor]:
     return [replace(stored.actor(place, user), name=f"{place}-{user}") for user in stored.worlds[place].users]
 
@@ -100,8 +112,7 @@ def test_a_no_needs_every_piece_of_each_of_its_remedies() -> None:
 
 def test_the_answer_is_the_evaluators_and_a_yes_falls_with_what_it_names() -> None:
     answers = {True: 0, False: 0}
-    for stored, place, case in cases():
-        allowed, because, _ = decide(case)
+    for stored, place, case, (allowed, because, _) in decided():
         assert allowed == policy.permits(case.subject, case.operation, case.target)
         answers[allowed] += 1
         if allowed and case.operation.sufficient != operations.ANYONE:
@@ -143,8 +154,7 @@ def role_id(stored: Stored, place: int, name: str) -> int:
 
 def test_every_set_of_changes_is_enough_and_none_of_them_can_be_left_out() -> None:
     changes_seen = set()
-    for stored, place, case in cases():
-        allowed, _, sets = decide(case)
+    for stored, place, case, (allowed, _, sets) in decided():
         if allowed:
             continue
         assert sets
@@ -182,8 +192,8 @@ def permits_after(stored: Stored, place: int, case: Case, steps: tuple[Step, ...
 
 def test_who_is_named_may_make_the_change_and_nobody_else() -> None:
     named = 0
-    for stored, place, case in cases():
-        for step in {step for steps in decide(case)[2] or () for step in steps}:
+    for stored, place, case, (_, _, sets) in decided():
+        for step in {step for steps in sets or () for step in steps}:
             assert step.by is not None
             if step.by.names is not None:
                 able = {actor.name for actor in people(stored, place) if may(actor, case, step)}

@@ -22,6 +22,7 @@ from catalogs.models import Catalog, CatalogSecrets
 from metalake import hooks
 from metalake.models import Securable
 from metalake.outbox import drain
+from providers import remote
 from tests.catalogs.callers import Caller
 from tests.catalogs.canaries import (
     PLANTED_IN,
@@ -76,6 +77,7 @@ def world(
 ) -> World:
     planting: Planting = request.param
     monkeypatch.setattr(import_string(planting.of), "settings", planting.settings)
+    monkeypatch.setattr(remote, "_pause", lambda failure, attempt: 0.0)  # nobody is there at the next attempt either
     settings.METALAKE_EVENT_LOG = str(tmp_path / "events")
     settings.METALAKE_SECRET_KEYS_FILE = tmp_path / "ring"
     kept = canaries(1)
