@@ -37,7 +37,6 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
   private val ofIceberg: util.Set[Identifier] = ConcurrentHashMap.newKeySet[Identifier]()
 
   private val ofHive: util.Set[Identifier] = ConcurrentHashMap.newKeySet[Identifier]()
-
   private lazy val mode = options.getOrDefault("mixed.hive", "none")
 
   /** Hive's tables, if they can be reached from here. */
@@ -116,10 +115,9 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
 
   /** Whether Metalake knows a table of this name, of whatever format, that the caller may load. */
   private def inMetalake(ident: Identifier): Boolean = options.containsKey("mixed.tables") && {
-    val names = Seq("schemas", encoded(ident.namespace.mkString(":")), "tables", encoded(ident.name))
-    val noHeaders = util.Collections.emptyMap[String, String]()
+    val path = s"schemas/${encoded(ident.namespace.mkString(":"))}/tables/${encoded(ident.name)}"
     try {
-      metalake.get(names.mkString("/"), classOf[Anything], noHeaders, ErrorHandlers.tableErrorHandler())
+      metalake.get(path, classOf[Anything], Map.empty[String, String].asJava, ErrorHandlers.tableErrorHandler())
       true
     } catch { case _: NoTable | _: NoNamespace => false }
   }
@@ -129,7 +127,7 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
     val format = formatOf(entry)
     if (Jars.contains(format))
       sourceOf(format) match {
-        case Some(provider) => provider.getTable(table.schema, table.partitioning, placeOf(entry))
+        case Some(provider) => provider.getTable(table.schema, table.partitioning, pathOf(entry))
         case None if !isThere(format) => refuse(ident, s"it is a table of $format, and ${Jars(format)}")
         case None if mode == "session" => table
         case None => refuse(ident, s"it is a table of $format, which is read with mixed.hive=session alone")
@@ -147,18 +145,12 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
       catch { case missing: NoSuchTableException => notOfIceberg(ident, missing) }
   }
 
-  override def loadTable(ident: Identifier, version: String): Table = {
-    requireHistory(ident)
-    super.loadTable(ident, version)
-  }
+  override def loadTable(ident: Identifier, version: String): Table = past(ident, super.loadTable(ident, version))
 
-  override def loadTable(ident: Identifier, timestamp: Long): Table = {
-    requireHistory(ident)
-    super.loadTable(ident, timestamp)
-  }
+  override def loadTable(ident: Identifier, timestamp: Long): Table = past(ident, super.loadTable(ident, timestamp))
 
-  private def requireHistory(ident: Identifier): Unit =
-    if (inHive(ident).isDefined) refuse(ident, "it is not a table of Iceberg, so it has no earlier versions")
+  private def past(ident: Identifier, load: => Table): Table =
+    if (inHive(ident).isDefined) refuse(ident, "it is not a table of Iceberg, so it has no earlier versions") else load
 
   override def tableExists(ident: Identifier): Boolean =
     inHive(ident).isDefined || super.tableExists(ident) || (hive.isEmpty && inMetalake(ident))
@@ -215,40 +207,32 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
       gone
     }
 
-  override def createTable(
-      ident: Identifier, columns: Array[Column], partitions: Array[Transform], properties: util.Map[String, String]
-  ): Table =
-    if (makesIceberg(properties)) super.createTable(ident, columns, partitions, properties)
+  override def createTable(ident: Identifier, columns: Columns, parts: Parts, properties: Properties): Table =
+    if (makesIceberg(properties)) super.createTable(ident, columns, parts, properties)
     else {
       val format = properties.get(TableCatalog.PROP_PROVIDER).toLowerCase
       if (hive.isEmpty) refuse(ident, whyNotHere)
       if (mode == "kyuubi" && !KyuubiReads(format)) refuse(ident, s"Kyuubi's connector makes no tables of $format")
-      hive.get.createTable(ident, columns, partitions, properties)
+      hive.get.createTable(ident, columns, parts, properties)
     }
 
-  override def stageCreate(
-      ident: Identifier, columns: Array[Column], partitions: Array[Transform], properties: util.Map[String, String]
-  ): StagedTable =
-    if (makesIceberg(properties)) super.stageCreate(ident, columns, partitions, properties)
-    else new RollbackStagedTable(this, ident, createTable(ident, columns, partitions, properties))
+  override def stageCreate(ident: Identifier, columns: Columns, parts: Parts, properties: Properties): StagedTable =
+    if (makesIceberg(properties)) super.stageCreate(ident, columns, parts, properties)
+    else new RollbackStagedTable(this, ident, createTable(ident, columns, parts, properties))
 
-  override def stageReplace(
-      ident: Identifier, columns: Array[Column], partitions: Array[Transform], properties: util.Map[String, String]
-  ): StagedTable =
-    if (makesIceberg(properties)) super.stageReplace(ident, columns, partitions, properties)
+  override def stageReplace(ident: Identifier, columns: Columns, parts: Parts, properties: Properties): StagedTable =
+    if (makesIceberg(properties)) super.stageReplace(ident, columns, parts, properties)
     else refuse(ident, REPLACED)
 
-  override def stageCreateOrReplace(
-      ident: Identifier, columns: Array[Column], partitions: Array[Transform], properties: util.Map[String, String]
-  ): StagedTable =
-    if (makesIceberg(properties)) super.stageCreateOrReplace(ident, columns, partitions, properties)
+  override def stageCreateOrReplace(ident: Identifier, columns: Columns, parts: Parts, own: Properties): StagedTable =
+    if (makesIceberg(own)) super.stageCreateOrReplace(ident, columns, parts, own)
     else refuse(ident, REPLACED)
 
   private def kyuubi: TableCatalog = {
     if (SparkSession.active.conf.get("spark.sql.catalogImplementation") != "hive")
       throw new UnsupportedOperationException(s"$ownName needs a session with spark.sql.catalogImplementation=hive")
     if (!KyuubiSparks.contains(SPARK_VERSION))
-      throw new UnsupportedOperationException(s"$ownName needs Spark 3.5.0 to 3.5.4, for $KyuubiJar reads nothing later")
+      throw new UnsupportedOperationException(s"$ownName needs Spark 3.5.0 to 3.5.4: $KyuubiJar reads nothing later")
     val own = options.asCaseSensitiveMap.asScala.collect {
       case (key, value) if key.toLowerCase.startsWith(KyuubiKeys) => key.substring(KyuubiKeys.length) -> value
     }
@@ -272,6 +256,9 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
 }
 
 object MixedCatalog {
+  type Columns = Array[Column]
+  type Parts = Array[Transform]
+  type Properties = util.Map[String, String]
   val Session = "spark_catalog"
   val Kyuubi = "org.apache.kyuubi.spark.connector.hive.HiveTableCatalog"
   val KyuubiJar = "org.apache.kyuubi:kyuubi-spark-connector-hive_2.12:1.9.0"
@@ -282,7 +269,6 @@ object MixedCatalog {
   val HIDDEN = "it is a table of Iceberg in the metastore, and Metalake does not show it to you"
   val DIALECT = "and has none that Spark reads: `gcli view add-dialect` adds one"
   val REPLACED = "only a table of Iceberg is replaced in one step; drop it and create it anew"
-
   private val old = SPARK_VERSION.startsWith("3.5.")
 
   /** What is missing where a format cannot be read. */
@@ -345,14 +331,13 @@ object MixedCatalog {
     try DataSource.lookupDataSourceV2(format, SQLConf.get)
     catch { case _: ClassNotFoundException => None }
 
+  def pathOf(entry: CatalogTable): Properties = Map("path" -> entry.location.toString).asJava
+
   def isThere(format: String): Boolean =
     try DataSource.lookupDataSource(format, SQLConf.get) != null
     catch { case _: ClassNotFoundException => false }
 
-  def placeOf(entry: CatalogTable): util.Map[String, String] =
-    util.Collections.singletonMap("path", entry.location.toString)
-
-  def makesIceberg(properties: util.Map[String, String]): Boolean =
+  def makesIceberg(properties: Properties): Boolean =
     properties.getOrDefault(TableCatalog.PROP_PROVIDER, "iceberg").equalsIgnoreCase("iceberg")
 
   /** What Spark keeps to its own package, and has had by these names since 3.5. */
