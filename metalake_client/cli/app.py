@@ -24,13 +24,13 @@ app = typer.Typer(
 )  # fmt: skip
 
 
-def _print_version(is_asked: bool) -> None:
-    if is_asked:
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
         from importlib import metadata
 
         try:
             ours = metadata.version("metalake-client")
-        except metadata.PackageNotFoundError:
+        except ImportError:
             ours = "of a checkout"
         print(f"gcli {ours}, for version {WIRE} of the wire")
         raise typer.Exit

@@ -15,7 +15,7 @@ from contextlib import redirect_stdout
 import typer
 from typer.completion import completion_init, get_completion_script
 
-ASKED = "_GCLI_COMPLETE"
+VARIABLE = "_GCLI_COMPLETE"
 _SHELLS = {"bash": "~/.bashrc", "zsh": "~/.zshrc", "fish": "~/.config/fish/config.fish"}
 
 
@@ -29,27 +29,27 @@ def add_to(app: typer.Typer) -> None:
 
 def _printing(shell: str) -> Callable[[], None]:
     def script() -> None:
-        print(get_completion_script(prog_name="gcli", complete_var=ASKED, shell=shell))
+        print(get_completion_script(prog_name="gcli", complete_var=VARIABLE, shell=shell))
 
     return script
 
 
 def is_asked() -> bool:
-    return ASKED in os.environ
+    return VARIABLE in os.environ
 
 
 def answer(app: typer.Typer) -> int:
     """Answer a shell; returns the exit code that its protocol asks for."""
     completion_init()
-    is_bash = os.environ[ASKED] == "complete_bash"
+    is_bash = os.environ[VARIABLE] == "complete_bash"
     before = _join_words() if is_bash else ""
     printed = io.StringIO()
     try:
         with redirect_stdout(printed):
             app(prog_name="gcli")
     except SystemExit as ended:
-        found = printed.getvalue().splitlines()
-        print("\n".join(_as_typed(name, before) for name in found) if is_bash else printed.getvalue(), end="")
+        names = printed.getvalue().splitlines()
+        print("\n".join(_as_typed(name, before) for name in names) if is_bash else printed.getvalue(), end="")
         return int(ended.code or 0)
     return 1
 

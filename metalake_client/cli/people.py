@@ -47,9 +47,9 @@ def add_to(app: typer.Typer) -> None:
             users = [option(each, list[str], f"--{each}", default=(), help=f"A user to {each}.") for each in CHANGES]
             add(group, "members", change_members, [_named("group"), *users], help="Add users to a group, remove them.")
         if name == "role":
-            held = [ROLE, *HOLDERS, DRY_RUN]
-            add(group, "assign", assign, held, help="Give a role to a user or a group.")
-            add(group, "unassign", unassign, held, help="Take a role from a user or a group.")
+            options = [ROLE, *HOLDERS, DRY_RUN]
+            add(group, "assign", assign, options, help="Give a role to a user or a group.")
+            add(group, "unassign", unassign, options, help="Take a role from a user or a group.")
             grants = option(
                 "file", Path, help="A JSON file with the list of its securable objects, as the wire has it."
             )

@@ -71,9 +71,9 @@ def search(session: Session, text: str, exact: bool, limit: int | None) -> None:
         raise Failure(f"Nothing that you may see is named like {text!r}.", Exit.MISSING)
 
 
-def _full_name(found: Row, separator: str) -> str:
+def _full_name(result: Row, separator: str) -> str:
     """As other commands take it: levels of schemas are divided by the separator, everything else by dots."""
-    catalog, levels, name = found["path"][1:2], found["path"][2:], [found["name"]]
-    if found["type"] == "schema":
+    catalog, levels, name = result["path"][1:2], result["path"][2:], [result["name"]]
+    if result["type"] == "schema":
         levels, name = [*levels, *name], []
     return ".".join([*catalog, *([separator.join(levels)] if levels else []), *name])
