@@ -9,7 +9,7 @@ from typing import Any
 
 from django.contrib.auth.models import Group as GuardianGroup
 from django.contrib.auth.models import Permission
-from django.db import connection, models
+from django.db import connection, models, transaction
 
 from authz import snapshot
 from authz.actor import Actor
@@ -60,7 +60,8 @@ class Stored:
     def __init__(self, worlds: list[model.World], since: float = SINCE) -> None:
         self.worlds = worlds
         self.since = since
-        self._insert()
+        with transaction.atomic():  # metalakes are owned by groups, which belong to metalakes
+            self._insert()
         if connection.vendor == "postgresql":
             # Its own housekeeping sees nothing of a transaction that is not committed. Only our tables: what all
             # databases of a server share would stay locked until this test ends, and another worker waits for it.
