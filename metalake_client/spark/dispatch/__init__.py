@@ -64,12 +64,12 @@ def _compile(spark_jars: Path, runtime_jar: Path, jar: Path) -> None:
 
 def _java() -> str:
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=Path(home) / "bin") if home else shutil.which("java")
-    if found is None:
+    java = shutil.which("java", path=Path(home) / "bin") if home else shutil.which("java")
+    if java is None:
         raise Failure(
             "Spark needs Java 17, and there is none; install it, or set JAVA_HOME to where it is.", Exit.USAGE
         )
-    return found
+    return java
 
 
 def _cache() -> Path:
