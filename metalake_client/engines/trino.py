@@ -113,17 +113,28 @@ def _hive(catalog: EngineCatalog, asked: Asked) -> Part:
     if not storage.kinds:
         storage = Storage(kinds=(Kind.HDFS,), s3=storage.s3)
         notes.append("it names no place of its files, so HDFS is assumed: set its property warehouse if that is wrong.")
+    has_iceberg = value_of(catalog, "list-all-tables") != "false"
+    iceberg = _iceberg_only(catalog, asked, storage) if has_iceberg else {}
+    if Kind.FILE in storage.kinds and asked.version >= LAKEHOUSE:
+        return _without_hive(catalog, iceberg)
     uris = ",".join(uri.strip() for uri in value_of(catalog, "metastore.uris").split(","))
     settings = {"connector.name": "hive", "hive.metastore.uri": uris}
-    both = {}
-    if value_of(catalog, "list-all-tables") != "false":
-        both = _iceberg_only(catalog, asked, storage)
+    if has_iceberg:
         notes.append(f"its Iceberg tables are in {name}{ICEBERG_ONLY}, with Metalake's rights.")
         if not _is_nested(catalog):
             settings["hive.iceberg-catalog-name"] = f"{name}{ICEBERG_ONLY}"
             notes.append(f"{name} redirects to it whoever names an Iceberg table.")
     notes += [*_flat_names(catalog, "the metastore"), *_storage_notes(storage), *_needed(catalog, storage)]
-    return Part(catalog=catalog, settings={name: settings | _storage(storage, asked)} | both, notes=tuple(notes))
+    return Part(catalog=catalog, settings={name: settings | _storage(storage, asked)} | iceberg, notes=tuple(notes))
+
+
+def _without_hive(catalog: EngineCatalog, iceberg: Mapping[str, Settings]) -> Part:
+    """Its Iceberg tables alone, where Trino would find no row of the others. Raises Refusal where it has none."""
+    why = f"Trino {LAKEHOUSE} and newer may find no row of Hive tables in local folders, without an error"
+    if not iceberg:
+        raise Refusal(f"Catalog {catalog.name} is left out: {why}. Take Trino {LAKEHOUSE - 1}.")
+    there = f"its Iceberg tables are in {', '.join(iceberg)}, with Metalake's rights"
+    return Part(catalog=catalog, settings=iceberg, notes=(f"its Hive tables are left out: {why}; {there}.",))
 
 
 PROVIDERS: Mapping[str, Callable[[EngineCatalog, Asked], Part]] = {

@@ -59,10 +59,9 @@ def world(
     assert not rendered.refused
     files = {name.removesuffix(".properties"): text for name, text in rendered.files.items()}
     secrets = {engine.TOKEN: token_of(lakes, "admin"), READERS_TOKEN: token_of_a_reader(lakes)}
-    given = files | {
-        "hive": files["hive"] + IN_PLACE,
-        "theirs": files["lake"].replace(engine.TOKEN, READERS_TOKEN),
-    }
+    given = files | {"theirs": files["lake"].replace(engine.TOKEN, READERS_TOKEN)}
+    if "hive" in files:
+        given["hive"] = files["hive"] + IN_PLACE
     folder = tmp_path_factory.mktemp("trino")
     with STARTS[request.param](folder, given, secrets, [lakes.home, hms.warehouse]) as trino:
         yield World(request.param, trino, lakes, connect(lakes), files, secrets)
@@ -77,7 +76,7 @@ def home(world: World) -> str:
 
 
 def test_each_catalog_is_there_and_no_secret_is_in_a_file(world: World) -> None:
-    assert set(world.files) == {"lake", "hive", "hive_iceberg"}
+    assert set(world.files) == {"lake", "hive_iceberg"} | ({"hive"} if world.version == 476 else set())
     assert {name for (name,) in world.trino.sql("SHOW CATALOGS")} >= set(world.files)
     assert not [text for text in world.files.values() for secret in world.secrets.values() if secret in text]
 
@@ -147,13 +146,17 @@ def test_a_reader_reads_and_changes_nothing(world: World, home: str) -> None:
 def test_a_metastore_s_tables(world: World, hms: HiveMetastore) -> None:
     """Hive's own through the metastore, Iceberg's through our wire, to which Trino's Hive connector redirects.
 
-    Trino 483 finds no file of a Hive table in a local folder, without an error: only 476 reads what it wrote.
+    Trino 483 found no row of Hive tables in a local folder, without an error, so no file is made for them.
     """
     sql, database = world.trino.sql, hms.create_database("trino")
+    if world.version == 483:
+        sql(f"CREATE TABLE hive_iceberg.{database}.ice AS SELECT 7 AS id")
+        assert sql(f"SELECT * FROM hive_iceberg.{database}.ice") == [[7]]
+        return
     sql(f"CREATE TABLE hive.{database}.orders (id bigint, city varchar) WITH (format = 'ORC')")
     assert sql(f"INSERT INTO hive.{database}.orders VALUES (1, 'Oslo'), (2, 'Rome')") == [[2]]
     sql(f"CREATE TABLE hive.{database}.cities AS SELECT city FROM hive.{database}.orders")
-    assert sql(f"SELECT count(*) FROM hive.{database}.cities") == [[2 if world.version == 476 else 0]]
+    assert sql(f"SELECT count(*) FROM hive.{database}.cities") == [[2]]
     sql(f"CREATE TABLE hive_iceberg.{database}.ice AS SELECT 7 AS id")
     assert sql(f"SELECT * FROM hive.{database}.ice") == sql(f"SELECT * FROM hive_iceberg.{database}.ice") == [[7]]
     tables = Client(world.server.url).send("GET", f"/api/metalakes/demo/catalogs/hive/schemas/{database}/tables").body

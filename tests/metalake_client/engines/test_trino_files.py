@@ -127,6 +127,16 @@ def test_hive_and_its_iceberg_tables() -> None:
     assert set(render(hive(**{"list-all-tables": "false"})).files) == {"hms.properties"}
 
 
+def test_hive_tables_in_local_folders_are_left_out_where_trino_finds_no_row_of_them() -> None:
+    assert set(render(hive(), version=476).files) == {"hms.properties", "hms_iceberg.properties"}
+    made = render(hive(), version=477)
+    assert set(made.files) == {"hms_iceberg.properties"}
+    assert any("its Hive tables are left out" in note and "hms_iceberg" in note for note in made.notes)
+    assert "Take Trino 476" in render(hive(**{"list-all-tables": "false"}), version=477).refused["hms"]
+    on_hdfs = render(hive(warehouse="hdfs://one/hive"), version=477)
+    assert set(on_hdfs.files) == {"hms.properties", "hms_iceberg.properties"}
+
+
 def test_storage_by_version() -> None:
     found = {
         version: {key for key in settings_of(render(on_s3(), version=version), "bucket") if "s3" in key}
