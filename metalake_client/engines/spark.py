@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from metalake_client.engines.catalogs import EngineCatalog, iceberg_uri
+from metalake_client.engines.rendered import Refusal, value_of
 from metalake_client.engines.spark_pairs import KYUUBIS_NEWEST, Pair, pair_for
-from metalake_client.engines.spark_storage import Storage, storage_of
+from metalake_client.engines.spark_storage import PROPERTIES, Storage, storage_of
 from metalake_client.failures import Exit, Failure
 
 ICEBERG = "org.apache.iceberg.spark"
@@ -22,6 +23,8 @@ REDACTED = "(?i)secret|passw|token|credential|(access|account|private).?key|auth
 """Spark shows no value of a setting whose name has one of these, in SET, plans, its log, its pages and its events."""
 TOKENS = "mlk_[A-Za-z0-9_-]+"
 TOKEN = "env:METALAKE_TOKEN"  # noqa: S105 (Iceberg reads a value after env: from the environment)
+READ = (*PROPERTIES, "metastore.uris", "aws-glue-catalog-id", "aws-glue-endpoint", "warehouse")
+"""The properties of catalogs that become settings."""
 SPARKS_OWN = ("spark_catalog", "global_temp")  # in whatever case
 
 OURS = "Metalake's rights hold for what is read and written of it; the files themselves are the storage's to guard."
@@ -171,9 +174,22 @@ def _spark_catalog(catalog: EngineCatalog, asked: Asked) -> SparkCatalog:
     elif catalog.type != "relational" or made is None:
         what = catalog.provider if catalog.type == "relational" else f"{catalog.type}: {catalog.provider}"
         why = f"it is not there, since Spark has no support for its provider ({what})."
+    elif replaced := _replaced(catalog):
+        why = f"it is not there. {replaced}"
     if why or made is None:
         return SparkCatalog(name=catalog.name, notes=(why,))
     return made(catalog, asked)
+
+
+def _replaced(catalog: EngineCatalog) -> str:
+    """Which property its owner has to change, since Spark or Iceberg would replace a part of it; or nothing."""
+    try:
+        for key in READ:
+            if key not in catalog.masked:
+                value_of(catalog, key)
+    except Refusal as why:
+        return str(why)
+    return ""
 
 
 # -- The ways of the providers

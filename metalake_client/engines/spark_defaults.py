@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from metalake_client.engines import rendered
 from metalake_client.engines.catalogs import EngineCatalog
-from metalake_client.engines.rendered import Refusal, Rendered, value_of, variable_of
+from metalake_client.engines.rendered import Rendered, variable_of
 from metalake_client.engines.spark import spark_settings
 from metalake_client.engines.spark_storage import PROPERTIES
 
@@ -28,17 +28,9 @@ def render(
     Raises Failure for a Spark that cannot work, and where `hive_catalog` is no Hive catalog among these.
     """
     mark = rendered.mark_of("spark", url, metalake)
-    safe, refused = [], {}
-    for each in catalogs:
-        try:
-            for key in (*PROPERTIES, "metastore.uris"):
-                if key not in each.masked:
-                    value_of(each, key)
-            safe.append(each)
-        except Refusal as why:
-            refused[each.name] = str(why)
-    secrets = {each.name: _references(each) for each in safe}
-    config = spark_settings(url, metalake, safe, spark_version=version, hive_catalog=hive_catalog, secrets=secrets)
+    shown = list(catalogs)
+    secrets = {each.name: _references(each) for each in shown}
+    config = spark_settings(url, metalake, shown, spark_version=version, hive_catalog=hive_catalog, secrets=secrets)
     absent = {each.name: f"{each.name}: {each.notes[0]}" for each in config.catalogs if not each.settings}
     settings = {"spark.jars.packages": ",".join(config.packages), **config.settings}
     lines = [
@@ -46,10 +38,10 @@ def render(
         *(f"{_key(key)} {_escaped(value)}" for key, value in settings.items()),
         "",
     ]
-    needed = {value.removeprefix("env:") for each in secrets.values() for value in each.values()}
+    needed = {value.removeprefix("env:") for name in secrets.keys() - absent.keys() for value in secrets[name].values()}
     rights = [f"{each.name}: {each.rights}" for each in config.catalogs if each.settings]
     notes = [note for note in config.notes if note not in absent.values()]
-    return Rendered(mark, {FILE: "\n".join(lines)}, (*rights, *notes, *rendered.needs(needed)), absent | refused)
+    return Rendered(mark, {FILE: "\n".join(lines)}, (*rights, *notes, *rendered.needs(needed)), absent)
 
 
 def _references(catalog: EngineCatalog) -> dict[str, str]:

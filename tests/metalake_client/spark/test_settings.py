@@ -74,6 +74,16 @@ def test_every_provider_of_the_server_is_known_and_another_is_told() -> None:
     assert "fileset" in config.notes[1] and "disabled" in config.notes[2]
 
 
+@pytest.mark.parametrize("value", ["env:AWS_SECRET_ACCESS_KEY", "http://evil/${env.HOME}", "http://a\nspark.jars=b"])
+def test_a_value_in_which_spark_would_replace_a_part_becomes_no_setting(value: str) -> None:
+    evil = EngineCatalog(name="evil", provider="lakehouse-iceberg", properties={"s3.endpoint": value})
+    config = settings(LAKE, evil)
+    assert [each.name for each in config.catalogs if each.settings] == ["lake"]
+    assert value not in config.settings.values()
+    (note,) = config.notes
+    assert note.startswith("evil: it is not there.") and "s3.endpoint" in note
+
+
 @pytest.mark.parametrize("name", ["spark_catalog", "Spark_Catalog", "GLOBAL_TEMP"])
 def test_a_name_that_spark_keeps_for_itself_is_told(name: str) -> None:
     config = settings(LAKE, EngineCatalog(name=name, provider="lakehouse-iceberg"))
