@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from metalake_client.engines.names import Levels, levels_of
+from metalake_client.engines.schemas import separator_of
 from metalake_client.engines.spark import SparkCatalog
 from metalake_client.failures import Exit, Failure
 from metalake_client.rest import Client, Json
 
 DIALECTS = ("spark", "hive")
-SEPARATOR = ":"
 
 
 @dataclass
@@ -42,13 +44,20 @@ class Views:
         there = next((each for each in self.catalogs if each.name == catalog and each.settings), None)
         if there is None:
             return ""
-        levels = schema.split(SEPARATOR)
+        levels = self._levels(schema)
         if view["format"] == "iceberg":
             is_sparks = any(each["dialect"].lower() == "spark" for each in view["representations"])
             return quoted(catalog, *levels, view["name"]) if is_sparks else ""
         if there.hive_views and view["engine"] in DIALECTS and len(levels) == 1:
             return quoted(there.hive_views, schema, view["name"])
         return ""
+
+    def _levels(self, schema: str) -> Levels:
+        return levels_of(schema, self._separator)
+
+    @cached_property
+    def _separator(self) -> str:
+        return separator_of(self.client)
 
     def _query(self, catalog: str, schema: str, view: Json) -> Json:
         """The representation that Spark can run. Raises Failure where there is none."""
@@ -81,7 +90,7 @@ class Views:
             raise Failure(f"Spark folds the names of {'.'.join(path)} and {'.'.join(other)} to one.", Exit.CONFLICT)
         columns = ", ".join(map(_column, view["columns"]))
         home = [query.get("defaultCatalog") or view.get("defaultCatalog") or catalog]
-        home += (query.get("defaultSchema") or view.get("defaultSchema") or schema).split(SEPARATOR)
+        home += self._levels(query.get("defaultSchema") or view.get("defaultSchema") or schema)
         beside = type(self.session)(self.session._sc, self.session._jsparkSession.cloneSession())
         try:
             beside.sql(f"USE {quoted(*home)}")
