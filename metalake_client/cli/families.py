@@ -43,7 +43,8 @@ class Family(TyperGroup):
 
     def __init__(self, info: Any) -> None:
         self.typer = info.typer_instance
-        self.names = [str(each.name) for each in self.typer.registered_commands]
+        below = [*self.typer.registered_groups, *self.typer.registered_commands]
+        self.names = [str(each.name) for each in below]
         help = self.typer.info.help
         super().__init__(name=info.name, help=help, no_args_is_help=True, rich_markup_mode=None)
 
@@ -53,7 +54,7 @@ class Family(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.names:
             return None
-        return _made(self.typer, cmd_name)
+        return _named(self.typer, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         word = args[0]
@@ -64,8 +65,11 @@ class Family(TyperGroup):
         raise Failure(f"There is no command {word!r}.{hint} See {ctx.command_path} --help.", Exit.USAGE)
 
 
-def _made(app: typer.Typer, name: str) -> Any:
-    """One of the commands of an app."""
+def _named(app: typer.Typer, name: str) -> Any:
+    """One of the groups or commands of an app."""
+    groups = {each.name: each for each in app.registered_groups}
+    if name in groups:
+        return Family(groups[name])
     one = typer.Typer(rich_markup_mode=None, add_completion=False)
     one.registered_commands = [each for each in app.registered_commands if each.name == name]
     return typer.main.get_command(one)
@@ -87,8 +91,7 @@ class Families(TyperGroup):
                 getattr(import_module(f"{_CLI}.{module}"), f"add_to_{cmd_name}")(group)
         else:
             import_module(f"{_CLI}.{FAMILIES[cmd_name][0]}").add_to(app)
-        groups = {each.name: each for each in app.registered_groups}
-        return Family(groups[cmd_name]) if cmd_name in groups else _made(app, cmd_name)
+        return _named(app, cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         lines = [(name, kind.help) for name, kind in KINDS.items()]
