@@ -113,15 +113,25 @@ class Folders:
 
 
 def listed(metastore: Metastore) -> Folders:
-    """The places of all tables and databases. Raises ProviderUnavailable if a retry may succeed."""
-    owned: list[OwnedPlace] = []
+    """The places of all tables and databases. Raises ProviderUnavailable if a retry may succeed.
+
+    A metastore ends a listing with an error if something in it is dropped meanwhile, so it is asked twice.
+    """
     until = time.monotonic() + LOOK_SECONDS
+    folders = _listed_until(until, metastore)
+    if not folders.is_whole and time.monotonic() < until:
+        folders = _listed_until(until, metastore)
+    return folders
+
+
+def _listed_until(until: float, metastore: Metastore) -> Folders:
+    owned: list[OwnedPlace] = []
     try:
         for one in _all_places(metastore):
             owned.append(one)
             if time.monotonic() > until:
                 return Folders(owned, is_whole=False)
-    except (Unsupported, Refused, ProviderTimeout):  # the metastore cannot list them, or not in time
+    except (NotFound, Unsupported, Refused, ProviderTimeout):  # the metastore cannot list them, or not in time
         return Folders(owned, is_whole=False)
     except ProviderUnavailable as failure:
         if failure.retryable:

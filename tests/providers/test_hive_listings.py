@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hive_metastore.ttypes import (
     FieldSchema,
@@ -20,6 +22,8 @@ from providers.answers import PARTITION, Levels, Page
 from providers.hive import partitions as hive_partitions
 from providers.hive import schemas as hive_schemas
 from providers.hive import tables as hive
+from providers.hive.client import Metastore
+from providers.hive.errors import About, Refused
 from providers.hive.provider import HiveProvider
 from tests.hms import HiveMetastore
 from tests.names import own_name
@@ -126,6 +130,31 @@ def test_a_table_is_renamed_to_another_schema_with_its_files(
         after = client.get_table(target[0], "late")
     assert (after.owner, after.retention, after.sd.skewedInfo) == ("crew", 7, before.sd.skewedInfo)
     provider.schemas.drop(target, "", cascade=True)
+
+
+@pytest.mark.parametrize("failure", [Refused("gone meanwhile"), NotFound("gone meanwhile")])
+def test_a_rename_looks_again_where_something_was_dropped_while_it_looked(
+    provider: HiveProvider,
+    schema: Levels,
+    any_hms: HiveMetastore,
+    failure: Exception,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    put_table(any_hms, schema[0], "delays")
+    delays = provider.tables.load(schema, "delays")
+    answers, failures = Metastore.call, [failure, failure]
+
+    def fails_at_first(metastore: Metastore, method: str, *arguments: Any, about: About) -> Any:
+        if method == "get_table_meta" and failures:
+            raise failures.pop()
+        return answers(metastore, method, *arguments, about=about)
+
+    monkeypatch.setattr(Metastore, "call", fails_at_first)
+    with pytest.raises(Invalid, match="too large to see in time"):
+        provider.tables.rename(schema, "delays", schema, "late", delays.identity)
+    assert not failures, "it was looked at twice"
+    failures.append(failure)
+    assert provider.tables.rename(schema, "delays", schema, "late", delays.identity).name == "late"
 
 
 def test_what_a_metastore_repeats_by_itself_is_taken_for_ours(provider: HiveProvider, schema: Levels) -> None:
