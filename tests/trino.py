@@ -44,6 +44,7 @@ JVM = """-server
 -XX:+UseSerialGC
 -XX:TieredStopAtLevel=1
 -Djava.io.tmpdir={data}
+-Djna.tmpdir={data}
 -Djdk.attach.allowAttachSelf=true
 --enable-native-access=ALL-UNNAMED
 --add-modules=jdk.incubator.vector

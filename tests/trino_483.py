@@ -43,7 +43,7 @@ def running_trino_483(
     files = write_catalogs(folder / "catalog", catalogs)
     port, log = free_port(), folder / "trino.log"
     started = Trino(f"http://127.0.0.1:{port}")
-    options = [*JVM, f"-Djava.io.tmpdir={folder}", "-cp", classpath]
+    options = [*JVM, f"-Djava.io.tmpdir={folder}", f"-Djna.tmpdir={folder}", "-cp", classpath]
     command = [str(part) for part in (f"{jdk_25()}/bin/java", *options, PROGRAM, port, *files)]
     process = processes.start(
         "Trino 483",
