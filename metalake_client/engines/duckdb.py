@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from metalake_client.engines import rendered
 from metalake_client.engines.catalogs import EngineCatalog, iceberg_uri
+from metalake_client.engines.formats import require_iceberg
 from metalake_client.engines.rendered import TOKEN, Part, Refusal, Rendered
 from metalake_client.engines.storage import Kind, Storage, storage_of
-from metalake_client.engines.trino import shown_formats
 
 FILE = "metalake.sql"
 EXTENSIONS = ("httpfs", "avro", "iceberg")
@@ -52,19 +52,13 @@ def _iceberg(uri: str, catalog: EngineCatalog) -> Part:
     return _attached(uri, catalog, OURS)
 
 
-def _hive(uri: str, catalog: EngineCatalog) -> Part:
-    if catalog.properties.get("list-all-tables") == "false":
-        raise Refusal(f"Catalog {catalog.name} is not in DuckDB, which reads Iceberg tables alone: it shows none.")
+def _iceberg_alone(uri: str, catalog: EngineCatalog) -> Part:
+    """The Iceberg tables of another system."""
+    require_iceberg("DuckDB", catalog)
     return _attached(uri, catalog, OURS, ONLY)
 
 
-def _glue(uri: str, catalog: EngineCatalog) -> Part:
-    if not shown_formats(catalog) & {"all", "iceberg"}:
-        raise Refusal(f"Catalog {catalog.name} is not in DuckDB, which reads Iceberg tables alone: it shows none.")
-    return _attached(uri, catalog, OURS, ONLY)
-
-
-PROVIDERS: Mapping[str, Way] = {"lakehouse-iceberg": _iceberg, "hive": _hive, "glue": _glue}
+PROVIDERS: Mapping[str, Way] = {"lakehouse-iceberg": _iceberg, "hive": _iceberg_alone, "glue": _iceberg_alone}
 
 
 # -- Their parts

@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 
 from metalake_client.engines import rendered
 from metalake_client.engines.catalogs import EngineCatalog, iceberg_uri
+from metalake_client.engines.formats import shown_formats
 from metalake_client.engines.rendered import (
     TOKEN,
     Part,
@@ -23,7 +24,7 @@ from metalake_client.engines.rendered import (
 )
 from metalake_client.engines.spark_storage import PROPERTIES
 from metalake_client.engines.storage import storage_of
-from metalake_client.engines.trino import ICEBERG_ONLY, shown_formats
+from metalake_client.engines.trino import ICEBERG_ONLY
 
 FILE = "metalake.sql"
 LONGEST = 256  # characters of a name

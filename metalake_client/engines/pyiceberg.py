@@ -11,9 +11,9 @@ from functools import partial
 
 from metalake_client.engines import rendered
 from metalake_client.engines.catalogs import EngineCatalog, iceberg_uri
+from metalake_client.engines.formats import require_iceberg
 from metalake_client.engines.rendered import TOKEN, Part, Refusal, Rendered, Settings
 from metalake_client.engines.storage import Kind, Storage, storage_of
-from metalake_client.engines.trino import shown_formats
 
 FILE, VARIABLES = ".pyiceberg.yaml", "pyiceberg.sh"
 
@@ -59,19 +59,13 @@ def _iceberg(uri: str, catalog: EngineCatalog) -> Part:
     return _through_rest(uri, catalog, OURS)
 
 
-def _hive(uri: str, catalog: EngineCatalog) -> Part:
-    if catalog.properties.get("list-all-tables") == "false":
-        raise Refusal(f"Catalog {catalog.name} is not in PyIceberg, which reads Iceberg tables alone: it shows none.")
+def _iceberg_alone(uri: str, catalog: EngineCatalog) -> Part:
+    """The Iceberg tables of another system."""
+    require_iceberg("PyIceberg", catalog)
     return _through_rest(uri, catalog, OURS, ONLY)
 
 
-def _glue(uri: str, catalog: EngineCatalog) -> Part:
-    if not shown_formats(catalog) & {"all", "iceberg"}:
-        raise Refusal(f"Catalog {catalog.name} is not in PyIceberg, which reads Iceberg tables alone: it shows none.")
-    return _through_rest(uri, catalog, OURS, ONLY)
-
-
-PROVIDERS: Mapping[str, Way] = {"lakehouse-iceberg": _iceberg, "hive": _hive, "glue": _glue}
+PROVIDERS: Mapping[str, Way] = {"lakehouse-iceberg": _iceberg, "hive": _iceberg_alone, "glue": _iceberg_alone}
 
 
 # -- Their parts

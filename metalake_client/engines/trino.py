@@ -12,6 +12,7 @@ from functools import partial
 
 from metalake_client.engines import rendered
 from metalake_client.engines.catalogs import EngineCatalog, iceberg_uri
+from metalake_client.engines.formats import shown_formats
 from metalake_client.engines.rendered import TOKEN, Part, Refusal, Rendered, Settings, is_masked, value_of, variable_of
 from metalake_client.engines.storage import Kind, Storage, storage_of
 from metalake_client.failures import Exit, Failure
@@ -185,12 +186,6 @@ def _glue_metastore(catalog: EngineCatalog) -> Settings:
     return settings | {
         key: from_environment(variable_of(catalog, name)) for key, name in secret.items() if is_masked(catalog, name)
     }
-
-
-def shown_formats(catalog: EngineCatalog) -> set[str]:
-    """The formats that a Glue catalog shows; `all` where it leaves none out."""
-    given = value_of(catalog, "table-type-filter") or value_of(catalog, "table-format-filter") or "all"
-    return {word.strip().lower() for word in given.split(",") if word.strip()}
 
 
 def _storage(storage: Storage, asked: Asked) -> Settings:
