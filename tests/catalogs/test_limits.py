@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -77,6 +78,12 @@ def properties(nodes: Nodes) -> dict[str, Any]:
     return dict(answer.body["metadata"]["properties"])
 
 
+def stands_still(process: int) -> bool:
+    """Whether every thread of the process is stopped."""
+    states = [stat.read_text().rpartition(")")[2].split()[0] for stat in Path(f"/proc/{process}/task").glob("*/stat")]
+    return set(states) == {"T"}
+
+
 def test_who_waits_for_a_row_is_told_and_keeps_nobody_from_reading(nodes: Nodes) -> None:
     answers: list[Answer] = []
     clients = [Client(nodes.servers[number % len(nodes.servers)].url) for number in range(COMMITTERS)]
@@ -123,6 +130,7 @@ def test_a_node_that_stands_still_in_a_transaction_stops_no_other(nodes: Nodes) 
         with psycopg.connect(nodes.database, autocommit=True) as watcher:
             assert eventually(lambda: watcher.execute(WAITING).fetchone() != (0,))
         os.killpg(frozen.process.pid, signal.SIGSTOP)
+        assert eventually(lambda: stands_still(frozen.process.pid))  # a thread may run on until the first one stops
     try:
         client = Client(going_on.url)
         assert eventually(lambda: commit(client, "went on").status == 200)
