@@ -1,9 +1,8 @@
-"""Users, members and groups, the roles, grants and tokens that they hold, and the audit and history of changes."""
+"""Accounts, members, groups and roles, and what people sign in with."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -11,15 +10,12 @@ from django.contrib.auth import get_backends, load_backend
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.contrib.auth.models import Group as GuardianGroup
 from django.db import models, transaction
-from django.db.models import Q
 from django.utils import timezone
-from guardian.models import GroupObjectPermissionBase
 
-from authz.managers import RAW, GrantManager, refuse
 from metalake.events import Event, record
 from metalake.kinds import Kind
 from metalake.models import AuditInfo, Metalake, Securable
-from metalake.privileges import Effect, Privilege
+from metalake.privileges import Privilege
 
 PASSWORDS = "authz.passwords.PasswordBackend"  # by name, as in settings: its module imports this one
 
@@ -148,50 +144,6 @@ class Group(AuditInfo):
         return self.name
 
 
-def unended(now: datetime) -> Q:
-    """A filter for the grants that are in force or will be."""
-    return Q(ends_at__isnull=True) | Q(ends_at__gt=now)
-
-
-def in_force(now: datetime) -> Q:
-    return unended(now) & (Q(starts_at__isnull=True) | Q(starts_at__lte=now))
-
-
-class Grant(GroupObjectPermissionBase):
-    """guardian's permission of a role on a securable, with an effect, a time span, who granted it and when."""
-
-    content_object = models.ForeignKey(Securable, models.CASCADE, related_name="grants")
-    effect = models.CharField(
-        max_length=5, choices=[(effect.value, effect.value) for effect in Effect], default=Effect.ALLOW.value
-    )
-    grantor = models.CharField(max_length=255)
-    granted_at = models.DateTimeField(default=timezone.now)
-    starts_at = models.DateTimeField(null=True, blank=True, help_text="In force from then on; empty: at once.")
-    ends_at = models.DateTimeField(null=True, blank=True, help_text="Dead from then on; empty: never.")
-
-    objects: ClassVar[GrantManager] = GrantManager()
-    rows: ClassVar[models.Manager[Grant]] = models.Manager()  # for the services that write grants
-
-    class Meta(GroupObjectPermissionBase.Meta):
-        constraints = [
-            models.UniqueConstraint(fields=["group", "permission", "content_object"], name="grant_is_unique")
-        ]
-        unique_together = []
-        indexes = [
-            models.Index(fields=["content_object", "group"], name="grant_object_group"),
-            models.Index(fields=["content_object", "permission"], name="grant_object_permission"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.effect} {self.permission.codename} on {self.content_object} to {self.group.name}"
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        refuse(RAW)
-
-    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
-        refuse(RAW)
-
-
 class Token(models.Model):
     """A personal access token: only its SHA-256 is kept."""
 
@@ -231,85 +183,3 @@ class Remembered(models.Model):
 
     class Meta:
         verbose_name_plural = "remembered"
-
-
-class PolicyEpoch(models.Model):
-    """The one row that every change of rights increments, in its transaction; requests compare their epoch with it."""
-
-    value = models.PositiveBigIntegerField()
-    stamp = models.CharField(max_length=16)
-
-
-class PolicyChange(models.Model):
-    """The changes of one epoch, by which snapshots are brought up to date."""
-
-    epoch = models.PositiveBigIntegerField(primary_key=True)
-    stamp = models.CharField(max_length=16)
-    changes = models.JSONField()
-
-
-class Fact(models.Model):
-    """What is true about one thing, and since when: appended, sealed once, never changed (authz.history)."""
-
-    id = models.BigAutoField(primary_key=True)
-    at = models.DateTimeField()
-    metalake_id = models.BigIntegerField()
-    topic = models.CharField(max_length=16)
-    holder = models.BigIntegerField(help_text="The role, user, group, metalake or parent that the fact is about.")
-    about = models.BigIntegerField(default=0, help_text="The object, user or group that it holds or contains.")
-    name = models.CharField(max_length=255, blank=True)
-    state = models.JSONField(null=True)
-    actor = models.CharField(max_length=255)
-    event = models.CharField(max_length=64)
-    request_id = models.CharField(max_length=64, blank=True)
-    mac = models.CharField(max_length=64, help_text="A keyed hash of all the above.")
-    position = models.BigIntegerField(null=True, unique=True, help_text="Its place in the chain; empty until sealed.")
-    digest = models.CharField(max_length=64, blank=True, help_text="A keyed hash of this fact and the one before.")
-
-    class Meta:
-        indexes = [
-            models.Index(fields=["topic", "about", "id"], name="fact_about"),
-            models.Index(fields=["topic", "holder", "name", "id"], name="fact_holder"),
-            models.Index(fields=["metalake_id", "id"], name="fact_metalake"),
-            models.Index(fields=["id"], name="fact_unsealed", condition=Q(position__isnull=True)),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.topic} {self.holder} {self.about} since {self.at:%Y-%m-%d %H:%M:%S}"
-
-
-class Plan(models.Model):
-    """Changes of grants that one caller was shown and may apply once; only its token's SHA-256 is kept."""
-
-    digest = models.CharField(max_length=64, unique=True, editable=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="plans")
-    metalake_id = models.BigIntegerField()
-    changes = models.JSONField(help_text="By ids, in the form that plans are made in.")
-    fact_id = models.BigIntegerField(help_text="The newest fact about rights that it was made on.")
-    created_at = models.DateTimeField(default=timezone.now, db_index=True)
-    applied_at = models.DateTimeField(null=True, blank=True)
-
-    def __str__(self) -> str:
-        return f"plan of {self.user} from {self.created_at:%Y-%m-%d %H:%M:%S}"
-
-
-class AuditEntry(models.Model):
-    """One change, written in its own transaction; never updated, never deleted by us."""
-
-    id = models.BigAutoField(primary_key=True)
-    at = models.DateTimeField(db_index=True)
-    actor = models.CharField(max_length=255, db_index=True)
-    event = models.CharField(max_length=64)
-    kind = models.CharField(max_length=16)
-    object_id = models.BigIntegerField()
-    full_name = models.TextField()
-    metalake_id = models.BigIntegerField(null=True, db_index=True)
-    details = models.JSONField(default=dict)
-    request_id = models.CharField(max_length=64, blank=True)
-
-    class Meta:
-        verbose_name_plural = "audit entries"
-        indexes = [models.Index(fields=["object_id", "id"], name="audit_of_object")]
-
-    def __str__(self) -> str:
-        return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor} {self.event} {self.full_name}"

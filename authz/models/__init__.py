@@ -1,0 +1,25 @@
+"""Users, members and groups, the roles, grants and tokens that they hold, and the audit and history of changes."""
+
+from authz.models.history import AuditEntry, Fact
+from authz.models.people import PASSWORDS, Group, Invitation, Member, Remembered, Role, Token, User, UserManager
+from authz.models.rights import Grant, Plan, PolicyChange, PolicyEpoch, in_force, unended
+
+__all__ = [
+    "PASSWORDS",
+    "AuditEntry",
+    "Fact",
+    "Grant",
+    "Group",
+    "Invitation",
+    "Member",
+    "Plan",
+    "PolicyChange",
+    "PolicyEpoch",
+    "Remembered",
+    "Role",
+    "Token",
+    "User",
+    "UserManager",
+    "in_force",
+    "unended",
+]

@@ -1,0 +1,90 @@
+"""Grants, and the policy that snapshots of them follow."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar, NoReturn
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from guardian.models import GroupObjectPermissionBase
+
+from authz.managers import RAW, GrantManager, refuse
+from metalake.models import Securable
+from metalake.privileges import Effect
+
+
+def unended(now: datetime) -> Q:
+    """A filter for the grants that are in force or will be."""
+    return Q(ends_at__isnull=True) | Q(ends_at__gt=now)
+
+
+def in_force(now: datetime) -> Q:
+    return unended(now) & (Q(starts_at__isnull=True) | Q(starts_at__lte=now))
+
+
+class Grant(GroupObjectPermissionBase):
+    """guardian's permission of a role on a securable, with an effect, a time span, who granted it and when."""
+
+    content_object = models.ForeignKey(Securable, models.CASCADE, related_name="grants")
+    effect = models.CharField(
+        max_length=5, choices=[(effect.value, effect.value) for effect in Effect], default=Effect.ALLOW.value
+    )
+    grantor = models.CharField(max_length=255)
+    granted_at = models.DateTimeField(default=timezone.now)
+    starts_at = models.DateTimeField(null=True, blank=True, help_text="In force from then on; empty: at once.")
+    ends_at = models.DateTimeField(null=True, blank=True, help_text="Dead from then on; empty: never.")
+
+    objects: ClassVar[GrantManager] = GrantManager()
+    rows: ClassVar[models.Manager[Grant]] = models.Manager()  # for the services that write grants
+
+    class Meta(GroupObjectPermissionBase.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["group", "permission", "content_object"], name="grant_is_unique")
+        ]
+        unique_together = []
+        indexes = [
+            models.Index(fields=["content_object", "group"], name="grant_object_group"),
+            models.Index(fields=["content_object", "permission"], name="grant_object_permission"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.effect} {self.permission.codename} on {self.content_object} to {self.group.name}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        refuse(RAW)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        refuse(RAW)
+
+
+class PolicyEpoch(models.Model):
+    """The one row that every change of rights increments, in its transaction; requests compare their epoch with it."""
+
+    value = models.PositiveBigIntegerField()
+    stamp = models.CharField(max_length=16)
+
+
+class PolicyChange(models.Model):
+    """The changes of one epoch, by which snapshots are brought up to date."""
+
+    epoch = models.PositiveBigIntegerField(primary_key=True)
+    stamp = models.CharField(max_length=16)
+    changes = models.JSONField()
+
+
+class Plan(models.Model):
+    """Changes of grants that one caller was shown and may apply once; only its token's SHA-256 is kept."""
+
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="plans")
+    metalake_id = models.BigIntegerField()
+    changes = models.JSONField(help_text="By ids, in the form that plans are made in.")
+    fact_id = models.BigIntegerField(help_text="The newest fact about rights that it was made on.")
+    created_at = models.DateTimeField(default=timezone.now, db_index=True)
+    applied_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"plan of {self.user} from {self.created_at:%Y-%m-%d %H:%M:%S}"
