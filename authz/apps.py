@@ -7,14 +7,16 @@ class AuthzConfig(AppConfig):
     verbose_name = "Authorization"
 
     def ready(self) -> None:
-        from authz import audit, snapshot, throttling
+        from authz import asked, audit, snapshot, throttling
         from authz.guarding import doors
         from authz.history import facts as history
+        from authz.use import removing, writing
         from metalake import events, outbox
 
         events.subscribe_in_transaction(audit.write)
         events.subscribe_in_transaction(history.keep)
         events.subscribe(history.seal_after)
-        outbox.every_round(throttling.prune)
+        outbox.every_round(throttling.prune, removing.remove)
+        asked.when_first(writing.start)
         doors.replace_guardian()
         post_migrate.connect(snapshot.begin, sender=self)

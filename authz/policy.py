@@ -16,8 +16,9 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Concat
 
-from authz import filters, operations
+from authz import asked, filters, operations
 from authz.actor import Actor
+from authz.asked import Outcome
 from authz.filters import EVERYTHING, NOTHING, Showing
 from authz.models import Grant, unended
 from authz.operations import Operation, Traversal
@@ -120,10 +121,34 @@ def require(actor: Actor, operation: Operation, lineage: Lineage) -> None:
     rights = rights_on(actor, lineage)
     kind = lineage.nodes[-1].kind
     if decide(operation, rights, kind):
+        asked.note(actor, operation, lineage, Outcome.ALLOWED)
         return
     if sees(actor, lineage, rights):
+        asked.note(actor, operation, lineage, Outcome.REFUSED)
         raise refusal(actor.name, operation, lineage)
-    raise unseen(actor, lineage)
+    raise hidden(actor, operation, lineage)
+
+
+def require_seen(actor: Actor, lineage: Lineage, operation: Operation | None = None) -> None:
+    """Raise NotFound if the actor may not see the object; `operation` is what they ask, loading it if None."""
+    operation = operation or operations.load_of(lineage.nodes[-1].kind)
+    if not sees(actor, lineage):
+        raise hidden(actor, operation, lineage)
+    asked.note(actor, operation, lineage, Outcome.ALLOWED)
+
+
+def uses(actor: Actor, operation: Operation, lineage: Lineage) -> bool:
+    """`permits`, of what a request does: an answer of yes is a use of the right."""
+    is_permitted = permits(actor, operation, lineage)
+    if is_permitted:
+        asked.note(actor, operation, lineage, Outcome.ALLOWED)
+    return is_permitted
+
+
+def hidden(actor: Actor, operation: Operation, lineage: Lineage) -> NotFound:
+    """The error for a hidden object that somebody asked for."""
+    asked.note(actor, operation, lineage, Outcome.HIDDEN)
+    return unseen(actor, lineage)
 
 
 def refusal(name: str, operation: Operation, lineage: Lineage) -> Forbidden:
@@ -182,6 +207,7 @@ def _leads_to_visible(actor: Actor, schema: Lineage, rights: Rights) -> bool:
 def check_as_hidden(actor: Actor, absent: Lineage) -> None:
     """Ask for a missing object what `require` asks for a hidden one, so that timing does not differ."""
     rights, kind = rights_on(actor, absent), absent.nodes[-1].kind
+    asked.note(actor, operations.load_of(kind), absent, Outcome.HIDDEN)  # of no object, so it is not written
     if kind == Kind.SCHEMA:
         _leads_to_visible(actor, absent, rights)
     elif kind not in CONTAINERS:

@@ -9,6 +9,7 @@ from authz.api import plans as api_plans
 from authz.api import rights as api
 from authz.api import searching as api_searching
 from authz.api import seeing as api_seeing
+from authz.api import use as api_use
 from authz.api import ways as api_ways
 from metalake.rest.views import route
 
@@ -43,6 +44,8 @@ urlpatterns = [
     route(f"{METALAKE}/access/check", api_access.Check),
     route(f"{METALAKE}/access/objects/{OBJECT}", api_access.WhoReaches),
     route(f"{METALAKE}/access/objects/{OBJECT}/changes", api_auditing.ChangesOfObject),
+    route(f"{METALAKE}/access/objects/{OBJECT}/use", api_use.UseOfObject),
+    route(f"{METALAKE}/access/use", api_use.OwnUse),
     route(f"{METALAKE}/access/objects/{OBJECT}/grantable", api_grantable.Grantable),
     route(f"{METALAKE}/access/objects/{OBJECT}/ways", api_ways.Ways),
     route(f"{METALAKE}/access/objects/{OBJECT}/moments", api_ways.Moments),

@@ -1,8 +1,9 @@
-"""Context variables of a request: its id, for logs, events and audit rows, and its client's address."""
+"""Context variables of a request: its id, for logs, events and audit rows, its client's address, and its door."""
 
 import contextvars
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="")
 
@@ -10,11 +11,28 @@ request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", d
 address: contextvars.ContextVar[str] = contextvars.ContextVar("address", default="")
 
 
+class Door(NamedTuple):
+    """The way a request came in: its wire ("native", "iceberg", "page" or "worker") and the engine that sent it.
+
+    `asked` are the questions that it has put to the evaluator; None where it can only put one.
+    """
+
+    wire: str
+    engine: str
+    asked: set[Any] | None
+
+
+NO_REQUEST = Door("worker", "", None)
+door: contextvars.ContextVar[Door] = contextvars.ContextVar("door", default=NO_REQUEST)
+
+
 @contextmanager
 def for_request(asked: str) -> Iterator[None]:
     """A context for work that is done later, or by another process, for the request of this id."""
     token = request_id.set(asked)
+    came_by = door.set(Door("worker", "", set()))
     try:
         yield
     finally:
+        door.reset(came_by)
         request_id.reset(token)

@@ -14,12 +14,13 @@ from django.utils.module_loading import import_string
 from metalake.addresses import client_of
 from metalake.answered import BODILESS, count_answer, id_of_request
 from metalake.bodies import limit_of
-from metalake.context import address, request_id
+from metalake.context import Door, address, door, request_id
+from metalake.engines import engine_of
 from metalake.errors import Invalid, MetalakeError, TooLarge
 from metalake.handlers import render_for
 from metalake.headers import ADMIN, HARMLESS, PAGES
 from metalake.rest.exceptions import error_response_to_both
-from metalake.targets import read_target, require_host, require_one_wire, wire_of
+from metalake.targets import WIRE_NAMES, read_target, require_host, require_one_wire, wire_of
 
 Next = Callable[[HttpRequest], HttpResponse]
 
@@ -38,6 +39,7 @@ class Wire:
         started = time.perf_counter()
         token = request_id.set(id_of_request(request.META.get("HTTP_X_REQUEST_ID", "")))
         came_from = address.set(client_of(request.META, settings.METALAKE_TRUSTED_PROXIES))
+        came_by = door.set(Door("page", engine_of(request.META.get("HTTP_USER_AGENT", "")), set()))
         try:
             response = self._answer(request)
             response["X-Request-Id"] = request_id.get()
@@ -49,6 +51,7 @@ class Wire:
                 if request.method == "HEAD":
                     response.content = b""
         finally:
+            door.reset(came_by)
             address.reset(came_from)
             request_id.reset(token)
         count_answer(request.wire, request.method, response.status_code, started)  # type: ignore[attr-defined]
@@ -64,6 +67,7 @@ class Wire:
         wire = request.wire = wire_of(path)  # type: ignore[attr-defined]
         if wire in ("api", "iceberg"):
             request.path_info = path
+            door.set(door.get()._replace(wire=WIRE_NAMES[wire]))
         try:
             require_host(request.META, wire)
             _require_size(request)

@@ -63,6 +63,7 @@ METALAKE_MAX_BODY_VALUES = env.int("METALAKE_MAX_BODY_VALUES", 200_000)
 METALAKE_MAX_PLAN_VALUES = env.int("METALAKE_MAX_PLAN_VALUES", 250_000)
 METALAKE_METRICS_TOKEN = env.str("METALAKE_METRICS_TOKEN", "")
 METALAKE_MIN_FREE = env.int("METALAKE_MIN_FREE", 256 * 1024 * 1024)
+METALAKE_USE_DAYS = env.int("METALAKE_USE_DAYS", 90)  # for which the record of use is kept; 0: none is made
 METALAKE_METADATA_CACHE = env.int("METALAKE_METADATA_CACHE", METALAKE_PROCESSES * 32 * 1024 * 1024)  # of the server
 
 
@@ -116,6 +117,9 @@ def warehouse(given: str) -> str:
 
 
 METALAKE_WAREHOUSE = warehouse(METALAKE_WAREHOUSE)
+
+if not 0 <= METALAKE_USE_DAYS <= 3650:
+    refuse("METALAKE_USE_DAYS is a number of days from 1 to 3650, or 0 for no record of use.")
 
 if METALAKE_METRICS_TOKEN and len(METALAKE_METRICS_TOKEN) < 20:
     refuse("METALAKE_METRICS_TOKEN must have 20 characters or more: openssl rand -hex 20 makes one.")

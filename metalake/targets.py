@@ -19,6 +19,7 @@ from metalake.errors import Invalid
 from metalake.wire import quote
 
 WIRES = frozenset({"api", "iceberg", "configs", "health", "metrics"})
+WIRE_NAMES = {"api": "native", "iceberg": "iceberg"}  # of those that objects are asked for by
 # Paths that load balancers, Kubernetes and Prometheus request by the address of one machine.
 PROBED = frozenset({"health", "metrics"})
 

@@ -24,6 +24,7 @@ os.environ["METALAKE_PROVIDERS"] = ",".join(
     for name, class_ in (("memory", "memory:MemoryProvider"), ("memory-flat", "flat:FlatMemoryProvider"))
 )
 os.environ["METALAKE_IDLE_TIMEOUT"] = "600"  # a test may be one transaction, and do much else meanwhile
+os.environ["METALAKE_USE_DAYS"] = "0"  # its thread would write beside the tests; those of the record of use turn it on
 os.environ["METALAKE_SQL_TIMEOUT"] = "60"  # its process lets others go first, and the suite uses the whole machine
 os.environ["METALAKE_DATABASE_URL"] = os.environ.get("METALAKE_TEST_DATABASE_URL", "")
 

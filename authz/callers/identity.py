@@ -114,7 +114,9 @@ def by_issuer(credential: Credential) -> Actor | None:
     actor = _by_name(user)
     if actor.id == NOBODY or not groups:
         return actor
-    return replace(actor, claimed=tuple(Group.objects.filter(name__in=groups).values_list("pk", flat=True)))
+    return replace(
+        actor, claimed=tuple(Group.objects.filter(name__in=groups).order_by("pk").values_list("pk", flat=True))
+    )
 
 
 def by_token(credential: Credential) -> Actor | None:
@@ -196,7 +198,7 @@ def with_active_roles(actor: Actor, active_roles: str | None, metalake: str | No
     for name in names:
         if roles.get(name) not in actor.roles:
             raise Forbidden(f"{actor.name} does not hold the role {name:.64} in metalake {metalake}.", kind="role")
-    return replace(actor, active=tuple(roles.values()))
+    return replace(actor, active=tuple(sorted(roles.values())))
 
 
 def _listed(active_roles: str) -> list[str] | None:

@@ -3,6 +3,7 @@
 from authz.models.history import AuditEntry, Fact
 from authz.models.people import PASSWORDS, Group, Invitation, Member, Remembered, Role, Token, User, UserManager
 from authz.models.rights import Grant, Plan, PolicyChange, PolicyEpoch, in_force, unended
+from authz.models.use import Use, UseCaller, UseObject, UseQuestion, UseWriter
 
 __all__ = [
     "PASSWORDS",
@@ -18,6 +19,11 @@ __all__ = [
     "Remembered",
     "Role",
     "Token",
+    "Use",
+    "UseCaller",
+    "UseObject",
+    "UseQuestion",
+    "UseWriter",
     "User",
     "UserManager",
     "in_force",

@@ -63,6 +63,8 @@ def may_lift(actor: Actor, target: Located) -> bool:
 
 def require_lift(actor: Actor, target: Located) -> None:
     if may_lift(actor, target):
+        if target.kind is not Kind.METALAKE:  # there it takes ownership, which no grant gives
+            policy.uses(actor, operations.grant_on(target.above().kind), target.above())
         return
     require_seen(actor, target)
     raise Forbidden(f"{actor.name} may not lift a DENY on {policy.describe(target)}.", kind=target.kind)

@@ -102,7 +102,7 @@ def list_groups(actor: Actor, metalake: str, text: str = "", after: str = "") ->
     names = _by_holder(GroupRole.objects.filter(group_id__in=ids).values_list("group_id", "role__name"))
     inside = Count("users", filter=Q(users__memberships__metalake_id=top.id), distinct=True)
     sizes: dict[int, int] = {}
-    if policy.permits(actor, operations.MANAGE_GROUPS, top):
+    if policy.uses(actor, operations.MANAGE_GROUPS, top):
         sizes = dict(Group.objects.filter(pk__in=ids).annotate(size=inside).values_list("pk", "size"))
     return some.of(lambda row: Row(row.pk, row.name, names.get(row.pk, []), sizes.get(row.pk)))
 
@@ -146,7 +146,7 @@ def _by_holder(pairs: Iterable[tuple[int, str]]) -> dict[int, list[str]]:
 def require_users(actor: Actor, metalake: str, names: Sequence[str]) -> None:
     """Raise NotFound unless all of these are users, as putting them into a group does, for those who may do that."""
     top = enter(actor, metalake)
-    if not policy.permits(actor, operations.ASSIGN_ROLES, top):
+    if not policy.uses(actor, operations.ASSIGN_ROLES, top):
         policy.require(actor, operations.MANAGE_GROUPS, top)
     try:
         people.member_ids(actor, top, names)

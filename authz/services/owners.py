@@ -92,7 +92,7 @@ def _party(actor: Actor, top: Located, name: str, type_: str) -> tuple[int | Non
         return member.user_id, None
     group = Group.objects.filter(metalake_id=top.id, name=name).first()
     is_theirs = group is not None and group.pk in actor.groups
-    if not is_theirs and not policy.permits(actor, operations.ASSIGN_ROLES, top):
+    if not is_theirs and not policy.uses(actor, operations.ASSIGN_ROLES, top):
         raise Forbidden(
             f"{actor.name} may hand it to a group that they are in; to any other it takes manage_grants on metalake "
             f"{top.name}.",

@@ -61,12 +61,12 @@ def list_users(actor: Actor, metalake: str) -> list[Person]:
 def listed_users(actor: Actor, top: Located) -> QuerySet[Member]:
     """The members whom the actor may list."""
     rows = _members(top)
-    return rows if policy.permits(actor, operations.MANAGE_USERS, top) else rows.filter(user__username=actor.name)
+    return rows if policy.uses(actor, operations.MANAGE_USERS, top) else rows.filter(user__username=actor.name)
 
 
 def get_user(actor: Actor, metalake: str, name: str) -> Person:
     top = enter(actor, metalake)
-    if name != actor.name and not policy.permits(actor, operations.MANAGE_USERS, top):
+    if name != actor.name and not policy.uses(actor, operations.MANAGE_USERS, top):
         raise _no_user(name)
     return user_record(top, find_user(top, name))
 
@@ -177,14 +177,14 @@ def list_groups(actor: Actor, metalake: str) -> list[Person]:
 def listed_groups(actor: Actor, top: Located) -> QuerySet[Group]:
     """The groups that the actor may list."""
     rows = Group.objects.filter(metalake_id=top.id)
-    return rows if policy.permits(actor, operations.MANAGE_GROUPS, top) else rows.filter(pk__in=actor.groups)
+    return rows if policy.uses(actor, operations.MANAGE_GROUPS, top) else rows.filter(pk__in=actor.groups)
 
 
 def get_group(actor: Actor, metalake: str, name: str) -> Person:
     """The group, with its users for those who manage groups."""
     top = enter(actor, metalake)
     row = find_group(top, name)
-    if policy.permits(actor, operations.MANAGE_GROUPS, top):
+    if policy.uses(actor, operations.MANAGE_GROUPS, top):
         return group_record(top, row, with_users=True)
     if row.pk not in actor.groups:
         raise _no_group(name)
@@ -248,7 +248,7 @@ def set_group_users(
         raise Invalid(f"{', '.join(sorted(both))} cannot be both added and removed.", kind="group")
 
     def act(actor: Actor, top: Located) -> Person:
-        if not policy.permits(actor, operations.ASSIGN_ROLES, top):
+        if not policy.uses(actor, operations.ASSIGN_ROLES, top):
             policy.require(actor, operations.MANAGE_GROUPS, top)
         row = find_group(top, name)
         roles = list(GroupRole.objects.filter(group_id=row.pk).values_list("role_id", flat=True))
@@ -303,7 +303,7 @@ def member_ids(actor: Actor, top: Located, names: Sequence[str]) -> dict[str, in
     rows = Member.objects.filter(metalake_id=top.id, user__username__in=names)
     ids = dict(rows.values_list("user__username", "user_id"))
     unknown = [name for name in dict.fromkeys(names) if name not in ids]
-    if len(unknown) > 1 and policy.permits(actor, operations.MANAGE_USERS, top):
+    if len(unknown) > 1 and policy.uses(actor, operations.MANAGE_USERS, top):
         more = f" and {len(unknown) - SHOWN_UNKNOWN:,} more" if len(unknown) > SHOWN_UNKNOWN else ""
         raise NotFound(f"Users {', '.join(unknown[:SHOWN_UNKNOWN])}{more} do not exist.", kind="user")
     if unknown:

@@ -143,7 +143,7 @@ def roles_of_object(actor: Actor, metalake: str, kind: Kind, full_name: str) -> 
         return []
     not_ended = Grant.objects.filter(unended(actor.moment), content_object_id=target.id)
     rows = Role.objects.filter(parent_id=top.id, group__in=not_ended.values("group"))
-    if not policy.permits(actor, operations.grant_on(target.kind), target):
+    if not policy.uses(actor, operations.grant_on(target.kind), target):
         require(actor, operations.load_of(target.kind), target)
         rows = rows.filter(readable(actor, top))
     return list(rows.order_by("name").values_list("name", flat=True))
@@ -273,7 +273,7 @@ def _sorted(grants: Sequence[tuple[Located, Entries]]) -> list[GrantedOn]:
 
 def readable(actor: Actor, top: Located) -> Q:
     """A filter for the roles that the actor may read: all, for those who assign roles, else held and owned ones."""
-    if policy.permits(actor, operations.READ_ROLES, top):
+    if policy.uses(actor, operations.READ_ROLES, top):
         return Q()
     return Q(pk__in=actor.roles) | Q(owner_user_id=actor.id) | Q(owner_group_id__in=actor.groups)
 

@@ -50,7 +50,7 @@ def _require(actor: Actor, asked: str, ident: Address) -> None:
     if located.kind in operation.on:
         policy.require(actor, operation, located)
     elif not policy.sees(actor, located):  # the body names the object
-        raise policy.unseen(actor, located)
+        raise policy.hidden(actor, operation, located)
 
 
 def _reach(actor: Actor, asked: str, ident: Address) -> None:

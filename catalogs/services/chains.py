@@ -61,7 +61,7 @@ def catalog_at(actor: Actor, ident: Address) -> Located:
 def require_reach(actor: Actor, catalog: Located) -> None:
     """Raise unless the catalog is in use and the actor sees it."""
     if not policy.sees(actor, catalog):
-        raise policy.unseen(actor, catalog)
+        raise policy.hidden(actor, operations.CREATE_SCHEMA, catalog)
     require_enabled(catalog)
 
 
@@ -121,10 +121,10 @@ _SCHEMAS = (
 
 def _require_create(actor: Actor, chain: Chain) -> None:
     """Check the right to create; missing levels inherit from the nearest existing parent, so it is checked there."""
-    if policy.permits(actor, operations.CREATE_SCHEMA, chain.parent):
+    if policy.uses(actor, operations.CREATE_SCHEMA, chain.parent):
         return
     makes_parents = len(chain.missing) > 1
-    if makes_parents and policy.may_bootstrap(policy.rights_on(actor, chain.parent), chain.parent.kind):
+    if makes_parents and policy.uses(actor, operations.BOOTSTRAP_SCHEMA, chain.parent):
         return
     raise Forbidden(f"{actor.name} may not create schema {chain.path.logical()}.", kind=Kind.SCHEMA)
 

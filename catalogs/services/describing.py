@@ -51,7 +51,7 @@ class Description:
 
 def describe(actor: Actor, target: Located) -> Description:
     """All that the actor may know of a located object. Raises NotInUse if its metalake or catalog is disabled."""
-    if not policy.permits(actor, operations.load_of(target.kind), target):
+    if not policy.uses(actor, operations.load_of(target.kind), target):
         rights = KINDS[target.kind].rights
         return Description(is_path=True, shown_by=rights.load[0] if rights else Privilege.USE_SCHEMA)
     if target.kind == Kind.SCHEMA:

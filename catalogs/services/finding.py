@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from authz import policy
+from authz import operations, policy
 from authz.actor import Actor
 from catalogs import lookup
 from catalogs.lookup import nearest
@@ -41,7 +41,7 @@ def of_kind(actor: Actor, located: Located, kind: Kind) -> Located:
     """The located object if it is of this kind, since kinds may share a name space. Raises NotFound otherwise."""
     if located.kind != kind:
         if not policy.sees(actor, located.above()):
-            raise policy.unseen(actor, located.above())
+            raise policy.hidden(actor, operations.load_of(kind), located.above())
         raise missing(kind, located.full_name)
     return located
 

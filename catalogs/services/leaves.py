@@ -34,7 +34,7 @@ def list_leaves(
     refresh: bool = False,
 ) -> LeafList:
     """The names of a kind's objects in a schema that the actor may load, in order; after `after`, at most `limit`."""
-    return leaves_of(actor, schema_to_list(actor, address), kind, after, limit, refresh=refresh)
+    return leaves_of(actor, schema_to_list(actor, address, kind), kind, after, limit, refresh=refresh)
 
 
 def leaves_of(
@@ -52,11 +52,10 @@ def leaves_of(
     return visible_names(actor, schema, kind, listing, after, limit)
 
 
-def schema_to_list(actor: Actor, address: Address) -> Located:
-    """The schema of an address. Raises unless it is in use and the actor sees it."""
+def schema_to_list(actor: Actor, address: Address, kind: Kind) -> Located:
+    """The schema of an address, to list one kind of its objects. Raises unless it is in use and the actor sees it."""
     schema = find(actor, address)
-    if not policy.sees(actor, schema):
-        raise policy.unseen(actor, schema)
+    policy.require_seen(actor, schema, operations.listing(kind) if schema.kind is Kind.SCHEMA else None)
     require_enabled(schema)
     return schema
 

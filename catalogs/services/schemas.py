@@ -39,12 +39,10 @@ def list_schemas(
     """The schemas directly below a catalog or schema that the actor sees, by name; after `after`, at most `limit`."""
     try:
         parent = find(actor, container)
+        policy.require_seen(actor, parent, operations.FAMILIES["list_below"].get(parent.kind))
     except NotFound:
         _check_parent(actor, container)
         raise
-    if not policy.sees(actor, parent):
-        _check_parent(actor, container)
-        raise policy.unseen(actor, parent)
     return schemas_of(actor, parent, after, limit, refresh=refresh)
 
 
@@ -129,8 +127,7 @@ def schema_exists(actor: Actor, address: Address) -> None:
     """Raise NotFound unless the actor sees the schema, even if only as the way to an object below."""
 
     def allow(schema: Located) -> None:
-        if not policy.sees(actor, schema):
-            raise policy.unseen(actor, schema)
+        policy.require_seen(actor, schema)
         require_enabled(schema)
 
     def read(schema: Located) -> None:

@@ -38,7 +38,7 @@ def list_tables(
 
     With `iceberg`, outside tables in another format are left out.
     """
-    schema = schema_to_list(actor, address)
+    schema = schema_to_list(actor, address, Kind.TABLE)
     listing = store_for(schema, Kind.TABLE).listing(actor, schema, refresh=refresh, iceberg=iceberg)
     return visible_names(actor, schema, Kind.TABLE, listing, after, limit)
 
@@ -106,8 +106,7 @@ def table_exists(actor: Actor, address: Address, *, iceberg: bool = False) -> No
     """Raise NotFound unless the actor may load the table; with `iceberg`, also for a table in another format."""
 
     def allow(table: Located) -> None:
-        if not policy.sees(actor, table):
-            raise policy.unseen(actor, table)
+        policy.require_seen(actor, table)
         require_enabled(table)
 
     def read(table: Located) -> None:

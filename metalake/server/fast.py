@@ -27,14 +27,15 @@ from metalake.addresses import client_of
 from metalake.answered import BODILESS, count_answer, id_of_request
 from metalake.blocking import BeginAgain
 from metalake.bodies import JSON
-from metalake.context import address, request_id
+from metalake.context import Door, address, door, request_id
+from metalake.engines import engine_of
 from metalake.errors import Invalid
 from metalake.headers import HARMLESS
 from metalake.server.answers import now_text
 from metalake.server.requests import Reader
 from metalake.server.statements import OnSqlite, on_postgresql
 from metalake.statements import Fetch, only_by, stay_by
-from metalake.targets import require_host
+from metalake.targets import WIRE_NAMES, require_host
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ _READ = {
     b"x-request-id": "HTTP_X_REQUEST_ID",
     b"x-forwarded-for": "HTTP_X_FORWARDED_FOR",
     b"forwarded": "HTTP_FORWARDED",
+    b"user-agent": "HTTP_USER_AGENT",
 }
 _NOTHING = nullcontext()
 _ALWAYS = "".join(f"{name}: {value}\r\n" for name, value in HARMLESS.items())
@@ -155,6 +157,7 @@ class FastReads:
         started, meta = time.perf_counter(), question.META
         identifier = request_id.set(id_of_request(meta.get("HTTP_X_REQUEST_ID", "")))
         came_from = address.set(client_of(meta, settings.METALAKE_TRUSTED_PROXIES))
+        came_by = door.set(Door(WIRE_NAMES[question.wire.name], engine_of(meta.get("HTTP_USER_AGENT", "")), None))
         try:
             require_host(meta, question.wire.name)
             with _NOTHING if self._is_settled else only_by(self._fetch):
@@ -169,6 +172,7 @@ class FastReads:
             log.exception("the fast path left a request to the others")
             return None
         finally:
+            door.reset(came_by)
             address.reset(came_from)
             request_id.reset(identifier)
         count_answer(question.wire.name, question.method, reply.status, started)

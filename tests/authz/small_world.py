@@ -147,14 +147,21 @@ class Wire:
         return "Basic " + base64.b64encode(f"{user}:{PASSWORD}".encode()).decode()
 
     def __call__(
-        self, method: str, path: str, body: Any = None, *, user: str = "olga", authorization: str | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        user: str = "olga",
+        authorization: str | None = None,
+        headers: dict[str, str] | None = None,
     ) -> tuple[int, dict[str, Any]]:
         answer = self.client.generic(
             method,
             f"/api/{path}",
             json.dumps(body) if body is not None else "",
             content_type="application/json",
-            headers={"Authorization": authorization or self.basic(user)},
+            headers={"Authorization": authorization or self.basic(user), **(headers or {})},
             RAW_URI=f"/api/{path}",
         )
         return answer.status_code, json.loads(answer.content)

@@ -54,7 +54,7 @@ def list_views(
 
     With `iceberg`, views in another format are left out.
     """
-    schema = schema_to_list(actor, address)
+    schema = schema_to_list(actor, address, Kind.VIEW)
     listing = store_of(schema).listing(actor, schema, refresh=refresh, iceberg=iceberg)
     return visible_names(actor, schema, Kind.VIEW, listing, after, limit)
 
@@ -64,7 +64,7 @@ def summaries(actor: Actor, address: Address, names: Sequence[str]) -> Iterator[
 
     A view whose present state cannot be read has the reason in `view.broken`.
     """
-    schema, listed = schema_to_list(actor, address), set(names)
+    schema, listed = schema_to_list(actor, address, Kind.VIEW), set(names)
     below = Securable.objects.filter(parent_id=schema.id, kind=Kind.VIEW)
     loadable = policy.visible_leaves(actor, schema, below, Kind.VIEW, to_load=True).values("pk")
     read = versions.present().filter(view__schema_id=schema.id, view_id__in=loadable)
@@ -118,8 +118,7 @@ def view_exists(actor: Actor, address: Address, *, iceberg: bool = False) -> Non
     """Raise NotFound unless the actor sees the view; with `iceberg`, also for a view in another format."""
 
     def allow(view: Located) -> None:
-        if not policy.sees(actor, view):
-            raise policy.unseen(actor, view)
+        policy.require_seen(actor, view)
         require_enabled(view)
 
     def read(view: Located) -> None:

@@ -1,0 +1,147 @@
+"""The questions that requests put to the evaluator, counted in this process until authz.use writes them to the store.
+
+Noting one touches memory only, so that it may be done beside the event loop; a process that is killed loses what it
+counted since it last wrote.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from enum import StrEnum
+from typing import NamedTuple
+
+from django.conf import settings
+
+from authz.actor import SYSTEM, Actor
+from authz.operations import Operation
+from metalake import context
+from metalake.lineage import Lineage
+
+MOST = 200_000  # different questions that wait to be written; further ones are lost, and their number is told
+EARLY = 20_000  # different questions that are written without waiting for the time
+HOUR = 3600  # seconds
+
+
+class Outcome(StrEnum):
+    """What a question came to; a hidden object was reported as a missing one."""
+
+    ALLOWED = "allowed"
+    REFUSED = "refused"
+    HIDDEN = "hidden"
+
+
+class Question(NamedTuple):
+    """One question in one hour (since 1970, UTC), by whoever asked: an account (0: none), the groups that a token
+    claimed, and the roles that were active (None: all)."""
+
+    hour: int
+    user: int
+    claimed: tuple[int, ...]
+    active: tuple[int, ...] | None
+    metalake: int
+    object: int
+    operation: str
+    outcome: str
+    wire: str
+    engine: str
+
+
+class Count(NamedTuple):
+    """How often a question was asked, and when first and last, in seconds since 1970."""
+
+    times: int
+    first: float
+    last: float
+
+    def plus(self, other: Count) -> Count:
+        return Count(self.times + other.times, min(self.first, other.first), max(self.last, other.last))
+
+
+Counts = dict[Question, Count]
+
+
+class _Waiting:
+    """What this process has counted and not yet written."""
+
+    def __init__(self) -> None:
+        self.begin()
+        os.register_at_fork(after_in_child=self.begin)  # what the parent counted, the parent writes
+
+    def begin(self) -> None:
+        self.lock = threading.Lock()
+        self.counts: Counts = {}
+        self.lost = 0
+        self.is_announced = False
+
+
+_waiting = _Waiting()
+_listeners: list[Callable[[], object]] = []
+
+
+def when_first(listener: Callable[[], object]) -> None:
+    """Register a function that is called in each process when its first question is noted."""
+    _listeners.append(listener)
+
+
+def is_recorded() -> bool:
+    return bool(settings.METALAKE_USE_DAYS)
+
+
+def note(actor: Actor, operation: Operation, lineage: Lineage, outcome: Outcome) -> None:
+    """Count a question; once for each request, however often its services ask it again."""
+    if not settings.METALAKE_USE_DAYS or actor.name == SYSTEM:
+        return
+    door, now, nodes = context.door.get(), actor.now, lineage.nodes
+    question = Question(
+        int(now // HOUR),
+        actor.id,
+        actor.claimed,
+        actor.active,
+        nodes[0].id,
+        nodes[-1].id,
+        operation.name,
+        outcome.value,
+        door.wire,
+        door.engine,
+    )
+    if door.asked is not None:
+        if question in door.asked:
+            return
+        door.asked.add(question)
+    _count(question, Count(1, now, now))
+    if not _waiting.is_announced:
+        _waiting.is_announced = True
+        for listener in _listeners:
+            listener()
+
+
+def _count(question: Question, count: Count) -> None:
+    with _waiting.lock:
+        before = _waiting.counts.get(question)
+        if before is not None:
+            _waiting.counts[question] = before.plus(count)
+        elif len(_waiting.counts) < MOST:
+            _waiting.counts[question] = count
+        else:
+            _waiting.lost += count.times
+
+
+def waiting() -> int:
+    """How many different questions wait to be written."""
+    return len(_waiting.counts)
+
+
+def take() -> tuple[Counts, int]:
+    """What was counted since it was taken last, and how many questions were lost for want of room."""
+    with _waiting.lock:
+        taken = _waiting.counts, _waiting.lost
+        _waiting.counts, _waiting.lost = {}, 0
+        return taken
+
+
+def put_back(counts: Counts) -> None:
+    """Count again what was taken and could not be written."""
+    for question, count in counts.items():
+        _count(question, count)

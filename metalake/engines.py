@@ -1,0 +1,33 @@
+"""Which engine a request comes from, as its User-Agent says: one of a few words, however many clients there are."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+# What a User-Agent contains, in lower case, and the word for it; the first that fits.
+_SIGNS = (
+    ("pyiceberg", "pyiceberg"),
+    ("duckdb", "duckdb"),
+    ("trino", "trino"),
+    ("flink", "flink"),
+    ("spark", "spark"),
+    ("gcli", "gcli"),
+    ("metalake-client", "metalake-client"),
+    ("gravitino", "gravitino"),
+    ("mozilla", "browser"),
+    ("curl", "curl"),
+    ("apache-httpclient", "java"),  # Iceberg's Java client, by whichever engine
+    ("java", "java"),
+    ("python", "python"),
+)
+OTHER, NONE = "other", ""
+ENGINES = (NONE, *dict.fromkeys(word for _, word in _SIGNS), OTHER)
+
+
+@lru_cache(1024)
+def engine_of(user_agent: str) -> str:
+    """One of ENGINES; NONE if the client does not say what it is."""
+    if not user_agent:
+        return NONE
+    lower = user_agent[:200].lower()
+    return next((word for sign, word in _SIGNS if sign in lower), OTHER)
