@@ -134,14 +134,14 @@ def waiting() -> int:
 
 
 def take() -> tuple[Counts, int]:
-    """What was counted since it was taken last, and how many questions were lost for want of room."""
+    """What was counted since this was called last, and how many questions were lost for want of room."""
     with _waiting.lock:
-        taken = _waiting.counts, _waiting.lost
+        counted = _waiting.counts, _waiting.lost
         _waiting.counts, _waiting.lost = {}, 0
-        return taken
+        return counted
 
 
 def put_back(counts: Counts) -> None:
-    """Count again what was taken and could not be written."""
+    """Count again what could not be written."""
     for question, count in counts.items():
         _count(question, count)

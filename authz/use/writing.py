@@ -40,7 +40,7 @@ class Writer(threading.Thread):
         self.process = f"{socket.gethostname()[:80]} {os.getpid()} {os.urandom(4).hex()}"
         self.ends = threading.Event()
         self._turn = threading.Lock()
-        self._told = 0.0
+        self._last_word = 0.0
         self._known: dict[tuple[str, Any], int] = {}
 
     def run(self) -> None:
@@ -55,9 +55,9 @@ class Writer(threading.Thread):
         """Write what was counted; False if the store did not take all of it, and the rest waits for the next time."""
         with self._turn:
             moment = datetime.now(UTC)
-            taken, lost = asked.take()
-            counts = {question: count for question, count in taken.items() if question.object}  # 0 is a missing one
-            if not counts and not lost and time.monotonic() - self._told < QUIET:
+            counted, lost = asked.take()
+            counts = {question: count for question, count in counted.items() if question.object}  # 0 is a missing one
+            if not counts and not lost and time.monotonic() - self._last_word < QUIET:
                 return True
             try:
                 self._write_all(counts)
@@ -65,7 +65,7 @@ class Writer(threading.Thread):
             except DatabaseError as failure:
                 log.warning("the record of use waits for the database: %s", failure)
                 return False
-            self._told = time.monotonic()
+            self._last_word = time.monotonic()
             return True
 
     def end(self) -> None:

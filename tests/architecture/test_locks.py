@@ -44,7 +44,7 @@ OTHERS = {
     ("authz/writing.py", "_write"),
     ("authz/admin.py", "revoke"),
     ("authz/history/facts.py", "_seal_some"),
-    ("authz/models.py", "save"),
+    ("authz/models/people.py", "save"),
     ("outside/intents.py", "abort"),
     ("outside/sweeping.py", "_claim"),
     ("catalogs/services/catalogs.py", "altered_provider"),
