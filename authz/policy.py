@@ -18,7 +18,6 @@ from django.db.models.functions import Concat
 
 from authz import asked, filters, operations
 from authz.actor import Actor
-from authz.asked import Outcome
 from authz.filters import EVERYTHING, NOTHING, Showing
 from authz.models import Grant, unended
 from authz.operations import Operation, Traversal
@@ -121,10 +120,10 @@ def require(actor: Actor, operation: Operation, lineage: Lineage) -> None:
     rights = rights_on(actor, lineage)
     kind = lineage.nodes[-1].kind
     if decide(operation, rights, kind):
-        asked.note(actor, operation, lineage, Outcome.ALLOWED)
+        asked.note(actor, operation, lineage, asked.ALLOWED)
         return
     if sees(actor, lineage, rights):
-        asked.note(actor, operation, lineage, Outcome.REFUSED)
+        asked.note(actor, operation, lineage, asked.REFUSED)
         raise refusal(actor.name, operation, lineage)
     raise hidden(actor, operation, lineage)
 
@@ -134,20 +133,20 @@ def require_seen(actor: Actor, lineage: Lineage, operation: Operation | None = N
     operation = operation or operations.load_of(lineage.nodes[-1].kind)
     if not sees(actor, lineage):
         raise hidden(actor, operation, lineage)
-    asked.note(actor, operation, lineage, Outcome.ALLOWED)
+    asked.note(actor, operation, lineage, asked.ALLOWED)
 
 
 def uses(actor: Actor, operation: Operation, lineage: Lineage) -> bool:
     """`permits`, of what a request does: an answer of yes is a use of the right."""
     is_permitted = permits(actor, operation, lineage)
     if is_permitted:
-        asked.note(actor, operation, lineage, Outcome.ALLOWED)
+        asked.note(actor, operation, lineage, asked.ALLOWED)
     return is_permitted
 
 
 def hidden(actor: Actor, operation: Operation, lineage: Lineage) -> NotFound:
     """The error for a hidden object that somebody asked for."""
-    asked.note(actor, operation, lineage, Outcome.HIDDEN)
+    asked.note(actor, operation, lineage, asked.HIDDEN)
     return unseen(actor, lineage)
 
 
@@ -207,7 +206,7 @@ def _leads_to_visible(actor: Actor, schema: Lineage, rights: Rights) -> bool:
 def check_as_hidden(actor: Actor, absent: Lineage) -> None:
     """Ask for a missing object what `require` asks for a hidden one, so that timing does not differ."""
     rights, kind = rights_on(actor, absent), absent.nodes[-1].kind
-    asked.note(actor, operations.load_of(kind), absent, Outcome.HIDDEN)  # of no object, so it is not written
+    asked.note(actor, operations.load_of(kind), absent, asked.HIDDEN)  # of no object, so it is not written
     if kind == Kind.SCHEMA:
         _leads_to_visible(actor, absent, rights)
     elif kind not in CONTAINERS:

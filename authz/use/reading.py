@@ -15,7 +15,7 @@ from django.utils import timezone
 from authz import policy
 from authz.access.asking import Place, open_on
 from authz.actor import Actor
-from authz.asked import HOUR, Outcome
+from authz.asked import HIDDEN, HOUR
 from authz.models import Use, UseCaller, UseObject, UseQuestion, User, UseWriter
 from authz.objects import by_ids
 from authz.operations import read_access
@@ -81,7 +81,7 @@ def own_use(actor: Actor, metalake: str, since: datetime | None) -> Record:
     top = enter(actor, metalake)
     began = _hour(since)
     callers = list(UseCaller.objects.filter(user_id=actor.id).values_list("id", flat=True))
-    shown = UseQuestion.objects.exclude(outcome=Outcome.HIDDEN)
+    shown = UseQuestion.objects.exclude(outcome=HIDDEN)
     rows = Use.objects.filter(caller__in=callers, hour__gte=began, question__in=shown.values("id"))
     ids = dict(UseObject.objects.filter(pk__in=rows.values("about"), metalake_id=top.id).values_list("id", "object_id"))
     seen = {id: on for id, on in by_ids(ids.values()).items() if policy.sees(actor, on)}

@@ -206,7 +206,7 @@ def test_what_is_too_old_is_removed_in_steps(world: World, settings: Any, monkey
 
 
 def _any_question(world: World) -> tuple[Any, ...]:
-    return operations.LOAD_TABLE, by_ids([world.t.pk])[world.t.pk], asked.Outcome.ALLOWED
+    return operations.LOAD_TABLE, by_ids([world.t.pk])[world.t.pk], asked.ALLOWED
 
 
 def test_threads_lose_nothing_and_memory_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
