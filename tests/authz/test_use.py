@@ -211,7 +211,12 @@ def _any_question(world: World) -> tuple[Any, ...]:
 
 def test_threads_lose_nothing_and_memory_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     actor, question = world.olga, _any_question(world)
-    threads = [threading.Thread(target=lambda: [asked.note(actor, *question) for _ in range(2000)]) for _ in range(4)]
+
+    def ask_often() -> None:
+        for _ in range(2000):
+            asked.note(actor, *question)
+
+    threads = [threading.Thread(target=ask_often) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
