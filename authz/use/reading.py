@@ -45,6 +45,11 @@ class Asked(NamedTuple):
     last: datetime
     on: Located | None = None
 
+    @property
+    def asks(self) -> str:
+        """What was asked, in words."""
+        return self.operation.replace("_", " ")
+
 
 class Gap(NamedTuple):
     """A time for which a process that was killed may have left questions uncounted."""
@@ -64,7 +69,11 @@ class Record(NamedTuple):
 
 def use_of(actor: Actor, metalake: str, on: Place, since: datetime | None) -> Record:
     """What was asked about one object, by user and question. Raises NotFound, NotInUse, Forbidden, Invalid."""
-    target = open_on(actor, metalake, on)[1]
+    return use_on(actor, open_on(actor, metalake, on)[1], since)
+
+
+def use_on(actor: Actor, target: Located, since: datetime | None) -> Record:
+    """The same of a located object. Raises NotFound, Forbidden, Invalid."""
     require(actor, read_access(target.kind), target)
     began = _hour(since)
     about = UseObject.objects.filter(object_id=target.id).values_list("id", flat=True).first() or 0

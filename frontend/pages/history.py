@@ -1,18 +1,24 @@
-"""The tab of an object's history: what was done to it and by whom."""
+"""The tab of an object's history: what was done to it and by whom, and who used it lately."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from itertools import islice
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from authz.access.auditing import audit_of
 from authz.actor import Actor
+from authz.asked import is_recorded
+from authz.use.reading import use_on
 from frontend import tabs
 from frontend.guarding import signed_in
 
 SHOWN = 50
+USE_DAYS = 30  # that the uses shown are of
 
 
 @require_safe
@@ -24,5 +30,9 @@ def show_history(request: HttpRequest, actor: Actor, object_id: int) -> HttpResp
     is_number = before.isascii() and before.isdigit() and len(before) < 19
     lines = list(islice(audit_of(actor, target, int(before) if is_number else None), SHOWN + 1))
     following = lines[SHOWN - 1].id if len(lines) > SHOWN else None
-    context = {"lines": lines[:SHOWN], "next": following, "goes_on": is_number}
+    context: dict[str, Any] = {"lines": lines[:SHOWN], "next": following, "goes_on": is_number}
+    if is_recorded() and not is_number:
+        used = use_on(actor, target, timezone.now() - timedelta(days=USE_DAYS))
+        latest = sorted(used.lines, key=lambda line: line.last, reverse=True)
+        context |= {"used": used, "uses": latest[:SHOWN], "more_uses": len(latest) > SHOWN, "use_days": USE_DAYS}
     return tabs.show(request, actor, target, tabs.HISTORY, context)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from django.test import Client
 
+from authz import asked
+from authz.use import writing
 from frontend.pages import history
 from metalake.kinds import Kind
 from tests.demo import give
@@ -37,3 +40,17 @@ def test_it_is_a_tab_for_whoever_may_read_access(admin: Client, rita: Client, id
     give("rita", Kind.TABLE, "lake.orders:eu.sales", "manage_grants", role="steward")
     assert "/history" in text(rita, f"/objects/{ids['sales']}")
     text(rita, f"/objects/{ids['sales']}/history")
+
+
+def test_who_used_it_is_shown(admin: Client, ids: Ids, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = f"/objects/{ids['sales']}/history"
+    assert "Who used it" not in text(admin, at), "no record is made"
+    settings.METALAKE_USE_DAYS = 90
+    monkeypatch.setattr(asked, "_listeners", [])
+    monkeypatch.setattr(writing, "_alone", writing.Writer())
+    asked.take()
+    assert "Nobody asked for it." in text(admin, at)
+    writing.flush()
+    page = text(admin, at)
+    assert "read access to leaf" in page and "complete until" in page
+    asked.take()
