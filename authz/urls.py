@@ -9,6 +9,7 @@ from authz.api import plans as api_plans
 from authz.api import rights as api
 from authz.api import searching as api_searching
 from authz.api import seeing as api_seeing
+from authz.api import streams as api_streams
 from authz.api import use as api_use
 from authz.api import ways as api_ways
 from metalake.rest.views import route
@@ -39,6 +40,8 @@ urlpatterns = [
     route(f"{BULK}/users/remove", api_bulk.RemoveUsers),
     route(f"{BULK}/groups/add", api_bulk.AddGroups),
     route(f"{BULK}/groups/remove", api_bulk.RemoveGroups),
+    route(f"{BULK}/access/state", api_streams.BulkState),
+    route(f"{BULK}/access/use", api_streams.BulkUse),
     route(f"{METALAKE}/access/explain", api_access.Explain),
     route(f"{METALAKE}/access/former-members", api_access.FormerMembers),
     route(f"{METALAKE}/access/check", api_access.Check),

@@ -75,10 +75,10 @@ def use_of(actor: Actor, metalake: str, on: Place, since: datetime | None) -> Re
 def use_on(actor: Actor, target: Located, since: datetime | None) -> Record:
     """The same of a located object. Raises NotFound, Forbidden, Invalid."""
     require(actor, read_access(target.kind), target)
-    began = _hour(since)
+    began = hour_of(since)
     about = UseObject.objects.filter(object_id=target.id).values_list("id", flat=True).first() or 0
     # All hours by name, so that each is one look into the index.
-    rows = Use.objects.filter(about=about, hour__in=range(began, _hour(timezone.now()) + 1))
+    rows = Use.objects.filter(about=about, hour__in=range(began, hour_of(timezone.now()) + 1))
     return _record(_lines(rows, {}), began)
 
 
@@ -88,7 +88,7 @@ def own_use(actor: Actor, metalake: str, since: datetime | None) -> Record:
     Objects that they do not see any more are left out. Raises NotFound, NotInUse, Invalid.
     """
     top = enter(actor, metalake)
-    began = _hour(since)
+    began = hour_of(since)
     callers = list(UseCaller.objects.filter(user_id=actor.id).values_list("id", flat=True))
     shown = UseQuestion.objects.exclude(outcome=HIDDEN)
     rows = Use.objects.filter(caller__in=callers, hour__gte=began, question__in=shown.values("id"))
@@ -150,7 +150,7 @@ def completeness(began: int = 0) -> tuple[datetime, list[Gap]]:
     return min(alive, default=now), [Gap(moment, moment + timedelta(seconds=EVERY + QUIET)) for moment in dead]
 
 
-def _hour(moment: datetime | None) -> int:
+def hour_of(moment: datetime | None) -> int:
     """The hour of a moment, or the first that the record is kept for. Raises Invalid for a moment to come."""
     oldest = int(time.time() // HOUR) - settings.METALAKE_USE_DAYS * 24
     if moment is None:

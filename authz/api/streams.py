@@ -1,0 +1,93 @@
+"""The native wire's endpoints that stream everything about a metalake's rights; parsing and shape only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import orjson
+from django.http import StreamingHttpResponse
+
+from authz.actor import Actor
+from authz.api.access import NDJSON
+from authz.services.streams import state_of
+from authz.use.streams import Place, use_of_all
+from authz.wire import streams as wire
+from authz.wire.access import read_moment
+from metalake.errors import Invalid
+from metalake.rest.exceptions import render_error
+from metalake.rest.views import Endpoint, answers
+from metalake.wire import quote
+
+LONGEST = 18  # digits of a place
+
+
+class BulkState(Endpoint):
+    @answers("read_access_to_metalake", query=("asOf", "place", "after"), id="streamState")
+    def get(self, actor: Actor, metalake: str) -> StreamingHttpResponse:
+        """Stream the objects, groups, members, roles and grants of a metalake as of one place in its history.
+
+        The first line names the place. A stream that broke goes on with `place` and, as `after`, the `place` of the
+        last line that came. The last line says {"end": true}, or has the error that ended it.
+        """
+        if self.text("asOf") is not None and self.text("place") is not None:
+            raise Invalid("asOf and place both say as of when; leave one of them out.")
+        place, after = (self._number(name) for name in ("place", "after"))
+        if after is not None and place is None:
+            raise Invalid("after goes on with the state as of a place; name the place of its first line, too.")
+        top, at, batches = state_of(actor, metalake, read_moment("asOf", self.text("asOf")), place, after or 0)
+        head = {"metalake": top.name, "id": top.id, "place": at}
+        return _stream(head, (map(wire.state_line, lines) for lines in batches))
+
+    def _number(self, name: str) -> int | None:
+        text = self.text(name)
+        return None if text is None else _whole(name, text)
+
+
+class BulkUse(Endpoint):
+    @answers("read_access_to_metalake", query=("since", "until", "after"), id="streamUse")
+    def get(self, actor: Actor, metalake: str) -> StreamingHttpResponse:
+        """Stream the record of use of a metalake, whole hours of it, by hour.
+
+        The first line says until when it is complete, and no hour that is not complete is in it. A stream that broke
+        goes on with the `place` of the last line that came as `after`.
+        """
+        since, until = (read_moment(name, self.text(name)) for name in ("since", "until"))
+        complete, batches = use_of_all(actor, metalake, since, until, self._after())
+        head = wire.use_head(metalake, complete)
+        return _stream(head, (map(wire.use_line, rows) for rows in batches))
+
+    def _after(self) -> Place | None:
+        text = self.text("after")
+        if text is None:
+            return None
+        parts = text.split(".")
+        if len(parts) != 4:
+            raise Invalid(f"after is the place of a line, four numbers with dots between, not {quote(text)}.")
+        hour, about, caller, question = (_whole("after", part) for part in parts)
+        return hour, about, caller, question
+
+
+def _whole(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST):
+        raise Invalid(f"{name} must be a whole number, not {quote(text)}.")
+    return int(text)
+
+
+def _stream(head: dict[str, Any], batches: Iterable[Iterable[dict[str, Any]]]) -> StreamingHttpResponse:
+    return StreamingHttpResponse(_lines(head, batches), content_type=NDJSON)
+
+
+def _lines(head: dict[str, Any], batches: Iterable[Iterable[dict[str, Any]]]) -> Iterator[bytes]:
+    yield _line(head)
+    try:
+        for lines in batches:
+            yield b"".join(map(_line, lines))
+    except Exception as failure:
+        yield b'{"error":' + render_error(failure).content + b"}\n"
+        return
+    yield _line({"end": True})
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return orjson.dumps(value) + b"\n"

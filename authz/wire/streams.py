@@ -1,0 +1,49 @@
+"""The lines of what is streamed about a metalake's rights, our extension."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from authz.history.streams import Line
+from authz.use.streams import Counted
+from metalake.wire import written
+
+_CAMEL = {"owner_user": "ownerUser", "owner_group": "ownerGroup"}
+
+
+def state_line(line: Line) -> dict[str, Any]:
+    """One object, group, member, or what a role, user or group has; ids are numbers."""
+    about = {"topic": line.topic, "place": line.place}
+    match line.topic:
+        case "object":
+            state = {_CAMEL.get(name, name): value for name, value in line.state.items()}
+            return about | {"id": line.about, "parent": line.holder, "name": line.name, **state}
+        case "group" | "members":
+            return about | {"id": line.about, "name": line.name}
+        case "grants":
+            return about | {"role": line.holder, "on": line.about, "grants": line.state}
+    return about | {"holder": line.holder, "has": line.state}
+
+
+def use_head(metalake: str, complete: datetime) -> dict[str, Any]:
+    return {"metalake": metalake, "completeUntil": written(complete)}
+
+
+def use_line(row: Counted) -> dict[str, Any]:
+    """How often one caller asked one question about one object (its id) in one hour since 1970."""
+    return {
+        "place": ".".join(map(str, row.place)),
+        "hour": row.place[0],
+        "on": row.object,
+        "user": row.user,
+        "claimed": row.claimed,
+        "active": row.active,
+        "operation": row.operation,
+        "outcome": row.outcome,
+        "wire": row.wire,
+        "engine": row.engine,
+        "times": row.times,
+        "first": row.first,
+        "last": row.last,
+    }

@@ -1,0 +1,139 @@
+"""Everything about a metalake's rights in one stream: as of one place, resumable, for whoever may read all of it."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from authz import asked, operations
+from authz.history import streams
+from authz.models import Role, Use, User
+from authz.objects import by_ids
+from authz.services import grants, people, roles
+from authz.use import streams as use_streams
+from authz.use import writing
+from catalogs.services import schemas
+from metalake.kinds import Kind
+from metalake.lineage import Address
+from tests.authz.history import History
+from tests.authz.small_world import PASSWORD, Wire, World
+
+STATE, USE = "bulk/metalakes/acme/access/state", "bulk/metalakes/acme/access/use"
+
+
+def lines(wire: Wire, path: str, user: str = "olga") -> list[dict[str, Any]]:
+    answer: Any = wire.client.get(f"/api/{path}", headers={"Authorization": wire.basic(user)}, RAW_URI=f"/api/{path}")
+    assert answer.status_code == 200, answer.content
+    return [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]
+
+
+def things(of: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    assert of[-1] == {"end": True}, of[-1]
+    return of[1:-1]
+
+
+@pytest.mark.store
+def test_the_state_has_every_object_member_role_and_grant(past: History, wire: Wire) -> None:
+    roles.assign_roles(past.olga, "acme", "user", "mia", ["readers"])
+    people.add_group(past.olga, "acme", "analysts")
+    head, *_ = whole = lines(wire, STATE)
+    state = things(whole)
+    objects = {line["name"]: line for line in state if line["topic"] == "object"}
+    assert objects.keys() == {"acme", "lake", "flights", "raw", "readers"}
+    assert objects["raw"]["parent"] == objects["flights"]["id"]
+    assert objects["raw"]["lineage"].endswith(f"/{objects['flights']['id']}/{objects['raw']['id']}")
+    assert {line["name"] for line in state if line["topic"] == "members"} == {"olga", "mia", "nils"}
+    of_roles = [line for line in state if line["topic"] == "grants"]
+    given = {(line["on"], one["privilege"], one["effect"]) for line in of_roles for one in line["grants"]}
+    assert given == {
+        (objects["lake"]["id"], "use_catalog", "allow"),
+        (objects["flights"]["id"], "use_schema", "allow"),
+    }
+    role, mia = Role.objects.get(name="readers").pk, User.objects.get(username="mia").pk
+    assert {"topic": "user_roles", "holder": mia, "has": [role], "place": 0} in state
+    assert [line["name"] for line in state if line["topic"] == "group"] == ["analysts"]
+    assert head["metalake"] == "acme" and head["place"] > 0
+
+
+@pytest.mark.store
+def test_it_stays_as_of_one_place_while_others_write(
+    past: History, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "BATCH", 2)
+    head, *_ = before = lines(wire, STATE)
+    half = [line for line in things(before) if line["place"]][:3]
+    schemas.create_schema(past.olga, Address(metalake="acme", catalog="lake", schema="later"), None, {})
+    past.revoke("lake", "use_catalog")
+    past.grant("lake.flights", "select_table")
+    roles.drop_role(past.olga, "acme", "readers")
+    again = lines(wire, f"{STATE}?place={head['place']}")
+    assert things(again) == things(before)
+    rest = lines(wire, f"{STATE}?place={head['place']}&after={half[-1]['place']}")
+    assert half + things(rest) == [line for line in things(before) if line["place"]]
+    now = things(lines(wire, STATE))
+    assert "later" in {line.get("name") for line in now} and "readers" not in {line.get("name") for line in now}
+
+
+def test_it_is_asked_as_of_a_moment(past: History, wire: Wire) -> None:
+    before = timezone.now()
+    past.revoke("lake", "use_catalog")
+    text = before.isoformat().replace("+00:00", "Z")
+    old = things(lines(wire, f"{STATE}?asOf={text}"))
+    assert len([line for line in old if line["topic"] == "grants"]) == 2
+    assert len([line for line in things(lines(wire, STATE)) if line["topic"] == "grants" and line["grants"]]) == 1
+
+
+def test_it_takes_the_right_to_read_everybodys_access(past: History, wire: Wire) -> None:
+    User.objects.create_user("sam", PASSWORD)
+    mia = User.objects.get(username="mia")
+    mia.set_password(PASSWORD)
+    mia.save()
+    for path in (STATE, USE):
+        assert wire("GET", path, user="sam")[0] == 404
+        assert wire("GET", path, user="mia")[0] == 403
+    roles.assign_roles(past.olga, "acme", "user", "mia", ["readers"])
+    grants.grant_privileges(past.olga, "acme", "readers", Kind.METALAKE, "acme", [("manage_grants", "allow")])
+    for path in (STATE, USE):
+        assert lines(wire, path, "mia")[-1] == {"end": True}
+
+
+@pytest.mark.parametrize(
+    "query", ["place=x", "place=99999999", "place=-1", "after=3", "asOf=then", "place=1&asOf=2026-01-01T00:00:00Z"]
+)
+def test_wrong_places_are_refused(past: History, wire: Wire, query: str) -> None:
+    status, answer = wire("GET", f"{STATE}?{query}")
+    assert status == 400, answer
+    for wrong in ("after=1.2.3", "after=a.b.c.d", "since=x"):
+        assert wire("GET", f"{USE}?{wrong}")[0] == 400
+
+
+@pytest.mark.store
+def test_the_record_of_use_comes_by_whole_hours(
+    world: World, wire: Wire, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(use_streams, "BATCH", 2)
+    settings.METALAKE_USE_DAYS = 90
+    monkeypatch.setattr(asked, "_listeners", [])
+    writer = writing.Writer()
+    table, now = by_ids([world.t.pk])[world.t.pk], timezone.now()
+    for back in range(5):
+        for actor in (world.mia, world.olga):
+            hour = now - timedelta(hours=back)
+            monkeypatch.setattr(type(actor), "now", hour.timestamp())
+            asked.note(actor, operations.LOAD_TABLE, table, asked.ALLOWED)
+    monkeypatch.undo()
+    settings.METALAKE_USE_DAYS = 90
+    assert writer.write()
+    asked.take()
+    assert Use.objects.count() == 10
+    rows = things(lines(wire, USE))
+    assert [(row["user"], row["on"], row["operation"], row["times"]) for row in rows] == [
+        *[("mia", world.t.pk, "load_table", 1), ("olga", world.t.pk, "load_table", 1)] * 4
+    ], "the present hour is not over"
+    assert [row["hour"] for row in rows] == sorted(row["hour"] for row in rows)
+    rest = things(lines(wire, f"{USE}?after={rows[2]['place']}"))
+    assert rest == rows[3:]
