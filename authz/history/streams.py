@@ -88,10 +88,15 @@ def things_of(top: Located, place: int, after: int = 0) -> Iterator[list[Line]]:
     while True:
         rows = _things(top.id, place, after)
         if rows:
-            yield [Line(*thing, orjson.loads(state), at) for *thing, state, at in rows]
+            yield list(map(_line, rows))
         if len(rows) < BATCH:
             return
         after = rows[-1][-1]
+
+
+def _line(row: tuple[Any, ...]) -> Line:
+    topic, holder, about, name, state, place = row
+    return Line(topic, holder, about, name, orjson.loads(state), place)
 
 
 _NEWEST = (
