@@ -42,6 +42,7 @@ urlpatterns = [
     route(f"{BULK}/groups/remove", api_bulk.RemoveGroups),
     route(f"{BULK}/access/state", api_streams.BulkState),
     route(f"{BULK}/access/use", api_streams.BulkUse),
+    route(f"{METALAKE}/access/rules", api_streams.Rules),
     route(f"{METALAKE}/access/explain", api_access.Explain),
     route(f"{METALAKE}/access/former-members", api_access.FormerMembers),
     route(f"{METALAKE}/access/check", api_access.Check),

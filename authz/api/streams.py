@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 from django.http import StreamingHttpResponse
 
+from authz.access.rules import rules_for
 from authz.actor import Actor
 from authz.api.access import NDJSON
 from authz.services.streams import state_of
@@ -20,6 +21,13 @@ from metalake.rest.views import Endpoint, answers
 from metalake.wire import quote
 
 LONGEST = 18  # digits of a place
+
+
+class Rules(Endpoint):
+    @answers("load_metalake", reply={"rules": list[wire.RuleReply]}, id="listRules")
+    def get(self, actor: Actor, metalake: str) -> dict[str, Any]:
+        """List what using each privilege on each kind of object takes, for clients that resolve rights themselves."""
+        return {"rules": rules_for(actor, metalake)}
 
 
 class BulkState(Endpoint):

@@ -7,7 +7,23 @@ from typing import Any
 
 from authz.history.streams import Line
 from authz.use.streams import Counted
-from metalake.wire import written
+from metalake.wire import Reply, written
+
+
+class RuleReply(Reply):
+    """What using a privilege on a kind of object takes: `owners` may anyway, of the object ("self") or of a container;
+    `traversal` are the containers whose use it takes; any one set of `sufficient` is enough; a DENY of `blockedBy`
+    blocks all but owners. `family` is the only type of catalog in which it applies.
+    """
+
+    privilege: str
+    kind: str
+    owners: list[str]
+    traversal: list[str]
+    sufficient: list[list[str]]
+    blocked_by: list[str]
+    family: str | None = None
+
 
 _CAMEL = {"owner_user": "ownerUser", "owner_group": "ownerGroup"}
 
