@@ -14,7 +14,7 @@ from tests.jars import JarsMissing, jars, needs_jars
 from tests.metalake_client.gcli import Gcli
 from tests.names import own_name
 from tests.packages import installed
-from tests.servers import MetalakeServer
+from tests.servers import StartMetalake
 from tests.spark import SETTINGS, SPARK_35, needs_spark, spark_process
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]  # the first time it fetches 365 MB for Spark 3.5
@@ -50,7 +50,12 @@ def repository(folder: Path, version: str) -> Path:
 
 @pytest.mark.parametrize("version", RUNTIMES)
 def test_spark_starts_with_the_file(
-    gcli: Gcli, metalake_server: MetalakeServer, hms: HiveMetastore, tmp_path: Path, version: str
+    alone: Gcli,
+    start_metalake: StartMetalake,
+    hms: HiveMetastore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
 ) -> None:
     needs_spark()
     needs_jars(RUNTIMES[version])
@@ -58,19 +63,26 @@ def test_spark_starts_with_the_file(
         packages = installed("spark-3.5.8", SPARK_35) if version == "3.5" else None
     except JarsMissing as missing:
         pytest.skip(f"needs Spark 3.5: {missing}")
-    gcli.ok("catalog", "create", "--name", "my-lake", "--provider", "lakehouse-iceberg")
-    at = f"metastore.uris={hms.uri}"
-    gcli.ok("catalog", "create", "--name", "hive", "--provider", "hive", "--properties", at)
+    gcli, warehouse, folder = alone, tmp_path / "warehouse", tmp_path / "conf"
+    warehouse.mkdir()
+    server = start_metalake(METALAKE_FILE_LOCATIONS=f"{warehouse},{hms.warehouse}")
+    for variable, value in {"URL": server.url, "METALAKE": "demo", "USER": "admin"}.items():
+        monkeypatch.setenv(f"METALAKE_{variable}", value)
+    monkeypatch.setenv("METALAKE_PASSWORD", server.admin_password)
+    for name, provider, properties in (
+        ("my-lake", "lakehouse-iceberg", f"warehouse={warehouse.as_uri()}"),
+        ("hive", "hive", f"metastore.uris={hms.uri}"),
+    ):
+        gcli.ok("catalog", "create", "--name", name, "--provider", provider, "--properties", properties)
     token, database = gcli.json("token", "create", "--name", own_name("spark"))["secret"], hms.create_database()
-    asked = ("--folder", str(tmp_path), "--spark-version", version, "--hive-catalog", "hive")
+    asked = ("--folder", str(folder), "--spark-version", version, "--hive-catalog", "hive")
     gcli.ok("engine", "config", "spark", *asked)
-    assert token not in (tmp_path / "spark-defaults.conf").read_text()
-    folder = Path(tempfile.mkdtemp(prefix="metalake-spark-"))
-    ivy = {"spark.jars.ivySettings": str(repository(folder, version)), "spark.jars.ivy": str(folder / "ivy")}
+    assert token not in (folder / "spark-defaults.conf").read_text()
+    own = Path(tempfile.mkdtemp(prefix="metalake-spark-"))
+    ivy = {"spark.jars.ivySettings": str(repository(own, version)), "spark.jars.ivy": str(own / "ivy")}
     given = json.dumps(SETTINGS | ivy)
-    environment = {"SPARK_CONF_DIR": str(tmp_path), "METALAKE_TOKEN": token}
-    places = [metalake_server.home, hms.warehouse]
-    with spark_process(PROGRAM, given, folder, places, packages, **environment) as spark:
+    environment = {"SPARK_CONF_DIR": str(folder), "METALAKE_TOKEN": token}
+    with spark_process(PROGRAM, given, own, [warehouse, hms.warehouse], packages, **environment) as spark:
         assert spark.version.startswith(version)
         *_, ours, texts, ice, settings = spark.sql(
             "create namespace `my-lake`.sales",
