@@ -20,7 +20,7 @@ from tests.spark import SETTINGS, SPARK_35, needs_spark, spark_process
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]  # the first time it fetches 365 MB for Spark 3.5
 
 PROGRAM = Path(__file__).parents[2] / "spark_program.py"
-RUNTIMES = {"4.1": "iceberg-spark", "3.5": "iceberg-spark-3.5"}
+RUNTIMES = {"4.1": "iceberg-spark", "3.5": "spark-3.5-mixed"}  # of which it is the first
 # Maven's own address is another on some machines; what the file names comes from a folder that is laid out as it is.
 IVY = """<ivysettings>
   <settings defaultResolver="here"/>
@@ -36,9 +36,9 @@ POM = """<project>
 
 def repository(folder: Path, version: str) -> Path:
     """Settings of Ivy, by which Spark fetches Iceberg's runtime."""
-    (jar,) = jars(RUNTIMES[version])
+    jar, *_ = jars(RUNTIMES[version])
     artifact = jar.name.removesuffix("-1.11.0.jar")
-    assert f"{artifact}-1.11.0.jar" == jar.name, "the tests have another version of Iceberg than the file"
+    assert f"{artifact}-1.11.0.jar" == jar.name, "the file names another version of Iceberg"
     place = folder / "maven" / "org" / "apache" / "iceberg" / artifact / "1.11.0"
     place.mkdir(parents=True)
     shutil.copy(jar, place)
