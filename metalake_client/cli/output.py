@@ -10,12 +10,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 Row = dict[str, Any]
 GRID = 500
 """So many rows are drawn as a grid; more are lines with tabs on a terminal, too: nobody waits for a grid of them."""
+AT_ONCE = 500
 
 
 class Format(enum.StrEnum):
@@ -83,9 +84,10 @@ def _is_rows(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
 
 
-def _cells(rows: Sequence[Row], columns: Sequence[str]) -> list[list[str]]:
-    wanted = ([row.get(column) for column in columns] for row in rows)
-    return [[value if type(value) is str else _cell(value) for value in values] for values in wanted]
+def _cells(rows: Sequence[Row], columns: Sequence[str]) -> list[tuple[str, ...]]:
+    values = ([row.get(column) for row in rows] for column in columns)  # by column, which is twice as fast
+    texts = [[each if type(each) is str else _cell(each) for each in column] for column in values]
+    return list(zip(*texts, strict=True))
 
 
 def _cell(value: Any) -> str:
@@ -103,11 +105,40 @@ def _cell(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def _print_lines(rows: Sequence[Row]) -> None:
-    """A JSON list with a row on each line, which is written in one go: ten times as fast as an indented one."""
-    text = json.dumps(list(rows), ensure_ascii=False, separators=(",\0", ": "))  # JSON escapes a zero of its own
-    body = text[1:-1].replace("},\0{", "},\n  {").replace(",\0", ", ")
-    print(f"[\n  {body}\n]" if rows else "[]")
+    """A JSON list with a row on each line."""
+    if not rows:
+        print("[]")
+        return
+    for start in range(0, len(rows), AT_ONCE):  # in one go it would take new memory, whose pages come slowly
+        print(",\n  " if start else "[\n  ", ",\n  ".join(_encoded_rows(rows[start : start + AT_ONCE])), sep="", end="")
+    print("\n]")
+
+
+def _encoded_rows(rows: Sequence[Row]) -> Iterable[str]:
+    """The JSON of each; by column where all have the same ones, which is twice as fast."""
+    names = list(rows[0]) if rows else []
+    if not names or set(map(tuple, rows)) != {tuple(names)}:
+        return map(_encode, rows)
+    line = "{" + ", ".join(_encode(name).replace("%", "%%") + ": %s" for name in names) + "}"
+    return map(line.__mod__, zip(*(_encoded([row[name] for row in rows]) for name in names), strict=True))
+
+
+def _encoded(values: list[Any]) -> list[str]:
+    """The JSON of each value of a column."""
+    if set(map(type, values)) == {str}:  # JSON escapes a zero in a text, so that none but ours divides them
+        return json.dumps(values, ensure_ascii=False, separators=(",\0", ":"))[1:-1].split(",\0")
+    texts = list[str]()
+    names: list[str] | None = None
+    for value in values:
+        if value != names or names is None:  # a list of names, such as a namespace, is often that of the row before
+            names = value if isinstance(value, list) and set(map(type, value)) == {str} else None
+            text = _encode(value)
+        texts.append(text)
+    return texts
 
 
 def _print_yaml(data: Any) -> None:

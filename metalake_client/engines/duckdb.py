@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from metalake_client.engines import rendered
 from metalake_client.engines.catalogs import EngineCatalog, iceberg_uri
 from metalake_client.engines.formats import require_iceberg
+from metalake_client.engines.quoting import double_quoted, text
 from metalake_client.engines.rendered import TOKEN, Part, Refusal, Rendered
 from metalake_client.engines.storage import Kind, Storage, storage_of
 
@@ -30,14 +31,14 @@ def render(url: str, metalake: str, catalogs: Iterable[EngineCatalog]) -> Render
     uri = iceberg_uri(url, metalake)
     providers = {name: partial(way, uri) for name, way in PROVIDERS.items()}
     parts = rendered.parts_of("DuckDB", catalogs, providers, fold=folded)
-    secret = f"metalake {metalake}"
+    secret, token = f"metalake {metalake}", from_environment(TOKEN)
     statements = [f"{verb} {each};" for each in EXTENSIONS for verb in ("INSTALL", "LOAD")]
-    statements.append(f"CREATE OR REPLACE SECRET {_quoted(secret)} (TYPE iceberg, TOKEN {from_environment(TOKEN)});")
+    statements.append(f"CREATE OR REPLACE SECRET {double_quoted(secret)} (TYPE iceberg, TOKEN {token});")
     for part in parts.parts:
         statements += _s3_secrets(part.catalog, storage_of(part.catalog))
         statements += [_attach(part.catalog, options["ENDPOINT"], secret) for options in part.settings.values()]
-    text = "\n".join([f"-- {rendered.mark_with(mark)}", *statements, ""])
-    return Rendered(mark, {FILE: text}, parts.notes, parts.refused)
+    lines = [f"-- {rendered.mark_with(mark)}", *statements, ""]
+    return Rendered(mark, {FILE: "\n".join(lines)}, parts.notes, parts.refused)
 
 
 def folded(name: str) -> str:
@@ -74,8 +75,8 @@ def _attached(uri: str, catalog: EngineCatalog, *notes: str) -> Part:
 
 
 def _attach(catalog: EngineCatalog, uri: str, secret: str) -> str:
-    options = f"TYPE iceberg, ENDPOINT {_text(uri)}, SECRET {_quoted(secret)}"
-    return f"ATTACH {_text(catalog.name)} AS {_quoted(catalog.name)} ({options});"
+    options = f"TYPE iceberg, ENDPOINT {text(uri)}, SECRET {double_quoted(secret)}"
+    return f"ATTACH {text(catalog.name)} AS {double_quoted(catalog.name)} ({options});"
 
 
 def _keys(storage: Storage) -> dict[str, str]:
@@ -92,15 +93,15 @@ def _s3_secrets(catalog: EngineCatalog, storage: Storage) -> list[str]:
         return []
     given = {name: from_environment(variable) for name, variable in keys.items()}
     if storage.s3.region:
-        given["REGION"] = _text(storage.s3.region)
+        given["REGION"] = text(storage.s3.region)
     if storage.s3.endpoint:
         address = urlsplit(storage.s3.endpoint)
-        given |= {"ENDPOINT": _text(address.netloc), "USE_SSL": "true" if address.scheme == "https" else "false"}
+        given |= {"ENDPOINT": text(address.netloc), "USE_SSL": "true" if address.scheme == "https" else "false"}
         given["URL_STYLE"] = "'path'" if storage.s3.path_style else "'vhost'"
-    places = [_text(place) for place in storage.places if place.startswith(("s3:", "s3a:", "s3n:"))]
+    places = [text(place) for place in storage.places if place.startswith(("s3:", "s3a:", "s3n:"))]
     given["SCOPE"] = f"[{', '.join(places)}]" if len(places) != 1 else places[0]
     options = ", ".join(f"{name} {value}" for name, value in given.items())
-    return [f"CREATE OR REPLACE SECRET {_quoted(f'metalake {catalog.name} s3')} (TYPE s3, {options});"]
+    return [f"CREATE OR REPLACE SECRET {double_quoted(f'metalake {catalog.name} s3')} (TYPE s3, {options});"]
 
 
 def _storage_notes(storage: Storage) -> list[str]:
@@ -110,14 +111,4 @@ def _storage_notes(storage: Storage) -> list[str]:
 
 def from_environment(variable: str) -> str:
     """A call of the function getenv, which DuckDB's command line has; elsewhere it is made (docs/engines/duckdb.md)."""
-    return f"getenv({_text(variable)})"
-
-
-def _text(value: str) -> str:
-    doubled = value.replace("'", "''")
-    return f"'{doubled}'"
-
-
-def _quoted(name: str) -> str:
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'
+    return f"getenv({text(variable)})"

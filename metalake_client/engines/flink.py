@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 from metalake_client.engines import rendered
 from metalake_client.engines.catalogs import EngineCatalog, iceberg_uri
 from metalake_client.engines.formats import shown_formats
+from metalake_client.engines.quoting import backquoted, text
 from metalake_client.engines.rendered import (
     TOKEN,
     Part,
@@ -177,15 +178,5 @@ def _hive_site(uris: str) -> str:
 
 
 def _create(name: str, options: Settings) -> str:
-    given = ",\n  ".join(f"{_text(key)} = {_text(value)}" for key, value in options.items())
-    return f"CREATE CATALOG IF NOT EXISTS {_quoted(name)} WITH (\n  {given}\n);"
-
-
-def _text(value: str) -> str:
-    doubled = value.replace("'", "''")
-    return f"'{doubled}'"
-
-
-def _quoted(name: str) -> str:
-    doubled = name.replace("`", "``")
-    return f"`{doubled}`"
+    given = ",\n  ".join(f"{text(key)} = {text(value)}" for key, value in options.items())
+    return f"CREATE CATALOG IF NOT EXISTS {backquoted(name)} WITH (\n  {given}\n);"

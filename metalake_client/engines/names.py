@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from metalake_client.engines import flink
+from metalake_client.engines.quoting import backquoted, double_quoted
 from metalake_client.engines.rendered import Refusal
 
 Levels = tuple[str, ...]
@@ -51,16 +52,8 @@ def levels_of(schema: str, separator: str) -> Levels:
 # -- Parts in quotes, divided by dots
 
 
-def _quoted(part: str, quote: str) -> str:
-    return f"{quote}{part.replace(quote, quote * 2)}{quote}"
-
-
-def _join(parts: Sequence[str], quote: str) -> str:
-    return ".".join(_quoted(part, quote) for part in parts)
-
-
 def _split(text: str, quote: str) -> list[str]:
-    """The parts of what _join wrote; a part may also stand without quotes. Raises Refusal."""
+    """The parts of what quoting.py wrote; a part may also stand without quotes. Raises Refusal."""
     sign = re.escape(quote)
     part = re.compile(rf"{sign}((?:[^{sign}]|{sign}{sign})+){sign}|([^{sign}.\s]+)")
     parts, place = [], 0
@@ -87,7 +80,7 @@ _SUBSTITUTED = re.compile(r"\$\{\S+?\}")  # also in quotes, by spark.sql.variabl
 
 
 def _spell_spark(name: Name) -> str:
-    text = _join((name.catalog, *name.schema, name.object), "`")
+    text = backquoted(name.catalog, *name.schema, name.object)
     if variable := _SUBSTITUTED.search(text):
         raise Refusal(f"{variable[0]!r} cannot be spelled in Spark, which replaces it by the value of a variable.")
     return text
@@ -106,7 +99,7 @@ def _spell_flink(name: Name) -> str:
     parts = (flink.name_of(name.catalog, name.schema[:-1]), name.schema[-1], name.object)
     if long := next((part for part in parts if len(part) > flink.LONGEST), None):
         raise Refusal(f"{long[:20]}... cannot be spelled in Flink, where names have {flink.LONGEST} signs.")
-    return _join(parts, "`")
+    return backquoted(*parts)
 
 
 def _read_flink(text: str) -> Name:
@@ -119,25 +112,25 @@ def _read_flink(text: str) -> Name:
 # -- Trino and DuckDB: the levels as one part, divided by dots
 
 
-def _dotted(engine: str, schema: Levels) -> str:
+def _path(engine: str, schema: Levels) -> str:
     if odd := next((level for level in schema if "." in level), None):
         raise Refusal(f"Schema {odd!r} cannot be spelled in {engine}, which divides the levels of a schema by dots.")
     return ".".join(schema)
 
 
 def _spell_trino(name: Name) -> str:
-    parts = (name.catalog, _dotted("Trino", name.schema), name.object)
+    parts = (name.catalog, _path("Trino", name.schema), name.object)
     if odd := next((part for part in parts[1:] if part != part.lower()), None):
         raise Refusal(f"{odd!r} cannot be spelled in Trino, where all names are lower-case, also in quotes.")
     if parts[1] == "information_schema":
         raise Refusal("Schema 'information_schema' cannot be spelled in Trino, which has its own.")
     if set("$@") & set(name.object):
         raise Refusal(f"{name.object!r} cannot be spelled in Trino, where $ and @ in a table's name name its metadata.")
-    return _join((parts[0].lower(), *parts[1:]), '"')
+    return double_quoted(parts[0].lower(), *parts[1:])
 
 
 def _spell_duckdb(name: Name) -> str:
-    return _join((name.catalog, _dotted("DuckDB", name.schema), name.object), '"')
+    return double_quoted(name.catalog, _path("DuckDB", name.schema), name.object)
 
 
 def _read_dotted(text: str) -> Name:

@@ -13,13 +13,20 @@ from metalake_client.failures import Exit, Failure
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
+def java_program(wanted: str) -> str:
+    """The Java of JAVA_HOME, or else of the PATH; raises Failure if there is none. `wanted` says what for."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=Path(home) / "bin") if home else shutil.which("java")
+    if java is None:
+        place = f"and JAVA_HOME, {home}, has none" if home else "and there is none"
+        raise Failure(f"{wanted}, {place}: put one on the PATH, or name its folder in JAVA_HOME.", Exit.USAGE)
+    return java
+
+
 def require_java(oldest: int, spark: str) -> None:
     """Raise Failure unless JAVA_HOME, or else the PATH, has a Java of this version or newer."""
     wanted = f"Spark {spark} needs Java {oldest} or newer"
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None:
-        raise Failure(f"{wanted}, and there is none: put one on the PATH, or name its folder in JAVA_HOME.", Exit.USAGE)
+    java = java_program(wanted)
     try:
         ended = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
     except OSError as refused:

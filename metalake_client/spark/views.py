@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from metalake_client.engines.names import Levels, levels_of
+from metalake_client.engines.quoting import backquoted
 from metalake_client.engines.schemas import separator_of
 from metalake_client.engines.spark import SparkCatalog
 from metalake_client.failures import Exit, Failure
@@ -47,9 +48,9 @@ class Views:
         levels = self._levels(schema)
         if view["format"] == "iceberg":
             is_sparks = any(each["dialect"].lower() == "spark" for each in view["representations"])
-            return quoted(catalog, *levels, view["name"]) if is_sparks else ""
+            return backquoted(catalog, *levels, view["name"]) if is_sparks else ""
         if there.hive_views and view["engine"] in DIALECTS and len(levels) == 1:
-            return quoted(there.hive_views, schema, view["name"])
+            return backquoted(there.hive_views, schema, view["name"])
         return ""
 
     def _levels(self, schema: str) -> Levels:
@@ -93,25 +94,20 @@ class Views:
         home += self._levels(query.get("defaultSchema") or view.get("defaultSchema") or schema)
         beside = type(self.session)(self.session._sc, self.session._jsparkSession.cloneSession())
         try:
-            beside.sql(f"USE {quoted(*home)}")
+            beside.sql(f"USE {backquoted(*home)}")
             declared = f" ({columns})" if columns else ""
-            beside.sql(f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW {quoted(name)}{declared} AS {query['sql']}")
+            beside.sql(f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW {backquoted(name)}{declared} AS {query['sql']}")
         except Exception as refused:
             if not is_sparks_error(refused):
                 raise
             reason = str(refused).strip().splitlines()[0]
             raise Failure(f"Spark cannot make the view {'.'.join(path)}: {reason}", Exit.CONFLICT) from None
-        return f"global_temp.{quoted(name)}"
+        return f"global_temp.{backquoted(name)}"
 
 
 def _column(column: Json) -> str:
     comment = (column.get("comment") or "").replace("\\", "\\\\").replace("'", "\\'")
-    return quoted(column["name"]) + (f" COMMENT '{comment}'" if comment else "")
-
-
-def quoted(*parts: str) -> str:
-    """An identifier of Spark, with dots between its parts."""
-    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
+    return backquoted(column["name"]) + (f" COMMENT '{comment}'" if comment else "")
 
 
 def is_sparks_error(problem: Exception) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ from metalake_client.cli.app import main
 from tests.metalake_client.gcli import Gcli
 from tests.metalake_client.stand_in import StandIn
 from tests.servers import REPOSITORY
+from tests.waiting import eventually
 
 CATALOGS = "GET /api/metalakes/m/catalogs"
 SCHEMAS = f"{CATALOGS}/lake/schemas"
@@ -84,25 +87,79 @@ LINES = {
 }  # by the words that bash makes of a line
 
 
-def test_a_real_bash_completes(named: StandIn, tmp_path: Path) -> None:
+@pytest.fixture
+def installed(named: StandIn, tmp_path: Path) -> dict[str, str]:
+    """The environment of a shell that has `gcli` on its path, and no settings of this machine's user."""
     program = tmp_path / "gcli"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m metalake_client "$@"\n')
     program.chmod(0o755)
+    own = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(REPOSITORY)}
+    return os.environ | own | dict.fromkeys(("HOME", "ZDOTDIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"), str(tmp_path))
+
+
+def test_a_real_bash_completes(installed: dict[str, str]) -> None:
     script = 'eval "$(gcli completion bash)"; complete -p gcli >/dev/null || exit 1\n'
     for line in LINES:
         words = " ".join(f"'{word}'" for word in line.split(" "))
         script += f"COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _gcli_completion gcli\n"
         script += "printf '%s\\n' \"${COMPREPLY[@]}\" | sort; echo end\n"
-    done = subprocess.run(
-        ["bash", "--norc", "-c", script],
-        cwd=REPOSITORY,
-        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = subprocess.run(["bash", "--norc", "-c", script], env=installed, capture_output=True, text=True, check=False)
     expected = "".join("".join(f"{name}\n" for name in names) + "end\n" for names in LINES.values())
     assert (done.stdout, done.stderr) == (expected, "")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish")
+def test_a_real_fish_completes(installed: dict[str, str]) -> None:
+    lines = {
+        "gcli schema list --catalog la": ["lab", "lake"],
+        "gcli schema list --catalog my": ["my own"],
+        "gcli table list --catalog lake --schema sales:emea:": ["sales:emea:2026"],
+        "gcli catalog list --output ": ["json", "table", "yaml"],
+    }
+    script = "gcli completion fish | source\n"
+    script += "".join(f'complete --do-complete "{line}"; echo end\n' for line in lines)
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", script], env=installed, capture_output=True, text=True, check=False
+    )
+    expected = "".join("".join(f"{name}\n" for name in names) + "end\n" for names in lines.values())
+    assert (done.stdout, done.stderr) == (expected, "")
+
+
+ZSHRC = """autoload -Uz compinit && compinit -u -D
+eval "$(gcli completion zsh)"
+show() { print -r -- "$BUFFER" > $ZDOTDIR/shown.new && mv $ZDOTDIR/shown.new $ZDOTDIR/shown; zle kill-whole-line }
+zle -N show
+bindkey '^Xs' show
+"""
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh")
+def test_a_real_zsh_completes(installed: dict[str, str], tmp_path: Path) -> None:
+    """By its line editor, on a terminal: what stands on the line after a tab."""
+    (tmp_path / ".zshrc").write_text(ZSHRC)
+    ours, terminal = pty.openpty()
+    shell = subprocess.Popen(
+        ["zsh", "-d", "-i"], env=installed | {"TERM": "dumb"}, stdin=terminal, stdout=terminal, stderr=terminal
+    )
+    try:
+        for line, whole in (
+            ("gcli schema list --catalog lak", "gcli schema list --catalog lake "),
+            ("gcli schema list --catalog m", r"gcli schema list --catalog my\ own "),
+            (
+                "gcli table list --catalog lake --schema sales:emea:",
+                r"gcli table list --catalog lake --schema sales:emea:2026 ",
+            ),
+            ("gcli catalog list --output y", "gcli catalog list --output yaml "),
+        ):
+            os.write(ours, f"{line}\t\x18s".encode())
+            assert eventually((tmp_path / "shown").exists, 60), line
+            assert (tmp_path / "shown").read_text() == f"{whole}\n"
+            (tmp_path / "shown").unlink()
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(ours)
+        os.close(terminal)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from formats.iceberg.locations import canonical
 from formats.iceberg.table_locations import added_locations, effective_locations
 from formats.iceberg.views.builder import new_view_metadata
 from formats.iceberg.views.metadata_json import parse_view_metadata
+from formats.iceberg.views.translate import is_respelled
 from metalake.events import record
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
@@ -141,7 +142,8 @@ def _swap(actor: Actor, address: Address, current: ViewRecord, new: NewState, ch
 
     def act(actor: Actor, *targets: Located) -> Located | None:
         fresh = targets[-1]
-        definer.require_may_change(actor, fresh, current.definition, state.definition)
+        respelled = is_respelled(current.metadata, new.metadata)
+        definer.require_may_change(actor, fresh, current.definition, state.definition, is_respelled=respelled)
         if fresh.id != current.view.id or not move_pointer(actor, View, fresh, current.metadata_location, new):
             return None
         if change.target is not None:

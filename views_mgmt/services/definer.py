@@ -37,13 +37,17 @@ def refusal(actor: Actor, view: Located, definition: ViewDefinition) -> Forbidde
     )
 
 
-def require_may_change(actor: Actor, view: Located, before: ViewDefinition, after: ViewDefinition) -> None:
+def require_may_change(
+    actor: Actor, view: Located, before: ViewDefinition, after: ViewDefinition, *, is_respelled: bool = False
+) -> None:
     """Raise Forbidden if this changes the SQL, columns or mode of a DEFINER view of another owner.
+
+    `is_respelled` says that its SQL would be read in another schema, though the definitions have one name for both.
 
     Owning an object above is not enough, and neither is ALTER_VIEW. Asked in the transaction of the change. Raises
     Conflict while it still names an owner who was removed.
     """
-    if _body(before) == _body(after):
+    if _body(before) == _body(after) and not is_respelled:
         return
     if reason := refusal(actor, view, before):
         raise reason

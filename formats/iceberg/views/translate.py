@@ -187,6 +187,15 @@ def _namespace_after(before: ViewDefinition, after: ViewDefinition, current: Jso
     return _namespace(after)
 
 
+def is_respelled(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether the current versions have different default namespaces, also where they are one schema's name here.
+
+    `["a:b"]` is another schema to an engine than `["a", "b"]`.
+    """
+    was, now = (current_version(each).get("default-namespace") or [] for each in (before, after))
+    return bool(was != now)
+
+
 def _representations_after(after: ViewDefinition, current: Json) -> list[Json]:
     """The queries, and what is no query of ours to drop."""
     known = {each["dialect"].casefold(): each for each in sql_representations(current)}

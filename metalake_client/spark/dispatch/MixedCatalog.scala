@@ -17,8 +17,6 @@ import org.apache.spark.sql.catalyst.analysis.{NoSuchDatabaseException, NoSuchNa
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType, ExternalCatalog}
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.Transform
-import org.apache.spark.sql.execution.datasources.DataSource
-import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -29,6 +27,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   * Iceberg is remembered, so that the question costs one request for each. See docs/engines/spark-mixed.md.
   */
 class MixedCatalog extends SparkCatalog with CatalogExtension {
+  import Formats._
   import MixedCatalog._
 
   private var ownName = ""
@@ -128,7 +127,7 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
     if (Jars.contains(format))
       sourceOf(format) match {
         case Some(provider) => provider.getTable(table.schema, table.partitioning, pathOf(entry))
-        case None if !isThere(format) => refuse(ident, s"it is a table of $format, and ${Jars(format)}")
+        case None if lacksJar(format) => refuse(ident, s"it is a table of $format, and ${Jars(format)}")
         case None if mode == "session" => table
         case None => refuse(ident, s"it is a table of $format, which is read with mixed.hive=session alone")
       }
@@ -212,6 +211,7 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
     else {
       val format = properties.get(TableCatalog.PROP_PROVIDER).toLowerCase
       if (hive.isEmpty) refuse(ident, whyNotHere)
+      if (lacksJar(format)) refuse(ident, s"it would be a table of $format, and ${Jars(format)}")
       if (mode == "kyuubi" && !KyuubiReads(format)) refuse(ident, s"Kyuubi's connector makes no tables of $format")
       hive.get.createTable(ident, columns, parts, properties)
     }
@@ -269,16 +269,6 @@ object MixedCatalog {
   val HIDDEN = "it is a table of Iceberg in the metastore, and Metalake does not show it to you"
   val DIALECT = "and has none that Spark reads: `gcli view add-dialect` adds one"
   val REPLACED = "only a table of Iceberg is replaced in one step; drop it and create it anew"
-  private val old = SPARK_VERSION.startsWith("3.5.")
-
-  /** What is missing where a format cannot be read. */
-  val Jars: Map[String, String] = Map(
-    "delta" -> ("the jar is missing: " +
-      (if (old) "io.delta:delta-spark_2.12:3.3.3" else "io.delta:delta-spark_2.13:4.1.0")),
-    "hudi" -> (if (old) "the jar is missing: org.apache.hudi:hudi-spark3.5-bundle_2.12:1.0.2"
-               else "Hudi has no jar for this Spark; Spark 3.5 has org.apache.hudi:hudi-spark3.5-bundle_2.12:1.0.2")
-  )
-
   /** A view as Hive's metastore keeps it, from Spark or from Hive. */
   class HiveView(catalog: String, ident: Identifier, entry: CatalogTable) extends View {
     private val home = entry.viewCatalogAndNamespace
@@ -327,15 +317,7 @@ object MixedCatalog {
 
   private def kindOf(entry: CatalogTable) = entry.properties.getOrElse("table_type", "").toLowerCase
 
-  def sourceOf(format: String): Option[TableProvider] =
-    try DataSource.lookupDataSourceV2(format, SQLConf.get)
-    catch { case _: ClassNotFoundException => None }
-
   def pathOf(entry: CatalogTable): Properties = Map("path" -> entry.location.toString).asJava
-
-  def isThere(format: String): Boolean =
-    try DataSource.lookupDataSource(format, SQLConf.get) != null
-    catch { case _: ClassNotFoundException => false }
 
   def makesIceberg(properties: Properties): Boolean =
     properties.getOrDefault(TableCatalog.PROP_PROVIDER, "iceberg").equalsIgnoreCase("iceberg")

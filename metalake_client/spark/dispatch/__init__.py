@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 from metalake_client.failures import Exit, Failure
+from metalake_client.spark.java import java_program
 
 CATALOG = "io.metalake.spark.MixedCatalog"
-KYUUBI = "org.apache.kyuubi:kyuubi-spark-connector-hive_2.12:1.9.0"
-"""The connector for Hive's tables of Spark 3.5; Maven Central has none for Scala 2.13, so none for Spark 4."""
-KYUUBI_SPARKS = tuple(f"3.5.{patch}" for patch in range(5))
-"""The versions of Spark with which it reads: 3.5.5 changed a function that it calls."""
-
-SOURCE = Path(__file__).with_name("MixedCatalog.scala")
+SOURCES = tuple(sorted(Path(__file__).parent.glob("*.scala")))
 JAVA_OPTIONS = ("-Xss4m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # a compiler's deep calls, and a short life
 
 
@@ -49,27 +44,18 @@ def _key(spark_jars: Path, runtime_jar: Path) -> str:
         raise Failure(f"{spark_jars} is not the folder of Spark's jars.", Exit.USAGE)
     if not runtime_jar.is_file():
         raise Failure(f"Iceberg's runtime for Spark is not there: {runtime_jar}.", Exit.USAGE)
-    parts = [SOURCE.read_text(), *spark, runtime_jar.name]
+    parts = [*(source.read_text() for source in SOURCES), *spark, runtime_jar.name]
     return "mixed-catalog-" + hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def _compile(spark_jars: Path, runtime_jar: Path, jar: Path) -> None:
-    command = [_java(), *JAVA_OPTIONS, "-cp", f"{spark_jars}/*", "scala.tools.nsc.Main", "-usejavacp", "-nowarn"]
-    command += ["-classpath", str(runtime_jar), "-d", str(jar), str(SOURCE)]
+    java = java_program("Spark needs Java 17 or newer")
+    command = [java, *JAVA_OPTIONS, "-cp", f"{spark_jars}/*", "scala.tools.nsc.Main", "-usejavacp", "-nowarn"]
+    command += ["-classpath", str(runtime_jar), "-d", str(jar), *map(str, SOURCES)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if ended.returncode or not jar.is_file():
         lines = [line for line in (ended.stdout + ended.stderr).splitlines() if "error" in line.lower()]
         raise Failure(f"Spark's compiler did not make the catalog's jar: {(lines or ['it said nothing'])[0].strip()}")
-
-
-def _java() -> str:
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=Path(home) / "bin") if home else shutil.which("java")
-    if java is None:
-        raise Failure(
-            "Spark needs Java 17, and there is none; install it, or set JAVA_HOME to where it is.", Exit.USAGE
-        )
-    return java
 
 
 def _cache() -> Path:

@@ -83,7 +83,7 @@ def test_a_java_that_is_too_old_or_absent(
     with pytest.raises(Failure, match="is Java 8;"):
         require_java(17, "4.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-    assert "cannot be started" in str(refused(metalake_server.url, "demo", **login))
+    assert "/nowhere, has none: put one" in str(refused(metalake_server.url, "demo", **login))
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "and there is none" in str(refused(metalake_server.url, "demo", **login))

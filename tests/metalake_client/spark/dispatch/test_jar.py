@@ -53,7 +53,7 @@ def test_it_is_made_once_for_each_spark_and_source(
     other_spark = dispatch_jar(spark_jars, spark_jars / "runtime.jar")
     source = tmp_path / "Other.scala"
     source.write_text("class Other")
-    monkeypatch.setattr(dispatch, "SOURCE", source)
+    monkeypatch.setattr(dispatch, "SOURCES", (source,))
     assert len({first, other_spark, dispatch_jar(spark_jars, spark_jars / "runtime.jar")}) == 3
 
 
@@ -70,7 +70,7 @@ def test_what_is_missing_is_said(spark_jars: Path, tmp_path: Path, monkeypatch: 
     with pytest.raises(Failure, match=r"is not the folder of Spark's jars\.$"):
         dispatch_jar(tmp_path, spark_jars / "runtime.jar")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-    with pytest.raises(Failure, match=r"^Spark needs Java 17, and there is none"):
+    with pytest.raises(Failure, match=r"^Spark needs Java 17 or newer, and JAVA_HOME, .*/nowhere, has none: "):
         dispatch_jar(spark_jars, spark_jars / "runtime.jar")
     monkeypatch.setenv("XDG_CACHE_HOME", str(spark_jars / "runtime.jar"))
     with pytest.raises(Failure, match=r"cannot be kept in .*: Not a directory\.$"):

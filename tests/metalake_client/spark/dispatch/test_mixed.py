@@ -19,6 +19,10 @@ from tests.servers import MetalakeServer, on_a_migrated_store, prepare
 from tests.spark import Rows, Spark, SparkError
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+MISSING = {
+    "delta": "the jar is missing: io.delta:delta-spark_2.13:4.1.0",
+    "hudi": "Hudi has no jar for this Spark; Spark 3.5 has org.apache.hudi:hudi-spark3.5-bundle_2.12:1.0.2",
+}
 MESSAGE = "Spark 4.1 knows one metastore, and this is not the one"
 
 
@@ -101,6 +105,22 @@ def test_what_spark_cannot_read_is_refused_with_the_reason(world: World, table: 
         world.sql(f"select * from lake.{world.database}.{table}")
     name = table.partition(" ")[0]
     assert str(refused.value).startswith(f"lake.{world.database}.{name} cannot be used here: {why}")
+
+
+@pytest.mark.parametrize(("format", "why"), MISSING.items())
+def test_what_has_a_format_whose_jar_is_missing_is_not_made(world: World, format: str, why: str) -> None:
+    name = f"{world.database}.made"
+    for statement in (
+        f"create table lake.{name} (a int) using {format}",
+        f"create table lake.{name} using {format} partitioned by (a) as select 1 as a, 2 as b",
+        f"create table spark_catalog.{name} using {format} location 'file:/nowhere'",
+        f"create temporary view made using {format} options (path 'file:/nowhere')",
+    ):
+        with pytest.raises(SparkError) as refused:
+            world.sql(statement)
+        assert why in str(refused.value), statement
+    (tables,) = world.sql(f"show tables in lake.{world.database} like 'made'")
+    assert tables == []
 
 
 def test_a_table_that_metalake_hides_is_not_read_around_it(world: World, hms: HiveMetastore) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from metalake_client.spark.dispatch import KYUUBI_SPARKS
+from metalake_client.engines.spark_pairs import pair_for
 from tests.hms import HiveMetastore, running_hms
 from tests.jars import JarsMissing, jars, needs_jars
 from tests.metalake_client.spark.dispatch.mixed import jar_for, left_by_others, mixed, registered, sql_of
@@ -62,7 +62,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, hms: HiveMetastore, second_h
         settings |= mixed(server, name, catalog, hive="kyuubi", **uris)
     delta = ["io.delta.sql.DeltaSparkSessionExtension"]
     with running_spark(hms, iceberg=JARS, warehouses=places, packages=packages, extensions=delta) as spark:
-        assert spark.version in KYUUBI_SPARKS
+        assert pair_for(spark.version).hive, "Kyuubi's connector reads nothing here"
         made = World(sql_of(spark, jar, settings), server, hms.create_database(), second_hms.create_database())
         left_by_others(hms, made.lake)
         yield made
@@ -103,6 +103,7 @@ def test_a_table_of_delta_is_read_and_written(world: World) -> None:
         ("select * from lake.{}.of_hudi", "a table of hudi, and the jar is missing: org.apache.hudi:hudi-spark3.5-"),
         ("select * from lake.{}.of_nothing", "its entry names no format"),
         ("select * from lake.{}.of_trino", "it is a view in the SQL of Trino"),
+        ("create table lake.{}.made (a int) using hudi", "jar is missing: org.apache.hudi:hudi-spark3.5-bundle_2.12"),
         ("create table lake.{}.made (a int) using csv", "Kyuubi's connector makes no tables of csv"),
         ("alter table lake.{}.columns add columns (z int)", "Kyuubi's connector would leave the columns as they are"),
     ],
