@@ -205,13 +205,13 @@ def _act(operation: Operation, lineage: Lineage) -> str:
     words = operation.name.replace("_", " ")
     return (
         f"{verb} {describe(lineage)}"
-        if words == f"{verb} {lineage.nodes[-1].kind}"
+        if operation.name == f"{verb}_{lineage.nodes[-1].kind}"
         else f"{words} in {describe(lineage)}"
     )
 
 
 def describe(lineage: Lineage) -> str:
-    return f"{lineage.nodes[-1].kind} {'.'.join(lineage.full_name)}"
+    return f"{lineage.nodes[-1].kind.replace('_', ' ')} {'.'.join(lineage.full_name)}"
 
 
 class _Ancestor(NamedTuple):  # the lineage of an object above another one

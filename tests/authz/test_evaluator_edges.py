@@ -180,12 +180,14 @@ def test_without_authorization_everybody_may(settings: Any) -> None:
 
 _UP = {Kind.METALAKE: {"metalake"}, Kind.CATALOG: {"metalake", "catalog"}}
 _UP[Kind.SCHEMA] = {"metalake", "catalog", "schema"}
-_WAY = {Kind.METALAKE: Traversal.NONE, Kind.CATALOG: Traversal.CATALOG}
+_WAY = {Kind.METALAKE: Traversal.NONE, Kind.CATALOG: Traversal.CATALOG, Kind.JOB_TEMPLATE: Traversal.NONE}
 _ROWS = {
     (P.CREATE_CATALOG, Kind.METALAKE): operations.CREATE_CATALOG,
     (P.MANAGE_USERS, Kind.METALAKE): operations.MANAGE_USERS,
     (P.MANAGE_GROUPS, Kind.METALAKE): operations.MANAGE_GROUPS,
     (P.CREATE_ROLE, Kind.METALAKE): operations.CREATE_ROLE,
+    (P.REGISTER_JOB_TEMPLATE, Kind.METALAKE): operations.REGISTER_JOB_TEMPLATE,
+    (P.RUN_JOB, Kind.METALAKE): operations.RUN_JOB,
     (P.CREATE_SCHEMA, Kind.CATALOG): operations.CREATE_SCHEMA,
     (P.CREATE_SCHEMA, Kind.SCHEMA): operations.CREATE_SCHEMA,
     (P.BOOTSTRAP_NAMESPACE, Kind.CATALOG): operations.BOOTSTRAP_SCHEMA,
