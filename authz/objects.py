@@ -87,7 +87,8 @@ def find_object(metalake: str, kind: Kind, full_name: str, asker: Actor | None =
     if address.kind is Kind.METALAKE:
         located = find_metalake(metalake) if address.metalake == metalake else None
     elif address.kind in BESIDE_CATALOGS:
-        located = find_beside(metalake, address.kind, address.names[0])
+        top = find_metalake(metalake)
+        located = top and beside(top, address.kind, address.names[0])
     else:
         nodes = finder().find(address, asker)
         located = Located(nodes=tuple(nodes)) if nodes else None
@@ -113,11 +114,8 @@ def ids_at(metalake: str, addresses: Sequence[Address]) -> list[int]:
     return [id for id in _ids_of(top.id, addresses).values() if id is not None]
 
 
-def find_beside(metalake: str, kind: Kind, name: str) -> Located | None:
-    """The role or job template of this name."""
-    top = find_metalake(metalake)
-    if top is None:
-        return None
+def beside(top: Located, kind: Kind, name: str) -> Located | None:
+    """The role or job template of this name in a metalake."""
     row = Securable.objects.filter(parent_id=top.id, slot=slot_of(kind), name=name).values_list(*Node._fields).first()
     return top.below(Node(*row)) if row else None
 

@@ -25,7 +25,7 @@ from authz.snapshot import DENY_SHIFT, Snapshot
 from metalake.errors import Forbidden, NotFound
 from metalake.kinds import CONTAINERS, KINDS, Kind, grantable_on
 from metalake.lineage import Lineage, Node, lineage_text, missing
-from metalake.models import Securable, below
+from metalake.models import Metalake, Securable, below
 from metalake.privileges import Effect, Privilege
 
 
@@ -222,12 +222,26 @@ class _Ancestor(NamedTuple):  # the lineage of an object above another one
 # Lists: the same rules as filters.
 
 
+def metalakes_of(actor: Actor) -> QuerySet[Metalake]:
+    """The metalakes that the actor is a member of."""
+    rows = Metalake.objects.filter(members__user_id=actor.id, members__enabled=True)
+    return rows if actor.within is None else rows.filter(pk=actor.within)
+
+
 def visible_catalogs(actor: Actor, lineage: Lineage, catalogs: QuerySet) -> QuerySet:
     """The catalogs of a metalake that the actor may load."""
     rights = rights_on(actor, lineage)
     if decide(operations.ALTER_METALAKE, rights, Kind.METALAKE):
         return catalogs
     return filters.shown(actor, _showing(actor, rights, [Privilege.USE_CATALOG]), catalogs)
+
+
+def visible_job_templates(actor: Actor, lineage: Lineage, templates: QuerySet) -> QuerySet:
+    """The job templates of a metalake that the actor may load."""
+    rights = rights_on(actor, lineage)
+    if decide(operations.ALTER_METALAKE, rights, Kind.METALAKE):
+        return templates
+    return filters.shown(actor, _showing(actor, rights, [Privilege.USE_JOB_TEMPLATE]), templates)
 
 
 def shows_leaves(actor: Actor, lineage: Lineage, kind: Kind, *, to_load: bool = False) -> Showing:

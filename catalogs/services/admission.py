@@ -82,12 +82,17 @@ def _may_create(actor: Actor, ident: Address) -> bool:
     return True
 
 
+def _require_template(actor: Actor, asked: str, ident: Address) -> None:
+    policy.require(actor, OPERATIONS[asked], finding.find_template(actor, ident))
+
+
 _FURTHER: dict[str, Callable[[Actor, str, Address], None]] = {
     "create_schema": _reach,
     **{f"create_{kind}": _create for kind in LEAVES},
     "register_table": _create,
     "register_view": _create,
     "commit_table": _commit,
+    "alter_job_template": _require_template,
 }
 
 
