@@ -189,6 +189,11 @@ def drop(actor: Actor, metalake: str, name: str) -> bool:
     return write_to(actor, locate, act, kind=KIND)
 
 
+def admit(actor: Actor, asked: str, address: Address) -> None:
+    """Raise what changing the template of an address would raise for who asks (catalogs.services.admission)."""
+    _to_change(actor, address.metalake, address.leaf or "", operations.OPERATIONS[asked])
+
+
 def _to_change(actor: Actor, metalake: str, name: str, operation: Operation) -> Located:
     """The template that is to be changed. Raises Invalid for one that is built in."""
     if name.startswith(PREFIX):
