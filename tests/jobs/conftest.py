@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,9 @@ import pytest
 
 from tests.catalogs.callers import Caller
 from tests.demo import add_member, make_demo
+from tests.jobs.serving import Serving, StartServing
+from tests.names import own_name
+from tests.servers import MetalakeServer, StartMetalake, on_a_migrated_store, prepare
 
 Write = Callable[..., str]
 
@@ -52,3 +55,32 @@ def mia(admin: Caller) -> Caller:
     """A member without any right."""
     add_member("mia")
     return Caller("mia")
+
+
+@pytest.fixture
+def start_serving(start_metalake: StartMetalake, tmp_path: Path) -> StartServing:
+    """Start a server whose jobs may lie in one folder of the test."""
+
+    def start(**environment: str) -> Serving:
+        named = tmp_path / "programs"
+        named.mkdir()
+        return Serving(start_metalake(METALAKE_JOB_PATHS=str(named), **environment), named)
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def job_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MetalakeServer, Path]]:
+    """A server for the tests of a file, and the folder that its jobs may lie in."""
+    named = tmp_path_factory.mktemp("programs")
+    server = on_a_migrated_store(prepare(tmp_path_factory.mktemp("metalake"), METALAKE_JOB_PATHS=str(named)))
+    server.start()
+    yield server, named
+    server.stop()
+
+
+@pytest.fixture
+def serving(job_server: tuple[MetalakeServer, Path]) -> Serving:
+    """In a metalake of the test's own."""
+    server, named = job_server
+    return Serving(server, named, own_name("m"))
