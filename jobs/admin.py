@@ -1,4 +1,4 @@
-"""Templates, runs and schedules as operators see them. The values of placeholders are not shown: they may be secrets."""
+"""Templates, runs and schedules as operators see them, without the values of placeholders, which may be secrets."""
 
 from __future__ import annotations
 

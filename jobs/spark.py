@@ -82,7 +82,7 @@ def submit() -> Path:
         program = Path(spark.origin).parent / "bin" / "spark-submit" if spark and spark.origin else Path()
     if not program.is_file():
         raise Unsupported(
-            "There is no spark-submit here: install PySpark beside the server, or set METALAKE_SPARK_SUBMIT to its path.",
+            "There is no spark-submit here: install PySpark, or set METALAKE_SPARK_SUBMIT to its path.",
             kind="job_template",
         )
     return program
@@ -94,7 +94,7 @@ def command(
     *,
     name: str,
     class_name: str | None = None,
-    with_files: SparkFiles = SparkFiles(),  # noqa: B008 (immutable)
+    with_files: SparkFiles = SparkFiles(),
     configs: Mapping[str, str] | None = None,
 ) -> list[str]:
     """The arguments of spark-submit; each option is one item with its value behind it."""

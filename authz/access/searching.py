@@ -26,7 +26,6 @@ from authz.services.directory import word_begins
 from authz.services.roles import readable
 from metalake.errors import Invalid, NotFound
 from metalake.lineage import Located
-from metalake.models import Metalake
 
 LONGEST = 512  # characters
 MOST_METALAKES = 20  # that are searched at once

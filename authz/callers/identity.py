@@ -101,9 +101,7 @@ def issue_token(user: User, name: str, expires_at: datetime | None = None, withi
     `within` is the id of the only metalake that it is accepted in.
     """
     secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
-    Token.objects.create(
-        user_id=user.pk, name=name, digest=digest_of(secret), expires_at=expires_at, within_id=within
-    )
+    Token.objects.create(user_id=user.pk, name=name, digest=digest_of(secret), expires_at=expires_at, within_id=within)
     return secret
 
 

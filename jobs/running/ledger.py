@@ -1,4 +1,4 @@
-"""The rows of runs as whoever runs them writes them: taken under a lease, renewed while the process lives, and ended."""
+"""The rows of runs as whoever runs them writes them: taken under a lease, renewed while a process lives, and ended."""
 
 from __future__ import annotations
 

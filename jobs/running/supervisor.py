@@ -103,7 +103,7 @@ class Job:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=self._before,  # noqa: PLW1509 (there are no threads)
+            preexec_fn=self._before,  # there are no threads
         )
         assert self.process.stdout is not None
         self.output = self.process.stdout.fileno()
@@ -207,7 +207,7 @@ def descendants() -> list[int]:
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:
-                    state, parent = file.read().rpartition(b")")[2].split()[:2]
+                    parent = file.read().rpartition(b")")[2].split()[1]
             except OSError:
                 continue
             children.setdefault(int(parent), []).append(int(name))

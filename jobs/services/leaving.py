@@ -26,9 +26,7 @@ def follow(events: list[Event]) -> None:
     """End the runs of members who are removed, in the transaction that removes them: their tokens first."""
     for event in events:
         if event.name == "user.removed":
-            live = JobRun.objects.filter(
-                metalake_id=event.metalake_id, user_id=event.object_id, status__in=JobRun.LIVE
-            )
+            live = JobRun.objects.filter(metalake_id=event.metalake_id, user_id=event.object_id, status__in=JobRun.LIVE)
             end_tokens(live.values_list("token_id", flat=True))
             cancel_rows(SERVER, live)
 

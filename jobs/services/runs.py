@@ -62,9 +62,10 @@ class Choice:
 def start(
     actor: Actor, metalake: str, template: str, conf: Mapping[str, str], schedule: Schedule | None = None
 ) -> JobRun:
-    """Queue a run, which a worker or a thread of the server takes up. Takes RUN_JOB, and USE_JOB_TEMPLATE on the template.
+    """Queue a run, which a worker or a thread of the server takes up.
 
-    Raises Invalid for values that do not fit, and Unsupported where this server cannot run it.
+    Takes RUN_JOB, and USE_JOB_TEMPLATE on the template. Raises Invalid for values that do not fit, and Unsupported
+    where this server cannot run it.
     """
     require_person(actor)
 

@@ -1,8 +1,9 @@
 """The authorization matrix: cases generated from the operation table, each with the answer that its making says.
 
 Mia asks about objects of one branch: acme > lake > flights > europe > daily > the table departures and the view delays,
-and a role and a job template of acme. Beside every level stand others of look-alike names. A case states what is granted, denied and
-owned; what is then in effect on the object is known from how the case was made and never asked of the evaluator.
+and a role and a job template of acme. Beside every level stand others of look-alike names. A case states what is
+granted, denied and owned; what is then in effect on the object is known from how the case was made and never asked of
+the evaluator.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any
 TEMPLATES, RUNS, SCHEDULES = (f"metalakes/demo/jobs/{kind}" for kind in ("templates", "runs", "schedules"))
 
 
-def shell(executable: str, *arguments: str, name: str = "say", **more: Any) -> dict[str, Any]:
+def shell(executable: str, /, *arguments: str, name: str = "say", **more: Any) -> dict[str, Any]:
     template = {
         "jobType": "shell", "name": name, "executable": executable, "comment": None, "arguments": list(arguments),
         "environments": {}, "customFields": {}, "audit": None, "scripts": [],
@@ -15,7 +15,7 @@ def shell(executable: str, *arguments: str, name: str = "say", **more: Any) -> d
     return {"jobTemplate": template | more}
 
 
-def spark(executable: str, **more: Any) -> dict[str, Any]:
+def spark(executable: str, /, **more: Any) -> dict[str, Any]:
     template = {
         "jobType": "spark", "name": "pi", "executable": executable, "comment": "pi", "arguments": [], "audit": None,
         "environments": {}, "customFields": {}, "className": None, "jars": [], "files": [], "archives": [],

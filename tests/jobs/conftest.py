@@ -16,7 +16,7 @@ from tests.servers import MetalakeServer, StartMetalake, on_a_migrated_store, pr
 
 Write = Callable[..., str]
 
-SAYS = "#!/bin/sh\necho \"said $@\"\n"
+SAYS = '#!/bin/sh\necho "said $@"\n'
 
 
 @pytest.fixture

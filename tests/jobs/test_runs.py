@@ -212,7 +212,7 @@ def test_cancelling_what_waits_and_what_has_ended(admin: Caller, program: Write)
     ended = ran(admin)
     assert admin.post(f"{RUNS}/{ended['jobId']}")["job"] == ended
     assert AuditEntry.objects.filter(event="job.cancelled").count() == 1
-    strange = admin.raw("POST", f"{RUNS}/{job}", **{"Origin": "https://elsewhere.example"})
+    strange = admin.raw("POST", f"{RUNS}/{job}", Origin="https://elsewhere.example")
     assert strange.error == (403, 1008, "ForbiddenException")
 
 

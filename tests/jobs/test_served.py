@@ -34,7 +34,8 @@ def test_a_token_ends_with_its_run(serving: Serving) -> None:
     run = {"jobTemplateName": "waits", "jobConf": {"file": "x"}}
     assert "starts no other runs" in refused(client, "POST", *serving.runs, body=run)
     schedule = {"name": "again", "every": 60, **run}
-    assert "starts no other runs" in refused(client, "POST", "metalakes", serving.metalake, "jobs", "schedules", body=schedule)
+    schedules = ("metalakes", serving.metalake, "jobs", "schedules")
+    assert "starts no other runs" in refused(client, "POST", *schedules, body=schedule)
     serving.admin.call("POST", *serving.runs, job)
     assert serving.ends(job)["status"] == "cancelled"
     assert "revoked" in refused(client, "GET", "authn", "me")
@@ -48,7 +49,8 @@ def test_the_built_in_job_says_how_far_it_is(serving: Serving) -> None:
     assert serving.ends(job)["status"] == "succeeded", serving.admin.get(*serving.runs, job, "logs")
     progress = serving.admin.get(*serving.runs, job, "progress")["progress"]
     assert (progress["done"], progress["total"], progress["status"]) == (3, 3, "succeeded")
-    assert serving.admin.get(*serving.runs, job, "logs")["log"]["text"].count(f"catalogs of {serving.metalake}: none") == 3
+    text = serving.admin.get(*serving.runs, job, "logs")["log"]["text"]
+    assert text.count(f"catalogs of {serving.metalake}: none") == 3
     job = serving.start("builtin-check_server", times="many")
     assert serving.ends(job)["status"] == "failed"
     assert "whole number" in serving.admin.get(*serving.runs, job, "logs")["log"]["text"]

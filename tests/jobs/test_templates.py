@@ -23,7 +23,9 @@ def names(caller: Caller) -> list[str]:
 
 def test_it_works(admin: Caller, program: Write) -> None:
     path = program()
-    asked = shell(path, "--x={{x}}", "{{y}}", comment="says", customFields={"team": "a"}, scripts=[program(name="b.sh")])
+    asked = shell(
+        path, "--x={{x}}", "{{y}}", comment="says", customFields={"team": "a"}, scripts=[program(name="b.sh")]
+    )
     assert admin.post(TEMPLATES, asked).status == 200
     loaded = admin.get(f"{TEMPLATES}/say")["jobTemplate"]
     audit = loaded.pop("audit")
