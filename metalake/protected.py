@@ -15,7 +15,7 @@ from metalake.errors import Invalid
 
 # SQLite's files beside a database (sqlite.org/tempfiles.html), and the locks of preparing and of serving it.
 BESIDE_THE_STORE = ("-wal", "-shm", "-journal", ".lock", ".server")
-IN_THE_HOME = ("secret_key", "secrets.keys", "static", "server.lock", "leader.lock")
+IN_THE_HOME = ("secret_key", "secrets.keys", "static", "server.lock", "leader.lock", "jobs")
 
 
 def protected_files() -> frozenset[str]:
