@@ -120,7 +120,7 @@ class Watched:
     def __init__(self, run: JobRun, folder: Path) -> None:
         self.run, self.folder = run, folder
         self.log = folder / "log"
-        self.said: dict[str, Any] = {}
+        self.report: dict[str, Any] = {}
         self.is_cancelled = False
         self.renewed_at = time.monotonic()
         self.stored = -1
@@ -162,7 +162,7 @@ class Watched:
         assert self.process.stdout is not None
         output, rest = self.process.stdout.fileno(), b""
         beat_at = 0.0
-        while not {"ended", "failed"} & set(self.said):
+        while not {"ended", "failed"} & set(self.report):
             ready, _, _ = select.select([output], [], [], max(0.0, beat_at - time.monotonic()))
             if ready:
                 more = os.read(output, 4096)
@@ -170,7 +170,7 @@ class Watched:
                     return
                 *lines, rest = (rest + more).split(b"\n")
                 for line in lines:
-                    self.said |= json.loads(line)
+                    self.report |= json.loads(line)
             if time.monotonic() >= beat_at:
                 self._beat()
                 beat_at = time.monotonic() + BEAT
@@ -221,9 +221,9 @@ class Watched:
     def note(self) -> None:
         """Note how it ended."""
         status, error = JobRun.Status.FAILED, ""
-        code, reason = self.said.get("ended"), self.said.get("reason")
-        if "failed" in self.said:
-            error = f"It could not be started: {self.said['failed']}."
+        code, reason = self.report.get("ended"), self.report.get("reason")
+        if "failed" in self.report:
+            error = f"It could not be started: {self.report['failed']}."
         elif code is None:
             error = "The process that supervises it was ended, and its own with it."
         elif reason:
@@ -233,7 +233,20 @@ class Watched:
             status = JobRun.Status.SUCCEEDED
         else:
             error = f"It ended with {code}." if code > 0 else f"It was ended by signal {-code}."
-        ledger.finish(self.run, status, code, error, self.output())
+        self._finish(status, code, error)
+
+    def _finish(self, status: str, code: int | None, error: str) -> None:
+        """Write it down, though the database may be away for a while."""
+        until = time.monotonic() + ledger.LEASE.total_seconds()
+        while True:
+            try:
+                ledger.finish(self.run, status, code, error, self.output())
+                return
+            except DatabaseError:
+                close_old_connections()
+                if time.monotonic() > until:
+                    raise
+                time.sleep(BEAT)
 
 
 def _of_run(run: JobRun, secret: str) -> dict[str, str]:

@@ -25,7 +25,7 @@ def end_tokens(ids: Iterable[int | None]) -> None:
 def follow(events: list[Event]) -> None:
     """End the runs of members who are removed, in the transaction that removes them: their tokens first."""
     for event in events:
-        if event.name == "user.removed":
+        if event.name == "user.removed" and event.metalake_id is not None:
             live = JobRun.objects.filter(metalake_id=event.metalake_id, user_id=event.object_id, status__in=JobRun.LIVE)
             end_tokens(live.values_list("token_id", flat=True))
             cancel_rows(SERVER, live)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -69,12 +69,6 @@ def start(
     """
     require_person(actor)
 
-    def locate(actor: Actor) -> Locks:
-        top = enter(actor, metalake)
-        policy.require(actor, operations.RUN_JOB, top)
-        located = load_template(actor, metalake, template).located
-        return [(top, Lock.HANGS), *([(located, Lock.HANGS)] if located else [])]
-
     def act(actor: Actor, top: Located, located: Located | None = None) -> JobRun:
         chosen = load_template(actor, metalake, template)
         require_runnable(chosen, conf)
@@ -96,7 +90,19 @@ def start(
         follow_up(TOPIC, [{"run": run.pk}])
         return run
 
-    return write_to(actor, locate, act, kind=TEMPLATE)
+    return write_to(actor, to_run(metalake, template), act, kind=TEMPLATE)
+
+
+def to_run(metalake: str, template: str) -> Callable[[Actor], Locks]:
+    """What a run of a template hangs on; raises for who may not run it."""
+
+    def locate(actor: Actor) -> Locks:
+        top = enter(actor, metalake)
+        policy.require(actor, operations.RUN_JOB, top)
+        located = load_template(actor, metalake, template).located
+        return [(top, Lock.HANGS), *([(located, Lock.HANGS)] if located else [])]
+
+    return locate
 
 
 def require_person(actor: Actor) -> None:

@@ -128,12 +128,6 @@ def create(
     runs.require_person(actor)
     check_strict(name, KIND)
 
-    def locate(actor: Actor) -> Locks:
-        top = enter(actor, metalake)
-        policy.require(actor, operations.RUN_JOB, top)
-        located = load_template(actor, metalake, template).located
-        return [(top, Lock.HANGS), *([(located, Lock.HANGS)] if located else [])]
-
     def act(actor: Actor, top: Located, located: Located | None = None) -> Schedule:
         chosen = load_template(actor, metalake, template)
         when.check()
@@ -147,10 +141,8 @@ def create(
             template_name=chosen.name,
             conf=dict(conf),
             user_id=account_of(actor),
+            **{field: getattr(when, field) for field in ("every", "starts_at", "ends_at")},
             cron=when.cron or "",
-            every=when.every,
-            starts_at=when.starts_at,
-            ends_at=when.ends_at,
             enabled=enabled,
             creator=actor.name,
         )
@@ -158,7 +150,7 @@ def create(
         record(_event(actor, row, "schedule.created", template=chosen.name))
         return row
 
-    return write_to(actor, locate, act, kind=KIND)
+    return write_to(actor, runs.to_run(metalake, template), act, kind=KIND)
 
 
 def set_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> Schedule:

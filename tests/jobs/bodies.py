@@ -8,7 +8,7 @@ TEMPLATES, RUNS, SCHEDULES = (f"metalakes/demo/jobs/{kind}" for kind in ("templa
 
 
 def shell(executable: str, /, *arguments: str, name: str = "say", **more: Any) -> dict[str, Any]:
-    template = {
+    template: dict[str, Any] = {
         "jobType": "shell", "name": name, "executable": executable, "comment": None, "arguments": list(arguments),
         "environments": {}, "customFields": {}, "audit": None, "scripts": [],
     }  # fmt: skip
@@ -16,7 +16,7 @@ def shell(executable: str, /, *arguments: str, name: str = "say", **more: Any) -
 
 
 def spark(executable: str, /, **more: Any) -> dict[str, Any]:
-    template = {
+    template: dict[str, Any] = {
         "jobType": "spark", "name": "pi", "executable": executable, "comment": "pi", "arguments": [], "audit": None,
         "environments": {}, "customFields": {}, "className": None, "jars": [], "files": [], "archives": [],
         "configs": {},

@@ -61,7 +61,7 @@ def mia(admin: Caller) -> Caller:
 def start_serving(start_metalake: StartMetalake, tmp_path: Path) -> StartServing:
     """Start a server whose jobs may lie in one folder of the test."""
 
-    def start(**environment: str) -> Serving:
+    def start(**environment: Any) -> Serving:
         named = tmp_path / "programs"
         named.mkdir()
         return Serving(start_metalake(METALAKE_JOB_PATHS=str(named), **environment), named)

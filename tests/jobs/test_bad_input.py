@@ -108,13 +108,14 @@ def test_too_many_and_too_long(admin: Caller, program: Write) -> None:
 
 def test_wrong_types(admin: Caller, program: Write) -> None:
     path = program()
-    for wrong, word in [
+    mistakes: list[tuple[dict[str, Any], str]] = [
         ({"arguments": "x"}, "arguments"), ({"arguments": [1]}, "arguments[0]"), ({"environments": []}, "environments"),
         ({"environments": {"A": None}}, "environments"), ({"customFields": {"a": 1}}, "customFields"),
         ({"jobType": "python"}, "jobType"), ({"jobType": None}, "jobType"), ({"executable": 1}, "executable"),
         ({"name": ""}, "name"), ({"name": "a b"}, "name"), ({"name": 1}, "name"), ({"comment": 1}, "comment"),
         ({"jars": []}, "jars"), ({"configs": {}}, "configs"), ({"unknown": 1}, "unknown"),
-    ]:  # fmt: skip
+    ]  # fmt: skip
+    for wrong, word in mistakes:
         refused(admin.post(TEMPLATES, shell(path, **wrong)), word)
     refused(admin.post(TEMPLATES, {}), "jobTemplate")
     refused(admin.post(TEMPLATES, {"jobTemplate": []}), "jobTemplate")
@@ -125,7 +126,9 @@ def test_variables_that_no_template_may_set(admin: Caller, program: Write, setti
     refused(admin.post(TEMPLATES, shell(path, environments={"TEAM": "x"})), "TEAM", "METALAKE_JOB_ENVIRONMENT")
     settings.METALAKE_JOB_ENVIRONMENT = ("TEAM", "PATH", "METALAKE_TOKEN")
     for name in ("LD_PRELOAD", "PATH", "METALAKE_TOKEN", "team", "TEAM "):
-        refused(admin.post(TEMPLATES, shell(path, environments={name: "x"})), "environments", "METALAKE_JOB_ENVIRONMENT")
+        refused(
+            admin.post(TEMPLATES, shell(path, environments={name: "x"})), "environments", "METALAKE_JOB_ENVIRONMENT"
+        )
     assert admin.post(TEMPLATES, shell(path, environments={"TEAM": "x"})).status == 200
 
 

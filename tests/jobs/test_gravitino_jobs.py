@@ -42,7 +42,7 @@ def say(serving: Serving, **more: Any) -> ShellJobTemplate:
     return made.with_arguments(["{{first}}", "--second={{second}}"]).with_custom_fields({"team": "a"}).build()
 
 
-def ended(client: GravitinoClient, job: JobHandle) -> Status:
+def ended(client: GravitinoClient, job: JobHandle) -> JobHandle.Status:
     live = (Status.QUEUED, Status.STARTED, Status.CANCELLING)
     assert eventually(lambda: client.get_job(job.job_id()).job_status() not in live)
     return client.get_job(job.job_id()).job_status()
