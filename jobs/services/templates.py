@@ -22,7 +22,7 @@ from catalogs.services.holding import Locks, write_to
 from catalogs.services.removal import remove
 from jobs.built_in import PREFIX, BuiltIn, offered
 from jobs.commands import check
-from jobs.models import JobRun, JobTemplate
+from jobs.models import JobRun, JobTemplate, Schedule
 from metalake.errors import AlreadyExists, InUse, Invalid, NotFound
 from metalake.events import gone, record, stands
 from metalake.hierarchy import check_strict
@@ -155,6 +155,8 @@ def alter(actor: Actor, metalake: str, name: str, changes: Sequence[Changes]) ->
         if "name" in fields:
             _check_name(row.name)
             _require_free(located.metalake.id, row.name)
+            for of_it in (JobRun, Schedule):
+                of_it.objects.filter(template_id=row.pk).update(template_name=row.name)
         if "content" in fields:
             check(row.job_type, row.content)
             JobTemplate.objects.filter(pk=row.pk).update(content=row.content)

@@ -12,7 +12,7 @@ from jobs.models import JobRun
 from jobs.running import sweeping, watching
 from metalake.kinds import Kind
 from metalake.models import Outbox
-from tests.catalogs.callers import Answer, Caller
+from tests.catalogs.callers import Answer, Caller, update
 from tests.demo import add_member, give
 from tests.jobs.bodies import RUNS, TEMPLATES, run, shell
 from tests.jobs.conftest import Write
@@ -188,6 +188,14 @@ def test_lists_are_chosen(admin: Caller, program: Write) -> None:
     assert admin.get(f"{RUNS}?jobTemplateName=none").status == 404
     for query in ("sortBy=x", "sortOrder=up", "queuedAfter=2026-02-30", "queuedAfter=soon"):
         assert admin.get(f"{RUNS}?{query}").error == (400, 1001, "IllegalArgumentException")
+
+
+def test_runs_follow_a_renamed_template(admin: Caller, program: Write) -> None:
+    admin.post(TEMPLATES, shell(program()))
+    job = started(admin)
+    admin.put(f"{TEMPLATES}/say", update("rename", newName="tell"))
+    assert [each["jobId"] for each in admin.get(f"{RUNS}?jobTemplateName=tell")["jobs"]] == [job]
+    assert watching.work() == 1 and admin.get(f"{RUNS}/{job}")["job"]["status"] == "succeeded"
 
 
 def test_rights_are_asked_again_at_the_start(admin: Caller, mia: Caller, program: Write) -> None:
