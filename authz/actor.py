@@ -31,7 +31,8 @@ class Actor:
 
     `claimed` are stored groups that a trusted token puts the caller in. `active` are the roles whose ALLOWs the caller
     wants to use, None for all: DENY and ownership are never narrowed. `at` is the moment that the question is about, in
-    seconds since 1970, None for now. `believed`: the `simple` authenticator accepted the name without proof; an account
+    seconds since 1970, None for now. `within` is the only metalake that the caller's token is accepted in, as that of a
+    run is; None for all. `believed`: the `simple` authenticator accepted the name without proof; an account
     is made when this actor first owns something (authz.callers.accounts).
     """
 
@@ -43,6 +44,7 @@ class Actor:
     active: tuple[int, ...] | None = None
     at: float | None = None
     believed: bool = False
+    within: int | None = None
 
     @cached_property
     def roles(self) -> tuple[int, ...]:
@@ -83,7 +85,8 @@ class Actor:
 
     def as_json(self) -> dict[str, Any]:
         """The actor as it is stored or sent; `actor_from` reads it back with the policy of that later moment."""
-        return {"id": self.id, "name": self.name, "claimed": self.claimed, "active": self.active}
+        stored = {"id": self.id, "name": self.name, "claimed": self.claimed, "active": self.active}
+        return stored if self.within is None else stored | {"within": self.within}
 
     def refreshed(self) -> Actor:
         """The same actor on the policy as of now: a write reads it again inside its transaction."""
@@ -95,7 +98,7 @@ class Actor:
         return node.owner_group_id in self.groups
 
     def is_member(self, metalake_id: int) -> bool:
-        return self.policy.is_member(self.id, metalake_id)
+        return self.within in (None, metalake_id) and self.policy.is_member(self.id, metalake_id)
 
 
 def system_actor() -> Actor:
@@ -112,4 +115,5 @@ def actor_from(stored: Mapping[str, Any]) -> Actor:
         policy=snapshot.latest(),
         claimed=tuple(stored.get("claimed") or ()),
         active=None if active is None else tuple(active),
+        within=stored.get("within"),
     )

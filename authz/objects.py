@@ -10,9 +10,8 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 from authz.actor import Actor
-from authz.models import Role
 from metalake.errors import Invalid, NotFound
-from metalake.kinds import KINDS, Kind
+from metalake.kinds import BESIDE_CATALOGS, KINDS, Kind, slot_of
 from metalake.lineage import Address, Located, Node, missing
 from metalake.models import Metalake, Securable
 from metalake.names import undotted
@@ -87,8 +86,9 @@ def find_object(metalake: str, kind: Kind, full_name: str, asker: Actor | None =
     address = address_of(metalake, kind, full_name)
     if address.kind is Kind.METALAKE:
         located = find_metalake(metalake) if address.metalake == metalake else None
-    elif address.kind is Kind.ROLE:
-        located = find_role(metalake, address.names[0])
+    elif address.kind in BESIDE_CATALOGS:
+        top = find_metalake(metalake)
+        located = top and beside(top, address.kind, address.names[0])
     else:
         nodes = finder().find(address, asker)
         located = Located(nodes=tuple(nodes)) if nodes else None
@@ -111,16 +111,27 @@ def ids_at(metalake: str, addresses: Sequence[Address]) -> list[int]:
     top = find_metalake(metalake)
     if top is None:
         return []
-    below = [address for address in addresses if address.kind is not Kind.METALAKE]
-    return [id for some in batches(below) for id in finder().ids_of(top.id, some) if id is not None]
+    return [id for id in _ids_of(top.id, addresses).values() if id is not None]
 
 
-def find_role(metalake: str, name: str) -> Located | None:
-    top = find_metalake(metalake)
-    if top is None:
-        return None
-    row = Role.objects.filter(parent_id=top.id, name=name).values_list(*Node._fields).first()
+def beside(top: Located, kind: Kind, name: str) -> Located | None:
+    """The role or job template of this name in a metalake."""
+    row = Securable.objects.filter(parent_id=top.id, slot=slot_of(kind), name=name).values_list(*Node._fields).first()
     return top.below(Node(*row)) if row else None
+
+
+def _ids_of(metalake_id: int, addresses: Iterable[Address]) -> dict[Address, int | None]:
+    """The ids of the objects at these addresses below the metalake, None for a missing one and for a role."""
+    below = [address for address in addresses if address.kind is not Kind.METALAKE]
+    templates = [address for address in below if address.kind is Kind.JOB_TEMPLATE]
+    ids: dict[Address, int | None] = dict.fromkeys(below)
+    for some in batches(address for address in below if address.kind not in BESIDE_CATALOGS):
+        ids |= zip(some, finder().ids_of(metalake_id, some), strict=True)
+    for some in batches(templates):
+        rows = Securable.objects.filter(parent_id=metalake_id, slot=slot_of(Kind.JOB_TEMPLATE))
+        named = dict(rows.filter(name__in=[address.names[0] for address in some]).values_list("name", "pk"))
+        ids |= {address: named.get(address.names[0]) for address in some}
+    return ids
 
 
 def find_objects(metalake: Located, addresses: Sequence[Address]) -> Iterator[Located]:
@@ -138,8 +149,7 @@ def find_objects(metalake: Located, addresses: Sequence[Address]) -> Iterator[Lo
 def locate_all(metalake: Located, addresses: Iterable[Address]) -> dict[Address, Located]:
     """The objects at these addresses, as find_objects finds them; missing ones are left out."""
     ids: dict[Address, int | None] = {Address(metalake=metalake.name): metalake.id}
-    for some in batches(address for address in addresses if address.kind is not Kind.METALAKE):
-        ids |= zip(some, finder().ids_of(metalake.id, some), strict=True)
+    ids |= _ids_of(metalake.id, addresses)
     located = by_ids(id for id in ids.values() if id is not None)
     return {address: located[id] for address, id in ids.items() if id is not None and id in located}
 

@@ -164,23 +164,39 @@ ASSIGN_ROLES = _add("assign_roles", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
 LOAD_ROLE = _add("load_role", Kind.ROLE, any_of(P.MANAGE_GRANTS), _ALL)
 DROP_ROLE = _add("drop_role", Kind.ROLE, NOBODY, _ALL)
 
+# Whoever sees the metalake may list its templates and runs, and sees what they may load. Running takes USE_JOB_TEMPLATE
+# on the template as well. Templates that are built in are loaded by whoever holds that on the metalake.
+LIST_JOB_TEMPLATES = _add("list_job_templates", METALAKE, ANYONE, _TOP)
+REGISTER_JOB_TEMPLATE = _add("register_job_template", METALAKE, any_of(P.REGISTER_JOB_TEMPLATE), _TOP)
+LOAD_JOB_TEMPLATE = _add("load_job_template", Kind.JOB_TEMPLATE, any_of(P.USE_JOB_TEMPLATE), _ALL)
+LOAD_BUILT_IN_TEMPLATES = _add("load_built_in_templates", METALAKE, any_of(P.USE_JOB_TEMPLATE), _TOP)
+ALTER_JOB_TEMPLATE = _add("alter_job_template", Kind.JOB_TEMPLATE, NOBODY, _ALL)
+DROP_JOB_TEMPLATE = _add("drop_job_template", Kind.JOB_TEMPLATE, NOBODY, _ALL)
+RUN_JOB = _add("run_job", METALAKE, any_of(P.RUN_JOB), _TOP)
+# Everybody sees and cancels the runs that they started; those of others take this.
+LIST_JOBS = _add("list_jobs", METALAKE, ANYONE, _TOP)
+MANAGE_JOBS = _add("manage_jobs", METALAKE, NOBODY, _TOP)
+
 GRANT_ON_METALAKE = _add("grant_on_metalake", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
 # Only what lies above the object is traversed: granting on an object does not require loading it.
 GRANT_ON_CATALOG = _add("grant_on_catalog", CATALOG, any_of(P.MANAGE_GRANTS), _CATALOG_UP)
 GRANT_ON_SCHEMA = _add("grant_on_schema", SCHEMA, any_of(P.MANAGE_GRANTS), _SCHEMA_UP, Traversal.CATALOG)
 GRANT_ON_LEAF = _add("grant_on_leaf", _LEAF, any_of(P.MANAGE_GRANTS), _ALL, Traversal.SCHEMA)
+GRANT_ON_JOB_TEMPLATE = _add("grant_on_job_template", Kind.JOB_TEMPLATE, any_of(P.MANAGE_GRANTS), _ALL)
 
 OWN_METALAKE = _add("own_metalake", METALAKE, NOBODY, _TOP)
 OWN_CATALOG = _add("own_catalog", CATALOG, NOBODY, _CATALOG_UP)
 OWN_SCHEMA = _add("own_schema", SCHEMA, NOBODY, _SCHEMA_UP, Traversal.CATALOG)
 OWN_LEAF = _add("own_leaf", _LEAF, NOBODY, _ALL, Traversal.SCHEMA)
 OWN_ROLE = _add("own_role", Kind.ROLE, NOBODY, _ALL)
+OWN_JOB_TEMPLATE = _add("own_job_template", Kind.JOB_TEMPLATE, NOBODY, _ALL)
 
 # Reading other people's access to an object, present or past, takes the right to grant there.
 READ_ACCESS_TO_METALAKE = _add("read_access_to_metalake", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
 READ_ACCESS_TO_CATALOG = _add("read_access_to_catalog", CATALOG, any_of(P.MANAGE_GRANTS), _CATALOG_UP)
 READ_ACCESS_TO_SCHEMA = _add("read_access_to_schema", SCHEMA, any_of(P.MANAGE_GRANTS), _SCHEMA_UP, Traversal.CATALOG)
 READ_ACCESS_TO_LEAF = _add("read_access_to_leaf", _LEAF, any_of(P.MANAGE_GRANTS), _ALL, Traversal.SCHEMA)
+READ_ACCESS_TO_JOB_TEMPLATE = _add("read_access_to_job_template", Kind.JOB_TEMPLATE, any_of(P.MANAGE_GRANTS), _ALL)
 
 
 def _family(row_of: Callable[[Kind, str], str]) -> dict[Kind, Operation]:
@@ -234,6 +250,7 @@ _REACH = {
     Kind.METALAKE: (_TOP, Traversal.NONE),
     Kind.CATALOG: (_CATALOG_UP, Traversal.CATALOG),
     Kind.SCHEMA: (_SCHEMA_UP, Traversal.SCHEMA),
+    Kind.JOB_TEMPLATE: (_ALL, Traversal.NONE),
 }
 
 

@@ -7,8 +7,7 @@ the same rules to lists, in SQL. The rules are data in `operations`; docs/author
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,11 +20,11 @@ from authz.actor import Actor
 from authz.filters import EVERYTHING, NOTHING, Showing
 from authz.models import Grant, unended
 from authz.operations import Operation, Traversal
-from authz.snapshot import DENY_SHIFT, Snapshot
+from authz.snapshot import DENY_SHIFT
 from metalake.errors import Forbidden, NotFound
 from metalake.kinds import CONTAINERS, KINDS, Kind, grantable_on
 from metalake.lineage import Lineage, Node, lineage_text, missing
-from metalake.models import Securable, below
+from metalake.models import Metalake, Securable, below
 from metalake.privileges import Effect, Privilege
 
 
@@ -63,17 +62,6 @@ def rights_on(actor: Actor, lineage: Lineage) -> Rights:
     return Rights(member=True, mask=actor.mask([node.id for node in nodes]), owned=frozenset(owned))
 
 
-def effective(actor: Actor, lineage: Sequence[int]) -> list[Privilege]:
-    """The privileges in effect for the actor on the object whose lineage has these ids; none for a non-member."""
-    mask = actor.mask(lineage) if actor.is_member(lineage[0]) else 0
-    return Rights(member=True, mask=mask, owned=frozenset()).effective()
-
-
-def effective_alone(policy: Snapshot, roles: Iterable[int], lineage: Sequence[int]) -> list[Privilege]:
-    """The same for a member with these roles alone, now."""
-    return Rights(member=True, mask=policy.mask(roles, lineage, time.time()), owned=frozenset()).effective()
-
-
 def authorization_is_off() -> bool:
     """Whether authorization is off: then everybody is a member of every metalake and may do everything."""
     return settings.METALAKE_AUTHORIZATION == "off"
@@ -99,11 +87,6 @@ def decide(operation: Operation, rights: Rights, kind: str) -> bool:
     if operation.blocked_by and any(kind in kinds and rights.denies(denied) for denied, kinds in operation.blocked_by):
         return False
     return any(all(map(rights.holds, needed)) for needed in operation.sufficient)
-
-
-def may_bootstrap(rights: Rights, kind: str) -> bool:
-    """Whether creating a schema in this container may also create its missing parent schemas."""
-    return decide(operations.BOOTSTRAP_SCHEMA, rights, kind)
 
 
 def permits(actor: Actor, operation: Operation, lineage: Lineage) -> bool:
@@ -230,13 +213,13 @@ def _act(operation: Operation, lineage: Lineage) -> str:
     words = operation.name.replace("_", " ")
     return (
         f"{verb} {describe(lineage)}"
-        if words == f"{verb} {lineage.nodes[-1].kind}"
+        if operation.name == f"{verb}_{lineage.nodes[-1].kind}"
         else f"{words} in {describe(lineage)}"
     )
 
 
 def describe(lineage: Lineage) -> str:
-    return f"{lineage.nodes[-1].kind} {'.'.join(lineage.full_name)}"
+    return f"{lineage.nodes[-1].kind.replace('_', ' ')} {'.'.join(lineage.full_name)}"
 
 
 class _Ancestor(NamedTuple):  # the lineage of an object above another one
@@ -247,12 +230,26 @@ class _Ancestor(NamedTuple):  # the lineage of an object above another one
 # Lists: the same rules as filters.
 
 
+def metalakes_of(actor: Actor) -> QuerySet[Metalake]:
+    """The metalakes that the actor is a member of."""
+    rows = Metalake.objects.filter(members__user_id=actor.id, members__enabled=True)
+    return rows if actor.within is None else rows.filter(pk=actor.within)
+
+
 def visible_catalogs(actor: Actor, lineage: Lineage, catalogs: QuerySet) -> QuerySet:
     """The catalogs of a metalake that the actor may load."""
     rights = rights_on(actor, lineage)
     if decide(operations.ALTER_METALAKE, rights, Kind.METALAKE):
         return catalogs
     return filters.shown(actor, _showing(actor, rights, [Privilege.USE_CATALOG]), catalogs)
+
+
+def visible_job_templates(actor: Actor, lineage: Lineage, templates: QuerySet) -> QuerySet:
+    """The job templates of a metalake that the actor may load."""
+    rights = rights_on(actor, lineage)
+    if decide(operations.ALTER_METALAKE, rights, Kind.METALAKE):
+        return templates
+    return filters.shown(actor, _showing(actor, rights, [Privilege.USE_JOB_TEMPLATE]), templates)
 
 
 def shows_leaves(actor: Actor, lineage: Lineage, kind: Kind, *, to_load: bool = False) -> Showing:

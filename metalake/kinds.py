@@ -50,6 +50,7 @@ class Slot(StrEnum):
     SCHEMA = "schema"
     TABULAR = "tabular"
     ROLE = "role"
+    JOB_TEMPLATE = "job_template"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,8 +247,10 @@ _DECLARED = (
         label="JobTemplate",
         plural="job_templates",
         lies_in=(Kind.METALAKE,),
+        slot=Slot.JOB_TEMPLATE,
         creating=(P.REGISTER_JOB_TEMPLATE,),
         privileges=(P.USE_JOB_TEMPLATE,),
+        icon="play",
     ),
 )
 KINDS: dict[Kind, KindDeclaration] = {declaration.kind: declaration for declaration in _DECLARED}

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from metalake.errors import NotFound
 from metalake.hierarchy import HierarchicalSchema
-from metalake.kinds import CONTAINERS, LEAVES, Kind
+from metalake.kinds import BESIDE_CATALOGS, CONTAINERS, LEAVES, Kind
 
 SchemaName = str | Sequence[str]
 """A logical name, as on the native wire, or a list of levels, as on the Iceberg wire."""
@@ -80,7 +80,7 @@ class Address:
 
 def address_in(names: Mapping[str, str]) -> Address:
     """The address of the names in a path of the native wire, by the kind of what they name."""
-    kind = next((kind for kind in LEAVES if kind in names), Kind.TABLE)
+    kind = next((kind for kind in (*LEAVES, Kind.JOB_TEMPLATE) if kind in names), Kind.TABLE)
     catalog, schema, leaf = (names.get(part) for part in ("catalog", "schema", kind))
     return Address(metalake=names["metalake"], catalog=catalog, schema=schema, leaf=leaf, leaf_kind=kind)
 
@@ -138,8 +138,8 @@ class Located:
         """The names that lead to the object."""
         if self.kind == Kind.METALAKE:
             return Address(metalake=self.name)
-        if self.kind == Kind.ROLE:
-            return Address(metalake=self.metalake.name, leaf=self.name, leaf_kind=Kind.ROLE)
+        if self.kind in BESIDE_CATALOGS:
+            return Address(metalake=self.metalake.name, leaf=self.name, leaf_kind=self.kind)
         names = Address(metalake=self.metalake.name, catalog=self.catalog.name, schema=self.path.segments or None)
         return names if self.kind in CONTAINERS else replace(names, leaf=self.name, leaf_kind=self.kind)
 
@@ -183,7 +183,7 @@ class Located:
         return missing(self.kind, self.full_name)
 
 
-_NAMED_ALONE = frozenset({Kind.METALAKE, Kind.CATALOG, Kind.ROLE})
+_NAMED_ALONE = frozenset({Kind.METALAKE, Kind.CATALOG, *BESIDE_CATALOGS})
 
 
 def lineage_text(lineage: Lineage) -> str:
@@ -192,7 +192,8 @@ def lineage_text(lineage: Lineage) -> str:
 
 def missing(kind: str, names: Sequence[str], *, error_kind: str | None = None) -> NotFound:
     """The error for a missing and for a hidden object alike; `error_kind` is the kind it is reported as, if another."""
-    return NotFound(f"{kind.capitalize()} {'.'.join(names)} does not exist.", kind=error_kind or kind)
+    word = kind.capitalize().replace("_", " ")
+    return NotFound(f"{word} {'.'.join(names)} does not exist.", kind=error_kind or kind)
 
 
 def logical(name: SchemaName) -> str:

@@ -6,13 +6,16 @@ They are protected wherever an operator puts them, not only in the home folder.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from metalake.errors import Invalid
 
 # SQLite's files beside a database (sqlite.org/tempfiles.html), and the locks of preparing and of serving it.
 BESIDE_THE_STORE = ("-wal", "-shm", "-journal", ".lock", ".server")
-IN_THE_HOME = ("secret_key", "secrets.keys", "static", "server.lock", "leader.lock")
+IN_THE_HOME = ("secret_key", "secrets.keys", "static", "server.lock", "leader.lock", "jobs")
 
 
 def protected_files() -> frozenset[str]:
@@ -59,3 +62,24 @@ def meets_protected(folder: str) -> bool:
 
 def _holds(folder: str, path: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def require_apart(folders: Iterable[str], written_to: Iterable[str | os.PathLike[str]]) -> None:
+    """Raise Invalid unless programs of jobs lie in folders where neither the server nor its users write.
+
+    `written_to` are paths, and URLs of which those of files count.
+    """
+    others = [path for place in written_to if (path := _local_path(os.fspath(place)))]
+    for folder in folders:
+        if not folder.startswith("/") or folder == "/" or os.path.normpath(folder) != folder:
+            raise Invalid(f"write {folder!r} as the path of a folder, from / on, that is not / itself.")
+        place = os.path.realpath(folder)
+        for other in map(os.path.realpath, others):
+            if _holds(place, other) or _holds(other, place):
+                raise Invalid(f"{folder} meets {other}, where the server and its users write.")
+
+
+def _local_path(place: str) -> str:
+    if place.startswith("file:"):
+        return unquote(urlsplit(place).path)
+    return place if place.startswith("/") else ""

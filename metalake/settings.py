@@ -17,7 +17,7 @@ from metalake.errors import Invalid
 from metalake.framework_settings import *  # noqa: F403
 from metalake.framework_settings import LIBRARY_APPS
 from metalake.hierarchy import SeparatorPolicy, check_separator
-from metalake.protected import BESIDE_THE_STORE
+from metalake.protected import BESIDE_THE_STORE, require_apart
 from metalake.targets import in_url, is_address, is_loopback
 from metalake.timeouts import Limits
 from providers.reaching.addresses import parse_allowed
@@ -54,6 +54,15 @@ METALAKE_FILE_LOCATIONS = tuple(env.list("METALAKE_FILE_LOCATIONS", default=[]))
 METALAKE_WAREHOUSE = env.str("METALAKE_WAREHOUSE", "")  # else `warehouse` in the data folder
 METALAKE_SHARED_SYSTEMS = tuple(env.list("METALAKE_SHARED_SYSTEMS", default=[]))
 METALAKE_EVENT_LOG = env.str("METALAKE_EVENT_LOG", "")
+METALAKE_JOB_PATHS = tuple(env.list("METALAKE_JOB_PATHS", default=[]))
+METALAKE_JOB_ENVIRONMENT = tuple(env.list("METALAKE_JOB_ENVIRONMENT", default=[]))
+METALAKE_JOB_URL = env.str("METALAKE_JOB_URL", "")  # by which jobs reach the server
+METALAKE_JOBS = env.int("METALAKE_JOBS", 2)  # runs at once, of a server or a worker
+METALAKE_JOB_MEMORY = env.int("METALAKE_JOB_MEMORY", 4 * 1024 * 1024 * 1024)  # of all processes of a run
+METALAKE_JOB_LOG = env.int("METALAKE_JOB_LOG", 1024 * 1024)  # bytes that are kept of what a run writes
+METALAKE_JOB_DAYS = env.int("METALAKE_JOB_DAYS", 30)  # for which a run is kept once it has ended
+METALAKE_SPARK_SUBMIT = env.str("METALAKE_SPARK_SUBMIT", "")
+METALAKE_SPARK_MASTER = env.str("METALAKE_SPARK_MASTER", "local[*]")
 METALAKE_LISTENERS = tuple(env.list("METALAKE_LISTENERS", default=[]))
 METALAKE_PROVIDERS = env.dict("METALAKE_PROVIDERS", default={})  # additional ones, name=module:Class
 METALAKE_MAX_BODY = env.int("METALAKE_MAX_BODY", 2 * 1024 * 1024)
@@ -63,7 +72,7 @@ METALAKE_MAX_BODY_VALUES = env.int("METALAKE_MAX_BODY_VALUES", 200_000)
 METALAKE_MAX_PLAN_VALUES = env.int("METALAKE_MAX_PLAN_VALUES", 250_000)
 METALAKE_METRICS_TOKEN = env.str("METALAKE_METRICS_TOKEN", "")
 METALAKE_MIN_FREE = env.int("METALAKE_MIN_FREE", 256 * 1024 * 1024)
-METALAKE_USE_DAYS = env.int("METALAKE_USE_DAYS", 90)  # for which the record of use is kept; 0: none is made
+METALAKE_USE_DAYS = max(0, env.int("METALAKE_USE_DAYS", 90))  # for which the record of use is kept; 0: none is made
 METALAKE_METADATA_CACHE = env.int("METALAKE_METADATA_CACHE", METALAKE_PROCESSES * 32 * 1024 * 1024)  # of the server
 
 
@@ -85,6 +94,7 @@ def seconds(name: str, default: float, least: float = 0.001) -> float:
     return given
 
 
+METALAKE_JOB_TIMEOUT = seconds("METALAKE_JOB_TIMEOUT", 24 * 3600, least=1)  # for one run
 METALAKE_SQL_TIMEOUT = seconds("METALAKE_SQL_TIMEOUT", 4)  # for reading the SQL of one view, in all its dialects
 
 try:
@@ -118,8 +128,12 @@ def warehouse(given: str) -> str:
 
 METALAKE_WAREHOUSE = warehouse(METALAKE_WAREHOUSE)
 
-if not 0 <= METALAKE_USE_DAYS <= 3650:
-    refuse("METALAKE_USE_DAYS is a number of days from 1 to 3650, or 0 for no record of use.")
+if min(METALAKE_JOBS, METALAKE_JOB_DAYS - 1, METALAKE_JOB_MEMORY - (1 << 20), METALAKE_JOB_LOG - (1 << 12)) < 0:
+    refuse("METALAKE_JOBS is 0 or more, METALAKE_JOB_DAYS 1; METALAKE_JOB_MEMORY and METALAKE_JOB_LOG are bytes.")
+try:
+    require_apart(METALAKE_JOB_PATHS, [METALAKE_HOME, *METALAKE_FILE_LOCATIONS, METALAKE_WAREHOUSE])
+except Invalid as bad:
+    refuse(f"METALAKE_JOB_PATHS: {bad.message}")
 
 if METALAKE_METRICS_TOKEN and len(METALAKE_METRICS_TOKEN) < 20:
     refuse("METALAKE_METRICS_TOKEN must have 20 characters or more: openssl rand -hex 20 makes one.")
@@ -235,6 +249,7 @@ INSTALLED_APPS = [
     "catalogs",
     "outside",
     "views_mgmt",
+    "jobs",
     "iceberg_rest",
     "frontend",
 ]

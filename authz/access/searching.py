@@ -26,7 +26,6 @@ from authz.services.directory import word_begins
 from authz.services.roles import readable
 from metalake.errors import Invalid, NotFound
 from metalake.lineage import Located
-from metalake.models import Metalake
 
 LONGEST = 512  # characters
 MOST_METALAKES = 20  # that are searched at once
@@ -78,7 +77,7 @@ def search(actor: Actor, metalake: str | None, text: str, limit: int = 20, *, ex
 
 
 def _metalakes(actor: Actor, results: Results) -> list[str]:
-    rows = Metalake.objects.filter(members__user_id=actor.id, members__enabled=True, enabled=True).order_by("name")
+    rows = policy.metalakes_of(actor).filter(enabled=True).order_by("name")
     names = list(rows.values_list("name", flat=True)[: MOST_METALAKES + 1])
     results.is_cut |= len(names) > MOST_METALAKES
     return names[:MOST_METALAKES]

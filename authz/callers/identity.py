@@ -56,7 +56,7 @@ class Form(NamedTuple):
 
 
 BY_TOKEN = Form(
-    "e.value, e.stamp, u.id, u.username, u.is_active, k.expires_at",
+    "e.value, e.stamp, u.id, u.username, u.is_active, k.expires_at, k.within_id",
     "authz_token k JOIN authz_user u ON u.id = k.user_id JOIN authz_policyepoch e ON e.id = 1",
     "k.digest = %s AND k.revoked_at IS NULL",
 )
@@ -95,10 +95,13 @@ def actor_of(user: User) -> Actor:
     return actor_at(user.pk, user.username, snapshot.latest())
 
 
-def issue_token(user: User, name: str, expires_at: datetime | None = None) -> str:
-    """Make a personal token and return its secret, of which only the hash is stored."""
+def issue_token(user: User, name: str, expires_at: datetime | None = None, within: int | None = None) -> str:
+    """Make a personal token and return its secret, of which only the hash is stored.
+
+    `within` is the id of the only metalake that it is accepted in.
+    """
     secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
-    Token.objects.create(user=user, name=name, digest=digest_of(secret), expires_at=expires_at)
+    Token.objects.create(user_id=user.pk, name=name, digest=digest_of(secret), expires_at=expires_at, within_id=within)
     return secret
 
 
@@ -124,10 +127,10 @@ def by_token(credential: Credential) -> Actor | None:
     if credential.scheme != "bearer" or "token" not in settings.METALAKE_AUTHENTICATORS:
         return None
     rows = fetch(BY_TOKEN.statement, [digest_of(credential.text)])
-    if not rows or not is_valid(*rows[0][4:]):
+    if not rows or not is_valid(*rows[0][4:6]):
         raise Unauthenticated("The token is unknown, revoked or expired.")
     epoch, stamp, user_id, name = rows[0][:4]
-    return actor_at(user_id, name, snapshot.at(epoch, stamp))
+    return actor_at(user_id, name, snapshot.at(epoch, stamp), rows[0][6])
 
 
 def is_valid(is_active: bool, expires_at: datetime | str | None) -> bool:
@@ -245,9 +248,10 @@ def _account(name: str) -> _Account:
         return _Account(*cursor.fetchone())
 
 
-def actor_at(user_id: int | None, name: str, policy: snapshot.Snapshot) -> Actor:
-    """The actor of an account, or of a name without one, on this policy."""
-    return Actor(user_id or NOBODY, name, policy, user_id is not None and name in settings.METALAKE_SERVICE_ADMINS)
+def actor_at(user_id: int | None, name: str, policy: snapshot.Snapshot, within: int | None = None) -> Actor:
+    """The actor of an account, or of a name without one, on this policy; perhaps within one metalake only."""
+    is_admin = user_id is not None and within is None and name in settings.METALAKE_SERVICE_ADMINS
+    return Actor(user_id or NOBODY, name, policy, is_admin, within=within)
 
 
 def name_and_password(credential: str) -> tuple[str, str]:

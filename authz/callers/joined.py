@@ -42,10 +42,10 @@ def caller_in(authorization: str | None) -> Caller | None:
 
 def actor_in(caller: Caller, row: tuple[Any, ...]) -> Actor | None:
     """The actor in a row that has the columns of the caller's form; None for one that identity has to judge."""
-    epoch, stamp, user_id, name, is_active, last = row
+    epoch, stamp, user_id, name, is_active, last, *bound = row
     if caller.form is BY_TOKEN:
         accepts = identity.is_valid(is_active, last)
     else:
         accepts = bool(is_active) and (caller.password is None or passwords.is_known(name, caller.password, last))
     policy = snapshot.in_memory(epoch, stamp) if accepts else None
-    return None if policy is None else identity.actor_at(user_id, name, policy)
+    return None if policy is None else identity.actor_at(user_id, name, policy, *bound)

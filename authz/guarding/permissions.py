@@ -6,7 +6,8 @@ group, the same for that role alone. Neither ownership nor being a superuser is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import and_, or_
 from typing import Any
@@ -17,10 +18,12 @@ from django.db.models import F, Model, Q, QuerySet
 from django.db.models.expressions import RawSQL
 from django.utils import timezone
 
-from authz import policy, snapshot
+from authz import snapshot
 from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import Grant, Role, User, in_force
+from authz.policy import Rights
+from authz.snapshot import Snapshot
 from metalake.models import Securable
 from metalake.privileges import Effect, Privilege
 
@@ -35,11 +38,22 @@ def privileges_of(holder: Any, on: Securable) -> list[str]:
     """The names of the privileges in effect for a user or for a role's group, sorted; none for other holders."""
     lineage = on.lineage_ids
     if isinstance(holder, User):
-        return sorted(policy.effective(actor_of(holder), lineage)) if holder.is_active else []
+        return sorted(_effective(actor_of(holder), lineage)) if holder.is_active else []
     if isinstance(holder, RoleGroup):
         role = Role.objects.filter(group=holder).values_list("pk", flat=True)
-        return sorted(policy.effective_alone(snapshot.latest(), role, lineage))
+        return sorted(_effective_alone(snapshot.latest(), role, lineage))
     return []
+
+
+def _effective(actor: Actor, lineage: Sequence[int]) -> list[Privilege]:
+    """The privileges in effect for the actor on the object whose lineage has these ids; none for a non-member."""
+    mask = actor.mask(lineage) if actor.is_member(lineage[0]) else 0
+    return Rights(member=True, mask=mask, owned=frozenset()).effective()
+
+
+def _effective_alone(of: Snapshot, roles: Iterable[int], lineage: Sequence[int]) -> list[Privilege]:
+    """The same for a member with these roles alone, now."""
+    return Rights(member=True, mask=of.mask(roles, lineage, time.time()), owned=frozenset()).effective()
 
 
 def objects_of(holder: Any, names: Sequence[str], rows: QuerySet, *, any_of: bool = False) -> QuerySet:
@@ -57,7 +71,7 @@ def users_with(on: Securable, names: Sequence[str] | None = None) -> dict[int, l
     members = now.members.get(on.lineage_ids[0], frozenset())
     active = User.objects.filter(memberships__metalake_id=on.lineage_ids[0], is_active=True)
     privileges: dict[int, list[str]] = {
-        id: sorted(policy.effective(Actor(id, name, now), on.lineage_ids))
+        id: sorted(_effective(Actor(id, name, now), on.lineage_ids))
         for id, name in active.values_list("pk", "username")
         if id in members
     }
@@ -69,7 +83,7 @@ def roles_with(on: Securable, names: Sequence[str] | None = None) -> dict[int, l
     now = snapshot.latest()
     roles = Role.objects.filter(parent_id=on.lineage_ids[0]).values_list("group_id", "pk")
     privileges: dict[int, list[str]] = {
-        group: sorted(policy.effective_alone(now, [role], on.lineage_ids)) for group, role in roles
+        group: sorted(_effective_alone(now, [role], on.lineage_ids)) for group, role in roles
     }
     return _with_any(privileges, names)
 

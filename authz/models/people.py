@@ -145,7 +145,7 @@ class Group(AuditInfo):
 
 
 class Token(models.Model):
-    """A personal access token: only its SHA-256 is kept."""
+    """A personal access token: only its SHA-256 is kept. `within`: the only metalake that it is accepted in."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=128)
@@ -153,6 +153,7 @@ class Token(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    within = models.ForeignKey(Metalake, models.CASCADE, null=True, blank=True, related_name="+")
 
     def __str__(self) -> str:
         return f"{self.name} of {self.user}"

@@ -91,6 +91,11 @@ _FURTHER: dict[str, Callable[[Actor, str, Address], None]] = {
 }
 
 
+def admit_with(asked: str, check: Callable[[Actor, str, Address], None]) -> None:
+    """Register how an operation of another app is checked, given the actor, the operation and the address."""
+    _FURTHER[asked] = check
+
+
 def _admit_to_people(actor: Actor, asked: str, names: Mapping[str, str]) -> None:
     top = enter(actor, names["metalake"])
     # The users of a group are changed by either right (docs/authorization.md, rule 9).

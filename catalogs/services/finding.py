@@ -7,13 +7,15 @@ from typing import TypeVar
 
 from authz import operations, policy
 from authz.actor import Actor
+from authz.objects import beside
+from authz.services.changing import enter
 from catalogs import lookup
 from catalogs.lookup import nearest
 from catalogs.stores import store_for
 from metalake import read_ahead
 from metalake.errors import NotFound, Unsupported
 from metalake.kinds import Kind
-from metalake.lineage import Address, Located, missing
+from metalake.lineage import Address, Located, Node, missing
 
 T = TypeVar("T")
 
@@ -35,6 +37,17 @@ def find(actor: Actor, address: Address) -> Located:
 def find_schema(actor: Actor, address: Address) -> Located:
     """The schema of an address, as `find` returns it."""
     return find(actor, address.of_schema())
+
+
+def find_template(actor: Actor, address: Address) -> Located:
+    """The job template of an address, whether the actor may see it or not. Raises NotFound, NotInUse."""
+    assert address.leaf is not None
+    top = enter(actor, address.metalake)
+    located = beside(top, Kind.JOB_TEMPLATE, address.leaf)
+    if located is None:
+        policy.check_as_hidden(actor, top.below(Node(0, Kind.JOB_TEMPLATE, "", lookup.NO_OWNER, None)))
+        raise missing(Kind.JOB_TEMPLATE, [address.leaf])
+    return located
 
 
 def of_kind(actor: Actor, located: Located, kind: Kind) -> Located:

@@ -29,7 +29,7 @@ def list_metalakes(actor: Actor) -> QuerySet[Metalake]:
     """The metalakes that the actor is a member of."""
     if policy.authorization_is_off():
         return Metalake.objects.order_by("name")
-    return Metalake.objects.filter(members__user_id=actor.id, members__enabled=True).order_by("name")
+    return policy.metalakes_of(actor).order_by("name")
 
 
 def create_metalake(actor: Actor, name: str, comment: str | None, properties: dict[str, str]) -> Metalake:

@@ -22,6 +22,7 @@ FAMILIES = {
     "owner": ("grants", "Owners, who may do everything with what is theirs."),
     "access": ("access", "Who may what, why and since when; and grants as code."),
     "token": ("tokens", "Personal tokens, for programs."),
+    "job": ("jobs", "Jobs: templates, runs and schedules."),
     "engine": ("engine", "What engines need to use the catalogs of a metalake, as files."),
     "search": ("server", "Search objects, roles, users and groups."),
     "server": ("server", "The server: its version, its settings, and who you are to it."),

@@ -56,6 +56,10 @@ OTHERS = {
     ("catalogs/services/vacuum.py", "_remove_folder"),
     ("catalogs/vault.py", "rewrap"),
     ("views_mgmt/services/reading.py", "_store"),
+    ("jobs/admin.py", "cancel"),
+    ("jobs/running/ledger.py", "prepare"),
+    ("jobs/running/ledger.py", "finish"),
+    ("jobs/running/ledger.py", "lose"),
 }
 Call = tuple[str, str, ast.Call]
 

@@ -10,7 +10,7 @@ from tests.architecture.copies import copy_with, run_program, without_caches
 FOLDER = Path(__file__).parent / "gadgets"
 ELSEWHERE = {  # lines by file, and the text there that they are put behind
     "metalake/kinds.py": {
-        '    JOB_TEMPLATE = "job_template"\n': ['    GADGET = "gadget"'],
+        '    JOB = "job"\n': ['    GADGET = "gadget"'],
         "_DECLARED = (\n": [
             '    KindDeclaration(kind=Kind.GADGET, label="Gadget", plural="gadgets", slot="gadget",',
             "        creating=(P.CREATE_GADGET,), privileges=(P.READ_GADGET, P.MANAGE_GRANTS),",

@@ -69,6 +69,7 @@ EXCEPTIONS = {
     "NotFound": "the field's word for the error",
     "not_found": "Django's name for the handler of 404",
     "FileNotFoundError": "Python's own",
+    "ModuleNotFoundError": "Python's own",
     "allow_not_found": "PyArrow's own",
     "TakenOver": "the standard word for a lease that another process has now",
     "taken_at": "a column, and a header of the wires: when an outside system gave an answer",

@@ -1,8 +1,9 @@
 """The authorization matrix: cases generated from the operation table, each with the answer that its making says.
 
 Mia asks about objects of one branch: acme > lake > flights > europe > daily > the table departures and the view delays,
-and a role of acme. Beside every level stand others of look-alike names. A case states what is granted, denied and
-owned; what is then in effect on the object is known from how the case was made and never asked of the evaluator.
+and a role and a job template of acme. Beside every level stand others of look-alike names. A case states what is
+granted, denied and owned; what is then in effect on the object is known from how the case was made and never asked of
+the evaluator.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ Privileges = frozenset[Privilege]
 MAIN: Key = ("acme", "lake", "flights", "europe", "daily")
 TABLE, VIEW = (*MAIN, "departures"), (*MAIN, "delays")
 ROLE: Key = ("acme", "role pilots")
+TEMPLATE: Key = ("acme", "template nightly")
 GONE = "(dropped) "
 
 UC, US = Privilege.USE_CATALOG, Privilege.USE_SCHEMA
@@ -36,6 +38,7 @@ TARGETS: dict[Kind, Key] = {
     Kind.TABLE: TABLE,
     Kind.VIEW: VIEW,
     Kind.ROLE: ROLE,
+    Kind.JOB_TEMPLATE: TEMPLATE,
 }
 SCHEMAS = (MAIN[:3], MAIN[:4], MAIN)
 LISTS = frozenset({"list_catalogs", "list_schemas", "list_child_schemas", "list_tables", "list_views"})
@@ -72,6 +75,8 @@ class Case(NamedTuple):
 def kind_of(key: Key) -> Kind:
     if key[-1].startswith("role "):
         return Kind.ROLE
+    if key[-1].startswith("template "):
+        return Kind.JOB_TEMPLATE
     if len(key) > len(MAIN):
         return Kind.VIEW if "delays" in key[-1].casefold() else Kind.TABLE
     return (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA, Kind.SCHEMA, Kind.SCHEMA)[len(key) - 1]
@@ -108,7 +113,7 @@ def _twins_of(key: Key) -> Iterator[Key]:
         twin = prefix + key[len(prefix) :]
         if len(twin) == len(key) and kind_of(twin) is kind_of(key):
             yield twin
-    if kind_of(key) in (Kind.TABLE, Kind.VIEW, Kind.ROLE):
+    if kind_of(key) in (Kind.TABLE, Kind.VIEW, Kind.ROLE, Kind.JOB_TEMPLATE):
         yield beside(key)
     for depth in range(1, len(key)):
         yield (*key[:depth], GONE + key[depth], *key[depth + 1 :])
@@ -121,7 +126,7 @@ def is_gone(key: Key) -> bool:
 def all_keys() -> list[Key]:
     """Every object there is, what is above first."""
     found: dict[Key, None] = {}
-    for lowest in (TABLE, VIEW, ROLE):
+    for lowest in (TABLE, VIEW, ROLE, TEMPLATE):
         for key in (lowest, *(twin for twin in _twins_of(lowest) if not is_gone(twin))):
             found |= dict.fromkeys(lineage(key))
     return sorted(found, key=len)
@@ -212,6 +217,8 @@ def _given(privileges: Iterable[Privilege], on: Key, role: str = OWN) -> list[Gr
 def _levels(on: Key, privilege: Privilege) -> list[Key]:
     """Metalake, catalog, L1, L2, L3 and the object, as far as the privilege can be granted there."""
     leaf = on if len(on) > len(MAIN) else VIEW if Kind.VIEW in grantable_on(privilege) else TABLE
+    if Kind.JOB_TEMPLATE in grantable_on(privilege):
+        leaf = TEMPLATE
     return [at for at in lineage(leaf) if kind_of(at) in grantable_on(privilege)]
 
 
@@ -223,6 +230,7 @@ def _traversal(on: Key) -> list[Grant]:
 
 
 _SHOWS = {
+    Kind.JOB_TEMPLATE: (Privilege.USE_JOB_TEMPLATE,),
     Kind.ROLE: (Privilege.MANAGE_GRANTS,),
     Kind.TABLE: (Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE),
     Kind.VIEW: (Privilege.SELECT_VIEW, Privilege.ALTER_VIEW, Privilege.DROP_VIEW),

@@ -41,6 +41,9 @@ NEEDS: dict[str, tuple[str, ...]] = {
     **{name: (name,) for name in ("create_catalog", "create_role", "manage_users", "manage_groups")},
     **{name: (name,) for name in ("create_view", "alter_view", "drop_view")},
     "register_view": ("create_view",),
+    **{name: (name,) for name in ("register_job_template", "run_job")},
+    **dict.fromkeys(("load_job_template", "load_built_in_templates"), ("use_job_template",)),
+    **dict.fromkeys(("alter_job_template", "drop_job_template", "manage_jobs"), ()),
 }
 """Operations that take the gate, and then ownership or any one of these privileges."""
 
@@ -67,7 +70,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Securable:
-    """A metalake, catalog, schema, table, view or role; a role's parent is its metalake."""
+    """A metalake, catalog, schema, table, view, role or job template; the parent of these two is their metalake."""
 
     id: int
     kind: str

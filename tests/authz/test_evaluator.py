@@ -66,7 +66,9 @@ def create_schema(actor: Actor, line: Line, missing: int) -> str:
         return "unseen"
     if policy.permits(actor, operations.CREATE_SCHEMA, line):
         return "ok"
-    bootstraps = missing and policy.may_bootstrap(policy.rights_on(actor, line), line.nodes[-1].kind)
+    bootstraps = missing and policy.decide(
+        operations.BOOTSTRAP_SCHEMA, policy.rights_on(actor, line), line.nodes[-1].kind
+    )
     return "ok" if bootstraps else "forbidden"
 
 

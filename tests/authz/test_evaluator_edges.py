@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -180,12 +181,14 @@ def test_without_authorization_everybody_may(settings: Any) -> None:
 
 _UP = {Kind.METALAKE: {"metalake"}, Kind.CATALOG: {"metalake", "catalog"}}
 _UP[Kind.SCHEMA] = {"metalake", "catalog", "schema"}
-_WAY = {Kind.METALAKE: Traversal.NONE, Kind.CATALOG: Traversal.CATALOG}
+_WAY = {Kind.METALAKE: Traversal.NONE, Kind.CATALOG: Traversal.CATALOG, Kind.JOB_TEMPLATE: Traversal.NONE}
 _ROWS = {
     (P.CREATE_CATALOG, Kind.METALAKE): operations.CREATE_CATALOG,
     (P.MANAGE_USERS, Kind.METALAKE): operations.MANAGE_USERS,
     (P.MANAGE_GROUPS, Kind.METALAKE): operations.MANAGE_GROUPS,
     (P.CREATE_ROLE, Kind.METALAKE): operations.CREATE_ROLE,
+    (P.REGISTER_JOB_TEMPLATE, Kind.METALAKE): operations.REGISTER_JOB_TEMPLATE,
+    (P.RUN_JOB, Kind.METALAKE): operations.RUN_JOB,
     (P.CREATE_SCHEMA, Kind.CATALOG): operations.CREATE_SCHEMA,
     (P.CREATE_SCHEMA, Kind.SCHEMA): operations.CREATE_SCHEMA,
     (P.BOOTSTRAP_NAMESPACE, Kind.CATALOG): operations.BOOTSTRAP_SCHEMA,
@@ -239,13 +242,18 @@ def test_what_is_usable_is_what_its_operation_allows_on_that_kind() -> None:
     assert policy.usable(replace(held, owned=frozenset({"table", SELF}), mask=0), Kind.TABLE) == []
 
 
+may_bootstrap = partial(policy.decide, operations.BOOTSTRAP_SCHEMA)
+
+
 def test_who_may_bootstrap() -> None:
     held = Rights(True, allow(P.USE_CATALOG, P.BOOTSTRAP_NAMESPACE), frozenset())
-    assert policy.may_bootstrap(held, Kind.CATALOG) and policy.may_bootstrap(held, Kind.SCHEMA)
+    assert may_bootstrap(held, Kind.CATALOG) and policy.decide(operations.BOOTSTRAP_SCHEMA, held, Kind.SCHEMA)
     for denied in (P.CREATE_SCHEMA, P.USE_CATALOG, P.BOOTSTRAP_NAMESPACE):
-        assert not policy.may_bootstrap(replace(held, mask=held.mask | deny(denied)), Kind.CATALOG), denied
+        assert not policy.decide(
+            operations.BOOTSTRAP_SCHEMA, replace(held, mask=held.mask | deny(denied)), Kind.CATALOG
+        ), denied
     hidden = replace(held, mask=held.mask | deny(P.USE_SCHEMA))
-    assert policy.may_bootstrap(hidden, Kind.CATALOG) and not policy.may_bootstrap(hidden, Kind.SCHEMA)
+    assert may_bootstrap(hidden, Kind.CATALOG) and not policy.decide(operations.BOOTSTRAP_SCHEMA, hidden, Kind.SCHEMA)
 
 
 @pytest.mark.usefixtures("no_path")

@@ -129,7 +129,7 @@ def ask(actor: Actor, case: Case, line: Lineage) -> str:
 
 # What the model calls the same question: its operation, missing parents, and the privilege that is given.
 _IN_THE_MODEL: dict[str, tuple[str, int, str]] = {
-    **dict.fromkeys(("list_members", "list_roles"), ("load_metalake", 0, "")),
+    **dict.fromkeys(("list_members", "list_roles", "list_job_templates", "list_jobs"), ("load_metalake", 0, "")),
     **dict.fromkeys(("read_roles", "assign_roles"), ("grant_privilege", 0, "create_catalog")),
     **dict.fromkeys(("move_table", "move_view"), ("set_owner", 0, "")),
     "test_connection": ("create_catalog", 0, ""),
@@ -225,6 +225,7 @@ def test_every_row_has_its_cases_in_every_block() -> None:
 
 # Whoever sees the object may do these.
 _AS_SEEN = LISTS | {"load_metalake", "load_catalog", "load_table", "load_role", "list_members", "list_roles"}
+_AS_SEEN |= {"load_job_template", "list_job_templates", "list_jobs"}
 
 
 def test_every_row_is_allowed_and_refused_on_every_kind() -> None:

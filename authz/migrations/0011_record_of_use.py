@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('authz', '0009_audit_of_objects'),
+        ('authz', '0010_tokens_within'),
     ]
 
     operations = [

@@ -1,0 +1,131 @@
+"""The jobs of a metalake: templates that one may run, runs with their progress and logs, and schedules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from authz import operations
+from authz.actor import Actor
+from frontend import toasts
+from frontend.forms.jobs import JobForm
+from frontend.guarding import is_partial, permits, signed_in
+from frontend.pages.catalogs import located
+from jobs.definition import placeholders
+from jobs.models import JobRun
+from jobs.services import runs, schedules, templates
+from jobs.services.runs import Choice
+from jobs.services.schedules import When
+from metalake.errors import Forbidden, MetalakeError, NotFound
+from metalake.kinds import Kind
+from metalake.lineage import Located
+
+SORTS = ("runs", "templates", "schedules")
+MOST_RUNS = 100
+LOG_SHOWN = 64 * 1024  # bytes of the end of a log
+
+
+@require_safe
+@signed_in
+def show_jobs(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
+    """The runs, templates or schedules of a metalake (`sort`) that the user may see."""
+    target = located(actor, metalake_id, Kind.METALAKE)
+    sort = request.GET.get("sort", "runs")
+    if sort not in SORTS:
+        raise NotFound("There is no such list.")
+    context: dict[str, Any] = {"target": target, "sort": sort, "sorts": SORTS}
+    context["sees_all"] = permits(request, operations.MANAGE_JOBS, target)
+    if sort == "runs":
+        context["rows"] = runs.list_runs(actor, target.name, Choice())[:MOST_RUNS]
+        context["is_moving"] = any(run.status in JobRun.LIVE for run in context["rows"])
+    elif sort == "templates":
+        context["rows"] = templates.list_templates(actor, target.name)
+        context["may_run"] = permits(request, operations.RUN_JOB, target)
+    else:
+        rows = schedules.list_schedules(actor, target.name)
+        context["rows"] = [(row, schedules.next_at(row), row.user_id == actor.id) for row in rows]
+    part = is_partial(request) and sort == "runs"
+    return render(request, "frontend/jobs/runs.html" if part else "frontend/jobs/list.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def start_job(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
+    """Run a template (`template`) now, or by a schedule (`act=schedule`)."""
+    target = located(actor, metalake_id, Kind.METALAKE)
+    template = templates.load_template(actor, target.name, request.GET.get("template", "").replace("\x00", ""))
+    defaults = template.built_in.with_defaults({}) if template.built_in else {}
+    form = JobForm(request.POST if request.method == "POST" else None, placeholders(template.content), defaults)
+    if form.is_valid():
+        try:
+            return _started(request, actor, target, template.name, form)
+        except Forbidden:
+            raise
+        except MetalakeError as refusal:
+            form.add_error(None, refusal.message)
+    context = {"target": target, "template": template, "form": form}
+    context["may_run"] = permits(request, operations.RUN_JOB, target)
+    return render(request, "frontend/jobs/start.html", context, status=422 if form.errors else 200)
+
+
+def _started(request: HttpRequest, actor: Actor, target: Located, template: str, form: JobForm) -> HttpResponse:
+    if request.POST.get("act") != "schedule":
+        run = runs.start(actor, target.name, template, form.values())
+        return redirect("frontend:run", target.id, run.pk)
+    given = form.cleaned_data
+    when = When(given["cron"] or None, given["every"])
+    row = schedules.create(actor, target.name, given["name"], template, form.values(), when)
+    toasts.add(request, f"Schedule {row.name} is made.")
+    return redirect(_schedules(target))
+
+
+def _schedules(target: Located) -> str:
+    return f"{reverse('frontend:jobs', args=[target.id])}?sort=schedules"
+
+
+@require_safe
+@signed_in
+def show_run(request: HttpRequest, actor: Actor, metalake_id: int, run_id: int) -> HttpResponse:
+    """A run, with how far it is and the end of what it wrote; asked for again while it runs."""
+    target = located(actor, metalake_id, Kind.METALAKE)
+    run = runs.load_run(actor, target.name, str(run_id))
+    template = "frontend/jobs/run_part.html" if is_partial(request) else "frontend/jobs/run.html"
+    return render(request, template, {"target": target, **_about(actor, target, run)})
+
+
+def _about(actor: Actor, target: Located, run: JobRun) -> dict[str, Any]:
+    rate, eta = runs.speed(run)
+    log = runs.read_log(actor, target.name, str(run.pk), limit=0)
+    end = runs.read_log(actor, target.name, str(run.pk), max(0, log.total - LOG_SHOWN), LOG_SHOWN)
+    text = end.content.decode(errors="replace").replace("\0", "\ufffd")
+    about = {"run": run, "rate": rate, "eta": eta, "log": text, "log_total": log.total, "is_cut": end.offset > 0}
+    return about | {"is_live": run.status in JobRun.LIVE, "is_known": run.done is not None and run.total is not None}
+
+
+@require_POST
+@signed_in
+def cancel_run(request: HttpRequest, actor: Actor, metalake_id: int, run_id: int) -> HttpResponse:
+    target = located(actor, metalake_id, Kind.METALAKE)
+    run = runs.cancel(actor, target.name, str(run_id))
+    if not is_partial(request):
+        return redirect("frontend:run", target.id, run.pk)
+    return render(request, "frontend/jobs/run_part.html", {"target": target, **_about(actor, target, run)})
+
+
+@require_POST
+@signed_in
+def change_schedule(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
+    """Stop a schedule (`name`), let it start runs again, or delete it (`act`)."""
+    target = located(actor, metalake_id, Kind.METALAKE)
+    name, act = (request.POST.get(field, "").replace("\x00", "") for field in ("name", "act"))
+    if act == "drop":
+        was_there = schedules.drop(actor, target.name, name)
+        toasts.add(request, f"Schedule {name} is {'deleted' if was_there else 'gone already'}.")
+    else:
+        schedules.set_enabled(actor, target.name, name, act == "enable")
+        toasts.add(request, f"Schedule {name} {'starts runs again' if act == 'enable' else 'is stopped'}.")
+    return redirect(_schedules(target))

@@ -1,0 +1,1 @@
+"""Job templates and their runs: programs that the operator lets users start, with the rights of whoever starts them."""

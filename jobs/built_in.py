@@ -1,0 +1,61 @@
+"""The templates that every metalake has: each is one declaration, and a module of `pipelines` that does the work.
+
+One whose module is not installed is not offered. The program gets each placeholder as `--name=value`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+PREFIX = "builtin-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltIn:
+    """`placeholders` maps the name of each to its value where none is given, None if one has to be."""
+
+    name: str
+    module: str
+    comment: str
+    placeholders: Mapping[str, str | None] = field(default_factory=dict)
+    on_spark: bool = False
+
+    @property
+    def job_type(self) -> str:
+        return "spark" if self.on_spark else "shell"
+
+    def content(self) -> dict[str, Any]:
+        """As a template of the wire; the executable is the module's name, which no template of a user could name."""
+        arguments = [f"--{name}={{{{{name}}}}}" for name in self.placeholders]
+        return {"executable": self.module, "arguments": arguments}
+
+    def with_defaults(self, given: Mapping[str, str]) -> dict[str, str]:
+        return {name: value for name, value in self.placeholders.items() if value is not None} | dict(given)
+
+
+DECLARED = (
+    BuiltIn(
+        name="builtin-check_server",
+        module="pipelines.check_server",
+        comment="Asks the server for its version and for the catalogs that the caller sees, so that one knows that "
+        "jobs reach it.",
+        placeholders={"times": "1"},
+    ),
+)
+
+
+@cache
+def offered() -> dict[str, BuiltIn]:
+    """The built-in templates by name."""
+    return {each.name: each for each in DECLARED if _is_there(each.module)}
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # the package that it would lie in
+        return False

@@ -1,0 +1,1 @@
+"""What runs a job: who takes it up, the process that watches it, and what ends it."""

@@ -1,0 +1,46 @@
+"""What becomes of runs, their tokens and schedules once somebody leaves a metalake, or templates are dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from authz.actor import SERVER
+from authz.models import Token
+from jobs.models import JobRun, Schedule
+from jobs.services import schedules
+from jobs.services.runs import cancel_rows
+from metalake.events import Event, record
+
+
+def end_tokens(ids: Iterable[int | None]) -> None:
+    """Revoke the tokens of runs, in the caller's transaction."""
+    rows = list(Token.objects.select_related("user").filter(pk__in=[*ids], revoked_at__isnull=True))
+    Token.objects.filter(pk__in=[row.pk for row in rows]).update(revoked_at=timezone.now())
+    record(*(row.event("token.revoked", SERVER.name) for row in rows))
+
+
+def follow(events: list[Event]) -> None:
+    """End the runs of members who are removed, in the transaction that removes them: their tokens first."""
+    for event in events:
+        if event.name == "user.removed" and event.metalake_id is not None:
+            live = JobRun.objects.filter(metalake_id=event.metalake_id, user_id=event.object_id, status__in=JobRun.LIVE)
+            end_tokens(live.values_list("token_id", flat=True))
+            cancel_rows(SERVER, live)
+
+
+def end_runs_below(ids: QuerySet) -> None:
+    """Revoke the tokens of runs in a metalake that is dropped: whoever watches one ends its process."""
+    live = JobRun.objects.filter(metalake_id__in=ids, status__in=JobRun.LIVE)
+    end_tokens(live.values_list("token_id", flat=True))
+
+
+def hand_over_schedules(metalake_id: int, given: tuple[int | None, int | None], to: object) -> None:
+    """Disable the schedules of somebody who leaves: nobody else's rights are used without being asked."""
+    user_id, _ = given
+    if user_id is not None:
+        rows = Schedule.objects.filter(metalake_id=metalake_id, user_id=user_id)
+        rows.update(enabled=False)
+        schedules.stop(list(rows.values_list("pk", flat=True)))

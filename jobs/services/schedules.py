@@ -1,0 +1,277 @@
+"""Schedules: each starts runs of one template as its owner, with the rights that the owner has then.
+
+A row of django-celery-beat is the clock of each. With a broker celery beat reads it, else the server's own rounds do.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from celery.schedules import crontab
+from django.conf import settings
+from django.db.models import F, QuerySet
+from django.utils import timezone
+from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask, PeriodicTasks
+
+from authz import operations, policy
+from authz.actor import Actor
+from authz.callers.accounts import account_of
+from authz.callers.identity import actor_of
+from authz.locks import Lock
+from authz.services.changing import enter
+from catalogs.services.holding import Locks, write_to
+from jobs.models import JobRun, Schedule
+from jobs.services import runs
+from jobs.services.templates import load_template
+from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound
+from metalake.events import event_of, record
+from metalake.hierarchy import check_strict
+from metalake.lineage import Located
+
+log = logging.getLogger(__name__)
+
+TASK = "metalake.scheduled_job"
+KIND = "schedule"
+LONGEST_NAME = 200  # of a row of django-celery-beat
+NOT_ENDED = "The run before has not ended."
+
+
+@dataclass(frozen=True)
+class When:
+    """By `cron` (five fields, UTC) or `every` so many seconds; from `starts_at` on, until before `ends_at`."""
+
+    cron: str | None = None
+    every: int | None = None
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+
+    def check(self) -> None:
+        """Raise Invalid for what never fires, and for what is no time."""
+        if (self.cron is None) == (self.every is None):
+            raise Invalid("Give cron, or every with a number of seconds: one of the two.", kind=KIND)
+        if self.next_after(max(self.starts_at or timezone.now(), timezone.now())) is None:
+            raise Invalid("This schedule never fires: it ends before its first time.", kind=KIND)
+
+    def next_after(self, moment: datetime) -> datetime | None:
+        """The first time after a moment; None if there is none. Raises Invalid for a cron that is none."""
+        if self.cron is not None:
+            fields = _fields(self.cron)
+            try:
+                waits = crontab(**fields, nowfun=lambda: moment).remaining_estimate(moment)
+            except (ValueError, RuntimeError, OverflowError) as wrong:
+                raise Invalid(f"cron: {str(wrong).rstrip('.')}.", kind=KIND) from None
+        else:
+            waits = timedelta(seconds=self.every or 0)
+        time = moment + waits
+        return None if self.ends_at is not None and time >= self.ends_at else time
+
+
+def _fields(cron: str) -> dict[str, str]:
+    names = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
+    fields = cron.split()
+    if len(fields) != len(names):
+        raise Invalid("cron: has five fields: minute, hour, day of the month, month, day of the week.", kind=KIND)
+    return dict(zip(names, fields, strict=True))
+
+
+def when_of(row: Schedule) -> When:
+    return When(row.cron or None, row.every, row.starts_at, row.ends_at)
+
+
+def next_at(row: Schedule) -> datetime | None:
+    """When it starts its next run; None if it never does."""
+    if not row.enabled:
+        return None
+    clock = _clocks([row.pk]).first()
+    since = (clock and clock.last_run_at) or row.create_time if row.every else timezone.now()
+    return when_of(row).next_after(max(row.starts_at or since, since))
+
+
+def list_schedules(actor: Actor, metalake: str) -> list[Schedule]:
+    top = enter(actor, metalake)
+    policy.require(actor, operations.LIST_JOBS, top)
+    return list(visible(actor, top).order_by("name"))
+
+
+def visible(actor: Actor, top: Located) -> QuerySet[Schedule]:
+    rows = Schedule.objects.filter(metalake_id=top.id).select_related("user")
+    return rows if policy.permits(actor, operations.MANAGE_JOBS, top) else rows.filter(user_id=actor.id)
+
+
+def load(actor: Actor, metalake: str, name: str) -> Schedule:
+    return _seen(actor, enter(actor, metalake), name)
+
+
+def _seen(actor: Actor, top: Located, name: str) -> Schedule:
+    row = visible(actor, top).filter(name=name).first()
+    if row is None:
+        raise NotFound(f"Schedule {name:.64} does not exist.", kind=KIND)
+    return row
+
+
+def create(
+    actor: Actor,
+    metalake: str,
+    name: str,
+    template: str,
+    conf: Mapping[str, str],
+    when: When,
+    *,
+    enabled: bool = True,
+) -> Schedule:
+    """Takes what starting such a run takes. Raises Invalid for values that do not fit, and for what never fires."""
+    runs.require_person(actor)
+    check_strict(name, KIND)
+
+    def act(actor: Actor, top: Located, located: Located | None = None) -> Schedule:
+        chosen = load_template(actor, metalake, template)
+        when.check()
+        runs.require_runnable(chosen, conf)
+        if Schedule.objects.filter(metalake_id=top.id, name=name).exists():
+            raise AlreadyExists(f"Schedule {name} already exists.", kind=KIND)
+        row = Schedule.objects.create(
+            metalake_id=top.id,
+            name=name,
+            template=chosen.row,
+            template_name=chosen.name,
+            conf=dict(conf),
+            user_id=account_of(actor),
+            **{field: getattr(when, field) for field in ("every", "starts_at", "ends_at")},
+            cron=when.cron or "",
+            enabled=enabled,
+            creator=actor.name,
+        )
+        _wind(row, top.name)
+        record(_event(actor, row, "schedule.created", template=chosen.name))
+        return row
+
+    return write_to(actor, runs.to_run(metalake, template), act, kind=KIND)
+
+
+def set_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> Schedule:
+    """Stop it, or let it start runs: the latter only by its owner, whose rights it uses."""
+
+    def act(actor: Actor, top: Located) -> Schedule:
+        row = _seen(actor, top, name)
+        if enabled and row.user_id != actor.id:
+            raise Forbidden(f"Schedule {name} runs as {row.user}, who alone may enable it.", kind=KIND)
+        if row.enabled != enabled:
+            row.enabled, row.last_modifier, row.last_modified_time = enabled, actor.name, timezone.now()
+            row.save(update_fields=["enabled", "last_modifier", "last_modified_time"])
+            _wind(row, top.name)
+            record(_event(actor, row, "schedule.enabled" if enabled else "schedule.disabled"))
+        return row
+
+    return write_to(actor, _entering(metalake, name), act, kind=KIND)
+
+
+def drop(actor: Actor, metalake: str, name: str) -> bool:
+    """Delete a schedule; False if the actor sees none. Its runs stay."""
+
+    def act(actor: Actor, top: Located) -> bool:
+        row = visible(actor, top).filter(name=name).first()
+        if row is None:
+            return False
+        record(_event(actor, row, "schedule.dropped"))
+        stop([row.pk])
+        row.delete()
+        return True
+
+    return write_to(actor, _entering(metalake), act, kind=KIND)
+
+
+def _entering(metalake: str, name: str | None = None) -> Any:
+    def locate(actor: Actor) -> Locks:
+        top = enter(actor, metalake)
+        if name is not None:
+            _seen(actor, top, name)
+        return [(top, Lock.HANGS)]
+
+    return locate
+
+
+def _event(actor: Any, row: Schedule, name: str, **details: Any) -> Any:
+    return event_of(actor, name, KIND, row.pk, [row.name], row.metalake_id, **details)
+
+
+# Clocks
+
+
+def _clocks(ids: list[int]) -> QuerySet[PeriodicTask]:
+    return PeriodicTask.objects.filter(task=TASK, args__in=[json.dumps([each]) for each in ids])
+
+
+def _wind(row: Schedule, metalake: str) -> None:
+    """Set the clock of a schedule, in the caller's transaction."""
+    clock = _clocks([row.pk]).first() or PeriodicTask(task=TASK, args=json.dumps([row.pk]))
+    clock.name = f"{f'job {metalake}.{row.name}'[: LONGEST_NAME - 24]} ({row.pk})"  # names are unique
+    if row.cron:
+        fields = _fields(row.cron)
+        clock.crontab = CrontabSchedule.objects.filter(**fields, timezone="UTC").first() or (
+            CrontabSchedule.objects.create(**fields, timezone="UTC")
+        )
+    else:
+        clock.interval, _ = IntervalSchedule.objects.get_or_create(every=row.every, period=IntervalSchedule.SECONDS)
+    clock.start_time, clock.expires, clock.enabled = row.starts_at, row.ends_at, row.enabled
+    clock.save()
+
+
+def stop(ids: list[int]) -> None:
+    """Delete the clocks of these schedules, in the caller's transaction."""
+    _clocks(ids).delete()
+    PeriodicTasks.update_changed()
+
+
+def begin(schedule_id: int) -> JobRun | None:
+    """Start a run of a schedule that is due; None if it starts none, for a reason that is noted."""
+    row = Schedule.objects.select_related("user", "metalake", "template").filter(pk=schedule_id).first()
+    if row is None:
+        stop([schedule_id])  # it was dropped with its template or metalake
+        return None
+    now = timezone.now()
+    if not row.enabled or (row.starts_at and now < row.starts_at) or (row.ends_at and now >= row.ends_at):
+        return None
+    run, failure = None, ""
+    try:
+        if JobRun.objects.filter(schedule=row, status__in=JobRun.LIVE).exists():
+            failure = NOT_ENDED
+        elif not row.user.is_active:
+            failure = f"The account {row.user} is disabled."
+        else:
+            name = row.template.name if row.template else row.template_name
+            run = runs.start(actor_of(row.user), row.metalake.name, name, row.conf, row)
+    except MetalakeError as refusal:
+        failure = refusal.message
+        log.warning("schedule %s started no run: %s", row.pk, failure)
+    Schedule.objects.filter(pk=row.pk).exclude(last_failure=failure).update(last_failure=failure)
+    return run
+
+
+def begin_due() -> int:
+    """Start the runs that are due, unless celery beat does it; how many clocks rang."""
+    if settings.METALAKE_BROKER_URL:
+        return 0
+    count = 0
+    for clock in PeriodicTask.objects.filter(task=TASK, enabled=True):
+        try:
+            count += _begin_if_due(clock)
+        except Exception:  # an operator may have written a schedule that cannot be read
+            log.exception("the schedule %r is passed over", clock.name)
+    return count
+
+
+def _begin_if_due(clock: PeriodicTask) -> bool:
+    now = datetime.now(UTC)
+    if (clock.start_time and now < clock.start_time) or (clock.expires and now >= clock.expires):
+        return False
+    is_due, _ = clock.schedule.is_due(clock.last_run_at or clock.date_changed)
+    mine = PeriodicTask.objects.filter(pk=clock.pk, last_run_at=clock.last_run_at)
+    if not is_due or not mine.update(last_run_at=now, total_run_count=F("total_run_count") + 1):
+        return False
+    begin(*json.loads(clock.args))
+    return True

@@ -1,0 +1,228 @@
+"""Job templates: registered by whoever may, used by whoever holds USE_JOB_TEMPLATE, changed by their owner.
+
+Templates that are built in belong to every metalake and have no rows: they are loaded by whoever holds USE_JOB_TEMPLATE
+on the metalake, and nobody changes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from authz import operations, policy
+from authz.actor import SYSTEM, Actor
+from authz.callers.accounts import account_of
+from authz.locks import Lock
+from authz.operations import Operation
+from authz.services.changing import enter
+from catalogs.services.changes import event, named, row_of, save
+from catalogs.services.finding import find_template
+from catalogs.services.holding import Locks, write_to
+from catalogs.services.removal import remove
+from jobs.built_in import PREFIX, BuiltIn, offered
+from jobs.commands import check
+from jobs.models import JobRun, JobTemplate, Schedule
+from metalake.errors import AlreadyExists, InUse, Invalid, NotFound
+from metalake.events import gone, record, stands
+from metalake.hierarchy import check_strict
+from metalake.kinds import Kind
+from metalake.lineage import Address, Located, missing
+from metalake.models import Metalake
+from metalake.rest.replies import Audit
+
+KIND = Kind.JOB_TEMPLATE
+
+
+@dataclass(frozen=True)
+class Template:
+    """A template as doors show it; `located` and `row` are None for one that is built in."""
+
+    name: str
+    job_type: str
+    content: Mapping[str, Any]
+    audit: Any
+    comment: str | None = None
+    located: Located | None = None
+    row: JobTemplate | None = None
+    built_in: BuiltIn | None = None
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes of a template; `job_type` is the type that `content` is of, None if it says nothing."""
+
+    new_name: str | None = None
+    comment: str | None = None
+    sets_comment: bool = False
+    job_type: str | None = None
+    content: Mapping[str, Any] | None = None
+
+
+def address_of(metalake: str, name: str) -> Address:
+    return Address(metalake=metalake, leaf=name, leaf_kind=KIND)
+
+
+def list_templates(actor: Actor, metalake: str) -> list[Template]:
+    """The templates that the actor may load, by name; those that are built in first."""
+    top = enter(actor, metalake)
+    policy.require(actor, operations.LIST_JOB_TEMPLATES, top)
+    rows = policy.visible_job_templates(actor, top, JobTemplate.objects.filter(parent_id=top.id)).order_by("name")
+    return [*built_in_templates(actor, top), *(_of_row(row) for row in rows)]
+
+
+def built_in_templates(actor: Actor, top: Located) -> list[Template]:
+    if not policy.permits(actor, operations.LOAD_BUILT_IN_TEMPLATES, top):
+        return []
+    since = Metalake.objects.values_list("create_time", flat=True).get(pk=top.id)
+    audit = Audit(SYSTEM, since, None, None)
+    return [
+        Template(each.name, each.job_type, each.content(), audit, each.comment, built_in=each)
+        for _, each in sorted(offered().items())
+    ]
+
+
+def load_template(actor: Actor, metalake: str, name: str) -> Template:
+    if name.startswith(PREFIX):
+        return _built_in(actor, enter(actor, metalake), name)
+    located = find_template(actor, address_of(metalake, name))
+    policy.require(actor, operations.LOAD_JOB_TEMPLATE, located)
+    return _of_row(row_of(JobTemplate, located), located)
+
+
+def _built_in(actor: Actor, top: Located, name: str) -> Template:
+    """Raises NotFound for one that is hidden or not offered."""
+    for template in built_in_templates(actor, top):
+        if template.name == name:
+            return template
+    raise missing(KIND, [name])
+
+
+def _of_row(row: JobTemplate, located: Located | None = None) -> Template:
+    return Template(row.name, row.job_type, row.content, row, row.comment, located, row)
+
+
+def register(
+    actor: Actor, metalake: str, name: str, job_type: str, content: Mapping[str, Any], comment: str | None = None
+) -> Template:
+    """Register a template; the actor becomes its owner. Raises Invalid for what no template can say."""
+
+    def locate(actor: Actor) -> Locks:
+        top = enter(actor, metalake)
+        policy.require(actor, operations.REGISTER_JOB_TEMPLATE, top)
+        return [(top, Lock.HANGS)]
+
+    def act(actor: Actor, top: Located) -> Template:
+        _check_name(name)
+        check(job_type, content)
+        _require_free(top.id, name)
+        row = JobTemplate.made(
+            KIND,
+            name,
+            top,
+            creator=actor.name,
+            owner_user_id=account_of(actor),
+            comment=comment,
+            job_type=job_type,
+            content=dict(content),
+        )
+        row.save(force_insert=True)
+        located = find_template(actor, address_of(metalake, name))
+        record(event(actor, "job_template.registered", located, [stands(row)], executable=content["executable"]))
+        return _of_row(row, located)
+
+    return write_to(actor, locate, act, kind=KIND)
+
+
+def alter(actor: Actor, metalake: str, name: str, changes: Sequence[Changes]) -> Template:
+    """Change a template, by its owner. Runs that are under way go on as they were started."""
+    renames = any(each.new_name is not None for each in changes)
+
+    def locate(actor: Actor) -> Locks:
+        located = _to_change(actor, metalake, name, operations.ALTER_JOB_TEMPLATE)
+        return [(located, Lock.MOVES if renames else Lock.CHANGES)]
+
+    def act(actor: Actor, located: Located) -> Template:
+        row = row_of(JobTemplate, located)
+        before = (row.name, row.comment, row.content)
+        for each in changes:
+            _apply(row, each)
+        fields = [
+            field
+            for field, old in zip(("name", "comment", "content"), before, strict=True)
+            if old != getattr(row, field)
+        ]
+        if "name" in fields:
+            _check_name(row.name)
+            _require_free(located.metalake.id, row.name)
+            for of_it in (JobRun, Schedule):
+                of_it.objects.filter(template_id=row.pk).update(template_name=row.name)
+        if "content" in fields:
+            check(row.job_type, row.content)
+            JobTemplate.objects.filter(pk=row.pk).update(content=row.content)
+        if fields:
+            save(row, actor, [field for field in fields if field != "content"])
+            record(event(actor, "job_template.altered", located, named(row, fields), changed=sorted(fields)))
+        return _of_row(row, located)
+
+    return write_to(actor, locate, act, kind=KIND)
+
+
+def drop(actor: Actor, metalake: str, name: str) -> bool:
+    """Drop a template with its runs; False if the actor sees none. Raises InUse while a run of it is under way."""
+
+    def locate(actor: Actor) -> Locks:
+        try:
+            return [(_to_change(actor, metalake, name, operations.DROP_JOB_TEMPLATE), Lock.MOVES)]
+        except NotFound as miss:
+            if miss.kind != KIND:
+                raise
+            return []
+
+    def act(actor: Actor, located: Located | None = None) -> bool:
+        if located is None:
+            return False
+        if JobRun.objects.filter(template_id=located.id, status__in=JobRun.LIVE).exists():
+            raise InUse(f"Job template {name} has runs that have not ended: cancel them first.", kind=KIND)
+        remove(located)
+        record(event(actor, "job_template.dropped", located, [gone(located.id)]))
+        return True
+
+    return write_to(actor, locate, act, kind=KIND)
+
+
+def admit(actor: Actor, asked: str, address: Address) -> None:
+    """Raise what changing the template of an address would raise for who asks (catalogs.services.admission)."""
+    _to_change(actor, address.metalake, address.leaf or "", operations.OPERATIONS[asked])
+
+
+def _to_change(actor: Actor, metalake: str, name: str, operation: Operation) -> Located:
+    """The template that is to be changed. Raises Invalid for one that is built in."""
+    if name.startswith(PREFIX):
+        _built_in(actor, enter(actor, metalake), name)
+        raise Invalid(f"Job template {name} is built in: nobody changes it.", kind=KIND)
+    located = find_template(actor, address_of(metalake, name))
+    policy.require(actor, operation, located)
+    return located
+
+
+def _apply(row: JobTemplate, changes: Changes) -> None:
+    if changes.new_name is not None:
+        row.name = changes.new_name
+    if changes.sets_comment:
+        row.comment = changes.comment
+    if changes.content is not None:
+        if changes.job_type != row.job_type:
+            raise Invalid(f"It is a template of a {row.job_type} job, not of a {changes.job_type} job.", kind=KIND)
+        row.content = row.content | dict(changes.content)
+
+
+def _check_name(name: str) -> None:
+    check_strict(name, KIND)
+    if name.startswith(PREFIX):
+        raise Invalid(f"Names that begin with {PREFIX} are those of templates that are built in.", kind=KIND)
+
+
+def _require_free(metalake_id: int, name: str) -> None:
+    if JobTemplate.objects.filter(parent_id=metalake_id, name=name).exists():
+        raise AlreadyExists(f"Job template {name} already exists.", kind=KIND)

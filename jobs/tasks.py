@@ -1,0 +1,51 @@
+"""Celery tasks and the handlers of the outbox, each of which calls one function. Messages hold nothing."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from celery import shared_task
+from django.conf import settings
+from django.db import close_old_connections
+
+from jobs.models import JobRun
+from jobs.running import sweeping, watching
+from jobs.services import runs, schedules
+from metalake import outbox
+
+
+def register() -> None:
+    outbox.handles(runs.TOPIC, begin)
+    outbox.every_round(sweeping.sweep, schedules.begin_due, take_up)
+
+
+@shared_task(name="metalake.work_on_jobs")
+def work_on_jobs() -> int:
+    return watching.work()
+
+
+@shared_task(name=schedules.TASK)
+def scheduled_job(schedule_id: int) -> None:
+    schedules.begin(schedule_id)
+
+
+def begin(payload: dict[str, Any] | None = None) -> None:
+    """Have a worker run what waits or, without a broker, a thread of this process."""
+    if settings.METALAKE_BROKER_URL:
+        work_on_jobs.delay()
+    else:
+        threading.Thread(target=_work, name="jobs", daemon=True).start()
+
+
+def take_up() -> None:
+    """Take up runs that wait: none had a place when they were queued, or the message got lost."""
+    if JobRun.objects.filter(status=JobRun.Status.QUEUED).exists():
+        begin()
+
+
+def _work() -> None:
+    try:
+        watching.work()
+    finally:
+        close_old_connections()

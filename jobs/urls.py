@@ -1,0 +1,19 @@
+"""The native wire's paths for job templates, runs and schedules."""
+
+from jobs.api.runs import Job, JobLog, JobProgress, Jobs
+from jobs.api.schedules import Schedule, Schedules
+from jobs.api.templates import JobTemplate, JobTemplates
+from metalake.rest.views import route
+
+JOBS = "metalakes/<metalake>/jobs"
+
+urlpatterns = [
+    route(f"{JOBS}/templates", JobTemplates),
+    route(f"{JOBS}/templates/<job_template>", JobTemplate),
+    route(f"{JOBS}/runs", Jobs),
+    route(f"{JOBS}/runs/<job>", Job),
+    route(f"{JOBS}/runs/<job>/progress", JobProgress),
+    route(f"{JOBS}/runs/<job>/logs", JobLog),
+    route(f"{JOBS}/schedules", Schedules),
+    route(f"{JOBS}/schedules/<schedule>", Schedule),
+]
