@@ -14,7 +14,7 @@ class AuthzConfig(AppConfig):
 
         events.subscribe_in_transaction(audit.write)
         events.subscribe_in_transaction(history.keep)
-        events.subscribe(history.seal_after)
+        outbox.after_some(history.seal_after_events)
         outbox.every_round(throttling.prune)
         doors.replace_guardian()
         post_migrate.connect(snapshot.begin, sender=self)

@@ -224,12 +224,12 @@ def test_the_dead_give_their_rows_back(handled: list[int], monkeypatch: pytest.M
 def test_a_row_is_handled_again_when_its_drainer_died_after_handling(
     handled: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dies(self: Outbox, *args: Any, **options: Any) -> None:
+    def dies(*rows: list[Outbox]) -> None:
         raise SystemExit
 
     leave(1)
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr(Outbox, "delete", dies)
+        patch.setattr(outbox, "_delete", dies)
         outbox.drain()
     Outbox.objects.update(due_at=timezone.now())
     assert outbox.drain() == 1
