@@ -12,8 +12,8 @@ class AuthzConfig(AppConfig):
         from authz.history import facts as history
         from metalake import events, outbox
 
-        events.subscribe_in_transaction(audit.write)
-        events.subscribe_in_transaction(history.keep)
+        events.subscribe_in_transaction(audit.rows_of)
+        events.subscribe_in_transaction(history.rows_of)
         outbox.after_some(history.seal_after_events)
         outbox.every_round(throttling.prune)
         doors.replace_guardian()

@@ -19,7 +19,7 @@ from django.db.models import Max, QuerySet
 
 from authz.models import Fact, User
 from metalake.errors import Invalid
-from metalake.events import Event
+from metalake.events import Event, Into
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +29,8 @@ FIRST = "0" * 64
 _SEALED_FIELDS = ("metalake_id", "topic", "holder", "about", "name", "state", "actor", "event", "request_id")
 
 
-def keep(happened: list[Event]) -> None:
-    """Append the facts of these events in one statement; to be called inside their transaction."""
+def rows_of(happened: list[Event]) -> Into:
+    """The facts of these events; to be called inside their transaction."""
     rows = [_row(event, *fact) for event in happened for fact in event.facts]
     if users := {row.about for row in rows if row.topic == "members"}:
         names = dict(User.objects.filter(pk__in=users).values_list("pk", "username"))
@@ -39,7 +39,7 @@ def keep(happened: list[Event]) -> None:
                 row.name = names[row.about]
     for row in rows:
         row.mac = mac_of(row)
-    Fact.objects.bulk_create(rows, batch_size=BATCH)
+    return Fact, rows
 
 
 def _row(event: Event, topic: str, holder: int | None, *rest: Any) -> Fact:

@@ -13,6 +13,7 @@ from catalogs.models import Catalog, LocationClaim, ReservedPlace
 from catalogs.services import reserved
 from formats.iceberg import locations
 from metalake.errors import Invalid
+from metalake.inserting import Into, insert
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from providers.base import Provider
@@ -45,7 +46,20 @@ def claim(
     kind: Kind = Kind.TABLE,
     fresh: Collection[str] = (),
 ) -> None:
-    """Give an object these places. Raises Invalid if one overlaps another's, Forbidden for a reserved one.
+    """Give an object these places, as `to_claim` checks them."""
+    insert(to_claim(actor, own_files, securable_id, places, kind=kind, fresh=fresh))
+
+
+def to_claim(
+    actor: Actor,
+    own_files: MetadataFiles,
+    securable_id: int,
+    places: list[str],
+    *,
+    kind: Kind = Kind.TABLE,
+    fresh: Collection[str] = (),
+) -> Into:
+    """The rows that give it these places. Raises Invalid if one overlaps another's, Forbidden for a reserved one.
 
     The caller has called `lock_claims`. `fresh` are new folders with unique names, which are not compared with
     reservations.
@@ -54,7 +68,7 @@ def claim(
     # After the claims are compared: a table dropped in between has reserved its places by now.
     if named := [place for place in places if place not in fresh]:
         reserved.take(actor, named, kind)
-    LocationClaim.objects.bulk_create(LocationClaim(securable_id=securable_id, location=place) for place in places)
+    return LocationClaim, [LocationClaim(securable_id=securable_id, location=place) for place in places]
 
 
 def require_claimable(actor: Actor, places: Collection[str], *, fresh: Collection[str] = ()) -> None:

@@ -28,6 +28,7 @@ from catalogs.table_stores import NewState, TableRecord
 from formats.iceberg.table_locations import effective_locations
 from metalake.errors import Invalid, OutcomeUnknown
 from metalake.events import event_of, record, stands
+from metalake.inserting import insert
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, Node
 from metalake.models import Securable
@@ -104,7 +105,7 @@ class NewPointer:
         return self.model.row_kind
 
 
-def insert(actor: Actor, address: Address, home: Located, new: NewPointer) -> tuple[Located, bytes]:
+def make(actor: Actor, address: Address, home: Located, new: NewPointer) -> tuple[Located, bytes]:
     """Write the first metadata file, then the row that points to it; the object and the file's content."""
     written, content = new.files.write(new.metadata, None)
     made = publish_or_discard(new.files, written, partial(publish, actor, address, home, new, written))
@@ -126,8 +127,10 @@ def publish(actor: Actor, address: Address, home: Located, new: NewPointer, meta
 
     def act(actor: Actor, home: Located) -> Located:
         require_free(home, name, new.kind)
-        row = _insert_row(actor, home, name, new, metadata_location)
-        claims.claim(actor, new.files, row.id, new.files.claims(new.metadata), kind=new.kind, fresh=new.fresh)
+        row = _row_of(actor, home, name, new, metadata_location)
+        places = new.files.claims(new.metadata)
+        claimed = claims.to_claim(actor, new.files, row.id, places, kind=new.kind, fresh=new.fresh)
+        insert((Securable, [row]), (new.model, [row]), claimed)
         full_name = [home.catalog.name, home.path.logical(), name]
         details = {"facts": [stands(row)], "uuid": new.metadata[f"{new.kind}-uuid"]}
         record(event_of(actor, new.event, new.kind, row.id, full_name, home.metalake.id, **details))
@@ -142,8 +145,8 @@ def publish(actor: Actor, address: Address, home: Located, new: NewPointer, meta
     return write_to(actor, locate, act, kind=new.kind, before=turn, after=owner, at=address)
 
 
-def _insert_row(actor: Actor, home: Located, name: str, new: NewPointer, metadata_location: str) -> Tabular:
-    """Insert the object's row. Raises Invalid if the metadata has no uuid, or one that is registered already."""
+def _row_of(actor: Actor, home: Located, name: str, new: NewPointer, metadata_location: str) -> Tabular:
+    """The object's row. Raises Invalid if the metadata has no uuid, or one that is registered already."""
     row = new.model.made(
         new.kind,
         name,
@@ -156,7 +159,6 @@ def _insert_row(actor: Actor, home: Located, name: str, new: NewPointer, metadat
     )
     if not new.is_new and new.model._default_manager.filter(uuid=row.uuid).exists():
         raise Invalid(f"A {new.kind} with this uuid is registered already.", kind=new.kind)
-    row.save(force_insert=True)
     return row
 
 
