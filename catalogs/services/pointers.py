@@ -6,10 +6,11 @@ import re
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
 from django.utils import timezone
 
 from authz import operations, policy
@@ -32,6 +33,7 @@ from metalake.inserting import insert
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, Node
 from metalake.models import Securable
+from metalake.statements import change
 from providers.metadata_files import METADATA, MetadataFiles
 
 Json = dict[str, Any]
@@ -200,17 +202,23 @@ def move_pointer(actor: Actor, model: type[Tabular], located: Located, was: str 
 
     The caller has locked the object, and the catalog's claims if the new metadata names a new place. Raises FileGone.
     """
-    pointer = model._default_manager.filter(pk=located.id, metadata_location=was)
-    if not pointer.update(metadata_location=new.location):
+    if not change(_moved(model._meta.db_table), [new.location, located.id, was]):
         return False
     # Under the row lock that the vacuum takes too: this process may have paused for days since it wrote the file.
     if not new.files.is_there(new.location):
         raise FileGone
     claims.move(actor, new.files, located, new.files.claims(new.metadata))
-    Securable.objects.filter(pk=located.id).update(
-        comment=listed_comment(new.metadata), last_modifier=actor.name, last_modified_time=timezone.now()
-    )
+    now = connection.ops.adapt_datetimefield_value(timezone.now())
+    change(_SAYS, [listed_comment(new.metadata), actor.name, now, located.id])
     return True
+
+
+_SAYS = "UPDATE metalake_securable SET comment = %s, last_modifier = %s, last_modified_time = %s WHERE id = %s"
+
+
+@cache
+def _moved(table: str) -> str:
+    return f'UPDATE "{table}" SET metadata_location = %s WHERE securable_ptr_id = %s AND metadata_location = %s'  # noqa: S608
 
 
 def publish_or_discard(own_files: MetadataFiles, written: str, publish: Callable[[], Any]) -> Any:
