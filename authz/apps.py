@@ -13,9 +13,9 @@ class AuthzConfig(AppConfig):
         from authz.use import removing, writing
         from metalake import events, outbox
 
-        events.subscribe_in_transaction(audit.write)
-        events.subscribe_in_transaction(history.keep)
-        events.subscribe(history.seal_after)
+        events.subscribe_in_transaction(audit.rows_of)
+        events.subscribe_in_transaction(history.rows_of)
+        outbox.after_some(history.seal_after_events)
         outbox.every_round(throttling.prune, removing.remove)
         asked.when_first(writing.start)
         doors.replace_guardian()

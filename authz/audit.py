@@ -1,12 +1,12 @@
 """One audit row per change, in the change's own transaction."""
 
 from authz.models import AuditEntry
-from metalake.events import Event
+from metalake.events import Event, Into
 
 
-def write(happened: list[Event]) -> None:
-    """Insert the audit rows of these events, in one statement."""
-    AuditEntry.objects.bulk_create(
+def rows_of(happened: list[Event]) -> Into:
+    """The audit rows of these events."""
+    return AuditEntry, [
         AuditEntry(
             at=event.at,
             actor=event.actor,
@@ -19,4 +19,4 @@ def write(happened: list[Event]) -> None:
             request_id=event.request_id,
         )
         for event in happened
-    )
+    ]

@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 BROKER_PAUSE = 5.0  # seconds
 ROUND = 15.0  # seconds
+PAUSE = 0.2  # seconds after one drain in which what comes is left to the next, all at once
 HANDED_ON = 1.0  # seconds between two tries of a process to lead, after the leading one ended
 
 
@@ -43,7 +44,8 @@ class Drainer(threading.Thread):
                 refusals.flush()
                 if leads and not settings.METALAKE_BROKER_URL:
                     sharing.tell()
-                    outbox.drain()
+                    if outbox.drain():
+                        time.sleep(PAUSE)
                 elif woken:
                     _wake_worker()
             except Exception:

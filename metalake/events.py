@@ -1,19 +1,20 @@
 """Events: recorded inside the transaction of a change, delivered after its commit.
 
-`record` calls the subscribers that belong to the transaction (the audit row), then adds rows to the outbox; the
+`record` inserts the rows of the subscribers that belong to the transaction (audit, history) and of the outbox; the
 other subscribers are called when the outbox is drained, at least once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
 from django.utils import timezone
 
 from metalake.context import request_id
+from metalake.inserting import Into, insert
 from metalake.models import Outbox, Securable
 from metalake.names import dotted
 
@@ -36,7 +37,7 @@ class Event:
     request_id: str = field(default_factory=request_id.get)
 
     def as_json(self) -> dict[str, Any]:
-        fields = asdict(replace(self, facts=())) | {"at": self.at.isoformat()}
+        fields = vars(self) | {"at": self.at.isoformat()}
         del fields["facts"]
         return fields
 
@@ -83,13 +84,14 @@ def gone(securable_id: int) -> list[Any]:
 
 
 Subscriber = Callable[[dict[str, Any]], None]
+InTransaction = Callable[[list[Event]], Into]
 
-_in_transaction: list[Callable[[list[Event]], None]] = []
+_in_transaction: list[InTransaction] = []
 _after_commit: list[Subscriber] = []
 
 
-def subscribe_in_transaction(subscriber: Callable[[list[Event]], None]) -> None:
-    """Register a function that gets the events inside their transaction; if it fails, the change is rolled back."""
+def subscribe_in_transaction(subscriber: InTransaction) -> None:
+    """Register a function whose rows are inserted beside its events; if that fails, the change is rolled back."""
     if subscriber not in _in_transaction:
         _in_transaction.append(subscriber)
 
@@ -101,19 +103,23 @@ def subscribe(subscriber: Subscriber) -> None:
 
 
 def record(*events: Event) -> None:
-    """Record events: calls the subscribers of the transaction, and adds all events to the outbox in one statement."""
+    """Record events: inserts the rows of the transaction's subscribers, and adds all events to the outbox."""
     if not events:
         return
-    for subscriber in _in_transaction:
-        subscriber(list(events))
-    follow_up(TOPIC, [event.as_json() for event in events])
+    waiting = [Outbox(topic=TOPIC, payload=event.as_json()) for event in events]
+    insert(*(subscriber(list(events)) for subscriber in _in_transaction), (Outbox, waiting))
+    _wake_drainer()
 
 
 def follow_up(topic: str, payloads: Iterable[dict[str, Any]]) -> None:
     """Add work to the outbox for after the commit, in the same transaction."""
+    insert((Outbox, [Outbox(topic=topic, payload=payload) for payload in payloads]))
+    _wake_drainer()
+
+
+def _wake_drainer() -> None:
     from metalake.outbox import wake_after_commit
 
-    Outbox.objects.bulk_create([Outbox(topic=topic, payload=payload) for payload in payloads])
     wake_after_commit()
 
 

@@ -110,6 +110,7 @@ class Securable(AuditInfo):
         """A new row, not yet saved. Every securable is made by this method. A metalake has no parent."""
         owner = {"owner_user_id": owner_user_id, "owner_group_id": owner_group_id}
         row = cls(kind=kind, name=name, creator=creator, **owner, **fields)
+        row.pk = row.id  # a row of a kind refers to the securable's by its own key
         row.place_under(parent)
         return row
 

@@ -1,7 +1,7 @@
-"""Draining the outbox: each row is handed to the handler of its topic, and deleted once that returns.
+"""Draining the outbox: each row is handed to the handler of its topic, and deleted soon after that returns.
 
 A drainer claims rows by moving their due time ahead while it works on them, so that the rows of one that dies are due
-again within LEASE; handlers run at least once and must be idempotent.
+again within LEASE; handlers run at least once and must be idempotent. Rows that take no time are deleted together.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 BATCH = 50
 LEASE = timedelta(seconds=15)
 MAX_BACKOFF = timedelta(minutes=5)
+TOGETHER = 0.1  # seconds in which rows are handled before they are deleted
 MOST_LEFT = 1_000  # rows left to others one by one; beyond that all rows of their topics are
 
 Handler = Callable[[dict[str, Any]], object]
@@ -37,6 +38,7 @@ _in_order: set[str] = set()
 _unless: dict[str, Unless] = {}
 _left: dict[int, tuple[str, float]] = {}  # rows that this process leaves to others: their topic, and until when
 _rounds: list[Callable[[], object]] = []
+_after_some: list[Callable[[], object]] = []
 bell = Bell()
 
 
@@ -64,6 +66,12 @@ def every_round(*jobs: Callable[[], object]) -> None:
     _rounds.extend(job for job in jobs if job not in _rounds)
 
 
+def after_some(job: Callable[[], object]) -> None:
+    """Register a job for after some rows were handled and before they are deleted; it must not fail."""
+    if job not in _after_some:
+        _after_some.append(job)
+
+
 def do_round() -> None:
     """Run every registered job; one that fails does not stop the others."""
     for job in _rounds:
@@ -83,19 +91,73 @@ def drain() -> int:
     handled = 0
     while rows := _claim():
         with _leased(rows):
-            while rows:
-                is_done = _handle(rows[0])
-                handled += is_done
-                row = rows.pop(0)
-                if not is_done and row.topic in _in_order:
-                    _give_back(rows, row.topic)
+            handled += _handle_each(rows)
     return handled
+
+
+def _handle_each(rows: list[Outbox]) -> int:
+    """Handle claimed rows; each stays in the list, and so its claim is renewed, until it is deleted or left."""
+    handled: list[Outbox] = []
+    count, since = 0, time.monotonic()
+    for row in [*rows]:
+        if row not in rows:
+            continue  # given back
+        if is_done := _handle(row):
+            handled.append(row)
+            count += 1
+        if not is_done or time.monotonic() - since > TOGETHER:
+            _delete(handled, rows)
+            since = time.monotonic()
+        if not is_done:
+            rows.remove(row)
+            if row.topic in _in_order:
+                _give_back(rows, row.topic)
+    _delete(handled, rows)
+    return count
+
+
+def _delete(handled: list[Outbox], rows: list[Outbox]) -> None:
+    """Delete rows that were handled, and empty their list. If a power cut undoes that, they are handled once more."""
+    if not handled:
+        return
+    for job in _after_some:
+        job()
+    with _unhurried():
+        Outbox.objects.filter(pk__in=[row.pk for row in handled]).delete()
+    rows[:] = [row for row in rows if row not in handled]
+    handled.clear()
+
+
+@contextmanager
+def _unhurried() -> Iterator[None]:
+    """A transaction that does not wait for the disk: a power cut may undo it, a killed process does not.
+
+    Those that come after it, and wait, bring it to the disk with them.
+    """
+    is_own = not connection.in_atomic_block
+    if is_own and connection.vendor == "sqlite":
+        _say("PRAGMA synchronous=NORMAL")  # with a WAL, its commits are synced by the next one that is (sqlite.org)
+    try:
+        with transaction.atomic():
+            if connection.vendor == "postgresql":
+                _say("SET LOCAL synchronous_commit = off")
+            yield
+    finally:
+        if is_own and connection.vendor == "sqlite":
+            _say("PRAGMA synchronous=FULL")
+
+
+def _say(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
 
 
 def _claim() -> list[Outbox]:
     now = timezone.now()
+    if not Outbox.objects.filter(due_at__lte=now).exists():
+        return []  # without a place among the writers
     topics, some = _left_to_others()
-    with transaction.atomic():
+    with _unhurried():
         topics += _blocked(now, _in_order.difference(topics))
         due = Outbox.objects.filter(due_at__lte=now).exclude(Q(topic__in=topics) | some).order_by("id")
         if connection.features.has_select_for_update_skip_locked:
@@ -180,7 +242,6 @@ def _handle(row: Outbox) -> bool:
             attempts=row.attempts + 1, due_at=timezone.now() + delay, last_error=_why(failure)
         )
         return False
-    row.delete()
     return True
 
 

@@ -1,4 +1,7 @@
-"""Statements of hot reads, whose text is fixed: sent through Django, or past it by the server's fast path."""
+"""Statements of fixed text, which the ORM would take longer to write: those of hot reads and of writes.
+
+They are sent through Django, or past it by the server's fast path.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,13 @@ def fetch(statement: str, parameters: Sequence[Any]) -> list[Row]:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return cursor.fetchall()
+
+
+def change(statement: str, parameters: Sequence[Any]) -> int:
+    """Send a statement that changes rows; returns how many. Raises IntegrityError."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return cursor.rowcount
 
 
 def stay_by(straight: Fetch) -> None:

@@ -199,7 +199,7 @@ def _publish_creation(actor: Actor, intent: Intent) -> None:
         meet_schemas(chain.catalog, provider, adopted, now)
         chain = _chain(actor, intent)
     answers = {mirror.wire_name(each["arguments"]["schema"]): each["result"] for each in intent.steps}
-    for row in chains.insert(actor, chain, None, {}):
+    for row in chains.make(actor, chain, None, {}):
         name = mirror.wire_name(provider.names.levels_of(row.path))
         if name in answers:
             mirror.store_answer(row.id, chain.catalog.id, name, Remote(**answers[name]), now)

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import orjson
 from django.conf import settings
-from django.db import DatabaseError, IntegrityError, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.db.models import Max, QuerySet
 
 from authz.models import Fact, User
 from metalake.errors import Invalid
-from metalake.events import Event
+from metalake.events import Event, Into
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +29,8 @@ FIRST = "0" * 64
 _SEALED_FIELDS = ("metalake_id", "topic", "holder", "about", "name", "state", "actor", "event", "request_id")
 
 
-def keep(happened: list[Event]) -> None:
-    """Append the facts of these events in one statement; to be called inside their transaction."""
+def rows_of(happened: list[Event]) -> Into:
+    """The facts of these events; to be called inside their transaction."""
     rows = [_row(event, *fact) for event in happened for fact in event.facts]
     if users := {row.about for row in rows if row.topic == "members"}:
         names = dict(User.objects.filter(pk__in=users).values_list("pk", "username"))
@@ -39,7 +39,7 @@ def keep(happened: list[Event]) -> None:
                 row.name = names[row.about]
     for row in rows:
         row.mac = mac_of(row)
-    Fact.objects.bulk_create(rows, batch_size=BATCH)
+    return Fact, rows
 
 
 def _row(event: Event, topic: str, holder: int | None, *rest: Any) -> Fact:
@@ -79,13 +79,13 @@ class Head(NamedTuple):
     def __str__(self) -> str:
         return f"{self.position}:{self.digest}"
 
-    def followed_by(self, fact: Fact) -> Head:
+    def followed_by(self, fact_id: int, mac: str) -> Head:
         place = self.position + 1
-        return Head(place, _keyed(f"{self.digest} {place} {fact.pk} {fact.mac}".encode()))
+        return Head(place, _keyed(f"{self.digest} {place} {fact_id} {mac}".encode()))
 
 
-def seal_after(event: dict[str, Any]) -> None:
-    """Seal what was committed with an event, once the event is delivered; what fails is sealed with the next one."""
+def seal_after_events() -> None:
+    """Seal what was committed with some events, once they are delivered; what fails is sealed with the next ones."""
     try:
         seal()
     except DatabaseError:
@@ -96,6 +96,8 @@ def seal() -> int:
     """Append the facts committed since to the chain that all nodes share; returns how many were sealed."""
     sealed = 0
     for _ in range(ROUNDS):
+        if not Fact.objects.filter(position__isnull=True).exists():
+            break  # without a place among the writers
         try:
             some = _seal_some()
         except IntegrityError:
@@ -110,11 +112,17 @@ def _seal_some() -> int:
     """Seal one batch. The head is read first, so that a node sealing at the same time clashes and leaves no gap."""
     with transaction.atomic():
         at = head()
-        waiting = list(Fact.objects.filter(position__isnull=True).order_by("id")[:BATCH])
-        for fact in waiting:
-            at = at.followed_by(fact)
-            Fact.objects.filter(pk=fact.pk, position__isnull=True).update(position=at.position, digest=at.digest)
+        waiting = list(Fact.objects.filter(position__isnull=True).order_by("id").values_list("pk", "mac")[:BATCH])
+        places = []
+        for pk, mac in waiting:
+            at = at.followed_by(pk, mac)
+            places.append((at.position, at.digest, pk))
+        with connection.cursor() as cursor:
+            cursor.executemany(_PLACED, places)
         return len(waiting)
+
+
+_PLACED = "UPDATE authz_fact SET position = %s, digest = %s WHERE id = %s AND position IS NULL"
 
 
 def head() -> Head:
@@ -149,7 +157,7 @@ def verify(since: Head | None = None) -> Broken | None:
             return Broken(place, f"the fact of position {place} is missing")
         if not hmac.compare_digest(fact.mac, mac_of(fact)):
             return Broken(place, f"fact {fact.pk} ({fact.event} by {fact.actor}, {fact.at.isoformat()}) was changed")
-        at = at.followed_by(fact)
+        at = at.followed_by(fact.pk, fact.mac)
         if not hmac.compare_digest(at.digest, fact.digest):
             return Broken(place, f"the seal of fact {fact.pk} does not follow from the one before")
         if since is not None and since.position == place and not hmac.compare_digest(at.digest, since.digest):

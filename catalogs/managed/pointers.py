@@ -21,7 +21,7 @@ from catalogs.services.pointers import (
     FileGone,
     NewPointer,
     find_table,
-    insert,
+    make,
     move_pointer,
     now_ms,
     open_foreign,
@@ -119,7 +119,7 @@ class ManagedPointers(PointerStore):
 
 
 def _made(actor: Actor, address: Address, home: Located, new: NewPointer) -> TableRecord:
-    table, content = insert(actor, address, home, new)
+    table, content = make(actor, address, home, new)
     return TableRecord(table, table.metadata_location, content)
 
 

@@ -72,7 +72,7 @@ class ManagedSchemas(SchemaStore):
     ) -> Callable[[], SchemaRecord]:
         chain = Chain(catalog, chains.path_in(catalog, address.schema or ""), *parents)
         places.check_choice(catalog, chain.path, {}, properties)
-        made = SchemaRecord(chain.path, chains.insert(actor, chain, comment, properties)[-1])
+        made = SchemaRecord(chain.path, chains.make(actor, chain, comment, properties)[-1])
         return lambda: made
 
     def alter(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db import connection
 from django.utils import timezone
 
 from authz import operations, policy
@@ -18,6 +17,7 @@ from catalogs.stores import offers_of
 from metalake.errors import AlreadyExists, Forbidden, Invalid, Unsupported
 from metalake.events import Event, event_of, record, stands
 from metalake.hierarchy import HierarchicalSchema, SeparatorPolicy, check_strict, configured_separator
+from metalake.inserting import insert
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, Node, SchemaName
 from metalake.models import Securable
@@ -129,8 +129,8 @@ def _require_create(actor: Actor, chain: Chain) -> None:
     raise Forbidden(f"{actor.name} may not create schema {chain.path.logical()}.", kind=Kind.SCHEMA)
 
 
-def insert(actor: Actor, chain: Chain, comment: str | None, properties: dict[str, str]) -> list[Schema]:
-    """Insert the missing schemas in two statements at any depth: Django cannot bulk-insert an inherited model."""
+def make(actor: Actor, chain: Chain, comment: str | None, properties: dict[str, str]) -> list[Schema]:
+    """Insert the missing schemas, in as many statements at any depth."""
     now, parent, owner_id = timezone.now(), chain.parent, account_of(actor)
     rows: list[Schema] = []
     for level in chain.missing:
@@ -148,16 +148,8 @@ def insert(actor: Actor, chain: Chain, comment: str | None, properties: dict[str
             physical_name=level.physical,
         )
         rows.append(row)
-    fields = [field.attname for field in Securable._meta.concrete_fields]
-    Securable.objects.bulk_create([Securable(**{field: getattr(row, field) for field in fields}) for row in rows])
-    places = ", ".join(["(%s, %s, %s)"] * len(rows))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO catalogs_schema (securable_ptr_id, catalog_id, physical_name) VALUES {places}",  # noqa: S608
-            [value for row in rows for value in (row.id, row.in_catalog_id, row.physical_name)],
-        )
+    insert((Securable, rows), (Schema, rows))
     record(*(_created(actor, parent, row) for row in rows))
-    rows[-1].securable_ptr_id = rows[-1].id
     return rows
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from django.db import connection
 from django.db.models import QuerySet
@@ -13,8 +14,10 @@ from catalogs.models import Catalog, LocationClaim, ReservedPlace
 from catalogs.services import reserved
 from formats.iceberg import locations
 from metalake.errors import Invalid
+from metalake.inserting import Into, insert
 from metalake.kinds import Kind
 from metalake.lineage import Located
+from metalake.statements import fetch
 from providers.base import Provider
 from providers.metadata_files import MetadataFiles
 
@@ -45,27 +48,48 @@ def claim(
     kind: Kind = Kind.TABLE,
     fresh: Collection[str] = (),
 ) -> None:
-    """Give an object these places. Raises Invalid if one overlaps another's, Forbidden for a reserved one.
+    """Give an object these places, as `to_claim` checks them."""
+    insert(to_claim(actor, own_files, securable_id, places, kind=kind, fresh=fresh))
+
+
+def to_claim(
+    actor: Actor,
+    own_files: MetadataFiles,
+    securable_id: int,
+    places: list[str],
+    *,
+    kind: Kind = Kind.TABLE,
+    fresh: Collection[str] = (),
+) -> Into:
+    """The rows that give it these places. Raises Invalid if one overlaps another's, Forbidden for a reserved one.
 
     The caller has called `lock_claims`. `fresh` are new folders with unique names, which are not compared with
     reservations.
     """
-    _require_apart(places, overlapping(places).exclude(securable_id=securable_id), kind)
+    _require_apart(places, kind, but_of=securable_id)
     # After the claims are compared: a table dropped in between has reserved its places by now.
     if named := [place for place in places if place not in fresh]:
         reserved.take(actor, named, kind)
-    LocationClaim.objects.bulk_create(LocationClaim(securable_id=securable_id, location=place) for place in places)
+    return LocationClaim, [LocationClaim(securable_id=securable_id, location=place) for place in places]
 
 
 def require_claimable(actor: Actor, places: Collection[str], *, fresh: Collection[str] = ()) -> None:
     """Raise what `claim` would raise for a new table; nothing is claimed."""
-    _require_apart(places, overlapping(places), Kind.TABLE)
+    _require_apart(places, Kind.TABLE)
     if named := [place for place in places if place not in fresh]:
         reserved.require_open(actor, named)
 
 
-def _require_apart(places: Collection[str], others: QuerySet[LocationClaim], kind: Kind) -> None:
-    if others.exists():
+def _require_apart(places: Collection[str], kind: Kind, *, but_of: int = 0) -> None:
+    spans = reserved.spans(places)
+    if not spans:
+        return
+    one_of = [
+        f"location IN ({', '.join(['%s'] * len(around))}) OR (location > %s AND location < %s)" for around, _ in spans
+    ]
+    parameters = [text for around, inside in spans for text in (*around, *inside)]
+    statement = f"SELECT 1 FROM catalogs_locationclaim WHERE ({' OR '.join(one_of)}) AND table_id <> %s LIMIT 1"  # noqa: S608
+    if fetch(statement, [*parameters, but_of]):
         raise Invalid(f"A location of the {kind} overlaps another table's or view's: {', '.join(places)}.", kind=kind)
 
 
@@ -74,7 +98,7 @@ def move(actor: Actor, own_files: MetadataFiles, located: Located, places: list[
 
     Raises Invalid for too many former places, and what `claim` raises. One statement if nothing changes.
     """
-    claimed = dict(LocationClaim.objects.filter(securable_id=located.id).values_list("location", "former_since"))
+    claimed: dict[str, Any] = dict(fetch(_CLAIMED, [located.id]))
     if sorted(place for place, since in claimed.items() if since is None) == places:
         return
     mine = LocationClaim.objects.filter(securable_id=located.id)
@@ -92,6 +116,9 @@ def move(actor: Actor, own_files: MetadataFiles, located: Located, places: list[
             f"are kept for it; {_TOO_MANY_FORMER.get(located.kind, 'choose one of those')}.",
             kind=located.kind,
         )
+
+
+_CLAIMED = "SELECT location, former_since FROM catalogs_locationclaim WHERE table_id = %s"
 
 
 def require_unclaimed(provider: Provider, *places: str | None) -> None:

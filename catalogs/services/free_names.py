@@ -11,7 +11,7 @@ from metalake import read_ahead
 from metalake.errors import AlreadyExists
 from metalake.kinds import KINDS, Kind, slot_of
 from metalake.lineage import Located
-from metalake.models import Securable
+from metalake.statements import fetch
 
 
 def require_free(home: Located, name: str, kind: Kind = Kind.TABLE) -> None:
@@ -34,6 +34,8 @@ def _holder(home: Located, name: str, kind: Kind) -> Kind | None:
     ahead = read_ahead.take(replace(home.address, leaf=name, leaf_kind=kind))
     if ahead is not None and ahead.located is not None:
         return None if ahead.located.id == home.id else ahead.located.kind
-    rows = Securable.objects.filter(parent_id=home.id, slot=slot_of(kind), name=name)
-    there = rows.values_list("kind", flat=True).first()
-    return Kind(there) if there else None
+    rows = fetch(_NAMED, [home.id, slot_of(kind), name])
+    return Kind(rows[0][0]) if rows else None
+
+
+_NAMED = "SELECT kind FROM metalake_securable WHERE parent_id = %s AND slot = %s AND name = %s"

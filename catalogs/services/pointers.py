@@ -6,10 +6,11 @@ import re
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
 from django.utils import timezone
 
 from authz import operations, policy
@@ -28,9 +29,11 @@ from catalogs.table_stores import NewState, TableRecord
 from formats.iceberg.table_locations import effective_locations
 from metalake.errors import Invalid, OutcomeUnknown
 from metalake.events import event_of, record, stands
+from metalake.inserting import insert
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, Node
 from metalake.models import Securable
+from metalake.statements import change
 from providers.metadata_files import METADATA, MetadataFiles
 
 Json = dict[str, Any]
@@ -104,7 +107,7 @@ class NewPointer:
         return self.model.row_kind
 
 
-def insert(actor: Actor, address: Address, home: Located, new: NewPointer) -> tuple[Located, bytes]:
+def make(actor: Actor, address: Address, home: Located, new: NewPointer) -> tuple[Located, bytes]:
     """Write the first metadata file, then the row that points to it; the object and the file's content."""
     written, content = new.files.write(new.metadata, None)
     made = publish_or_discard(new.files, written, partial(publish, actor, address, home, new, written))
@@ -126,8 +129,10 @@ def publish(actor: Actor, address: Address, home: Located, new: NewPointer, meta
 
     def act(actor: Actor, home: Located) -> Located:
         require_free(home, name, new.kind)
-        row = _insert_row(actor, home, name, new, metadata_location)
-        claims.claim(actor, new.files, row.id, new.files.claims(new.metadata), kind=new.kind, fresh=new.fresh)
+        row = _row_of(actor, home, name, new, metadata_location)
+        places = new.files.claims(new.metadata)
+        claimed = claims.to_claim(actor, new.files, row.id, places, kind=new.kind, fresh=new.fresh)
+        insert((Securable, [row]), (new.model, [row]), claimed)
         full_name = [home.catalog.name, home.path.logical(), name]
         details = {"facts": [stands(row)], "uuid": new.metadata[f"{new.kind}-uuid"]}
         record(event_of(actor, new.event, new.kind, row.id, full_name, home.metalake.id, **details))
@@ -142,8 +147,8 @@ def publish(actor: Actor, address: Address, home: Located, new: NewPointer, meta
     return write_to(actor, locate, act, kind=new.kind, before=turn, after=owner, at=address)
 
 
-def _insert_row(actor: Actor, home: Located, name: str, new: NewPointer, metadata_location: str) -> Tabular:
-    """Insert the object's row. Raises Invalid if the metadata has no uuid, or one that is registered already."""
+def _row_of(actor: Actor, home: Located, name: str, new: NewPointer, metadata_location: str) -> Tabular:
+    """The object's row. Raises Invalid if the metadata has no uuid, or one that is registered already."""
     row = new.model.made(
         new.kind,
         name,
@@ -156,7 +161,6 @@ def _insert_row(actor: Actor, home: Located, name: str, new: NewPointer, metadat
     )
     if not new.is_new and new.model._default_manager.filter(uuid=row.uuid).exists():
         raise Invalid(f"A {new.kind} with this uuid is registered already.", kind=new.kind)
-    row.save(force_insert=True)
     return row
 
 
@@ -198,17 +202,23 @@ def move_pointer(actor: Actor, model: type[Tabular], located: Located, was: str 
 
     The caller has locked the object, and the catalog's claims if the new metadata names a new place. Raises FileGone.
     """
-    pointer = model._default_manager.filter(pk=located.id, metadata_location=was)
-    if not pointer.update(metadata_location=new.location):
+    if not change(_moved(model._meta.db_table), [new.location, located.id, was]):
         return False
     # Under the row lock that the vacuum takes too: this process may have paused for days since it wrote the file.
     if not new.files.is_there(new.location):
         raise FileGone
     claims.move(actor, new.files, located, new.files.claims(new.metadata))
-    Securable.objects.filter(pk=located.id).update(
-        comment=listed_comment(new.metadata), last_modifier=actor.name, last_modified_time=timezone.now()
-    )
+    now = connection.ops.adapt_datetimefield_value(timezone.now())
+    change(_SAYS, [listed_comment(new.metadata), actor.name, now, located.id])
     return True
+
+
+_SAYS = "UPDATE metalake_securable SET comment = %s, last_modifier = %s, last_modified_time = %s WHERE id = %s"
+
+
+@cache
+def _moved(table: str) -> str:
+    return f'UPDATE "{table}" SET metadata_location = %s WHERE securable_ptr_id = %s AND metadata_location = %s'  # noqa: S608
 
 
 def publish_or_discard(own_files: MetadataFiles, written: str, publish: Callable[[], Any]) -> Any:

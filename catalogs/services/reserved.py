@@ -151,9 +151,15 @@ def overlaps(places: Collection[str]) -> Q:
     Local places are compared with symbolic links followed, too: a link in one table's place may lead into another's.
     """
     condition = Q(pk__in=[])
-    for place in dict.fromkeys([*places, *_real_places(places)]):
-        condition |= Q(location__in=up_to(place)) | Q(location__gt=f"{place}/", location__lt=f"{place}0")
+    for around, (after, before) in spans(places):
+        condition |= Q(location__in=around) | Q(location__gt=after, location__lt=before)
     return condition
+
+
+def spans(places: Collection[str]) -> list[tuple[list[str], tuple[str, str]]]:
+    """For each place, and each that it leads to: itself and what contains it, and the span of what lies in it."""
+    every = dict.fromkeys([*places, *_real_places(places)])
+    return [(up_to(place), (f"{place}/", f"{place}0")) for place in every]
 
 
 def _real_places(places: Iterable[str]) -> Iterator[str]:

@@ -83,8 +83,8 @@ def to_be_made(actor: Actor, address: Address) -> list[HierarchicalSchema]:
 def create_schema(actor: Actor, address: Address, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
     """Make a schema with all its missing parents, with the same owner, in one transaction.
 
-    A managed schema takes eight statements at any depth: policy, catalog, chain, two inserts, audit, history, outbox;
-    with row locks three more, since catalog and chain are also read before they are locked.
+    A managed schema takes eight statements at any depth: who calls, policy with catalog, chain, two inserts, audit,
+    history, outbox; with row locks as many, since one insert is for several tables there (metalake.inserting).
     """
     check_limits(properties)
     require_values(properties, kind=Kind.SCHEMA)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Collection
 from contextlib import suppress
-from functools import lru_cache
 
 # Errors of a file system where folders need no fsync, or allow none (fsync(2)).
 NOT_ASKED = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM}
 FOLDERS_REMEMBERED = 4_096
+_synced: set[str] = set()  # folders whose own entry, and those of all above, this process has synced
 
 
 def write_new(path: str, content: bytes) -> None:
@@ -17,14 +18,14 @@ def write_new(path: str, content: bytes) -> None:
 
     It overwrites nothing, and removes a file that could not be written whole. Raises OSError, FileExistsError.
     """
-    handle = _open_new(path)
+    handle, made = _open_new(path)
     try:
         try:
             _write_all(handle, content)
-            os.fsync(handle)
+            os.fsync(handle)  # on most file systems, this brings the folders that were just made to the disk, too
         finally:
             os.close(handle)
-        sync_entries(path)
+        sync_entries(path, made)
     except OSError:
         with suppress(OSError):
             os.unlink(path)
@@ -41,52 +42,58 @@ def make_durable(path: str) -> None:
     sync_entries(path)
 
 
-def sync_entries(path: str) -> None:
-    """Sync the folder entry of a file to the disk, and the entries of all folders above it."""
+def sync_entries(path: str, made: Collection[str] = ()) -> None:
+    """Sync the folder entry of a file to the disk, and the entries of all folders above it.
+
+    Those of folders above are synced once for each folder, and for those that were `made` just now: whoever made one
+    may not have synced it.
+    """
     folder = os.path.dirname(path)
     _sync_folder(folder)
-    _sync_path_to(folder)
+    synced = []
+    while (above := os.path.dirname(folder)) != folder and (folder in made or folder not in _synced):
+        _sync_folder(above)
+        synced.append(folder)
+        folder = above
+    if len(_synced) > FOLDERS_REMEMBERED:
+        _synced.clear()
+    _synced.update(synced)  # only now, when all above them are
 
 
-def make_folders(folder: str) -> None:
-    """Make the folder and the missing ones above it, and sync their entries to the disk."""
-    if os.path.isdir(folder):
-        return
-    above = os.path.dirname(folder)
-    make_folders(above)
-    try:
-        os.mkdir(folder)
-    except FileExistsError:
-        if not os.path.isdir(folder):
-            raise
-    _sync_folder(above)
+def _open_new(path: str) -> tuple[int, list[str]]:
+    """Open a new file for writing; with the folders that were made for it, whose entries are not synced yet.
 
-
-def _open_new(path: str) -> int:
-    """Open a new file for writing. Tries again, since `manage.py vacuum` may remove an empty folder just made."""
+    Tries again, since `manage.py vacuum` may remove an empty folder just made.
+    """
+    made: list[str] = []
     for is_last in (False, False, True):
         try:
-            make_folders(os.path.dirname(path))
-            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            _make_folders(os.path.dirname(path), made)
+            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), made
         except FileNotFoundError:
             if is_last:
                 raise
     raise AssertionError
 
 
+def _make_folders(folder: str, made: list[str]) -> None:
+    """Make the folder and the missing ones above it, and add them to `made`."""
+    if os.path.isdir(folder):
+        return
+    _make_folders(os.path.dirname(folder), made)
+    _synced.discard(folder)  # before others see it: one of this name was removed
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        if not os.path.isdir(folder):
+            raise
+    made.append(folder)
+
+
 def _write_all(handle: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(handle, rest) :]
-
-
-@lru_cache(FOLDERS_REMEMBERED)
-def _sync_path_to(folder: str) -> None:
-    """Sync the entries of all folders above this one, once for each folder: whoever made it may not have synced it."""
-    above = os.path.dirname(folder)
-    if above != folder:
-        _sync_folder(above)
-        _sync_path_to(above)
 
 
 def _sync_folder(folder: str) -> None:

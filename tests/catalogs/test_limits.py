@@ -26,7 +26,7 @@ SHORT = {"METALAKE_LOCK_TIMEOUT": "2", "METALAKE_IDLE_TIMEOUT": "4", "METALAKE_L
 COMMITTERS = 24
 WAITING = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' "
-    "AND query LIKE 'INSERT INTO \"metalake_outbox\"%'"
+    "AND query LIKE '%INSERT INTO \"metalake_outbox\"%'"
 )
 
 

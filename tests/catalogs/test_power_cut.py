@@ -37,7 +37,7 @@ class Disk:
         self.names: dict[str, list[str]] = {}
         self.real = os.fsync
         monkeypatch.setattr(os, "fsync", self.keep)
-        disk._sync_path_to.cache_clear()  # as in a process that has just started
+        disk._synced.clear()  # as in a process that has just started
 
     def keep(self, handle: int) -> None:
         self.real(handle)

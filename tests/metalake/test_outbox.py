@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import pytest
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from metalake import outbox
@@ -224,16 +225,78 @@ def test_the_dead_give_their_rows_back(handled: list[int], monkeypatch: pytest.M
 def test_a_row_is_handled_again_when_its_drainer_died_after_handling(
     handled: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dies(self: Outbox, *args: Any, **options: Any) -> None:
+    def dies(*rows: list[Outbox]) -> None:
         raise SystemExit
 
     leave(1)
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr(Outbox, "delete", dies)
+        patch.setattr(outbox, "_delete", dies)
         outbox.drain()
     Outbox.objects.update(due_at=timezone.now())
     assert outbox.drain() == 1
     assert handled == [1, 1]
+
+
+def test_a_drainer_that_dies_among_its_rows_leaves_none_out(handle: Handle) -> None:
+    handled: list[int] = []
+
+    def dies_at_the_third(payload: dict[str, Any]) -> None:
+        if payload["n"] == 3 and 3 not in handled:
+            handled.append(3)
+            raise SystemExit
+        handled.append(payload["n"])
+
+    handle(dies_at_the_third)
+    leave(1, 2, 3, 4)
+    with pytest.raises(SystemExit):
+        outbox.drain()
+    Outbox.objects.update(due_at=timezone.now())
+    assert outbox.drain() == 4
+    assert handled == [1, 2, 3, 1, 2, 3, 4], "those before it once more, and those behind it"
+
+
+def test_rows_that_take_no_time_are_deleted_together(handled: list[int]) -> None:
+    leave(*range(10))
+    with CaptureQueriesContext(connection) as captured:
+        assert outbox.drain() == 10
+    deletions = [query["sql"] for query in captured.captured_queries if query["sql"].startswith("DELETE")]
+    assert len(deletions) == 1, deletions
+
+
+def test_rows_are_deleted_before_the_one_behind_a_slow_one(handle: Handle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "TOGETHER", 0.01)
+    seen: list[list[int]] = []
+
+    def handler(payload: dict[str, Any]) -> None:
+        seen.append(sorted(row.payload["n"] for row in Outbox.objects.all()))
+        time.sleep(0.02 if payload["n"] == 2 else 0)
+
+    handle(handler)
+    leave(1, 2, 3)
+    outbox.drain()
+    assert seen[2] == [3]
+
+
+def test_looking_for_due_rows_takes_no_place_among_the_writers(handled: list[int]) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        assert outbox.drain() == 0
+    assert not [query["sql"] for query in captured.captured_queries if query["sql"].startswith("BEGIN")]
+
+
+def test_other_transactions_of_a_drainer_wait_for_the_disk(handle: Handle) -> None:
+    asked = "PRAGMA synchronous" if connection.vendor == "sqlite" else "SHOW synchronous_commit"
+    levels: list[str] = []
+
+    def level() -> str:
+        with connection.cursor() as cursor:
+            return str(cursor.execute(asked).fetchone()[0])
+
+    before = level()
+    handle(lambda payload: levels.append(level()))
+    leave(1)
+    outbox.drain()
+    assert [*levels, level()] == [before] * 2
+    assert connection.vendor != "sqlite" or before == "2", "FULL"
 
 
 def test_the_drainer_of_a_server_is_woken_and_outlives_failures(

@@ -18,8 +18,8 @@ from catalogs.services.pointers import (
     FileGone,
     NewPointer,
     current_content,
-    insert,
     located_now,
+    make,
     move_pointer,
     now_ms,
     open_foreign,
@@ -79,7 +79,7 @@ class DelegatedPointers(CommittedPointers):
             versions.add(view, state.definition, actor.name, ICEBERG, state.stored_as)
 
         new = NewPointer(View, own_files, metadata, "view.created", fresh, then=add_version)
-        return record_of(*insert(actor, address, home, new))
+        return record_of(*make(actor, address, home, new))
 
     def register(self, actor: Actor, address: Address, home: Located, location: str) -> ViewRecord:
         """Register a view whose metadata file lies in an allowed place that nothing else claims, with its versions."""

@@ -39,9 +39,23 @@ def test_the_file_is_asked_for_before_the_entries_that_lead_to_it(
     path = tmp_path / "s" / "t" / "metadata" / "1.json"
     disk.write_new(str(path), CONTENT)
     assert path.read_bytes() == CONTENT
-    made = asked.index(str(path))
-    assert asked[:made] == [str(tmp_path), str(tmp_path / "s"), str(tmp_path / "s" / "t")]
-    assert asked[made + 1] == str(path.parent)
+    above = [str(folder) for folder in path.parents]
+    assert asked == [str(path), *above[: len(asked) - 1]], "the file, then each entry once"
+    assert str(tmp_path) in asked
+
+
+def test_a_folder_that_was_removed_and_made_again_is_seen_to_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s" / "t" / "1.json"
+    disk.write_new(str(path), CONTENT)
+    path.unlink()
+    path.parent.rmdir()
+    path.parent.parent.rmdir()
+    asked = []
+    monkeypatch.setattr(os, "fsync", lambda handle: asked.append(os.readlink(f"/proc/self/fd/{handle}")))
+    disk.write_new(str(path), CONTENT)
+    assert asked == [str(path), str(path.parent), str(path.parent.parent), str(tmp_path)]
 
 
 def test_what_an_engine_made_of_the_folders_is_seen_to_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
