@@ -42,8 +42,8 @@ def main(arguments: list[str]) -> None:
         loads = {"on": Load(on + path, admin), "off": Load(off + path, admin)}
         _measure(loads, rounds)
     size = _fill(days)
-    said = "" if days == DAYS else f" (of {days} days, extrapolated)"
-    claim(f"a month of {MEMBERS} members x {OBJECTS} objects{said}", size * DAYS / days / 1e9, GOAL / 1e9, unit=" GB")
+    extent = "" if days == DAYS else f" (of {days} days, extrapolated)"
+    claim(f"a month of {MEMBERS} members x {OBJECTS} objects{extent}", size * DAYS / days / 1e9, GOAL / 1e9, unit=" GB")
     finish()
 
 

@@ -69,8 +69,8 @@ def links_of(top: Located, place: int) -> list[Line]:
     lines = []
     for fact in rows:
         among = groups if fact.topic == "user_groups" else roles  # users belong to other metalakes too
-        if held := [id for id in fact.state or () if id in among]:
-            lines.append(Line(fact.topic, fact.holder, 0, "", held, 0))
+        if ids := [id for id in fact.state or () if id in among]:
+            lines.append(Line(fact.topic, fact.holder, 0, "", ids, 0))
     return lines
 
 

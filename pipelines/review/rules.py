@@ -42,7 +42,7 @@ class Standing:
         return privilege in self.allowed and privilege not in self.denied
 
 
-def rules_in(told: Iterable[Mapping[str, Any]]) -> list[Rule]:
+def rules_in(answer: Iterable[Mapping[str, Any]]) -> list[Rule]:
     """The rules as the server's endpoint tells them."""
     return [
         Rule(
@@ -54,7 +54,7 @@ def rules_in(told: Iterable[Mapping[str, Any]]) -> list[Rule]:
             blocked_by=frozenset(one["blockedBy"]),
             family=one.get("family"),
         )
-        for one in told
+        for one in answer
     ]
 
 
