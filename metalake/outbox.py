@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 BATCH = 50
 LEASE = timedelta(seconds=15)
 MAX_BACKOFF = timedelta(minutes=5)
+FULL = 2  # SQLite's number of synchronous=FULL
 TOGETHER = 0.1  # seconds in which rows are handled before they are deleted
 MOST_LEFT = 1_000  # rows left to others one by one; beyond that all rows of their topics are
 
@@ -134,8 +135,8 @@ def _unhurried() -> Iterator[None]:
 
     Those that come after it, and wait, bring it to the disk with them.
     """
-    is_own = not connection.in_atomic_block
-    if is_own and connection.vendor == "sqlite":
+    hurried = _hurries_on_sqlite()
+    if hurried:
         _say("PRAGMA synchronous=NORMAL")  # with a WAL, its commits are synced by the next one that is (sqlite.org)
     try:
         with transaction.atomic():
@@ -143,13 +144,20 @@ def _unhurried() -> Iterator[None]:
                 _say("SET LOCAL synchronous_commit = off")
             yield
     finally:
-        if is_own and connection.vendor == "sqlite":
+        if hurried:
             _say("PRAGMA synchronous=FULL")
 
 
-def _say(statement: str) -> None:
+def _hurries_on_sqlite() -> bool:
+    """Whether the commit of a transaction that begins now would wait for the disk, and it is SQLite's."""
+    return connection.vendor == "sqlite" and not connection.in_atomic_block and _say("PRAGMA synchronous") == FULL
+
+
+def _say(statement: str) -> object:
+    """What the statement answers, if anything."""
     with connection.cursor() as cursor:
         cursor.execute(statement)
+        return cursor.fetchone()[0] if cursor.description else None
 
 
 def _claim() -> list[Outbox]:

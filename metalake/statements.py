@@ -30,7 +30,7 @@ def fetch(statement: str, parameters: Sequence[Any]) -> list[Row]:
         return cursor.fetchall()
 
 
-def change(statement: str, parameters: Sequence[Any]) -> int:
+def update_rows(statement: str, parameters: Sequence[Any]) -> int:
     """Send a statement that changes rows; returns how many. Raises IntegrityError."""
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)

@@ -33,7 +33,7 @@ from metalake.inserting import insert
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, Node
 from metalake.models import Securable
-from metalake.statements import change
+from metalake.statements import update_rows
 from providers.metadata_files import METADATA, MetadataFiles
 
 Json = dict[str, Any]
@@ -202,14 +202,14 @@ def move_pointer(actor: Actor, model: type[Tabular], located: Located, was: str 
 
     The caller has locked the object, and the catalog's claims if the new metadata names a new place. Raises FileGone.
     """
-    if not change(_moved(model._meta.db_table), [new.location, located.id, was]):
+    if not update_rows(_moved(model._meta.db_table), [new.location, located.id, was]):
         return False
     # Under the row lock that the vacuum takes too: this process may have paused for days since it wrote the file.
     if not new.files.is_there(new.location):
         raise FileGone
     claims.move(actor, new.files, located, new.files.claims(new.metadata))
     now = connection.ops.adapt_datetimefield_value(timezone.now())
-    change(_SAYS, [listed_comment(new.metadata), actor.name, now, located.id])
+    update_rows(_SAYS, [listed_comment(new.metadata), actor.name, now, located.id])
     return True
 
 
