@@ -7,7 +7,7 @@ which takes longer than most tests. Here only tables that differ from what the m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from django.db import connection, transaction
@@ -19,6 +19,8 @@ Rows = list[tuple[Any, ...]]
 class Tables:
     """Every table of the models, and the rows that the migrations left in some of them."""
 
+    as_migrated: ClassVar[Tables]
+
     def __init__(self) -> None:
         self.names = sorted(connection.introspection.django_table_names(only_existing=True, include_views=False))
         self.first_rows = {name: rows_of(name) for name in self.filled()}
@@ -29,6 +31,9 @@ class Tables:
         with connection.cursor() as cursor:
             cursor.execute(asked)
             return [name for (name,) in cursor.fetchall()]
+
+    def rows(self) -> dict[str, Rows]:
+        return {name: rows_of(name) for name in self.names}
 
     def restore(self) -> None:
         with transaction.atomic():  # foreign keys are checked when it ends
@@ -56,7 +61,7 @@ def replace(table: str, rows: Rows) -> None:
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """pytest-django's, with a cheaper end of tests whose transactions are real."""
     with django_db_blocker.unblock():
-        tables = Tables()
+        tables = Tables.as_migrated = Tables()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda case: tables.restore())
         yield
