@@ -33,14 +33,17 @@ class Tables:
             return [name for (name,) in cursor.fetchall()]
 
     def rows(self) -> dict[str, Rows]:
-        return {name: rows_of(name) for name in self.names}
+        """All that they hold now."""
+        return {name: rows_of(name) for name in self.filled()}
 
-    def restore(self) -> None:
+    def restore(self, wanted: dict[str, Rows] | None = None) -> None:
+        """Bring these rows back, or those that the migrations left."""
+        wanted = self.first_rows if wanted is None else wanted
         with transaction.atomic():  # foreign keys are checked when it ends
-            for name in self.first_rows.keys() | set(self.filled()):
-                first_rows = self.first_rows.get(name, [])
-                if not first_rows or rows_of(name) != first_rows:
-                    replace(name, first_rows)
+            for name in wanted.keys() | set(self.filled()):
+                rows = wanted.get(name, [])
+                if not rows or rows_of(name) != rows:
+                    replace(name, rows)
 
 
 def rows_of(table: str) -> Rows:

@@ -1,7 +1,8 @@
 """Worlds that many tests begin with: built by the services once in a process, written as their rows from then on.
 
-A world is replayed only where it would come out the same: on SQLite, in a test that has changed no setting, and in a
-store that holds what the migrations left and other worlds, no more. Elsewhere, so in the run on PostgreSQL, it is built.
+A world is replayed only where it would come out the same: on SQLite, in a test whose transaction is rolled back and that
+has changed no setting, and in a store that holds what the migrations and other worlds left. Elsewhere, so in the run on
+PostgreSQL, it is built.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import pytest
 from django.conf import UserSettingsHolder, settings
 from django.db import connection, transaction
 
-from tests.emptying import Rows, Tables, rows_of
+from tests.emptying import Rows, Tables
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Worlds = tuple[Any, ...]  # one on top of the other, each as its builder and what that was given
 
+CATALOGS = "catalogs_catalog"  # the table of those that have a folder each in the warehouse
 _recordings: dict[Worlds, Recording] = {}
 _reached: tuple[Worlds, int] = (), -1  # what the store holds until SQLite counts another change
 
@@ -85,20 +87,21 @@ class Recording:
 
     @classmethod
     def between(cls, before: dict[str, Rows], after: dict[str, Rows], result: Any) -> Recording:
-        gone = {name: [row for row in rows if row not in after[name]] for name, rows in before.items()}
-        new = {name: [row for row in rows if row not in before[name]] for name, rows in after.items()}
+        gone = {name: [row for row in rows if row not in after.get(name, ())] for name, rows in before.items()}
+        new = {name: [row for row in rows if row not in before.get(name, ())] for name, rows in after.items()}
         keys = {name: [row[key_of(name)] for row in rows] for name, rows in gone.items() if rows}
         inserted = {name: rows for name, rows in new.items() if rows}
-        catalogs = [row[key_of("catalogs_catalog")] for row in new["catalogs_catalog"]]
+        catalogs = [row[key_of(CATALOGS)] for row in inserted.get(CATALOGS, ())]
         warehouses = [Path(settings.METALAKE_HOME) / "warehouse" / str(catalog) for catalog in catalogs]
         files = [path for warehouse in warehouses for path in warehouse.rglob("*") if path.is_file()]
         return cls(keys, inserted, warehouses, {path: path.read_bytes() for path in files}, deepcopy(result))
 
     def write(self) -> Any:
-        from authz import snapshot
+        from authz import passwords, snapshot
         from providers import lines
 
-        snapshot.forget()
+        snapshot.forget()  # nothing that this process remembers of a world like it
+        passwords._verified.clear()
         lines.forget_all()
         with transaction.atomic(), connection.cursor() as cursor:
             for name, keys in self.deleted.items():

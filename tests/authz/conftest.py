@@ -51,13 +51,13 @@ def add_analyst(world: World) -> None:
 @pytest.fixture
 def filled(world: World) -> World:
     """Roles of every sort: DENYs, times, one without grants, groups."""
-    fill(world)
+    world.roles_given = fill(world)
     snapshot.forget()
     return world
 
 
 @replayed
-def fill(world: World) -> None:
+def fill(world: World) -> int:
     world.give("mia", "use_catalog@lake", "use_schema@lake.A", "deny modify_table@lake.A")
     world.give("nils", "select_table@lake.A:B.t", "manage_grants@lake", "create_role@acme")
     world.group("analysts", "mia", "nils")
@@ -72,6 +72,7 @@ def fill(world: World) -> None:
     Grant.rows.filter(pk=started.pk).update(starts_at=timezone.now() - timedelta(days=1))
     ended = Grant.objects.get(group__role__name="r2", permission__codename="select_table")
     Grant.rows.filter(pk=ended.pk).update(ends_at=timezone.now() - timedelta(hours=1))
+    return world.roles_given
 
 
 @pytest.fixture

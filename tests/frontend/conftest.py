@@ -64,11 +64,11 @@ def add_view(*path: str, catalog: str = "lake", **parts: Any) -> int:
 @pytest.fixture
 def ids(db: None) -> dict[str, int]:
     """The ids of the small world's objects, by name."""
-    return _small_world()
+    return small_world()
 
 
 @replayed
-def _small_world() -> dict[str, int]:
+def small_world() -> dict[str, int]:
     secret = {"s3.secret-access-key": "do-not-show-me", "owner-team": "platform"}
     make_demo("All that we know", "Our tables", secret)
     made = {"eu": add_schema("orders", "eu", comment="Shops of the union"), "payroll": add_schema("payroll")}
