@@ -1,8 +1,7 @@
 """Worlds that many tests begin with: built by the services once in a process, written as their rows from then on.
 
-A world is replayed only where it would come out the same: on SQLite, in a test whose transaction is rolled back and that
-has changed no setting, and in a store that holds what the migrations and other worlds left. Elsewhere, so in the run on
-PostgreSQL, it is built.
+A world is replayed only where it would come out the same: on SQLite, in a test that is rolled back and has changed no
+setting, and in a store that holds what the migrations and other worlds left. Elsewhere it is built, so on PostgreSQL.
 """
 
 from __future__ import annotations
