@@ -3,6 +3,7 @@ pytest_plugins = [
     "tests.parts",
     "tests.profiles",
     "tests.second_run",
+    "tests.ordering",
     "tests.emptying",
     "tests.replaying",
     "tests.servers",
