@@ -16,6 +16,7 @@ from authz.services import people, roles
 from authz.services.entries import Ask
 from catalogs.services import catalogs, metalakes
 from metalake.kinds import Kind
+from tests.replaying import replayed
 
 PASSWORD = "correct horse battery"
 _numbers = count()
@@ -26,11 +27,13 @@ def actor(name: str) -> Actor:
     return actor_of(User.objects.get(username=name))
 
 
+@replayed
 def add_user(name: str) -> User:
     """An account that belongs to no metalake."""
     return User.objects.create_user(name, PASSWORD)
 
 
+@replayed
 def add_member(name: str) -> User:
     """An account in `demo`, without any role."""
     account = add_user(name)
@@ -42,13 +45,18 @@ def make_demo(
     about_demo: str | None = None, about_lake: str | None = None, lake: dict[str, str] | None = None
 ) -> Actor:
     """Make the metalake and its catalog, with these comments and properties, and return the owner of both."""
+    _make_demo(about_demo, about_lake, tuple((lake or {}).items()))
+    return actor("admin")
+
+
+@replayed
+def _make_demo(about_demo: str | None, about_lake: str | None, lake: tuple[tuple[str, str], ...]) -> None:
     snapshot.forget()
     User.objects.create_superuser("admin", PASSWORD)
     owner = actor("admin")
     metalakes.create_metalake(owner, "demo", about_demo, {})
     owner = actor("admin")
-    catalogs.create_catalog(owner, "demo", "lake", "relational", "lakehouse-iceberg", about_lake, lake or {})
-    return actor("admin")
+    catalogs.create_catalog(owner, "demo", "lake", "relational", "lakehouse-iceberg", about_lake, dict(lake))
 
 
 def give(user: str | None, kind: Kind, full_name: str, *grants: str, role: str | None = None) -> None:

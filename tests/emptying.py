@@ -7,7 +7,7 @@ which takes longer than most tests. Here only tables that differ from what the m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from django.db import connection, transaction
@@ -18,6 +18,8 @@ Rows = list[tuple[Any, ...]]
 
 class Tables:
     """Every table of the models, and the rows that the migrations left in some of them."""
+
+    as_migrated: ClassVar[Tables]
 
     def __init__(self) -> None:
         self.names = sorted(connection.introspection.django_table_names(only_existing=True, include_views=False))
@@ -30,12 +32,18 @@ class Tables:
             cursor.execute(asked)
             return [name for (name,) in cursor.fetchall()]
 
-    def restore(self) -> None:
+    def rows(self) -> dict[str, Rows]:
+        """All that they hold now."""
+        return {name: rows_of(name) for name in self.filled()}
+
+    def restore(self, wanted: dict[str, Rows] | None = None) -> None:
+        """Bring these rows back, or those that the migrations left."""
+        wanted = self.first_rows if wanted is None else wanted
         with transaction.atomic():  # foreign keys are checked when it ends
-            for name in self.first_rows.keys() | set(self.filled()):
-                first_rows = self.first_rows.get(name, [])
-                if not first_rows or rows_of(name) != first_rows:
-                    replace(name, first_rows)
+            for name in wanted.keys() | set(self.filled()):
+                rows = wanted.get(name, [])
+                if not rows or rows_of(name) != rows:
+                    replace(name, rows)
 
 
 def rows_of(table: str) -> Rows:
@@ -56,7 +64,7 @@ def replace(table: str, rows: Rows) -> None:
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """pytest-django's, with a cheaper end of tests whose transactions are real."""
     with django_db_blocker.unblock():
-        tables = Tables()
+        tables = Tables.as_migrated = Tables()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda case: tables.restore())
         yield

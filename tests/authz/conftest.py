@@ -16,13 +16,14 @@ from authz.services import grants, roles
 from metalake.kinds import Kind
 from tests.authz.history import History
 from tests.authz.refusals import hold
-from tests.authz.small_world import Wire, World, held
+from tests.authz.small_world import Wire, World, held, small_world
+from tests.replaying import replayed
 
 
 @pytest.fixture
 def world(db: None) -> Iterator[World]:
     snapshot.forget()
-    yield World()
+    yield small_world()
     # Whatever was published, the process follows it as if it had read everything anew.
     assert held(snapshot.latest()) == held(snapshot.load())
     snapshot.forget()
@@ -37,6 +38,11 @@ def wire(settings: Any) -> Wire:
 @pytest.fixture
 def analyst(world: World) -> None:
     """A role that a half-done override would empty."""
+    add_analyst(world)
+
+
+@replayed
+def add_analyst(world: World) -> None:
     roles.create_role(world.olga, "acme", "analyst")
     hold(world, "allow", "use_catalog", "lake")
     hold(world, "deny", "create_table", "lake.A")
@@ -45,6 +51,13 @@ def analyst(world: World) -> None:
 @pytest.fixture
 def filled(world: World) -> World:
     """Roles of every sort: DENYs, times, one without grants, groups."""
+    world.roles_given = fill(world)
+    snapshot.forget()
+    return world
+
+
+@replayed
+def fill(world: World) -> int:
     world.give("mia", "use_catalog@lake", "use_schema@lake.A", "deny modify_table@lake.A")
     world.give("nils", "select_table@lake.A:B.t", "manage_grants@lake", "create_role@acme")
     world.group("analysts", "mia", "nils")
@@ -59,8 +72,7 @@ def filled(world: World) -> World:
     Grant.rows.filter(pk=started.pk).update(starts_at=timezone.now() - timedelta(days=1))
     ended = Grant.objects.get(group__role__name="r2", permission__codename="select_table")
     Grant.rows.filter(pk=ended.pk).update(ends_at=timezone.now() - timedelta(hours=1))
-    snapshot.forget()
-    return world
+    return world.roles_given
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
 from metalake.lineage import Located, Node
 from metalake.models import Metalake, Securable
+from tests.replaying import replayed
 
 PASSWORD = "a long enough password"
 
@@ -40,7 +41,14 @@ class World:
         self.t = self.table("t")
         for name in ("olga", "mia", "nils"):
             Member.objects.create(metalake=self.acme, user=self.users[name], creator="olga")
-        self._roles = 0
+        self.roles_given = 0
+
+    def __eq__(self, other: object) -> bool:
+        """Two small worlds stand on the same rows, so what is built on them may be replayed (tests/replaying.py)."""
+        return isinstance(other, World)
+
+    def __hash__(self) -> int:
+        return hash(World)
 
     def _save(self, row: Any, parent: Securable | None) -> Any:
         row.creator = "olga"
@@ -84,8 +92,8 @@ class World:
 
     def give(self, user: str, *grants_: str) -> str:
         """A new role for a user, made by olga: "use_catalog@lake", "deny select_table@lake.A"; returns its name."""
-        self._roles += 1
-        name = f"r{self._roles}"
+        self.roles_given += 1
+        name = f"r{self.roles_given}"
         roles.create_role(self.olga, "acme", name)
         for text in grants_:
             privilege, _, where = text.removeprefix("deny ").partition("@")
@@ -108,6 +116,9 @@ class World:
 
     def events(self, name: str) -> list[AuditEntry]:
         return list(AuditEntry.objects.filter(event=name).order_by("id"))
+
+
+small_world = replayed(World)
 
 
 def node_of(row: Any) -> Node:

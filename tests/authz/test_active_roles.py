@@ -23,6 +23,7 @@ from metalake.kinds import Kind
 from tests.catalogs.callers import Caller as Native
 from tests.demo import PASSWORD
 from tests.iceberg_rest.world import Caller as Iceberg
+from tests.replaying import replayed
 
 pytestmark = pytest.mark.django_db
 
@@ -46,6 +47,11 @@ def role(name: str, *asks: Ask, user: str = "mia", metalake: str = "demo") -> No
 
 @pytest.fixture(autouse=True)
 def demo(db: None) -> None:
+    build_demo()
+
+
+@replayed
+def build_demo() -> None:
     snapshot.forget()
     account = User.objects.create_superuser("admin", PASSWORD)
     metalakes.create_metalake(actor_of(account), "demo", None, {})

@@ -24,6 +24,7 @@ from outside.steps import step
 from tests.demo import PASSWORD, actor, add_member, add_user, give, make_demo
 from tests.frontend import shop as shops
 from tests.providers.world import World
+from tests.replaying import replayed
 from tests.servers import MetalakeServer
 from views_mgmt.services import views
 
@@ -63,6 +64,11 @@ def add_view(*path: str, catalog: str = "lake", **parts: Any) -> int:
 @pytest.fixture
 def ids(db: None) -> dict[str, int]:
     """The ids of the small world's objects, by name."""
+    return small_world()
+
+
+@replayed
+def small_world() -> dict[str, int]:
     secret = {"s3.secret-access-key": "do-not-show-me", "owner-team": "platform"}
     make_demo("All that we know", "Our tables", secret)
     made = {"eu": add_schema("orders", "eu", comment="Shops of the union"), "payroll": add_schema("payroll")}

@@ -69,6 +69,13 @@ class Outside(ABC):
     def reset(self) -> None:
         """Leave what others have, and no fault."""
 
+    def copy(self) -> bytes | None:
+        """All that is there, for `put_back`; None where that cannot be copied."""
+        return None
+
+    def put_back(self, copy: bytes) -> None:
+        raise NotImplementedError
+
     def heal(self) -> None:
         self.faults.heal()
 
@@ -115,7 +122,13 @@ class Memory(Outside):
         self.world.put_schema(name, team="others")
 
     def reset(self) -> None:
-        self.world.path.write_bytes(self._empty)
+        self.put_back(self._empty)
+
+    def copy(self) -> bytes | None:
+        return self.world.path.read_bytes()
+
+    def put_back(self, copy: bytes) -> None:
+        self.world.path.write_bytes(copy)
         self.world.heal()
 
     def heal(self) -> None:
@@ -131,6 +144,9 @@ class Memory(Outside):
 
 class MemoryWithViews(Memory):
     provider = "memory-views"
+
+    def copy(self) -> None:
+        """The metadata files of its views are not in it."""
 
     def put_view(self, schema: str, name: str) -> None:
         """Made by somebody else."""

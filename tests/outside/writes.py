@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -61,6 +61,7 @@ class Bench:
     catalog: str
     outside: Outside
     actor: Actor
+    prepared: dict[Write, tuple[Any, ...]] = field(default_factory=dict)  # by what crashes.prepared puts it back
 
     @property
     def world(self) -> World:
