@@ -84,14 +84,17 @@ def gone(securable_id: int) -> list[Any]:
 
 
 Subscriber = Callable[[dict[str, Any]], None]
-InTransaction = Callable[[list[Event]], Into]
+InTransaction = Callable[[list[Event]], Into | None]
 
 _in_transaction: list[InTransaction] = []
 _after_commit: list[Subscriber] = []
 
 
 def subscribe_in_transaction(subscriber: InTransaction) -> None:
-    """Register a function whose rows are inserted beside its events; if that fails, the change is rolled back."""
+    """Register a function that acts inside the transaction of events; if it fails, the change is rolled back.
+
+    Rows that it returns are inserted beside those of the events.
+    """
     if subscriber not in _in_transaction:
         _in_transaction.append(subscriber)
 
@@ -107,7 +110,8 @@ def record(*events: Event) -> None:
     if not events:
         return
     waiting = [Outbox(topic=TOPIC, payload=event.as_json()) for event in events]
-    insert(*(subscriber(list(events)) for subscriber in _in_transaction), (Outbox, waiting))
+    beside = [subscriber(list(events)) for subscriber in _in_transaction]
+    insert(*filter(None, beside), (Outbox, waiting))
     _wake_drainer()
 
 
