@@ -75,7 +75,7 @@ class Trino:
         while True:
             rows += answer.get("data") or []
             if "error" in answer:
-                raise TrinoError(answer["error"]["message"])
+                raise TrinoError(f"{answer['error']['errorName']}: {answer['error']['message']}")
             if "nextUri" not in answer:
                 return rows
             answer = requests.get(answer["nextUri"], headers=user, timeout=60).json()

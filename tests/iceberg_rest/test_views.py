@@ -271,11 +271,11 @@ def test_only_its_direct_owner_changes_the_sql_of_a_view_that_trino_runs_with_it
     assert (status, type_) == (403, "ForbiddenException") and "its owner alone" in message
     assert mia.post(VIEW, {"updates": [{"action": "set-properties", "updates": {"a": "b"}}]}).status == 200
     assert home.post(VIEW, replacing(sql="SELECT 2")).status == 200
-    there: dict[str, Any] = {"default-namespace": ["a", "b"]}
-    nested = view_version(**there)
+    nested: dict[str, Any] = view_version() | {"default-namespace": ["a", "b"]}
     made = make(home, "nested", properties={"trino.run-as-owner": "admin"}, **{"view-version": nested})
     assert made["metadata"]["versions"][0]["default-namespace"] == ["a", "b"]
-    respelled = replacing(**there | {"default-namespace": ["a:b"]})
+    spelled: dict[str, Any] = {"default-namespace": ["a:b"]}
+    respelled = replacing(**spelled)
     assert mia.post(f"{VIEWS}/nested", respelled).error[0] == 403, "an engine would read its SQL in another schema"
     assert home.post(f"{VIEWS}/nested", respelled).status == 200
     make(mia, "own", properties={"trino.run-as-owner": "mia"})
