@@ -75,7 +75,7 @@ def of_built_in(built_in: BuiltIn, content: Content, run_id: int, folder: str) -
     _require_java()
     program = Path(settings.BASE_DIR, *built_in.module.split(".")).with_suffix(".py")
     command = spark.command(program, arguments, name=f"metalake-{run_id}")
-    return Command(command, environment | _of_spark(folder) | {"PYSPARK_PYTHON": sys.executable})
+    return Command(command, environment | _of_spark(folder))
 
 
 def _files(job_type: str, content: Content) -> tuple[Path, list[Path], SparkFiles]:
@@ -112,7 +112,7 @@ def _environment(folder: str) -> dict[str, str]:
 
 def _of_spark(folder: str) -> dict[str, str]:
     java = {"JAVA_HOME": home} if (home := os.environ.get("JAVA_HOME")) else {}
-    return {"SPARK_LOCAL_DIRS": folder} | java
+    return {"SPARK_LOCAL_DIRS": folder, "PYSPARK_PYTHON": sys.executable} | java
 
 
 def _require_java() -> None:
