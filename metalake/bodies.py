@@ -19,6 +19,7 @@ from metalake.targets import wire_of
 from metalake.wire import ESCAPED_BACKSLASH, AnyBody, holds_nul, read
 
 JSON = "application/json"
+NDJSON = "application/x-ndjson"  # a JSON value on each line
 
 _PLAN = re.compile(r"/api/metalakes/[^/]+/access/plan/?")
 

@@ -16,7 +16,7 @@ from drf_spectacular.plumbing import ComponentRegistry, ResolvedComponent
 from pydantic import Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from metalake.bodies import JSON
+from metalake.bodies import JSON, NDJSON
 from metalake.rest.declarations import Declaration
 from metalake.wire import Reply
 
@@ -121,10 +121,15 @@ class NativeSchema(AutoSchema):
     def _responses(self, declared: Declaration) -> dict[str, Any]:
         error = {"description": "Refused", "content": {JSON: {"schema": self._schema_of(ErrorReply)}}}
         return {
-            "200": {"description": "Done", "content": {JSON: {"schema": self._envelope(declared)}}},
+            "200": {"description": "Done", "content": self._content(declared)},
             "4XX": error,
             "5XX": error | {"description": "Failed"},
         }
+
+    def _content(self, declared: Declaration) -> dict[str, Any]:
+        if declared.streams:
+            return {NDJSON: {"schema": {"type": "string"}}}
+        return {JSON: {"schema": self._envelope(declared)}}
 
     def _envelope(self, declared: Declaration) -> dict[str, Any]:
         if declared.reply is None:

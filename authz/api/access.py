@@ -14,12 +14,12 @@ from authz.actor import Actor
 from authz.services import links
 from authz.wire import access as wire
 from authz.wire.rights import ObjectReply, present
+from metalake.bodies import NDJSON
 from metalake.errors import Invalid
 from metalake.paging import Page, read_size
 from metalake.rest.views import Endpoint, answers
 from metalake.wire import kind_of
 
-NDJSON = "application/x-ndjson"
 DEFAULT_SIZE, MAX_SIZE = 100, 1000  # of a page
 
 

@@ -10,11 +10,11 @@ from django.http import StreamingHttpResponse
 
 from authz.access.rules import rules_for
 from authz.actor import Actor
-from authz.api.access import NDJSON
 from authz.services.streams import state_of
 from authz.use.streams import Place, use_of_all
 from authz.wire import streams as wire
 from authz.wire.access import read_moment
+from metalake.bodies import NDJSON
 from metalake.errors import Invalid
 from metalake.rest.exceptions import render_error
 from metalake.rest.views import Endpoint, answers
@@ -31,7 +31,7 @@ class Rules(Endpoint):
 
 
 class BulkState(Endpoint):
-    @answers("read_access_to_metalake", query=("asOf", "place", "after"), id="streamState")
+    @answers("read_access_to_metalake", query=("asOf", "place", "after"), id="streamState", streams=True)
     def get(self, actor: Actor, metalake: str) -> StreamingHttpResponse:
         """Stream the objects, groups, members, roles and grants of a metalake as of one place in its history.
 
@@ -53,7 +53,7 @@ class BulkState(Endpoint):
 
 
 class BulkUse(Endpoint):
-    @answers("read_access_to_metalake", query=("since", "until", "after"), id="streamUse")
+    @answers("read_access_to_metalake", query=("since", "until", "after"), id="streamUse", streams=True)
     def get(self, actor: Actor, metalake: str) -> StreamingHttpResponse:
         """Stream the record of use of a metalake, whole hours of it, by hour.
 

@@ -27,6 +27,7 @@ class Declaration:
     `looks_up` makes a read a hot one, which the server's fast path answers (docs/decisions/fast-path.md): it gives the
     address that its service looks up first, of the endpoint on the native wire and of the call on Iceberg's.
     `commits`: the request changes a table's metadata. `needs`: the kind of object that the catalog has to offer.
+    `streams`: the reply is lines of JSON.
     """
 
     operation: str
@@ -41,3 +42,4 @@ class Declaration:
     looks_up: Callable[[Any], Address] | None = None
     commits: bool = False
     needs: Kind | None = None
+    streams: bool = False

@@ -41,6 +41,7 @@ def answers(
     body_is_optional: bool = False,
     refuse: Callable[[Any], None] | None = None,
     looks_up: Callable[[Any], Address] | None = None,
+    streams: bool = False,
 ) -> Callable[[Callable[..., Payload]], Callable[..., HttpResponseBase]]:
     """Declare an endpoint method: it gets the actor, its decoded path names and its body, and returns the payload."""
     declaration = Declaration(
@@ -52,6 +53,7 @@ def answers(
         body_is_optional=body_is_optional,
         refuse=refuse,
         looks_up=looks_up,
+        streams=streams,
     )
 
     def declare(method: Callable[..., Payload]) -> Callable[..., HttpResponseBase]:
