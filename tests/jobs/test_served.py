@@ -81,11 +81,20 @@ def test_a_token_that_is_revoked_half_way(serving: Serving) -> None:
     assert serving.job(job)["status"] == "started"
 
 
-@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.long)])
-def test_the_server_is_killed(start_serving: StartServing, workers: str) -> None:
+def test_the_server_is_killed(start_serving: StartServing) -> None:
+    serving = start_serving()
+    job, _ = serving.start_waiting()
+    assert len(processes_of(job)) == 3
+    serving.server.kill()
+    assert eventually(lambda: serving.is_gone(job))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_run_that_was_lost_is_shown_as_failed(start_serving: StartServing, workers: str) -> None:
     serving = start_serving(METALAKE_WORKERS=workers)
     job, secret = serving.start_waiting()
-    assert len(processes_of(job)) == 3
     serving.server.kill()
     assert eventually(lambda: serving.is_gone(job))
     serving.server.start()
