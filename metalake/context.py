@@ -28,11 +28,12 @@ door: contextvars.ContextVar[Door] = contextvars.ContextVar("door", default=NO_R
 
 @contextmanager
 def for_request(asked: str) -> Iterator[None]:
-    """A context for work that is done later, or by another process, for the request of this id."""
+    """A context for work for the request of this id: done later, by another process, or by the request itself."""
+    is_itself = bool(asked) and request_id.get() == asked
+    came_by = door.set(door.get() if is_itself else Door("worker", "", set()))
     token = request_id.set(asked)
-    came_by = door.set(Door("worker", "", set()))
     try:
         yield
     finally:
-        door.reset(came_by)
         request_id.reset(token)
+        door.reset(came_by)

@@ -17,6 +17,7 @@ from authz.models import Role, Use, UseCaller, UseObject, UseQuestion, UseWriter
 from authz.objects import by_ids
 from authz.use import reading, removing, writing
 from catalogs.services import leaves
+from metalake import context
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from tests.authz.small_world import Wire, World
@@ -226,3 +227,23 @@ def test_threads_lose_nothing_and_memory_is_bounded(world: World, monkeypatch: p
     monkeypatch.setattr(asked, "MOST", 0)
     asked.note(actor, *question)
     assert asked.take() == ({}, 1)
+
+
+def test_what_a_request_does_itself_counts_with_it(world: World) -> None:
+    question = _any_question(world)
+    came_by = context.door.set(context.Door("native", "curl", set()))
+    identifier = context.request_id.set("r1")
+    try:
+        asked.note(world.olga, *question)
+        with context.for_request("r1"):
+            asked.note(world.olga, *question)
+        with context.for_request("another"):
+            asked.note(world.olga, *question)
+    finally:
+        context.request_id.reset(identifier)
+        context.door.reset(came_by)
+    counts, _ = asked.take()
+    assert {(each.wire, each.engine): count.times for each, count in counts.items()} == {
+        ("native", "curl"): 1,
+        ("worker", ""): 1,
+    }
