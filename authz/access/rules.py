@@ -6,7 +6,7 @@ from typing import Any
 
 from authz import operations
 from authz.actor import Actor
-from authz.operations import Traversal
+from authz.operations import Operation, Traversal
 from authz.services.changing import enter
 from metalake.kinds import STORED_KINDS, Kind, family, grantable_on
 from metalake.privileges import Privilege
@@ -18,10 +18,10 @@ _TRAVERSED = {
 }
 
 
-def rules_for(actor: Actor, metalake: str) -> list[dict[str, Any]]:
-    """The rules, which are the same in every metalake, for its members. Raises NotFound, NotInUse."""
+def rules_for(actor: Actor, metalake: str) -> dict[str, list[dict[str, Any]]]:
+    """The rules and operations, which are the same in every metalake, for its members. Raises NotFound, NotInUse."""
     enter(actor, metalake)
-    return rules()
+    return {"rules": rules(), "operations": operation_rules()}
 
 
 def rules() -> list[dict[str, Any]]:
@@ -39,14 +39,28 @@ def rules() -> list[dict[str, Any]]:
     ]
 
 
+def operation_rules() -> list[dict[str, Any]]:
+    """What each operation takes on the kinds of object that it is asked on, in the same words."""
+    return [
+        {"operation": operation.name, "on": sorted(map(str, operation.on)), **_needs(operation)}
+        for operation in operations.OPERATIONS.values()
+    ]
+
+
+def _needs(operation: Operation) -> dict[str, Any]:
+    return {
+        "owners": sorted(map(str, operation.owners)),
+        "traversal": [each.value for each in _TRAVERSED[operation.traversal]],
+        "sufficient": [sorted(each.value for each in needed) for needed in operation.sufficient],
+    }
+
+
 def _rule(privilege: Privilege, kind: Kind) -> dict[str, Any]:
     use, type_ = operations.use_of(privilege, kind), family(privilege)
     return {
         "privilege": privilege.value,
         "kind": kind.value,
-        "owners": sorted(map(str, use.owners)),
-        "traversal": [each.value for each in _TRAVERSED[use.traversal]],
-        "sufficient": [sorted(each.value for each in needed) for needed in use.sufficient],
+        **_needs(use),
         "blockedBy": [denied.value for denied, kinds in use.blocked_by if kind in kinds],
         **({"family": str(type_)} if type_ else {}),
     }

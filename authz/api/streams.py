@@ -24,10 +24,12 @@ LONGEST = 18  # digits of a place
 
 
 class Rules(Endpoint):
-    @answers("load_metalake", reply={"rules": list[wire.RuleReply]}, id="listRules")
+    @answers(
+        "load_metalake", reply={"rules": list[wire.RuleReply], "operations": list[wire.OperationReply]}, id="listRules"
+    )
     def get(self, actor: Actor, metalake: str) -> dict[str, Any]:
-        """List what using each privilege on each kind of object takes, for clients that resolve rights themselves."""
-        return {"rules": rules_for(actor, metalake)}
+        """List what each privilege and each operation take, for clients that resolve rights themselves."""
+        return rules_for(actor, metalake)
 
 
 class BulkState(Endpoint):

@@ -25,6 +25,16 @@ class RuleReply(Reply):
     family: str | None = None
 
 
+class OperationReply(Reply):
+    """What an operation takes on the kinds of object that it is asked on, in the words of a rule."""
+
+    operation: str
+    on: list[str]
+    owners: list[str]
+    traversal: list[str]
+    sufficient: list[list[str]]
+
+
 _CAMEL = {"owner_user": "ownerUser", "owner_group": "ownerGroup"}
 
 

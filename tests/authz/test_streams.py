@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from authz import asked, operations
-from authz.access.rules import rules
+from authz.access.rules import operation_rules, rules
 from authz.history import streams
 from authz.models import Role, Use, User
 from authz.objects import by_ids
@@ -142,7 +142,7 @@ def test_the_record_of_use_comes_by_whole_hours(
 
 def test_the_rules_are_told_to_members(world: World, wire: Wire) -> None:
     status, answer = wire("GET", "metalakes/acme/access/rules", user="mia")
-    assert (status, answer["rules"]) == (200, rules())
+    assert (status, answer["rules"], answer["operations"]) == (200, rules(), operation_rules())
     (table,) = [rule for rule in rules() if (rule["privilege"], rule["kind"]) == ("select_table", "table")]
     assert table["traversal"] == ["catalog", "schema"] and table["family"] == "relational"
     assert wire("GET", "metalakes/acme/access/rules", user="sam")[0] == 404

@@ -1,0 +1,111 @@
+"""What can be said of grants themselves: which say nothing that another one does not, and which nobody used."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pipelines.review.regions import Lineage
+
+ALLOW, DENY = "allow", "deny"
+
+
+class Given(NamedTuple):
+    """One grant of a role on an object, in seconds since 1970 from when and until when (None: at once, for ever)."""
+
+    role: int
+    on: Lineage
+    privilege: str
+    effect: str
+    starts: float | None = None
+    ends: float | None = None
+
+    def covers(self, other: Given) -> bool:
+        """Whether this one says all that the other does, wherever and whenever."""
+        return (
+            self.privilege == other.privilege
+            and self.effect == other.effect
+            and other.on[: len(self.on)] == self.on
+            and (self.starts is None or (other.starts is not None and self.starts <= other.starts))
+            and (self.ends is None or (other.ends is not None and other.ends <= self.ends))
+        )
+
+
+class Finding(NamedTuple):
+    """A grant that changes nothing, and the other one of its role that makes it so."""
+
+    grant: Given
+    by: Given
+
+    @property
+    def is_shadowed(self) -> bool:
+        """Whether a DENY takes what it allows; otherwise another grant says the same further up."""
+        return self.by.effect != self.grant.effect
+
+
+def idle(grants: Iterable[Given]) -> Iterator[Finding]:
+    """The grants that another one of the same role makes redundant, or whose ALLOW a DENY of the role shadows."""
+    of_privilege: dict[tuple[int, str], list[Given]] = defaultdict(list)
+    for grant in grants:
+        of_privilege[grant.role, grant.privilege].append(grant)
+    for alike in of_privilege.values():
+        by_place: dict[tuple[Lineage, str], list[Given]] = defaultdict(list)
+        for grant in alike:
+            by_place[grant.on, grant.effect].append(grant)
+        for grant in alike:
+            above = [place for depth in range(1, len(grant.on) + 1) for place in [grant.on[:depth]]]
+            same = (other for place in above[:-1] for other in by_place[place, grant.effect])
+            denied = (other for place in above for other in by_place[place, DENY]) if grant.effect == ALLOW else ()
+            stronger = next((other for other in same if other.covers(grant)), None)
+            shadow = next((other for other in denied if other._replace(effect=ALLOW).covers(grant)), None)
+            if by := shadow or stronger:
+                yield Finding(grant, by)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The privileges that an operation may have been allowed by: of its sets, and for the traversal to its object."""
+
+    privileges: frozenset[str]
+
+    @classmethod
+    def of(cls, operation: Mapping[str, Any]) -> Needs:
+        """Those of a row of the server's table of operations."""
+        used = {f"use_{container}" for container in operation["traversal"]}
+        return cls(frozenset(used.union(*operation["sufficient"])))
+
+
+class Used(NamedTuple):
+    """That somebody was allowed an operation on an object, and when last, in seconds since 1970."""
+
+    user: str
+    on: Lineage
+    operation: str
+    last: float
+
+
+def last_use(
+    grants: Collection[Given],
+    uses: Iterable[Used],
+    holders: Mapping[int, Collection[str]],
+    operations: Mapping[str, Needs],
+) -> dict[Given, float]:
+    """When each ALLOW was last needed by one of its role's holders; grants that nobody needed are not in it.
+
+    A use counts for every grant that may have allowed it, so that none is called unused that was not.
+    """
+    by_place: dict[tuple[int, str], list[Given]] = defaultdict(list)
+    for grant in grants:
+        if grant.effect == ALLOW:
+            by_place[grant.on[-1], grant.privilege].append(grant)
+    last: dict[Given, float] = {}
+    for use in uses:
+        needs = operations.get(use.operation)
+        for step in use.on if needs else ():
+            for privilege in needs.privileges if needs else ():
+                for grant in by_place.get((step, privilege), ()):
+                    if use.user in holders.get(grant.role, ()):
+                        last[grant] = max(use.last, last.get(grant, use.last))
+    return last
