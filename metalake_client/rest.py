@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,6 +13,8 @@ import requests
 from metalake_client.failures import Exit, Failure, of_status
 
 ACCEPT = "application/json"
+BROKEN = "The answer of {url} broke off. Try again."
+LINES_AT_ONCE = 1 << 16  # bytes
 Json = dict[str, Any]
 
 
@@ -74,6 +77,26 @@ class Client:
             if not token:
                 return
 
+    def lines(self, *path: str, **query: str | None) -> Iterator[Json]:
+        """The lines of a streamed reply but for the last, which says that it is whole.
+
+        Raises Failure also where it breaks off, with Exit.UNREACHABLE, and for an error that the server ends it with.
+        """
+        answer = self._request("GET", f"{self.url}/api/" + path_of(path), params=_given(query), stream=True)
+        if not answer.ok:
+            self._reply(answer)
+        try:
+            for line in answer.iter_lines(LINES_AT_ONCE):
+                value = json.loads(line)
+                if value == {"end": True}:
+                    return
+                if value.keys() == {"error"}:
+                    raise Failure(f"{self.url} ended its answer: {value['error'].get('message')}")
+                yield value
+        except (requests.RequestException, ValueError):
+            pass
+        raise Failure(BROKEN.format(url=self.url), Exit.UNREACHABLE)
+
     def _send(
         self,
         method: str,
@@ -83,14 +106,17 @@ class Client:
         file: tuple[str, bytes] | None = None,
         query: Mapping[str, str | None] | None = None,
     ) -> Json:
-        sent: dict[str, Any] = {"params": {name: value for name, value in (query or {}).items() if value is not None}}
+        sent: dict[str, Any] = {"params": _given(query or {})}
         if file:
             sent |= {"headers": {"Content-Type": file[0]}, "data": file[1]}
         else:
             sent["json"] = body
+        return self._reply(self._request(method, target, **sent))
+
+    def _request(self, method: str, target: str, **sent: Any) -> requests.Response:
         try:
             # A redirection is somebody else's: what follows one would be a GET, and would show the credential.
-            answer = self._session.request(method, target, timeout=self.timeout, allow_redirects=False, **sent)
+            return self._session.request(method, target, timeout=self.timeout, allow_redirects=False, **sent)
         except requests.exceptions.SSLError:
             raise Failure(f"The certificate of {self.url} is not one to trust.", Exit.UNREACHABLE) from None
         except requests.Timeout:
@@ -101,8 +127,7 @@ class Client:
         except ValueError as wrong:  # those of requests, too, that a URL causes
             raise Failure(f"{self.url} cannot be asked: {wrong}", Exit.USAGE) from None
         except requests.RequestException:
-            raise Failure(f"The answer of {self.url} broke off. Try again.", Exit.UNREACHABLE) from None
-        return self._reply(answer)
+            raise Failure(BROKEN.format(url=self.url), Exit.UNREACHABLE) from None
 
     def _reply(self, answer: requests.Response) -> Json:
         try:
@@ -116,6 +141,10 @@ class Client:
             words = str(refusal.get("message") or answer.reason)  # type: ignore[union-attr]
             raise of_status(answer.status_code, words, refusal.get("type"))  # type: ignore[union-attr]
         return reply
+
+
+def _given(query: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in query.items() if value is not None}
 
 
 def _place_of(url: str) -> str:
