@@ -32,7 +32,11 @@ from authz.models import (
     Remembered,
     Role,
     Token,
+    UseCaller,
+    UseObject,
+    UseQuestion,
     User,
+    UseWriter,
 )
 from authz.name_rules import check_user_name
 from metalake.admin import ReadOnlyAdmin, SecurableAdmin
@@ -278,3 +282,31 @@ class PolicyEpochAdmin(ReadOnlyAdmin):
 class PolicyChangeAdmin(ReadOnlyAdmin):
     list_display = ("epoch", "stamp")
     search_fields = ("epoch__exact", "stamp")
+
+
+@admin.register(UseCaller)
+class UseCallerAdmin(ReadOnlyAdmin):
+    """Who asked, of the record of use; its rows themselves are too many for a page."""
+
+    list_display = ("id", "user_id", "claimed", "active")
+    search_fields = ("user_id__exact",)
+    exclude = ("digest",)
+
+
+@admin.register(UseObject)
+class UseObjectAdmin(ReadOnlyAdmin):
+    list_display = ("id", "object_id", "metalake_id")
+    search_fields = ("object_id__exact", "metalake_id__exact")
+
+
+@admin.register(UseQuestion)
+class UseQuestionAdmin(ReadOnlyAdmin):
+    list_display = ("operation", "outcome", "wire", "engine")
+    list_filter = ("outcome", "wire")
+
+
+@admin.register(UseWriter)
+class UseWriterAdmin(ReadOnlyAdmin):
+    """The processes that count; one whose last write is minutes old was killed."""
+
+    list_display = ("process", "written_until", "lost")

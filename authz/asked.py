@@ -72,7 +72,7 @@ _listeners: list[Callable[[], object]] = []
 
 
 def when_first(listener: Callable[[], object]) -> None:
-    """Register a function that is called in each process when its first question is noted."""
+    """Register a function that is called in each process when a request puts its first question."""
     _listeners.append(listener)
 
 
@@ -92,7 +92,7 @@ def note(actor: Actor, operation: Operation, lineage: Lineage, outcome: str) -> 
             return
         door.asked.add(question)
     _count(question, 1, now, now)
-    if not _waiting.is_announced:
+    if not _waiting.is_announced and door is not context.NO_REQUEST:  # a server's parent must have no thread
         _waiting.is_announced = True
         for listener in _listeners:
             listener()

@@ -177,7 +177,10 @@ def test_who_owned_and_who_belonged_then(world: World, begun: None, explain: Ask
         ),
         ({"privilege": "run_job"}, "Privilege run_job has no meaning on a table, but on: metalake."),
         ({"privilege": "select_table", "type": "sheet"}, "'sheet' is no object type; known are metalake, "),
-        ({"operation": "load_role", "type": "role", "fullName": "r1"}, "Access is explained on catalog, metalake, "),
+        (
+            {"operation": "load_role", "type": "role", "fullName": "r1"},
+            "Access is explained on catalog, job_template, metalake, ",
+        ),
         ({"privilege": "select_table", "type": None}, "Name the object: type and fullName are both needed."),
         ({"privilege": "select_table", "fullName": None}, "Name the object: type and fullName are both needed."),
         ({"privilege": "select_table", "fullName": "lake"}, "'lake' is not the full name of a table."),
