@@ -72,7 +72,8 @@ def cut_when_a_pointer_moves(kept: Disk) -> Iterator[list[bytes | None]]:
     left: list[bytes | None] = []
 
     def look(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql.startswith(("INSERT", "UPDATE")) and '"catalogs_table"' in sql:
+        moves = sql.startswith("UPDATE") and '"catalogs_table"' in sql
+        if moves or 'INSERT INTO "catalogs_table"' in sql:  # on PostgreSQL one of several in a statement
             named = next(value for value in params if isinstance(value, str) and value.endswith(".metadata.json"))
             left.append(kept.after_a_power_cut(os.path.realpath(named.removeprefix("file://"))))
         return execute(sql, params, many, context)
