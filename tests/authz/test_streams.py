@@ -124,10 +124,9 @@ def test_the_record_of_use_comes_by_whole_hours(
     for back in range(5):
         for actor in (world.mia, world.olga):
             hour = now - timedelta(hours=back)
-            monkeypatch.setattr(type(actor), "now", hour.timestamp())
-            asked.note(actor, operations.LOAD_TABLE, table, asked.ALLOWED)
-    monkeypatch.undo()
-    settings.METALAKE_USE_DAYS = 90
+            with monkeypatch.context() as then:
+                then.setattr(type(actor), "now", hour.timestamp())
+                asked.note(actor, operations.LOAD_TABLE, table, asked.ALLOWED)
     assert writer.write()
     asked.take()
     assert Use.objects.count() == 10
